@@ -619,7 +619,7 @@ class Stage:
             proposal = make_proposal(make_run(task), content=sample, title=sample[:100])
             with tenant_scope(desk.tenant):
                 card = proposals._open(proposal)
-            truth = Truth("Low risk", (f"In these words {shown}", f"The task “{task.name}” proposes it"), (), task.name)
+            truth = Truth("Low risk", (f"Exact text {shown}", f"The task “{task.name}” proposes it"), (), task.name)
             yield Attempt("decision", "model", card, truth)
 
     def skills(self) -> Iterator[Attempt]:

@@ -73,9 +73,9 @@ def test_run_that_still_waits_stands_for_the_next_time(house: House) -> None:
 
 
 def test_same_occasion_begins_nothing_twice(house: House) -> None:
-    task, owed = house.task(), Occasion("the same")
+    task, occasion = house.task(), Occasion("the same")
     for _ in range(2):
-        last = house.do(services.spawn, task, kind=TriggerKind.MANUAL, owed=owed, requested_by="user:x")
+        last = house.do(services.spawn, task, kind=TriggerKind.MANUAL, occasion=occasion, requested_by="user:x")
     assert last == NotSpawned(SpawnRefusal.TWICE) and len(house.sessions()) == 1
 
 

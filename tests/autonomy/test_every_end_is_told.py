@@ -150,7 +150,7 @@ def test_notice_of_a_trigger_leads_to_its_task(house: House) -> None:
     with tenant_scope(house.tenant):
         notice = Notification.objects.get()
     answer = client.post(reverse("console-notice-read", args=[notice.pk]))
-    assert "A trigger was switched off" in page
+    assert "A trigger was turned off" in page
     assert answer.headers["Location"] == reverse("console-task", args=[trigger.task_id])
 
 

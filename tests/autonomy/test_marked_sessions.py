@@ -133,7 +133,7 @@ def test_escalation_of_a_marked_session_is_marked(house: House) -> None:
         session_start.spawn,
         house.task(),
         kind=TriggerKind.ESCALATED,
-        owed=Occasion("escalated:x"),
+        occasion=Occasion("escalated:x"),
         requested_by="session:x",
         parent=first,
     )
@@ -166,4 +166,4 @@ def test_card_of_a_proposal_says_that_its_session_had_read_instructions(
     proposal = make_proposal(session)
     with tenant_scope(tenant):
         card = proposals._open(proposal)
-    assert [fact["label"] for fact in card.facts] == [*(["Warning"] if is_marked else []), "In these words"]
+    assert [fact["label"] for fact in card.facts] == [*(["Warning"] if is_marked else []), "Exact text"]

@@ -95,7 +95,7 @@ def test_card_says_that_the_session_had_read_instructions(
 ) -> None:
     make_guarded(tenant, owner_ref=run.pk, marked=is_marked)
     card = card_about(tenant, promoted(run, owner).pk)
-    assert [fact["label"] for fact in card.facts] == [*(["Warning"] if is_marked else []), "In these words"]
+    assert [fact["label"] for fact in card.facts] == [*(["Warning"] if is_marked else []), "Exact text"]
 
 
 def test_accepted_rejected_accepted_is_appended_once(run: AutonomousSession, owner: Any, deployment: Any) -> None:

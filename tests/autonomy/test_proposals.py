@@ -113,7 +113,7 @@ def test_foreign_proposal_is_not_there(other_tenant: Any, run: AutonomousSession
 
 def test_proposal_kept_as_nothing_is_refused(run: AutonomousSession, owner: Any) -> None:
     proposal = make_proposal(run)
-    with pytest.raises(SilasError, match="Write what should be kept"):
+    with pytest.raises(SilasError, match="Write the text to keep"):
         decide(proposals.keep, proposal, owner, content="  ")
 
 

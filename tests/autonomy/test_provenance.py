@@ -66,7 +66,7 @@ def test_all_of_a_session_is_listed(tenant: Any, kept: MemoryProposal, run: Auto
 
 
 def test_set_aside_is_recalled_by_nobody(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
-    done(tenant, provenance.set_aside, "session", run.pk)
+    done(tenant, provenance.quarantine, "session", run.pk)
     web(tenant)
     assert (remembered(tenant), documents(tenant)) == (["Shops close at six."], [])
 
@@ -93,13 +93,13 @@ def test_purge_takes_what_the_next_session_was_told(tenant: Any, run: Autonomous
 
 
 def test_set_aside_is_not_kept(tenant: Any, kept: MemoryProposal, run: AutonomousSession, owner: Any) -> None:
-    done(tenant, provenance.set_aside, "session", run.pk)
+    done(tenant, provenance.quarantine, "session", run.pk)
     with tenant_scope(tenant), pytest.raises(SilasError, match="set aside"):
         proposals.keep(kept.pk, user=owner)
 
 
 def test_released_is_recalled_again(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
-    done(tenant, provenance.set_aside, "session", run.pk)
+    done(tenant, provenance.quarantine, "session", run.pk)
     done(tenant, provenance.release, "session", run.pk)
     web(tenant)
     assert (sorted(remembered(tenant)), documents(tenant)) == (

@@ -138,7 +138,7 @@ def test_owners_see_what_was_set_aside_and_are_led_to_where_it_is_tried_again(ho
         notice = Notification.objects.get()
     answer = client.post(reverse("console-notice-read", args=[notice.pk]))
     assert "Work failed for good" in page
-    assert "Try it again or drop it" in page
+    assert "Retry or drop it" in page
     assert answer.headers["Location"] == reverse("console-queues")
 
 
@@ -280,7 +280,7 @@ def test_dead_letter_reaches_every_owner_who_chose_letters_and_nobody_else(house
     bury(house.tenant)
     send(house, 6)
     assert sorted(letter.to[0] for letter in letters) == sorted([house.owner.email, second.email])
-    assert all("Try it again or drop it: https://console.example/console/queues/" in each.body for each in letters)
+    assert all("Retry or drop it: https://console.example/console/queues/" in each.body for each in letters)
 
 
 def test_letter_says_nothing_of_what_was_in_the_message(house: House, letters: list[Any]) -> None:

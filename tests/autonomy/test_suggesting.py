@@ -73,7 +73,7 @@ def test_two_looks_at_once_suggest_once(on: None, tenant: Any, deployment: Any) 
 def test_card_offers_to_do_it_not_now_and_more(on: None, tenant: Any, deployment: Any) -> None:
     row = suggested(deployment)
     words = [button.words for button in buttons_of(card_about(tenant, row.pk))]
-    assert words == ["Put it forward, to be decided", "Remind me later", "Do not suggest this again", "Not now"]
+    assert words == ["Propose it for a decision", "Remind me later", "Don't suggest this again", "Not now"]
 
 
 def test_do_it_puts_a_pattern_forward_and_accepts_nothing(on: None, tenant: Any, deployment: Any, owner: Any) -> None:

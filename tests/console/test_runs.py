@@ -260,7 +260,7 @@ def test_notice_is_read_once_and_only_by_whom_it_is_for(house: House, approver: 
     post(house.owner, "console-notice-read", notice.pk)
     again = post(house.owner, "console-notice-read", notice.pk).status_code
     after = text(house.owner, "console-notices", unread="true")
-    assert (refused, "Read what it left" in before, again, "You have read everything" in after) == (
+    assert (refused, "View run" in before, again, "You have read everything" in after) == (
         404,
         True,
         302,

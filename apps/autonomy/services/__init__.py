@@ -1,7 +1,6 @@
-"""What runs unattended, when, and within what? (contract autonomy C, D)
+"""Writes of the autonomy room (contract autonomy C, D). Everything here runs inside the caller's scope.
 
-Setting up: tasks, triggers, consent. Running: `spawning` is the only way to a new session, `ending` the only end of
-one. Everything here runs inside the caller's scope.
+`session_start` is the only way to create a session, `session_end` the only way to end one.
 """
 
 from apps.autonomy.services.consent import change_settings, opt_in, opt_out, put_settings

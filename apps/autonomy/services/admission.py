@@ -1,9 +1,9 @@
-"""Let sessions in that wait: by priority, then age, as many of a company as it and the installation's setting allow.
+"""Admit queued sessions: by priority, then age, up to the limits of the company and the installation.
 
-Counted in the database under a lock of the company's; a place is held from here until the session ends. Of a lane one
-is in at a time, so that nobody holds a place while waiting for a lane. Whoever is let in is owed to the workers by one
-message, in the scope of its lane: leases, fencing and heartbeats are the bus's. Owed itself when a session comes into
-line, when a place may have become free, and when the company changes what it allows (`owing.owe_admission`).
+Counted in the database under a lock of the company; a session occupies a place from admission until it ends. One
+session of a lane is admitted at a time, so that none occupies a place while it waits for its lane. An admitted session
+is sent to the workers by one message in the scope of its lane; leases, fencing and heartbeats are the bus's. Admission
+runs when a session is queued, when a place may be free, and when settings change (`bus_messages.enqueue_admission`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from django.conf import settings as house
+from django.conf import settings as installation
 from django.db import connection
 from django.db.models.functions import Now
 
@@ -27,10 +27,10 @@ from apps.guard.queries import pauses
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
 
-_SIGHT = 200
-# How soon what is paused is looked at again: a limit's pause ends with its window, and no other event says so.
+_MOST_CANDIDATES = 200
+# When a paused session is checked again: a pause by a limit ends with its window, and no event announces that.
 _PAUSED_SECONDS = 60
-# The first of each lane in which nobody is, the best of these first.
+# The first session of each free lane, ordered by priority and age.
 _NEXT = """
     SELECT id, statement_timestamp() FROM (
         SELECT DISTINCT ON (s.lane) s.id, s.priority, s.queued_at FROM autonomy_autonomoussession s
@@ -44,41 +44,42 @@ _NEXT = """
 
 
 def admit_waiting() -> int:
-    """Let in as many as there is room for; returns how many. What an administrator or a reached limit paused stays in
-    line and is looked at again every minute. Inside a scope, and last in it."""
-    allowed = queries.autonomy_settings()
-    if not allowed.enabled or not AutonomousSession.objects.filter(status=SessionStatus.QUEUED).exists():
+    """Admit as many sessions as there is room for; return how many.
+
+    What an administrator or a reached limit paused stays queued and is checked again every minute. Inside a scope, and
+    last in it, because of the lock.
+    """
+    settings = queries.autonomy_settings()
+    if not settings.enabled or not AutonomousSession.objects.filter(status=SessionStatus.QUEUED).exists():
         return 0
     lock_admission()
-    room, let_in, paused = min(allowed.max_concurrent, house.AUTONOMY_SESSIONS) - _inside(), 0, pauses()
+    admitted = AutonomousSession.objects.filter(admitted_at__isnull=False, ended_at__isnull=True).count()
+    room = min(settings.max_concurrent, installation.AUTONOMY_SESSIONS) - int(admitted)
+    count, paused = 0, pauses()
     for session, moment in _candidates():
-        if let_in >= room:
+        if count >= room:
             break
         if paused.stops(session.task.deployment_id, critical=session.task.critical):
             schedule_admission(f"paused:{current_tenant_id()}", moment + timedelta(seconds=_PAUSED_SECONDS))
         else:
-            let_in += _let_in(session)
-    return let_in
-
-
-def _inside() -> int:
-    return int(AutonomousSession.objects.filter(admitted_at__isnull=False, ended_at__isnull=True).count())
+            count += _admit(session)
+    return count
 
 
 def _candidates() -> Iterator[tuple[AutonomousSession, datetime]]:
-    """In their order, each with the database's time."""
+    """In admission order, each with the database's time."""
     with connection.cursor() as cursor:
-        cursor.execute(_NEXT, {"tenant": current_tenant_id(), "most": _SIGHT})
-        found = cursor.fetchall()
-    order = [session_id for session_id, _ in found]
-    rows = {row.pk: row for row in AutonomousSession.objects.select_related("task").filter(pk__in=order)}
-    for session_id, moment in found:
-        yield rows[session_id], moment
+        cursor.execute(_NEXT, {"tenant": current_tenant_id(), "most": _MOST_CANDIDATES})
+        candidates = cursor.fetchall()
+    ids = [session_id for session_id, _ in candidates]
+    sessions = {row.pk: row for row in AutonomousSession.objects.select_related("task").filter(pk__in=ids)}
+    for session_id, moment in candidates:
+        yield sessions[session_id], moment
 
 
-def _let_in(session: AutonomousSession) -> bool:
-    waiting = AutonomousSession.objects.filter(pk=session.pk, status=SessionStatus.QUEUED, admitted_at__isnull=True)
-    if not waiting.update(admitted_at=Now()):
+def _admit(session: AutonomousSession) -> bool:
+    queued = AutonomousSession.objects.filter(pk=session.pk, status=SessionStatus.QUEUED, admitted_at__isnull=True)
+    if not queued.update(admitted_at=Now()):
         return False
     message = bus.send_message(
         Queue.EXECUTOR,

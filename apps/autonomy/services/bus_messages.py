@@ -1,4 +1,4 @@
-"""Messages that this room owes: questions to people (one kind, in line by what it is about), looks at who may begin."""
+"""Enqueue the bus messages of this room: work for trusted workers, admission, triggers and suggestion checks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from kernel.clock import now
 from kernel.taint import Taint
 from kernel.tenancy import before_commit, current_tenant_id
 
+# Events of `REVIEW_OWED`, carried out by `handlers.handle_review`. The values are stored in messages.
 ASK, RECALL, AFTER_WORK, PLAN, PREFER = "ask", "recall", "after_work", "plan", "prefer"
 RAISE = "raise"
 SUGGESTION_INTERVAL_SECONDS = 900
 
 
 def enqueue_review(event: str, subject: UUID, *, message_id: str = "") -> None:
-    """`message_id`: the same is owed once; without it once a subject and event. A scope with a word in front is no
-    conversation (apps.sessions.runner)."""
+    """Have a trusted worker act on `subject`. Idempotent by `message_id`, which defaults to event and subject.
+
+    The scope has a prefix, so that it is never taken for a conversation's (apps.sessions.runner).
+    """
     bus.send_message(
         Queue.TRUSTED,
         kind=Kind.REVIEW_OWED,
@@ -34,33 +37,33 @@ def enqueue_review(event: str, subject: UUID, *, message_id: str = "") -> None:
 
 
 def enqueue_admission() -> None:
-    """A session came into line, or a place may have become free."""
+    """A session was queued, or a place may be free."""
     bus.enqueue(Kind.SESSION_ADMISSION, scope_id=current_tenant_id())
 
 
 def schedule_admission(scope_id: str, due_at: datetime) -> None:
-    """In a scope of its own, and once: in the company's the messages of now would wait behind it."""
+    """Once for each `scope_id`. Not in the company's scope, where messages that are due now would wait behind it."""
     if not is_waiting(Kind.SESSION_ADMISSION, scope_id):
         bus.enqueue(Kind.SESSION_ADMISSION, scope_id=scope_id, due_at=due_at)
 
 
 def enqueue_dispatch(session: AutonomousSession) -> None:
-    """A session waits no longer: what has happened for its trigger meanwhile makes another one."""
+    """The session is no longer queued: what has happened for its trigger meanwhile makes another one."""
     if session.trigger_id is not None and session.trigger_kind not in TIMED:
         enqueue_trigger(session.trigger_id)
 
 
 def enqueue_trigger(trigger_id: UUID) -> None:
-    """Something has happened for a trigger that no clock begins."""
+    """Something has happened that an event-driven trigger waits for."""
     bus.enqueue(Kind.TRIGGER_DUE, scope_id=trigger_id)
 
 
 def schedule_suggestions() -> None:
-    """Have the company looked at for suggestions from now on, every quarter of an hour (`suggesting.next_look`)."""
-    before_commit(_schedule_looks, None)
+    """Check the company for suggestions every quarter of an hour from now on (`suggestions.next_check`)."""
+    before_commit(_schedule_check, None)
 
 
-def _schedule_looks(_: list[None]) -> None:
+def _schedule_check(_: list[None]) -> None:
     tenant_id = current_tenant_id()
     if not is_waiting(Kind.SUGGESTION_LOOK, tenant_id):
         bus.schedule(

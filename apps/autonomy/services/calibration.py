@@ -1,9 +1,9 @@
-"""Record how people take what the bot proposes, and propose what that speaks for. Recorded where they decide; looked at
-every quarter of an hour; changed by nothing but an approval (spec 5.1.6, 5.9).
+"""Record how people decide about what the bot proposes, and propose changed approval thresholds (spec 5.1.6, 5.9).
 
-Always holds: an action has one outcome, the gravest that was said of it; a proposal carries its evidence and the exact
-change; a yes is spent by the work room for exactly that, which refuses what has moved since. Silence is a no. All of it
-runs in web processes and trusted workers.
+Outcomes are recorded with the decision and evaluated every quarter of an hour; only an approval changes a threshold. An
+action has one outcome, the most negative decision about it. A proposal holds its evidence and the exact change; the
+work room spends the approval for exactly that change and refuses it if thresholds have moved since. An unanswered
+proposal changes nothing. All of it runs in web processes and trusted workers.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from kernel.unicode_safety import truncate
 PROPOSAL = "freedom_proposal"
 TIGHTEN_NOW = "tighten_now"
 _CARD_SECONDS = 7 * 86_400
-# A draft that lost a third of its words was too long.
-_CUT = 2 / 3
-_SUGGESTIONS = "suggestion:"
+# A draft that lost a third of its text was too long.
+_SHORTENED = 2 / 3
+_SUGGESTION_FAMILY = "suggestion:"
 
 
 def initiative_settings() -> InitiativeSettings:
-    """The company's own, or the usual ones, unsaved."""
-    found: InitiativeSettings | None = InitiativeSettings.objects.first()
-    return found or InitiativeSettings()
+    """The company's settings, or unsaved defaults."""
+    row: InitiativeSettings | None = InitiativeSettings.objects.first()
+    return row or InitiativeSettings()
 
 
 def record_decision(card: Card, decision: Decision) -> None:
-    """What a person said of a batch, a draft, or something that was done. In the decision's transaction."""
+    """Record a decision about a batch, a draft or an undo. In the decision's transaction."""
     kind = _kind_of(card, decision)
     if kind is None:
         return
@@ -60,17 +60,17 @@ def record_decision(card: Card, decision: Decision) -> None:
 
 
 def record_edit(old: Card, new: Card) -> None:
-    """Somebody took some items out of a batch, or changed the words of a draft."""
+    """Record that a person removed items from a batch, or edited a draft."""
     if old.kind in (CardKind.BATCH_REVIEW, CardKind.DRAFT_REVIEW):
-        cut = len(str(new.body.get("draft", ""))) < _CUT * len(str(old.body.get("draft", "")))
-        _record(old, old.subject_id, _family_of(old), OutcomeKind.EDIT_SELECTION, shortened=cut)
+        shortened = len(str(new.body.get("draft", ""))) < _SHORTENED * len(str(old.body.get("draft", "")))
+        _record(old, old.subject_id, _family_of(old), OutcomeKind.EDIT_SELECTION, shortened=shortened)
 
 
 def record_dismissal(suggestion: Suggestion) -> None:
-    """Nobody wanted it now: a signal for preferences (spec 6.6), and no correction of any action."""
+    """Record a dismissed suggestion: a signal for preferences (spec 6.6), not a correction of an action."""
     Outcome.objects.create(
         deployment_id=suggestion.deployment_id,
-        family=f"{_SUGGESTIONS}{suggestion.action}",
+        family=f"{_SUGGESTION_FAMILY}{suggestion.action}",
         subject_id=suggestion.pk,
         kind=OutcomeKind.DISMISSED,
         risk=Risk.LOW,
@@ -90,7 +90,7 @@ def _kind_of(card: Card, decision: Decision) -> OutcomeKind | None:
 
 
 def _family_of(card: Card) -> str:
-    """By which tool; "" for what is no family's."""
+    """The tool that the card's action calls; "" for one that belongs to no family."""
     if card.subject_kind == "batch":
         action = Batch.objects.filter(pk=card.subject_id).values_list("action", flat=True).first()
         return "" if action == UNDO_ACTION else action or ""
@@ -99,54 +99,54 @@ def _family_of(card: Card) -> str:
 
 
 def _undone(card: Card) -> list[tuple[UUID, str]]:
-    """What the undo takes back: the batch that was decided, or the one item."""
+    """What an undo reverts, as (subject, family): the batch that was decided, or the one item."""
     undo = Batch.objects.filter(pk=card.subject_id).first()
     if undo is None or undo.undo_of is None:
         return []
-    known = Outcome.objects.filter(subject_id=undo.undo_of).values_list("subject_id", "family")
-    if known:
-        return list(known)
-    lines = BatchItem.objects.filter(batch=undo).select_related("work_item__follow_up_of")
-    first = next((line.work_item.follow_up_of for line in lines if line.work_item.follow_up_of), None)
-    return [(undo.undo_of, first.spec.calls[0].tool)] if first is not None and first.spec.calls else []
+    recorded = Outcome.objects.filter(subject_id=undo.undo_of).values_list("subject_id", "family")
+    if recorded:
+        return list(recorded)
+    items = BatchItem.objects.filter(batch=undo).select_related("work_item__follow_up_of")
+    original = next((item.work_item.follow_up_of for item in items if item.work_item.follow_up_of), None)
+    return [(undo.undo_of, original.spec.calls[0].tool)] if original is not None and original.spec.calls else []
 
 
 def _record(card: Card, subject_id: UUID, family: str, kind: OutcomeKind, *, shortened: bool = False) -> None:
-    """The gravest that was said of an action stands; saying it twice counts once."""
+    """Keep the most negative decision about an action; repeating one changes nothing."""
     if not family or card.deployment_id is None:
         return
-    known = {"kind": kind, "family": family[:80], "deployment_id": card.deployment_id, "risk": card.risk}
-    row, created = Outcome.objects.get_or_create(subject_id=subject_id, defaults={**known, "shortened": shortened})
+    fields = {"kind": kind, "family": family[:80], "deployment_id": card.deployment_id, "risk": card.risk}
+    row, created = Outcome.objects.get_or_create(subject_id=subject_id, defaults={**fields, "shortened": shortened})
     if created:
         bus_messages.schedule_suggestions()
         return
-    lesser = RANK[: RANK.index(kind)] if kind in RANK else ()
-    Outcome.objects.filter(pk=row.pk, kind__in=lesser).update(kind=kind)
+    outranked = RANK[: RANK.index(kind)] if kind in RANK else ()
+    Outcome.objects.filter(pk=row.pk, kind__in=outranked).update(kind=kind)
     if shortened:
         Outcome.objects.filter(pk=row.pk).update(shortened=True)
 
 
 def propose_changes(deployment_id: UUID) -> list[FreedomProposal]:
-    """Propose what the evidence speaks for, a family at a time. In a trusted worker."""
+    """Propose the threshold changes for which there is enough evidence, one family at a time. In a trusted worker."""
     settings, moment = initiative_settings(), now()
     if not settings.calibration or calibration_policy.config_problems(settings.config):
         return []
     deployment = Deployment.objects.select_for_update(of=("self",), no_key=True).get(pk=deployment_id)
     _expire(deployment, moment)
-    mine = FreedomProposal.objects.filter(deployment=deployment)
-    room = settings.most_proposals_a_week - mine.filter(created_at__gt=moment - timedelta(days=7)).count()
-    found: list[FreedomProposal] = []
+    proposals = FreedomProposal.objects.filter(deployment=deployment)
+    room = settings.most_proposals_a_week - proposals.filter(created_at__gt=moment - timedelta(days=7)).count()
+    made: list[FreedomProposal] = []
     for family in _families(deployment, settings.config, moment):
-        if len(found) >= room:
+        if len(made) >= room:
             break
-        if not mine.filter(family=family, state=FreedomState.OPEN).exists():
+        if not proposals.filter(family=family, state=FreedomState.OPEN).exists():
             proposal = _propose(deployment, family, settings.config, moment)
-            found += [proposal] if proposal else []
-    return found
+            made += [proposal] if proposal else []
+    return made
 
 
 def _families(deployment: Deployment, config: CalibrationConfig, moment: datetime) -> list[str]:
-    """Those that anything was decided about inside the window."""
+    """The families with decisions inside the window."""
     recent = Outcome.objects.filter(
         deployment=deployment, decided_at__gte=moment - timedelta(days=config.window_days)
     ).exclude(kind=OutcomeKind.DISMISSED)
@@ -164,7 +164,7 @@ def _propose(
 ) -> FreedomProposal | None:
     last = ThresholdChange.objects.filter(deployment=deployment, family=family).order_by("-number").first()
     evidence = calibration_policy.collect_evidence(
-        _seen(deployment, family), config, now=moment, since=_since(deployment, family, last)
+        _decided_actions(deployment, family), config, now=moment, since=_since(deployment, family, last)
     )
     direction = calibration_policy.proposed_direction(
         evidence, config, last=Direction(last.direction) if last else None
@@ -186,24 +186,24 @@ def _propose(
         created_at=moment,
         expires_at=moment + timedelta(seconds=_CARD_SECONDS),
     )
-    _ask(proposal, deployment, evidence, config, before, after)
+    _open_card(proposal, deployment, evidence, config, before, after)
     return proposal
 
 
-def _seen(deployment: Deployment, family: str) -> list[DecidedAction]:
+def _decided_actions(deployment: Deployment, family: str) -> list[DecidedAction]:
     rows = Outcome.objects.filter(deployment=deployment, family=family).order_by("-decided_at")[:500]
     return [DecidedAction(OutcomeKind(row.kind), row.risk, row.decided_at) for row in rows]
 
 
 def _since(deployment: Deployment, family: str, last: ThresholdChange | None) -> datetime | None:
-    """What was decided before the last change, or the last answer to a proposal, has been heard."""
-    asked = FreedomProposal.objects.filter(deployment=deployment, family=family).exclude(settled_at=None)
-    newest = asked.order_by("-settled_at").values_list("settled_at", flat=True).first()
+    """From when decisions count: the last change, or the last answer to a proposal, whichever is later."""
+    answered = FreedomProposal.objects.filter(deployment=deployment, family=family).exclude(settled_at=None)
+    newest = answered.order_by("-settled_at").values_list("settled_at", flat=True).first()
     times = [time for time in (last.changed_at if last else None, newest) if time is not None]
     return max(times, default=None)
 
 
-def _ask(
+def _open_card(
     proposal: FreedomProposal,
     deployment: Deployment,
     evidence: Evidence,
@@ -229,9 +229,9 @@ def _ask(
         ),
         text=CardText(
             intent=truncate(
-                f"{'Fewer' if widens else 'More'} cards about {proposal.family} at {deployment.title}", 300
+                f"{'Fewer' if widens else 'More'} approvals for {proposal.family} at {deployment.title}", 300
             ),
-            rationale=f"{evidence.corrections} of {window} were corrected. Each action still needs a yes.",
+            rationale=f"{evidence.corrections} of {window} were corrected. Each action still needs approval.",
             consequence={
                 "approve": f"Batches of {after.size}, from {after.high_min:.0%} sure",
                 TIGHTEN_NOW: "Tighten approvals instead",
@@ -246,7 +246,7 @@ def _ask(
 
 
 def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
-    """A person answered a proposal; the card is locked, so it is answered once."""
+    """Apply the decision about a proposal. The card is locked, so this happens once."""
     proposal = FreedomProposal.objects.filter(pk=card.subject_id, state=FreedomState.OPEN).first()
     if proposal is None:
         return
@@ -262,6 +262,5 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
 
 
 def tighten_approvals(deployment_id: UUID, family: str, *, user: Any) -> ThresholdChange | None:
-    """The one tap that is always there: more comes before people again, at once. Whatever is proposed about the family
-    meanwhile does not fit any more and is refused when it is answered."""
+    """Require approval more often, at once. An open proposal about the family no longer fits and will be refused."""
     return thresholds.tighten(deployment_id, family, user=user)

@@ -1,6 +1,6 @@
-"""Who allowed that anything runs unattended: the company by its settings, each member for their own tasks.
+"""Consent to automations: the company's by its settings, each member's for their own tasks.
 
-Switching off stops nothing that runs: it can be halted, always and by everybody who may halt.
+Withdrawing consent does not stop what runs; a running session can always be halted by members who may.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BOUNDS = {
 
 
 def opt_in(user: Any) -> None:
-    """The member allows that their tasks run unattended. Raises 403 for a stranger."""
+    """Record that the member allows their tasks to run unattended. Raises 403 for a stranger."""
     role = require_role(user, MAY_SET_UP)
     membership = Membership.objects.get(user_id=user.pk)
     _, is_new = MemberOptIn.objects.get_or_create(user_id=user.pk, defaults={"membership": membership})
@@ -42,46 +42,48 @@ def opt_in(user: Any) -> None:
 
 
 def opt_out(user: Any) -> None:
-    """Nothing of theirs begins any more; what runs goes on until it ends or is halted."""
-    _take_back(user.pk, actor=user.actor)
+    """Start none of the member's tasks any more; what runs continues until it ends or is halted."""
+    _withdraw(user.pk, actor=user.actor)
 
 
 def withdraw_opt_in_without_role(user_id: UUID, role: Role, *, actor: str) -> None:
-    """Who may set up no task any more has none that begins; a role that comes back brings no yes back."""
+    """Withdraw the consent of a member who may no longer set up tasks; regaining the role does not restore it."""
     if role not in MAY_SET_UP:
-        _take_back(user_id, actor=actor)
+        _withdraw(user_id, actor=actor)
 
 
-def _take_back(user_id: UUID, *, actor: str) -> None:
-    gone, _ = MemberOptIn.objects.filter(user_id=user_id).delete()
-    if gone:
+def _withdraw(user_id: UUID, *, actor: str) -> None:
+    deleted, _ = MemberOptIn.objects.filter(user_id=user_id).delete()
+    if deleted:
         record(AuditEvent.AUTONOMY_OPTED, actor=actor, data={"allowed": False})
 
 
 def require_task_control(task: Task, user: Any) -> None:
-    """A task runs under its member's yes: nobody but they and the owners changes what it does or when. Raises 403."""
+    """Only its member and owners may change a task, because it runs under its member's consent. Raises 403."""
     if require_role(user, MAY_SET_UP) is not Role.OWNER and task.owner_id != user.pk:
         raise SilasError(
-            "task_of_another", "This task runs in somebody else's name: only they or an owner change it.", status=403
+            "task_of_another",
+            "This task runs in another member's name. Only they or an owner can change it.",
+            status=403,
         )
 
 
 def require_opt_in(user: Any) -> None:
-    """Who has not allowed that tasks of theirs run starts, sets up and deletes no task. Raises 403."""
+    """A member must opt in before they start, set up or delete a task. Raises 403."""
     if not queries.has_opted_in(user.pk):
-        raise SilasError("not_opted_in", "First allow that tasks of yours run unattended.", status=403)
+        raise SilasError("not_opted_in", "First allow your tasks to run unattended.", status=403)
 
 
 def change_settings(*, user: Any, **changes: Any) -> AutonomySettings:
-    """What the company allows, from now on; owners only. Raises `SilasError`: autonomy_settings."""
+    """Change what the company allows; owners only. Raises `SilasError`: autonomy_settings."""
     require_role(user, (Role.OWNER,))
     return put_settings(actor=user.actor, **changes)
 
 
 def put_settings(*, actor: str, **changes: Any) -> AutonomySettings:
-    row = _settings()
+    row = _locked_settings()
     for name, value in changes.items():
-        setattr(row, name, _checked(name, value))
+        setattr(row, name, _validated(name, value))
     row.save(update_fields=sorted(changes) or None)
     record(AuditEvent.AUTONOMY_CHANGED, actor=actor, data={"changed": sorted(changes), "enabled": row.enabled})
     if row.enabled:
@@ -90,33 +92,33 @@ def put_settings(*, actor: str, **changes: Any) -> AutonomySettings:
     return row
 
 
-def _settings() -> AutonomySettings:
-    found: AutonomySettings | None = AutonomySettings.objects.select_for_update(no_key=True).first()
-    if found is not None:
-        return found
+def _locked_settings() -> AutonomySettings:
+    row: AutonomySettings | None = AutonomySettings.objects.select_for_update(no_key=True).first()
+    if row is not None:
+        return row
     try:
         with transaction.atomic():
-            row: AutonomySettings = AutonomySettings.objects.create()
-            return row
+            created: AutonomySettings = AutonomySettings.objects.create()
+            return created
     except IntegrityError:
-        return _settings()
+        return _locked_settings()
 
 
-def _checked(name: str, value: Any) -> Any:
+def _validated(name: str, value: Any) -> Any:
     if name == "enabled" and isinstance(value, bool):
         return value
     if name == "limits":
         try:
             return TaskLimits.model_validate(value).model_dump(mode="json", exclude_none=True)
         except ValidationError:
-            raise _refused(name) from None
+            raise _invalid(name) from None
     low, high = _BOUNDS.get(name, (1, 0))
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise _refused(name)
+        raise _invalid(name)
     return value
 
 
-def _refused(name: str) -> SilasError:
+def _invalid(name: str) -> SilasError:
     low, high = _BOUNDS.get(name, (None, None))
-    between = f" It lies between {low} and {high}." if low is not None else ""
-    return SilasError("autonomy_settings", f"{name} cannot be set to this.{between}", status=422)
+    bounds = f" Enter a value between {low} and {high}." if low is not None else ""
+    return SilasError("autonomy_settings", f"{name} can't be set to this.{bounds}", status=422)

@@ -1,8 +1,8 @@
-"""Divide what a session has left among others: at its delivery, which is its last call; one level deep.
+"""Delegate questions to other tasks, within what a session has left, at its delivery (its last call); one level deep.
 
-What is left is cut into equal parts, one for each task that was asked and one for the session that collects. Nobody
-waits: the asking session ends, and when no asked one is under way any more, another of its own task begins with their
-results and with what they did not use. All is counted from rows, so that a crash at any point gives nothing twice.
+What is left is divided into equal shares, one for each delegated session and one for the session that collects. No
+session waits: the parent ends, and when all its children are over, another session of its task starts with their
+results and with what they did not use. Everything is counted from rows, so that a crash gives no share twice.
 """
 
 from __future__ import annotations
@@ -26,40 +26,47 @@ from kernel.tenancy import for_each_row
 _RECENT = timedelta(days=2)
 
 
-def delegate(session_id: UUID, asked: Sequence[DelegatedQuestion]) -> bool:
-    """Queue those that may be asked; whether any were, now or by an attempt before. In the settlement of the session's
-    last call."""
+def delegate(session_id: UUID, questions: Sequence[DelegatedQuestion]) -> bool:
+    """Queue sessions for the allowed questions; return whether any were, now or by an earlier attempt.
+
+    Runs in the settlement of the session's last call.
+    """
     halted = lock_session(session_id).halt_reason
     session = queries.session(session_id)
     if queries.has_delegated(session.origin):
         return True
-    asked = [each for each in asked if _may_ask(session, each.task)][: rules.MAX_CHILDREN]
-    if not asked or halted:
+    allowed = [question for question in questions if _may_delegate(session, question.task)][: rules.MAX_CHILDREN]
+    if not allowed or halted:
         return False
     left = rules.subtract_limits(
         queries.budget_left(session), TaskLimits(memory_writes=queries.usage_of(session).memory_writes)
     )
-    share, pool = rules.divide_limits(left, len(asked) + 1)
+    share, pool = rules.divide_limits(left, len(allowed) + 1)
     params = {"pool": pool.model_dump(mode="json", exclude_none=True), "deadline": _deadline(session)}
-    begun = [_asked(session, each, share, {**params, "number": place}) for place, each in enumerate(asked)]
-    return any(begun)
+    # A list, not a generator: every question is queued, whether or not the one before it was.
+    spawned = [
+        _spawn_child(session, question, share, {**params, "number": number}) for number, question in enumerate(allowed)
+    ]
+    return any(spawned)
 
 
-def _asked(session: AutonomousSession, asked: DelegatedQuestion, share: TaskLimits, params: dict[str, Any]) -> bool:
+def _spawn_child(
+    session: AutonomousSession, question: DelegatedQuestion, share: TaskLimits, params: dict[str, Any]
+) -> bool:
     spawned = session_start.spawn(
-        queries.task(asked.task),
+        queries.task(question.task),
         kind=TriggerKind.DELEGATED,
-        owed=Occasion(f"delegated:{session.origin}:{params['number']}", params=params),
+        occasion=Occasion(f"delegated:{session.origin}:{params['number']}", params=params),
         requested_by=f"session:{session.pk}",
         parent=session,
         limits=share,
-        context=asked.question,
+        context=question.question,
     )
     return isinstance(spawned, Spawned)
 
 
-def _may_ask(session: AutonomousSession, task_id: UUID) -> bool:
-    """As the task's list says, and as it was when somebody wrote the list."""
+def _may_delegate(session: AutonomousSession, task_id: UUID) -> bool:
+    """Whether the task's list allows it, and the delegate still meets the rules under which it was listed."""
     if session.trigger_kind == TriggerKind.DELEGATED or str(task_id) not in session.task.delegates_to:
         return False
     task = Task.objects.filter(pk=task_id, deleted_at=None).first()
@@ -74,17 +81,19 @@ def _deadline(session: AutonomousSession) -> str | None:
 
 
 def start_collecting_sessions() -> int:
-    """Begin the session that goes on with what others found, for each that has all of it; returns how many. After every
-    end of a session; rivals begin it once."""
-    asked = AutonomousSession.objects.filter(trigger_kind=TriggerKind.DELEGATED, parent=OuterRef("pk"))
+    """Start the collecting session of each parent whose children are all over; return how many.
+
+    Runs after every end of a session. Of rivals, one starts it.
+    """
+    children = AutonomousSession.objects.filter(trigger_kind=TriggerKind.DELEGATED, parent=OuterRef("pk"))
     recent = AutonomousSession.objects.filter(trigger_kind=TriggerKind.DELEGATED, queued_at__gte=now() - _RECENT)
     over = AutonomousSession.objects.filter(pk__in=recent.values("parent"), ended_at__isnull=False, halt_reason="")
-    ready = over.exclude(Exists(asked.filter(ended_at=None)))
-    ready = ready.exclude(Exists(asked.filter(params__has_key="collects"))).select_related("task__deployment", "run")
-    return for_each_row(ready, _collected)
+    ready = over.exclude(Exists(children.filter(ended_at=None)))
+    ready = ready.exclude(Exists(children.filter(params__has_key="collects"))).select_related("task__deployment", "run")
+    return for_each_row(ready, _start_collecting)
 
 
-def _collected(parent: AutonomousSession) -> bool:
+def _start_collecting(parent: AutonomousSession) -> bool:
     if queries.spawn_refusal(parent.task) is not None:
         return False
     children = queries.delegated_sessions(parent)
@@ -92,13 +101,13 @@ def _collected(parent: AutonomousSession) -> bool:
     session = session_start.new_session(
         parent.task,
         kind=TriggerKind.DELEGATED,
-        owed=Occasion(f"collects:{parent.pk}", {"collects": True, "deadline": children[0].params["deadline"]}),
-        limits=rules.subtract_limits(pool, *(queries.usage_of(each) for each in children)),
+        occasion=Occasion(f"collects:{parent.pk}", {"collects": True, "deadline": children[0].params["deadline"]}),
+        limits=rules.subtract_limits(pool, *(queries.usage_of(child) for child in children)),
         trigger=None,
         requested_by=f"session:{parent.pk}",
     )
-    said = [f"{each.task.name}: {each.output or each.terminal_reason}" for each in children]
-    session.context = storable_text("\n\n".join([parent.output, *said]), session_start.LONGEST_CONTEXT)
+    results = [f"{child.task.name}: {child.output or child.terminal_reason}" for child in children]
+    session.context = storable_text("\n\n".join([parent.output, *results]), session_start.LONGEST_CONTEXT)
     session.parent, session.depth = parent, parent.depth + 1
     session.marked = any(map(session_start.is_marked, (parent, *children)))
     return bool(session_start.insert_sessions([session]))

@@ -1,8 +1,8 @@
-"""A session that its own limit stopped goes on when a person raises the limit: by an approval that is bound to that
-session and to the new limit, and spent once.
+"""Continue a session that its own limit stopped, when a person raises the limit.
 
-The card is opened and decided in a web process. What goes on is a new session of the same occasion: phases that were
-done, and what a stopped analysis has seen, are not paid for again; what was used counts.
+The approval is bound to that session and to the new limit, and spent once. The card is opened in a trusted worker and
+decided in a web process. The session that continues is a new one of the same occasion: completed phases, and what a
+stopped analysis has seen, are not paid for again; what was used counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kernel.canonical import sha256_hex
 
 SUBJECT = "autonomous_budget"
 _CARD_SECONDS = 7 * 86_400
-# Which field of the limits stopped a session, and what may stand in it at most.
+# The field of the limits that stopped a session, and its upper bound.
 RAISABLE = {
     TerminalReason.COST_CAP_REACHED: ("cost_usd", MOST_USD),
     TerminalReason.BUDGET_TOKENS: ("tokens", MOST_TOKENS),
@@ -40,8 +40,11 @@ RAISABLE = {
 
 
 def open_increase_card(session_id: UUID) -> Card | None:
-    """Ask whether the limit that stopped this session shall be raised; None where it cannot be: nobody owns the task,
-    it may not begin any more, or the company allows no more than it had."""
+    """Open a card to raise the limit that stopped this session.
+
+    Returns None where it cannot be raised: the task has no owner or may not start any more, or the company allows no
+    more than the session had.
+    """
     session = lock_session(session_id)
     payload = payload_for(session)
     if payload is None or queries.spawn_refusal(session.task) is not None:
@@ -53,8 +56,8 @@ def open_increase_card(session_id: UUID) -> Card | None:
         binding=Binding(ApprovalScope.BUDGET, payload, reversible=True),
         text=CardText(
             intent=f"Raise the limit of {session.task.name}"[:300],
-            rationale=f"This session stopped because its limit ({name}) is reached. It continues where it stopped.",
-            consequence={"approve": "Raise the limit and continue", "decline": "Leave it stopped"},
+            rationale=f"This run stopped at its limit ({name}). With a higher limit it continues where it stopped.",
+            consequence={"approve": "Raise the limit and continue", "decline": "Keep it stopped"},
         ),
         seconds=_CARD_SECONDS,
     )
@@ -63,28 +66,31 @@ def open_increase_card(session_id: UUID) -> Card | None:
 
 
 def payload_for(session: AutonomousSession) -> dict[str, Any] | None:
-    """What the approval binds: the session, what it was, and the limit before and after with what is spent and what
-    would remain of it. None where nothing can be raised."""
-    run, found = session.run, RAISABLE.get(TerminalReason(session.terminal_reason or TerminalReason.FAILED))
-    if run is None or found is None or not session.is_over:
+    """What the approval binds: the session, its state, and the limit before and after, with spent and remaining.
+
+    None where nothing can be raised.
+    """
+    run = session.run
+    raisable = RAISABLE.get(TerminalReason(session.terminal_reason or TerminalReason.FAILED))
+    if run is None or raisable is None or not session.is_over:
         return None
-    name, most = found
+    name, most = raisable
     limit, used = getattr(session.frozen_limits, name), _used(run, session, name)
     allowed = rules.smallest_limits(queries.company_limits(queries.autonomy_settings()), TaskLimits(**{name: most}))
-    wanted = max(limit * 2, used + limit) if limit else getattr(DEFAULT_LIMITS, name)
-    new = min(wanted, getattr(allowed, name))
+    doubled = max(limit * 2, used + limit) if limit else getattr(DEFAULT_LIMITS, name)
+    new = min(doubled, getattr(allowed, name))
     if limit is None or new <= limit or new <= used:
         return None
     return {
         "work_item_id": str(session.pk),
         "plan_hash": sha256_hex(f"{session.task_id}:{session.origin}:{run.pk}:{session.terminal_reason}"),
-        "before": {f"limit_{name}": _said(limit), f"spent_{name}": _said(used), f"remaining_{name}": _said(0)},
-        "after": {f"limit_{name}": _said(new), f"spent_{name}": _said(used), f"remaining_{name}": _said(new - used)},
+        "before": {f"limit_{name}": _text(limit), f"spent_{name}": _text(used), f"remaining_{name}": _text(0)},
+        "after": {f"limit_{name}": _text(new), f"spent_{name}": _text(used), f"remaining_{name}": _text(new - used)},
     }
 
 
 def _used(run: GuardedRun, session: AutonomousSession, name: str) -> Any:
-    """Of this session; what is reserved for calls whose end is unknown counts."""
+    """What this session has used, including reservations for calls whose result is unknown."""
     match name:
         case "cost_usd":
             return run.cost_total + run.cost_reserved
@@ -96,12 +102,12 @@ def _used(run: GuardedRun, session: AutonomousSession, name: str) -> Any:
             return int(((session.ended_at or run.started_at) - run.started_at).total_seconds())
 
 
-def _said(value: Any) -> str:
+def _text(value: Any) -> str:
     return plain(value) if isinstance(value, Decimal) else str(value)
 
 
 def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> AutonomousSession | None:
-    """A person answered: with an approval the session goes on inside the new limit. In the decision's transaction."""
+    """Continue the session within the new limit if the card was approved. In the decision's transaction."""
     if token is None:
         return None
     session = lock_session(card.subject_id)
@@ -117,17 +123,18 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
         return None
     actor = f"user:{decision.user.pk}"
     record(AuditEvent.AUTONOMOUS_RAISED, actor=actor, subject=f"autonomous:{session.pk}", data={"card": str(card.pk)})
-    return _go_on(session, card)
+    return _continue(session, card)
 
 
-def _go_on(session: AutonomousSession, card: Card) -> AutonomousSession | None:
-    """The same occasion, from its checkpoint. Of the limit that was raised the rest; of the others what was left, but
-    time, which begins anew."""
+def _continue(session: AutonomousSession, card: Card) -> AutonomousSession | None:
+    """Continue the same occasion from its checkpoint.
+
+    It gets the rest of the raised limit, what was left of the others, and its full time again.
+    """
     name, _ = RAISABLE[TerminalReason(session.terminal_reason)]
     new = TaskLimits.model_validate({name: card.payload["after"][f"limit_{name}"]})
-    whole = session.frozen_limits.model_copy(update={name: getattr(new, name)})
-    left = queries.limits_left(session, whole)
-    fresh = session.frozen_limits.wall_seconds
+    raised = session.frozen_limits.model_copy(update={name: getattr(new, name)})
+    left = queries.limits_left(session, raised)
     if name != "wall_seconds":
-        left = left.model_copy(update={"wall_seconds": fresh})
+        left = left.model_copy(update={"wall_seconds": session.frozen_limits.wall_seconds})
     return session_start.continue_session(session, key=f"raised:{card.pk}", limits=left)

@@ -1,7 +1,7 @@
-"""Tell when a session is near the end of what it may use: once, at four fifths of any of its own limits (B3).
+"""Warn once when a session has used four fifths of any of its own limits (B3).
 
-After each of its calls, and by the watch for one that waits for a long call. One statement finds and marks it, so that
-of rivals one tells. Inside a scope.
+Checked after each of its calls, and by the session check during a long call. One statement finds and marks the session,
+so that of rivals one sends the warning. Inside a scope.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from apps.autonomy.enums import TaskEvent
 from kernel.tenancy import current_tenant_id
 
 PERCENT = 80
-# 0 is a limit that nobody comes near: the first call is over it.
+# No warning for a limit of 0: the first call is over it.
 _WARN = """
     UPDATE autonomy_autonomoussession AS told SET warned_at = statement_timestamp()
     FROM (
@@ -44,11 +44,11 @@ _WARN = """
 
 
 def warn_if_near_limit(session_id: UUID) -> None:
-    """Tell of this session if it is time and nobody has."""
+    """Send the warning if it is due and was not sent."""
     values: dict[str, Any] = {"tenant": current_tenant_id(), "session": session_id, "percent": PERCENT}
     with connection.cursor() as cursor:
         cursor.execute(_WARN, values)
-        found = cursor.fetchall()
-    for near, used in found:
+        rows = cursor.fetchall()
+    for warned_id, used in rows:
         data = {"threshold_pct": PERCENT, "used": json.loads(used)}
-        signals.task_event(queries.session(near), TaskEvent.BUDGET_WARNING, data)
+        signals.task_event(queries.session(warned_id), TaskEvent.BUDGET_WARNING, data)

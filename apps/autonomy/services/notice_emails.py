@@ -1,5 +1,7 @@
-"""Letters about notices: what they say, and when they leave. Members choose that with their alerts (docs/alerts.md):
-not at all, or after so many minutes in which they have not read the notice; at most one in ten minutes, about all.
+"""Emails about notices: their text, and when they are sent.
+
+Members choose in their alert settings (docs/alerts.md): never, or when a notice was unread for a number of minutes. One
+email covers all due notices; a member gets at most one in ten minutes.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ class Email:
 
 @dataclass(frozen=True)
 class NoEmail:
-    """`until`: not before that moment; without one never, because of `code`."""
+    """No email now: not before `until`, or without one never, because of `code`."""
 
     code: str
     until: datetime | None = None
 
 
 def split_among_owners(row: Outbox) -> None:
-    """A letter to the owners becomes one to each of them; inside a scope."""
+    """Replace an email to all owners by one to each of them. Inside a scope."""
     owners = Membership.objects.filter(role=Role.OWNER, user__is_active=True).values_list("user_id", flat=True)
     enqueue_rows(
         [
@@ -59,7 +61,7 @@ def split_among_owners(row: Outbox) -> None:
 
 
 def email_for(row: Outbox) -> Email | NoEmail:
-    """The letter to the row's member, about all that is due to them; inside a scope, which notes that it leaves."""
+    """The email to the row's member about all due notices. Inside a scope, which records that it is being sent."""
     moment = now()
     rows = AlertChoice.objects.select_for_update(of=("self",), no_key=True).select_related("user")
     choice = rows.filter(user_id=row.user_id, user__is_active=True).exclude(way=AlertWay.OFF).first()
@@ -80,24 +82,24 @@ def email_for(row: Outbox) -> Email | NoEmail:
         notice__read_at=None,
         notice__created_at__lte=moment - timedelta(minutes=choice.minutes),
     ).exclude(pk=row.pk)
-    together = [row, *waiting.select_related("notice")[: _MOST_LINES - 1]]
-    lines = [line_for(each.notice) for each in together if each.notice is not None]
-    subject = _said(lines[0]) if len(lines) == 1 else f"{len(lines)} notices for you"
-    text = "\n\n".join(f"{_said(line)}\n{line.button}: {_place(line.path)}" for line in lines)
-    footer = f"All notices: {_place(reverse('console-notices'))}"
-    others = tuple(each.pk for each in together[1:])
+    included = [row, *waiting.select_related("notice")[: _MOST_LINES - 1]]
+    lines = [line_for(item.notice) for item in included if item.notice is not None]
+    subject = _summary(lines[0]) if len(lines) == 1 else f"{len(lines)} notices for you"
+    text = "\n\n".join(f"{_summary(line)}\n{line.button}: {_link(line.path)}" for line in lines)
+    footer = f"All notices: {_link(reverse('console-notices'))}"
+    others = tuple(item.pk for item in included[1:])
     return Email(choice.user.email, " ".join(subject.split()), f"{text}\n\n{footer}\n", others)
 
 
 def mark_included_sent(others: tuple[UUID, ...]) -> None:
-    """What the letter told as well is sent with it; inside a scope."""
+    """Mark the rows that the email included as sent. Inside a scope."""
     for row in Outbox.objects.filter(pk__in=others):
         mark_sent(row)
 
 
-def _said(line: Line) -> str:
+def _summary(line: Line) -> str:
     return f"{line.title}: {line.ended}" if line.ended else line.title
 
 
-def _place(path: str) -> str:
+def _link(path: str) -> str:
     return f"{settings.PASSKEY_ORIGIN}{path}" if settings.PASSKEY_ORIGIN else f"the console, {path}"

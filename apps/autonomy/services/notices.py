@@ -1,8 +1,8 @@
-"""Tell members how their tasks ended and that something of the company's was set aside, and note that they read it.
+"""Notify members how their tasks ended and that something of the company's was set aside, and mark notices as read.
 
-One notice an occasion: a later session of it takes the place of the former and is new again. Of what was set aside one
-of each kind is unread at a time, for its member or for all owners, and counts how often. Every bad end is owed as a
-letter too, for whoever chose alerts (`autonomy.mail_delivery`).
+There is one notice for each occasion: a later session replaces the earlier one and makes it unread again. Of things set
+aside, one notice of each kind is unread at a time, for its member or for all owners, and counts how often. Every bad
+end is also sent by email to members who chose alerts (`mail_delivery`).
 """
 
 from __future__ import annotations
@@ -21,56 +21,58 @@ from apps.autonomy.services.outbox import enqueue_notice_email
 from apps.bus.enums import SetAside
 from kernel.errors import NotFound
 
-# Beside the reasons for which a session ends: its task failed too often; a limit of the company lets it not begin yet.
+# Reasons of notices beside those for which sessions end: the task failed too often; a company limit delays the start.
 SET_ASIDE, WAITS_FOR_LIMIT = "set_aside", "waits_for_limit"
 
 
 def notify_of_session(session: AutonomousSession, *, reason: str, counts: Mapping[str, int] | None = None) -> None:
-    """Tell the task's owner of this session, once: what they know of it already is not told again."""
+    """Notify the task's owner of this session; a notice that they have already is not repeated."""
     owner_id = session.task.owner_id
     if owner_id is None:
         return
     row = Notification(user_id=owner_id, session=session, root_id=session.origin, reason=reason[:60])
     row.counts = dict(counts or {"failed": 1})
-    if Notification.objects.bulk_create([row], ignore_conflicts=True) and _is_stored(row):
-        _owe_letter(row)
+    if _insert(row):
+        _enqueue_email(row)
         return
-    known = Notification.objects.filter(user_id=owner_id, root_id=session.origin)
+    existing = Notification.objects.filter(user_id=owner_id, root_id=session.origin)
     if counts is not None:
-        known.filter(session=session).update(counts=row.counts)
-    changed = known.exclude(session=session, reason=row.reason).update(
+        existing.filter(session=session).update(counts=row.counts)
+    changed = existing.exclude(session=session, reason=row.reason).update(
         session=session, reason=row.reason, counts=row.counts, created_at=Now(), read_at=None, card_id=None
     )
     if changed:
-        row.pk = known.values_list("pk", flat=True).get()
-        _owe_letter(row)
+        row.pk = existing.values_list("pk", flat=True).get()
+        _enqueue_email(row)
 
 
-def _is_stored(row: Notification) -> bool:
+def _insert(row: Notification) -> bool:
+    """Whether the row was new. `bulk_create` does not say so when it ignores conflicts, hence the second query."""
+    Notification.objects.bulk_create([row], ignore_conflicts=True)
     return bool(Notification.objects.filter(pk=row.pk).exists())
 
 
 def notify_of_trigger(trigger: Trigger, *, reason: str) -> None:
-    """A trigger switched itself off: nothing begins by it any more."""
+    """Notify the task's owner that a trigger was disabled."""
     if trigger.task.owner_id is not None:
         row = Notification.objects.create(user_id=trigger.task.owner_id, trigger=trigger, reason=reason[:60])
-        _owe_letter(row)
+        _enqueue_email(row)
 
 
 def notify_of_set_aside(what: SetAside, actor: str) -> None:
-    """Something was set aside: the member who wanted it is told, or the company's owners."""
-    user_id = _user_in(actor)
+    """Notify the member who caused it, or the company's owners, that something was set aside."""
+    user_id = _user_id(actor)
     row = Notification(user_id=user_id, about=what, counts={"times": 1})
-    if Notification.objects.bulk_create([row], ignore_conflicts=True) and _is_stored(row):
-        _owe_letter(row)
+    if _insert(row):
+        _enqueue_email(row)
         return
     unread = Notification.objects.filter(user_id=user_id, about=what, read_at=None)
-    for known in unread.select_for_update(no_key=True):
-        known.counts = {"times": known.counts.get("times", 0) + 1}
-        known.save(update_fields=["counts"])
+    for notice in unread.select_for_update(no_key=True):
+        notice.counts = {"times": notice.counts.get("times", 0) + 1}
+        notice.save(update_fields=["counts"])
 
 
-def _user_in(actor: str) -> UUID | None:
+def _user_id(actor: str) -> UUID | None:
     kind, _, name = actor.partition(":")
     try:
         return UUID(name) if kind == "user" else None
@@ -78,22 +80,22 @@ def _user_in(actor: str) -> UUID | None:
         return None
 
 
-def _owe_letter(row: Notification) -> None:
-    """Of a result that came as it should its own route says whether a letter leaves."""
+def _enqueue_email(row: Notification) -> None:
+    """For a bad end only: whether a good result is emailed is up to the task's route."""
     if row.session_id is None or row.reason:
         enqueue_notice_email(row)
 
 
 def attach_card(session: AutonomousSession, card_id: UUID) -> None:
-    """Where the limit that stopped this session can be raised."""
+    """Link the notice to the card on which the limit that stopped this session can be raised."""
     Notification.objects.filter(session=session).update(card_id=card_id)
 
 
 def mark_read(notice_id: UUID, *, user: Any) -> Notification:
-    """Raises `NotFound` for anybody else's."""
-    mine = queries.notices_for(user).filter(pk=notice_id)
-    mine.filter(read_at=None).update(read_at=Now())
-    notice = mine.select_related("trigger__task", "session__task").first()
+    """Raises `NotFound` for a notice of another member."""
+    rows = queries.notices_for(user).filter(pk=notice_id)
+    rows.filter(read_at=None).update(read_at=Now())
+    notice = rows.select_related("trigger__task", "session__task").first()
     if notice is None:
         raise NotFound("notice")
     return notice
@@ -107,28 +109,28 @@ def unread_count(user: Any) -> int:
     return int(queries.notices_for(user).filter(read_at=None).count())
 
 
-# What happened and what to press, by the reason of a notice. Of a result that came as it should there is only a button.
+# What happened, by the reason of a notice. A notice of a good result has no such line.
 _ENDED = {
-    "cost_cap_reached": "Stopped: its spending limit is reached",
-    "budget_tokens": "Stopped: its limit of model tokens is reached",
-    "budget_tool_calls": "Stopped: its limit of calls is reached",
-    "budget_wall_clock": "Stopped: its time limit is reached",
+    "cost_cap_reached": "Stopped: spending limit reached",
+    "budget_tokens": "Stopped: token limit reached",
+    "budget_tool_calls": "Stopped: call limit reached",
+    "budget_wall_clock": "Stopped: time limit reached",
     "global_daily": "Stopped: the company's daily limit is reached",
     "global_monthly": "Stopped: the company's monthly limit is reached",
     "waits_for_limit": "Waiting: a limit of the company is reached",
-    "worker_lost": "Failed: its worker was lost",
+    "worker_lost": "Failed: the worker process was lost",
     "set_aside": "Set aside after too many failures",
-    "idle_timeout": "Stopped: it did nothing for too long",
+    "idle_timeout": "Stopped: idle for too long",
     "external_halt": "Stopped by a person",
-    "tool_not_granted": "Failed: it wanted a tool that it may not use",
-    "approval_missing": "Stopped: what it led to was not approved",
+    "tool_not_granted": "Failed: it tried to use a tool that it isn't allowed to use",
+    "approval_missing": "Stopped: its change wasn't approved",
     "failed": "Failed",
-    "cancelled": "Canceled: it may not run any more",
+    "cancelled": "Canceled: it is no longer allowed to run",
 }
 _SPENDING = ("global_daily", "global_monthly", WAITS_FOR_LIMIT)
-# What to press about what was set aside, and the page that it leads to. Every kind has its line.
+# For things set aside: the button and the page that it opens. Every kind needs an entry.
 PLACES: dict[SetAside, tuple[str, str]] = {
-    SetAside.MESSAGE: ("Try it again or drop it", "console-queues"),
+    SetAside.MESSAGE: ("Retry or drop it", "console-queues"),
     SetAside.WORK: ("View work", "console-work"),
     SetAside.DOCUMENT: ("View documents", "console-knowledge"),
     SetAside.SKILL: ("View skills", "console-skills"),
@@ -140,7 +142,7 @@ PLACES: dict[SetAside, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Line:
-    """One notice as a person reads it: of what, what happened, what to press and where that leads."""
+    """One notice as shown: its title, what happened, and a button with its path."""
 
     notice: Notification
     title: str
@@ -156,16 +158,16 @@ def line_for(notice: Notification) -> Line:
         return Line(notice, str(what.label), "", button, reverse(page))
     if notice.trigger is not None:
         path = reverse("console-task", args=[notice.trigger.task_id])
-        return Line(notice, notice.trigger.task.name, "A trigger was switched off", "Open the task", path)
+        return Line(notice, notice.trigger.task.name, "A trigger was turned off", "Open task", path)
     session = notice.session
     assert session is not None
     ended = _ENDED.get(notice.reason) or session.get_status_display()
     if notice.card_id:
         button, path = "Raise the limit and continue", reverse("console-card", args=[notice.card_id])
     elif notice.reason == SET_ASIDE:
-        button, path = "Open the task", reverse("console-task", args=[session.task_id])
+        button, path = "Open task", reverse("console-task", args=[session.task_id])
     elif notice.reason in _SPENDING:
         button, path = "View spending", reverse("console-spending")
     else:
-        button, path = "Read what it left", reverse("console-run", args=[session.pk])
+        button, path = "View run", reverse("console-run", args=[session.pk])
     return Line(notice, session.task.name, ended, button, path)

@@ -1,8 +1,8 @@
-"""Keep what happened for the triggers that wait for it: one statement for all that a transaction announced.
+"""Store what happened for the triggers that wait for it: one statement for all events of a transaction.
 
-Whoever announces it waits for nothing and locks nothing: a row is added for each trigger that listens, and a message
-for the trigger, which makes one run of all rows that are there when it is delivered. A company that is switched off
-collects nothing.
+The announcing transaction waits for nothing and locks nothing: a row is added for each listening trigger, and a message
+for the trigger, which makes one session of all rows that exist when it is delivered. Nothing is stored for a company
+with automations turned off.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from apps.autonomy.services.bus_messages import enqueue_trigger
 from kernel.tenancy import before_commit, current_tenant_id
 
 _log = logging.getLogger(__name__)
-# What is written with an upload: a savepoint of its own costs what nobody waits for there.
-_CAREFUL = "watch:"
+# Topics written with an upload, where a savepoint is cheap and a failure must not lose the document.
+_PROTECTED = "watch:"
 _WRITE = """
     INSERT INTO autonomy_occurrence (id, tenant_id, trigger_id, subject)
-    SELECT gen_random_uuid(), t.tenant_id, t.id, said.subject
-    FROM unnest(%(topics)s::text[], %(subjects)s::text[]) AS said(topic, subject)
-    JOIN autonomy_trigger t ON t.topic = said.topic
+    SELECT gen_random_uuid(), t.tenant_id, t.id, occurred.subject
+    FROM unnest(%(topics)s::text[], %(subjects)s::text[]) AS occurred(topic, subject)
+    JOIN autonomy_trigger t ON t.topic = occurred.topic
     JOIN autonomy_task k ON k.id = t.task_id
     WHERE t.tenant_id = %(tenant)s AND t.enabled AND t.deleted_at IS NULL AND t.topic <> ''
       AND k.deleted_at IS NULL AND k.quarantined_at IS NULL
@@ -32,21 +32,21 @@ _WRITE = """
 
 
 def record_occurrence(topic: str, subject: str = "") -> None:
-    """With this scope's commit. `topic` as `rules.topic_of` words it; `subject` is an id."""
+    """Record it with this scope's commit. `topic` as of `rules.topic_for`; `subject` is an id."""
     before_commit(_write, (topic, subject[:80]))
 
 
-def _write(said: list[tuple[str, str]]) -> None:
-    topics, subjects = zip(*said, strict=True)
+def _write(occurrences: list[tuple[str, str]]) -> None:
+    topics, subjects = zip(*occurrences, strict=True)
     values: dict[str, Any] = {"tenant": current_tenant_id(), "topics": list(topics), "subjects": list(subjects)}
-    if any(topic.startswith(_CAREFUL) for topic in topics):
-        _write_or_leave(values)
+    if any(topic.startswith(_PROTECTED) for topic in topics):
+        _write_protected(values)
     else:
         _execute(values)
 
 
-def _write_or_leave(values: dict[str, Any]) -> None:
-    """A document that comes in is stored whatever is wrong with those who wait for it."""
+def _write_protected(values: dict[str, Any]) -> None:
+    """Store an added document even if its triggers cannot be written."""
     try:
         with transaction.atomic():
             _execute(values)
@@ -59,6 +59,6 @@ def _write_or_leave(values: dict[str, Any]) -> None:
 def _execute(values: dict[str, Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_WRITE, values)
-        heard = {trigger_id for (trigger_id,) in cursor.fetchall()}
-    for trigger_id in sorted(heard):
+        trigger_ids = {trigger_id for (trigger_id,) in cursor.fetchall()}
+    for trigger_id in sorted(trigger_ids):
         enqueue_trigger(trigger_id)

@@ -1,7 +1,8 @@
-"""Which questions could not be answered? Kept scrubbed, each wording once, with how often it was asked.
+"""Store the questions that could not be answered: scrubbed, each wording once, with how often it was asked.
 
-Written in web processes, at a turn's end, because no worker reads conversations. A company that is switched off keeps
-nothing, and nobody fills the table: there is room for so many, and then the rarest makes way, reviewed ones first.
+Written in web processes at the end of a turn, because workers have no right to read conversations. Nothing is stored
+for a company with automations turned off. The table cannot be flooded: when it is full, a new question replaces the
+rarest one, reviewed ones first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from kernel.llm.grounded.words import content, words
 from kernel.tenancy import before_commit, current_tenant_id
 
 MOST, _LEAST_WORDS, _LONGEST = 2000, 3, 600
-_KEEP = """
+_RECORD = """
     WITH allowed AS (
         SELECT FROM autonomy_autonomysettings s WHERE s.tenant_id = %(tenant)s AND s.enabled
     ), known AS (
@@ -38,18 +39,20 @@ _KEEP = """
 
 
 def record_question(session: ChatSession, text: str) -> bool:
-    """Write a scrubbed question down with this scope's commit; False for what is none. The same words in another order
-    and case are the same question."""
-    asked = " ".join(text.split())[:_LONGEST]
-    told = sorted(content(asked))
-    if len(words(asked)) < _LEAST_WORDS or not told:
+    """Record a scrubbed question with this scope's commit; False for a text that is too short to be one.
+
+    The same words in another order and case are the same question.
+    """
+    question = " ".join(text.split())[:_LONGEST]
+    content_words = sorted(content(question))
+    if len(words(question)) < _LEAST_WORDS or not content_words:
         return False
     values: dict[str, Any] = {
         "id": uuid4(),
         "tenant": current_tenant_id(),
         "deployment": session.deployment_id,
-        "text": asked,
-        "digest": sha256_hex(" ".join(told)),
+        "text": question,
+        "digest": sha256_hex(" ".join(content_words)),
         "level": session.level,
         "most": MOST,
     }
@@ -57,7 +60,7 @@ def record_question(session: ChatSession, text: str) -> bool:
     return True
 
 
-def _write(asked: list[dict[str, Any]]) -> None:
+def _write(questions: list[dict[str, Any]]) -> None:
     with connection.cursor() as cursor:
-        for values in asked:
-            cursor.execute(_KEEP, values)
+        for values in questions:
+            cursor.execute(_RECORD, values)

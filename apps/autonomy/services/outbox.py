@@ -1,8 +1,8 @@
 """Rows that are sent outside, and how each arrives once: written with what it tells, sent by `handlers.handle_outbox`.
 
-Each row owes one message on the bus, which carries when it is due and who sends it. It is tried again until it arrives
-or the last try failed; once it is sent nobody sends it again. A receiver that answers and dies before we hear it may be
-told twice: the row's id says it is the same.
+Each row enqueues one bus message, which holds when it is due and who sends it. It is retried until it arrives or the
+last attempt fails, and never sent after it arrived. A receiver whose answer is lost may get a delivery twice: the row's
+id tells that it is the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_SECONDS = 3600
 
 
 def enqueue_result_email(session: AutonomousSession, user_id: UUID, counts: Mapping[str, int]) -> None:
-    """A letter that says how many and where to look, no word of what was found."""
+    """Enqueue an email with the numbers of results and where to read them, without their text."""
     body = {"task": session.task.name, "session": str(session.pk), "counts": dict(counts)}
     row = Outbox(
         channel=Channel.EMAIL,
@@ -41,8 +41,10 @@ def enqueue_result_email(session: AutonomousSession, user_id: UUID, counts: Mapp
 
 
 def enqueue_notice_email(notice: Notification) -> None:
-    """A letter about a notice of a bad end, once for each end: to its member, or to the owners. Whether they want one,
-    and when, is asked when it is sent."""
+    """Enqueue an email about a bad end, once for each end, to its member or to the owners.
+
+    Whether and when they want one is checked when it is sent.
+    """
     row = Outbox(
         channel=Channel.EMAIL,
         user_id=notice.user_id,
@@ -60,15 +62,17 @@ def enqueue_webhooks(
     event: TaskEvent = TaskEvent.COMPLETED,
     subscribed_only: bool = False,
 ) -> None:
-    """To every webhook of the company, or to those that asked for such events. One an event, session and webhook; all
-    that a scope owes is written together."""
+    """Enqueue an event for every webhook, or for those that subscribe to it.
+
+    There is one row for each event, session and webhook. All events of a scope are written together.
+    """
     body = {"event": event.value, "session": str(session.pk), "task": str(session.task_id), **data}
-    before_commit(_owe_together, _News(event, str(session.pk), body, subscribed_only))
+    before_commit(_write_together, _Event(event, str(session.pk), body, subscribed_only))
 
 
 @dataclass(frozen=True)
-class _News:
-    """`subscribed_only`: for who asked for such events."""
+class _Event:
+    """An event for webhooks. `subscribed_only`: only for those that subscribe to such events."""
 
     event: TaskEvent
     session: str
@@ -79,34 +83,34 @@ class _News:
         return not self.subscribed_only or not hook.events or self.event.value in hook.events
 
 
-def _owe_together(found: list[_News]) -> None:
+def _write_together(events: list[_Event]) -> None:
     hooks = list(Webhook.objects.filter(enabled=True))
     rows = [
         Outbox(
             channel=Channel.WEBHOOK,
             webhook=hook,
-            event=news.event,
-            key=f"{news.event.value}:{news.session}:{hook.pk}",
-            body=news.body,
+            event=event.event,
+            key=f"{event.event.value}:{event.session}:{hook.pk}",
+            body=event.body,
         )
-        for news in found
+        for event in events
         for hook in hooks
-        if news.is_for(hook)
+        if event.is_for(hook)
     ]
     if rows:
         enqueue_rows(rows)
 
 
 def enqueue_rows(rows: Sequence[Outbox]) -> None:
-    """Write these rows and owe each; a row whose key is there already is the same, and is owed once."""
+    """Write these rows and enqueue each. Idempotent by a row's key."""
     Outbox.objects.bulk_create(rows, ignore_conflicts=True)
-    owed = Outbox.objects.filter(key__in=[row.key for row in rows], state=OutboxState.WAITING)
-    for pk in owed.values_list("pk", flat=True):
+    waiting = Outbox.objects.filter(key__in=[row.key for row in rows], state=OutboxState.WAITING)
+    for pk in waiting.values_list("pk", flat=True):
         enqueue(Kind.OUTBOX_DELIVERY, scope_id=pk, message_id=f"{Kind.OUTBOX_DELIVERY}:{pk}")
 
 
 def waiting_row(row_id: UUID) -> Outbox | None:
-    """The row, if it is still to be sent."""
+    """The row, if it is not settled."""
     rows = Outbox.objects.select_related("webhook", "user", "notice")
     row: Outbox | None = rows.filter(pk=row_id, state=OutboxState.WAITING).first()
     return row
@@ -117,7 +121,7 @@ def mark_sent(row: Outbox) -> None:
 
 
 def mark_failed(row: Outbox, code: str, *, permanent: bool = False) -> int | None:
-    """One more try failed. Returns after how many seconds the next one is due, or None where the row is given up."""
+    """Record a failed attempt. Returns the seconds until the next one, or None when the row is given up."""
     attempts = row.attempts + 1
     if permanent or attempts >= MOST_ATTEMPTS:
         _settle(row, state=OutboxState.GIVEN_UP, error_code=code[:60])

@@ -1,8 +1,8 @@
-"""What becomes of a pattern that sessions have seen? A person dismisses it, or puts it forward as a sentence that a
-deployment's bot is told in every conversation; a second decision accepts that.
+"""Decide about patterns that sessions observed: dismiss one, or propose it as a sentence for a deployment's persona.
 
-Always holds: the sentence is the server's, made of the pattern's kind and wording; it is appended once, however often
-it is accepted (`accepted_at`, contract autonomy A8); it is context: no gate and no approval reads it.
+A second decision accepts the sentence, which the bot is then told in every conversation. The server words it from the
+pattern's kind and summary; it is appended once, however often it is accepted (`accepted_at`, contract autonomy A8). It
+is context only: no gate and no approval reads it.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ _CARD_SECONDS = 14 * 86_400
 
 
 def dismiss_precedent(precedent_id: UUID, *, user: Any) -> Precedent:
-    """Nobody needs to see it again; when it comes up anew it counts from one. Again is fine: the first time stays."""
+    """Dismiss it; if it is observed again, it counts from one. Safe to repeat: the first time is kept."""
     require_role(user, KEEPER_ROLES)
     precedent = lock_precedent(precedent_id)
     if precedent.state != PrecedentState.DISMISSED:
         _move(precedent, PrecedentState.DISMISSED, dismissed_at=now())
-        _note(user, f"precedent:{precedent.pk}", "dismiss")
+        _audit(user, f"precedent:{precedent.pk}", "dismiss")
     return precedent
 
 
 def promote_precedent(precedent_id: UUID, *, user: Any, deployment_id: UUID | None = None) -> ContextProposal:
-    """Put it forward for a deployment (its task's own, unless another is named); again is fine. In a web process.
+    """Propose it as a rule for a deployment, by default its task's. Safe to repeat. In a trusted process.
 
     Raises `SilasError`: forbidden_role 403, precedent_settled 409 for one that was dismissed; `NotFound`.
     """
     require_role(user, KEEPER_ROLES)
     precedent = lock_precedent(precedent_id)
     if precedent.state == PrecedentState.DISMISSED or precedent.quarantined_at is not None:
-        raise SilasError("precedent_settled", "This was dismissed or set aside.", status=409)
+        raise SilasError("precedent_settled", "This was dismissed or quarantined.", status=409)
     deployment = Deployment.objects.filter(pk=deployment_id or precedent.task.deployment_id).first()
     if deployment is None:
         raise NotFound("deployment")
@@ -68,28 +68,28 @@ def promote_precedent(precedent_id: UUID, *, user: Any, deployment_id: UUID | No
     if precedent.state == PrecedentState.OPEN:
         _move(precedent, PrecedentState.PROMOTED)
     if created:
-        _ask(rule, precedent, deployment)
-        _note(user, f"precedent:{precedent.pk}", "promote")
+        _open_card(rule, precedent, deployment)
+        _audit(user, f"precedent:{precedent.pk}", "promote")
     return rule
 
 
 def accept_context(context_id: UUID, *, user: Any) -> ContextProposal:
-    """The deployment's bot is told it from its next turn on. Appended the first time only; again is fine.
+    """Add it to what the deployment's bot is told, from its next turn on. Safe to repeat: appended once.
 
-    Raises `SilasError`: forbidden_role 403, precedent_settled 409 for what was set aside; `NotFound`.
+    Raises `SilasError`: forbidden_role 403, precedent_settled 409 for what was quarantined; `NotFound`.
     """
-    _begin(context_id, user)
+    _withdraw_card(context_id, user)
     return _accept(lock_context(context_id), user)
 
 
 def reject_context(context_id: UUID, *, user: Any) -> ContextProposal:
-    """Not wanted. What was appended before stays: whoever wrote on since is not undone by a button."""
-    _begin(context_id, user)
+    """Reject it. Text that was appended before stays, because the persona may have been edited since."""
+    _withdraw_card(context_id, user)
     return _reject(lock_context(context_id), user)
 
 
 def apply_decision(card: Card, decision: Decision) -> None:
-    """A person answered its card; a rule that was purged meanwhile is nobody's any more."""
+    """Apply a decision on its card. Does nothing for a rule that was purged or quarantined meanwhile."""
     if not ContextProposal.objects.filter(pk=card.subject_id, precedent__quarantined_at=None).exists():
         return
     rule = lock_context(card.subject_id)
@@ -99,14 +99,14 @@ def apply_decision(card: Card, decision: Decision) -> None:
         _reject(rule, decision.user)
 
 
-def _begin(context_id: UUID, user: Any) -> None:
+def _withdraw_card(context_id: UUID, user: Any) -> None:
     require_role(user, KEEPER_ROLES)
     withdraw_about(CONTEXT, context_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
 
 def _accept(rule: ContextProposal, user: Any) -> ContextProposal:
     if rule.precedent.quarantined_at is not None:
-        raise SilasError("precedent_settled", "This was set aside. Release it first.", status=409)
+        raise SilasError("precedent_settled", "This was quarantined. Release it first.", status=409)
     if rule.state == ContextState.ACCEPTED:
         return rule
     if rule.accepted_at is None:
@@ -125,24 +125,24 @@ def _reject(rule: ContextProposal, user: Any) -> ContextProposal:
 
 def _settle(rule: ContextProposal, to: ContextState, user: Any, **changes: Any) -> None:
     if to not in CONTEXT_TRANSITIONS[ContextState(rule.state)]:
-        raise SilasError("precedent_settled", "This was decided already.", status=409)
+        raise SilasError("precedent_settled", "This was already decided.", status=409)
     ContextProposal.objects.filter(pk=rule.pk).update(state=to, decided_by=user, **changes)
     rule.refresh_from_db()
-    _note(user, f"context:{rule.pk}", to.value)
+    _audit(user, f"context:{rule.pk}", to.value)
 
 
 def _move(precedent: Precedent, to: PrecedentState, **changes: Any) -> None:
     if to not in PRECEDENT_TRANSITIONS[PrecedentState(precedent.state)]:
-        raise SilasError("precedent_settled", "This was decided already.", status=409)
+        raise SilasError("precedent_settled", "This was already decided.", status=409)
     Precedent.objects.filter(pk=precedent.pk).update(state=to, **changes)
     precedent.refresh_from_db()
 
 
-def _note(user: Any, subject: str, verb: str) -> None:
+def _audit(user: Any, subject: str, verb: str) -> None:
     record(AuditEvent.PROPOSAL_DECIDED, actor=f"user:{user.pk}", subject=subject, data={"verb": verb})
 
 
-def _ask(rule: ContextProposal, precedent: Precedent, deployment: Deployment) -> None:
+def _open_card(rule: ContextProposal, precedent: Precedent, deployment: Deployment) -> None:
     card = open_card(
         CardKind.DECISION,
         about=About(CONTEXT, rule.pk, deployment.pk, requested_by=f"session:{precedent.session_id}"),
@@ -153,9 +153,9 @@ def _ask(rule: ContextProposal, precedent: Precedent, deployment: Deployment) ->
         ),
         text=CardText(
             intent=truncate(escape_hidden(f"Tell {deployment.title}: {rule.text}"), 300),
-            rationale=f"Seen {precedent.count} times. It is told to the bot and changes no rule and no approval.",
-            consequence={ACCEPT: "Add it to what the bot is told", "decline": "Do not add it"},
-            facts=[*warnings_of(precedent.session_id), Fact("In these words", rule.text)],
+            rationale=f"Seen {precedent.count} times. The bot is told this; it changes no rule and no approval.",
+            consequence={ACCEPT: "Add it to what the bot is told", "decline": "Don't add it"},
+            facts=[*warnings_of(precedent.session_id), Fact("Exact text", rule.text)],
         ),
         seconds=_CARD_SECONDS,
     )

@@ -1,8 +1,8 @@
-"""How does a habit of the people here become a preference of the bot? A pattern in their decisions is put into a
-sentence of ours; a person keeps it; then it is recalled, as confirmed, like any memory of the company (spec 6.6).
+"""Turn patterns in people's decisions into preferences of the bot (spec 6.6).
 
-Always holds: nobody's silence keeps one; a sentence that was dismissed is not inferred again; a kept one can be
-dismissed and is forgotten at once; none of it reaches a gate, an approval or a threshold. Web processes only.
+A pattern becomes one of our own sentences; once a person keeps it, it is recalled as confirmed memory of the company.
+An unanswered card keeps nothing; a dismissed sentence is not inferred again; a kept one can be dismissed and is
+forgotten at once. No preference reaches a gate, an approval or a threshold. In web processes and trusted workers.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ from kernel.unicode_safety import truncate
 
 PREFERENCE, KEEP = "preference", "keep"
 _CARD_SECONDS = 14 * 86_400
-_LOOKS_AT = 500
+_MOST_OUTCOMES = 500
 
 
 def propose_preferences(deployment_id: UUID) -> list[Preference]:
-    """Put what the newest decisions show before a person, each sentence once for ever."""
+    """Ask a person about the patterns in the newest decisions; each sentence is asked about once, ever."""
     settings, moment = initiative_settings(), now()
     if not settings.preferences:
         return []
     deployment = Deployment.objects.select_for_update(of=("self",), no_key=True).get(pk=deployment_id)
-    mine = Preference.objects.filter(deployment=deployment)
-    room = settings.most_inferences_a_day - mine.filter(created_at__gt=moment - timedelta(days=1)).count()
-    known = set(mine.values_list("key", flat=True))
-    rows = Outcome.objects.filter(deployment=deployment).order_by("-decided_at")[:_LOOKS_AT]
-    taken = [DecidedAction(row.family, OutcomeKind(row.kind), row.shortened) for row in rows]
-    fresh = [each for each in preference_policy.infer_patterns(taken) if each.key not in known]
-    return [_propose(deployment, each) for each in fresh[: max(room, 0)]]
+    existing = Preference.objects.filter(deployment=deployment)
+    room = settings.most_inferences_a_day - existing.filter(created_at__gt=moment - timedelta(days=1)).count()
+    known = set(existing.values_list("key", flat=True))
+    rows = Outcome.objects.filter(deployment=deployment).order_by("-decided_at")[:_MOST_OUTCOMES]
+    actions = [DecidedAction(row.family, OutcomeKind(row.kind), row.shortened) for row in rows]
+    patterns = [pattern for pattern in preference_policy.infer_patterns(actions) if pattern.key not in known]
+    return [_propose(deployment, pattern) for pattern in patterns[: max(room, 0)]]
 
 
 def keep(preference_id: UUID, *, user: Any) -> Preference:
-    """Keep to it from now on. Raises `SilasError` forbidden_role 403, `NotFound`."""
-    _begin(preference_id, user)
+    """Keep it. Raises `SilasError` forbidden_role 403, `NotFound`."""
+    _withdraw_card(preference_id, user)
     return _settle(lock_preference(preference_id), ProposalState.KEPT, user)
 
 
 def dismiss(preference_id: UUID, *, user: Any) -> Preference:
-    """Nobody wants it; it is forgotten at once, and not inferred again."""
-    _begin(preference_id, user)
+    """Dismiss it: it is forgotten at once, and not inferred again."""
+    _withdraw_card(preference_id, user)
     return _settle(lock_preference(preference_id), ProposalState.DISMISSED, user)
 
 
@@ -78,8 +78,8 @@ def apply_decision(card: Card, decision: Decision) -> None:
         _settle(row, ProposalState.DISMISSED, decision.user)
 
 
-def _begin(preference_id: UUID, user: Any) -> None:
-    """Cards before rows: whoever answers the card locks in that order too."""
+def _withdraw_card(preference_id: UUID, user: Any) -> None:
+    """Before the row is locked: a decision on the card locks card and row in that order too."""
     require_role(user, KEEPER_ROLES)
     withdraw_about(PREFERENCE, preference_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
@@ -101,20 +101,23 @@ def _settle(row: Preference, to: ProposalState, user: Any) -> Preference:
 
 
 async def store_kept(delivery: Delivery, preference_id: UUID) -> None:
-    """Embedding happens outside of every transaction; whether it is still kept is asked where it is written."""
+    """Store a kept preference in memory.
+
+    The embedding is computed outside of every transaction; whether it is still kept is checked where it is written.
+    """
     row = await in_scope(delivery.tenant_id, _row, preference_id)
     if row is None:
         return
     (note,) = await in_thread(memories.prepare, [_note(row, delivery.tenant_id)])
-    await delivery.commit(_remember, preference_id, note)
+    await delivery.commit(_store, preference_id, note)
 
 
 def _row(preference_id: UUID) -> Preference | None:
-    found: Preference | None = Preference.objects.filter(pk=preference_id).first()
-    return found
+    row: Preference | None = Preference.objects.filter(pk=preference_id).first()
+    return row
 
 
-def _remember(preference_id: UUID, note: Note) -> None:
+def _store(preference_id: UUID, note: Note) -> None:
     if lock_preference(preference_id).state == ProposalState.KEPT:
         memories.keep([note])
 
@@ -151,16 +154,16 @@ def _propose(deployment: Deployment, pattern: Pattern) -> Preference:
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             {
-                "question": "Make this the way things are done here?",
-                "options": [{"label": "Keep to it", "value": KEEP}],
+                "question": "Make this a preference of the bot?",
+                "options": [{"label": "Add preference", "value": KEEP}],
             },
             reversible=True,
         ),
         text=CardText(
             intent=truncate(pattern.content, 300),
-            rationale=f"{pattern.hits} of the last {pattern.samples} decisions went that way. It changes no rule.",
-            consequence={KEEP: "Keep to it from now on", "decline": "Do not keep to it"},
-            facts=[Fact("In these words", pattern.content)],
+            rationale=f"{pattern.hits} of the last {pattern.samples} decisions went this way. It changes no rule.",
+            consequence={KEEP: "The bot follows it from now on", "decline": "Don't add it"},
+            facts=[Fact("Exact text", pattern.content)],
         ),
         seconds=_CARD_SECONDS,
     )

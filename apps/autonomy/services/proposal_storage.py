@@ -1,9 +1,9 @@
-"""How does what a person kept come into memory or knowledge, and out again? In by a web process, because workers have
-no right to memory; out at once, in the transaction that decides it.
+"""Store kept proposals in memory or knowledge, and remove them again.
 
-Always holds: what is recalled is exactly what is kept, not deleted and not set aside (`is_wanted`); the proposal's row
-is the truth and what it became is made from it, so that it can be taken out and put back. A kept document is stored by
-`autonomy:<session>`, and no watch fires on it (contract autonomy A8, echo prevention).
+Stored by a trusted worker, because the others have no right to memory; removed in the transaction that decides it. What
+is recalled is exactly what is kept and neither deleted nor quarantined (`may_be_recalled`). The proposal's row is the
+source from which the stored copy is made, so that it can be removed and restored. A kept document is stored by
+`autonomy:<session>`, so that no watch fires on it (contract autonomy A8, echo prevention).
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from kernel.llm.enums import MemoryType
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id, in_scope, in_thread, tenant_scope
 
-# Where a document goes whose proposal names no collection.
+# The collection of documents whose proposal names none.
 DEFAULT_COLLECTION = "kept-proposals"
 
 
 def may_be_recalled(proposal: MemoryProposal) -> bool:
-    """Whether it may be recalled at all."""
+    """Whether the proposal is kept and neither deleted nor quarantined."""
     kept = proposal.state == ProposalState.KEPT
     return kept and proposal.deleted_at is None and proposal.quarantined_at is None
 
 
 def enqueue_storage(proposal: MemoryProposal) -> None:
-    """A web process shall put it where it is recalled."""
+    """Have a trusted worker store it where it is recalled."""
     bus_messages.enqueue_review(
         bus_messages.RECALL, proposal.pk, message_id=f"{bus_messages.RECALL}:{proposal.pk}:{uuid4()}"
     )
 
 
 def remove_from_memory(proposal: MemoryProposal) -> None:
-    """Nobody recalls it after this transaction. Under the proposal's lock; safe to repeat."""
+    """Remove what it was stored as, with this transaction. Under the proposal's lock; idempotent."""
     memories.delete_by_reference(_scope(), memory_reference(proposal))
     document = Document.objects.filter(
-        source_ref=document_reference(proposal), collection__name=_home_of(proposal)
+        source_ref=document_reference(proposal), collection__name=_collection_name(proposal)
     ).first()
     if document is not None:
         knowledge.forget_document(document.pk, actor=storing_actor(proposal))
@@ -69,50 +69,55 @@ def storing_actor(proposal: MemoryProposal) -> str:
 
 
 def require_collection(proposal: MemoryProposal) -> None:
-    """A document goes to a collection that a person has made, or to the one for what was kept; a session opens none.
+    """Require that the named collection exists: a session cannot create one.
 
     Raises `SilasError("collection_missing")` 409.
     """
     if proposal.kind != ProposalKind.KNOWLEDGE or not proposal.target:
         return
     if not Collection.objects.filter(name=proposal.target).exists():
-        raise SilasError("collection_missing", "The documents that this would be added to are not there.", status=409)
+        raise SilasError(
+            "collection_missing", "The collection that this would be added to no longer exists.", status=409
+        )
 
 
 async def store_kept(delivery: Delivery, proposal_id: UUID) -> None:
-    """Put one kept proposal where it is recalled. Embedding and cutting happen outside of every transaction; whether it
-    is still wanted is asked again where it is written."""
-    proposal, marked = await in_scope(delivery.tenant_id, _wanted, proposal_id)
+    """Store one kept proposal in memory or knowledge.
+
+    Embedding and chunking happen outside of every transaction; whether it is still kept is checked again where it is
+    written.
+    """
+    proposal, marked = await in_scope(delivery.tenant_id, _kept_proposal, proposal_id)
     if proposal is None:
         return
     if proposal.kind == ProposalKind.KNOWLEDGE:
-        await in_thread(_store, delivery.tenant_id, proposal)
-        await delivery.commit(_stored, proposal_id)
+        await in_thread(_store_document, delivery.tenant_id, proposal)
+        await delivery.commit(_link_document, proposal_id)
     else:
         (note,) = await in_thread(memories.prepare, [_note(proposal, delivery.tenant_id, marked=marked)])
-        await delivery.commit(_remember, proposal_id, note, proposal.content)
+        await delivery.commit(_store_memory, proposal_id, note, proposal.content)
 
 
-def _wanted(proposal_id: UUID) -> tuple[MemoryProposal | None, bool]:
-    """With it, whether the session that proposed it had read instructions to the assistant."""
-    found: MemoryProposal | None = MemoryProposal.objects.filter(pk=proposal_id).first()
-    if found is None or not may_be_recalled(found):
+def _kept_proposal(proposal_id: UUID) -> tuple[MemoryProposal | None, bool]:
+    """The proposal if it may be recalled, and whether its session had read instructions to the assistant."""
+    row: MemoryProposal | None = MemoryProposal.objects.filter(pk=proposal_id).first()
+    if row is None or not may_be_recalled(row):
         return None, False
-    return found, read_instructions(found.session_id)
+    return row, read_instructions(row.session_id)
 
 
-def _store(tenant_id: UUID, proposal: MemoryProposal) -> None:
+def _store_document(tenant_id: UUID, proposal: MemoryProposal) -> None:
     with tenant_scope(tenant_id):
-        home = knowledge.open_collection(_home_of(proposal), actor=storing_actor(proposal))
+        collection = knowledge.open_collection(_collection_name(proposal), actor=storing_actor(proposal))
     text = memories.scrub(proposal.content)
     parsed = Parsed((ParsedDocument(proposal.title, text),))
     knowledge.store_parsed(
-        tenant_id, home.pk, parsed, reference=document_reference(proposal), actor=storing_actor(proposal)
+        tenant_id, collection.pk, parsed, reference=document_reference(proposal), actor=storing_actor(proposal)
     )
 
 
-def _stored(proposal_id: UUID) -> None:
-    """Whoever changed their mind meanwhile is right: the document goes again."""
+def _link_document(proposal_id: UUID) -> None:
+    """Link the stored document, or remove it if the decision was changed meanwhile."""
     try:
         proposal = lock_proposal(proposal_id)
     except NotFound:
@@ -120,7 +125,7 @@ def _stored(proposal_id: UUID) -> None:
         if proposal is None:
             return
     document = Document.objects.filter(
-        source_ref=document_reference(proposal), collection__name=_home_of(proposal)
+        source_ref=document_reference(proposal), collection__name=_collection_name(proposal)
     ).first()
     if document is None:
         return
@@ -131,8 +136,8 @@ def _stored(proposal_id: UUID) -> None:
     MemoryProposal.objects.filter(pk=proposal_id).update(result_ref=f"document:{document.pk}")
 
 
-def _remember(proposal_id: UUID, note: Note, content: str) -> None:
-    """Only as it was prepared: what was worded anew meanwhile is owed anew."""
+def _store_memory(proposal_id: UUID, note: Note, content: str) -> None:
+    """Only if the text is still the one that was prepared: an edit enqueues it again."""
     try:
         proposal = lock_proposal(proposal_id)
     except NotFound:
@@ -143,10 +148,12 @@ def _remember(proposal_id: UUID, note: Note, content: str) -> None:
 
 
 def _note(proposal: MemoryProposal, tenant_id: UUID, *, marked: bool) -> Note:
-    """A member read these words and put their name to them: staff are `auth` (architecture), and the company's memory
-    takes nothing from outside. Only a way to behave is confirmed by being kept (spec 6.6). A mark stays: what the words
-    rest on did not become true by being kept."""
-    prefers = proposal.kind == ProposalKind.PREFERENCE
+    """The memory of a kept proposal.
+
+    A member has read and kept the text, so its taint is `auth`: the company's memory takes nothing external. Only a
+    preference is confirmed by being kept (spec 6.6). A mark stays: keeping a text does not make its sources true.
+    """
+    is_preference = proposal.kind == ProposalKind.PREFERENCE
     return Note(
         Scope(ScopeKind.TENANT, str(tenant_id)),
         proposal.content,
@@ -154,13 +161,13 @@ def _note(proposal: MemoryProposal, tenant_id: UUID, *, marked: bool) -> Note:
         memory_reference(proposal),
         taint=Taint.AUTH,
         tier=Tier.ACTIVE,
-        trust=Trust.VERIFIED if prefers else Trust.WORKING,
-        memory_type=MemoryType.PREFERENCE if prefers else MemoryType(proposal.memory_type),
+        trust=Trust.VERIFIED if is_preference else Trust.WORKING,
+        memory_type=MemoryType.PREFERENCE if is_preference else MemoryType(proposal.memory_type),
         marked=marked,
     )
 
 
-def _home_of(proposal: MemoryProposal) -> str:
+def _collection_name(proposal: MemoryProposal) -> str:
     return proposal.target or DEFAULT_COLLECTION
 
 

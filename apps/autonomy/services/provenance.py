@@ -1,7 +1,7 @@
-"""What was written by one task, one session, or with one skill? All of it can be listed, set aside and deleted.
+"""List, quarantine and purge everything that one task, one session or one skill has written.
 
-Always holds: what is set aside is recalled by nobody from this transaction on, and comes back when it is released; what
-is purged is gone, with what it became in memory and knowledge; that a session ran, and what it cost, stays. Each is
+What is quarantined is not recalled from this transaction on, and restored when it is released. What is purged is
+deleted, with what it was stored as in memory and knowledge; that a session ran, and what it cost, stays. Each action is
 audited with counts. Owners only, in a web process or on the command line.
 """
 
@@ -36,25 +36,27 @@ KINDS: tuple[Kind, ...] = ("task", "session", "skill")
 
 
 class _NamesSkill(Func):
-    """Whether one of a row's skills, each `name@digest`, is this one."""
+    """Whether one of a row's skills, each `name@digest`, has this reference or name."""
 
     function, output_field = "jsonb_path_exists", BooleanField()
 
     def __init__(self, ref: str) -> None:
-        known = {"ref": ref, "name": f"{ref}@"}
-        super().__init__(F("skills"), Value("$[*] ? (@ == $ref || @ starts with $name)"), Value(known, JSONField()))
+        variables = {"ref": ref, "name": f"{ref}@"}
+        super().__init__(F("skills"), Value("$[*] ? (@ == $ref || @ starts with $name)"), Value(variables, JSONField()))
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where things come from: a task or session by id, a skill by its name, whichever version it was, or one version by
-    its reference. A session's later attempts are its own."""
+    """What rows come from: a task or session by id, a skill by name (all versions) or by reference (one version).
+
+    A session includes its later attempts.
+    """
 
     kind: Kind
     ref: str
 
     @property
-    def wanted(self) -> Q:
+    def condition(self) -> Q:
         match self.kind:
             case "task":
                 return Q(task_id=_uuid(self.ref))
@@ -66,7 +68,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class OriginRows:
-    """All that there is of one origin. `remembered`: which of the proposals stand in memory or among the documents."""
+    """All rows of one origin. `remembered`: the references under which proposals are stored in memory or knowledge."""
 
     findings: tuple[Finding, ...]
     proposals: tuple[MemoryProposal, ...]
@@ -75,7 +77,7 @@ class OriginRows:
 
     @property
     def remembered(self) -> tuple[str, ...]:
-        return tuple(each.result_ref for each in self.proposals if each.result_ref)
+        return tuple(proposal.result_ref for proposal in self.proposals if proposal.result_ref)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -89,7 +91,7 @@ class OriginRows:
 
 
 def rows_of(origin: Origin) -> OriginRows:
-    """Everything of this origin, what was deleted by hand included. Inside a scope."""
+    """All rows of this origin, including proposals that members deleted. Inside a scope."""
     precedents = _of(Precedent, origin)
     contexts = ContextProposal.objects.filter(precedent__in=precedents)
     return OriginRows(
@@ -97,44 +99,44 @@ def rows_of(origin: Origin) -> OriginRows:
     )
 
 
-def set_aside(origin: Origin, *, actor: str) -> OriginRows:
-    """Nobody recalls or decides any of it from now on; again is fine, the first time stays."""
+def quarantine(origin: Origin, *, actor: str) -> OriginRows:
+    """Quarantine them: not recalled and not decidable from now on. Safe to repeat: the first time is kept."""
     _withdraw_cards(rows_of(origin), actor)
     for proposal in lock_proposals(_of(MemoryProposal, origin)):
         proposal_storage.remove_from_memory(proposal)
     for model in (Finding, MemoryProposal, Precedent):
         _of(model, origin).update(quarantined_at=Coalesce(F("quarantined_at"), now()))
-    return _told(origin, "set_aside", actor)
+    return _audited_rows(origin, "set_aside", actor)
 
 
 def release(origin: Origin, *, actor: str) -> OriginRows:
-    """As if it had never been set aside: what was kept is recalled again, soon."""
+    """End the quarantine: what was kept is stored and recalled again."""
     for model in (Finding, MemoryProposal, Precedent):
         _of(model, origin).update(quarantined_at=None)
     for proposal in lock_proposals(_of(MemoryProposal, origin)):
         if proposal_storage.may_be_recalled(proposal) and not proposal.result_ref:
             proposal_storage.enqueue_storage(proposal)
-    return _told(origin, "release", actor)
+    return _audited_rows(origin, "release", actor)
 
 
 def purge(origin: Origin, *, actor: str) -> dict[str, int]:
-    """Delete all of it, and its words in the receipts. Returns how many there were. Cannot be undone."""
+    """Delete them, and their texts in receipts. Returns how many there were. Cannot be undone."""
     written = rows_of(origin)
     _withdraw_cards(written, actor)
     for proposal in lock_proposals(_of(MemoryProposal, origin)):
         proposal_storage.remove_from_memory(proposal)
     sessions = {row.session_id for row in (*written.findings, *written.proposals, *written.precedents)}
     sessions |= _sessions_of(origin)
-    ContextProposal.objects.filter(precedent__in=[each.pk for each in written.precedents]).delete()
+    ContextProposal.objects.filter(precedent__in=[precedent.pk for precedent in written.precedents]).delete()
     for model in (Finding, MemoryProposal, Precedent):
         _of(model, origin).delete()
-    _without_words(sessions)
+    _erase_texts(sessions)
     _record(origin, "purge", actor, written)
     return written.counts
 
 
 def _of(model: type[Row], origin: Origin) -> QuerySet[Row]:
-    rows: QuerySet[Row] = model._default_manager.filter(origin.wanted)
+    rows: QuerySet[Row] = model._default_manager.filter(origin.condition)
     return rows
 
 
@@ -145,29 +147,28 @@ def _withdraw_cards(written: OriginRows, actor: str) -> None:
 
 
 def _sessions_of(origin: Origin) -> set[UUID]:
-    """Those of the origin itself, also where they wrote nothing but their result; of a skill nobody could tell."""
+    """The sessions of a task or session, even without rows. Empty for a skill, whose sessions are not recorded."""
     match origin.kind:
         case "task":
-            mine = Q(task_id=_uuid(origin.ref))
+            condition = Q(task_id=_uuid(origin.ref))
         case "session":
-            mine = Q(pk=_uuid(origin.ref)) | Q(root_id=_uuid(origin.ref))
+            condition = Q(pk=_uuid(origin.ref)) | Q(root_id=_uuid(origin.ref))
         case "skill":
             return set()
-    return set(AutonomousSession.objects.filter(mine).values_list("pk", flat=True))
+    return set(AutonomousSession.objects.filter(condition).values_list("pk", flat=True))
 
 
-def _without_words(session_ids: Iterable[UUID]) -> None:
-    """What a session said stands in its row and its receipt too, and in what those were told that it began; its figures
-    stay."""
+def _erase_texts(session_ids: Iterable[UUID]) -> None:
+    """Erase the texts of sessions from rows, receipts and the context of their children; keep figures."""
     AutonomousSession.objects.filter(parent_id__in=set(session_ids)).update(context="")
     for session in AutonomousSession.objects.filter(pk__in=set(session_ids)).exclude(receipt=None):
-        gone = {"findings": [], "proposals": [], "precedents": [], "summary": "", "purged": True}
+        erased = {"findings": [], "proposals": [], "precedents": [], "summary": "", "purged": True}
         AutonomousSession.objects.filter(pk=session.pk).update(
-            output="", context="", receipt={**(session.receipt or {}), **gone}
+            output="", context="", receipt={**(session.receipt or {}), **erased}
         )
 
 
-def _told(origin: Origin, verb: str, actor: str) -> OriginRows:
+def _audited_rows(origin: Origin, verb: str, actor: str) -> OriginRows:
     written = rows_of(origin)
     _record(origin, verb, actor, written)
     return written
@@ -182,4 +183,4 @@ def _uuid(text: Any) -> UUID:
     try:
         return UUID(str(text))
     except ValueError:
-        raise SilasError("origin_unknown", "A task or session is named by its id.", status=422) from None
+        raise SilasError("origin_unknown", "Enter the id of a task or session.", status=422) from None

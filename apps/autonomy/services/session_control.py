@@ -1,9 +1,9 @@
-"""Stop a session, and notice one that nobody carries on.
+"""Halt sessions, and check running ones for lost workers, idleness and overrun.
 
-A halt is answered at once and takes effect at the next tool boundary; what waits in line is called off. Nothing here
-asks whether anybody opted in. The watch sees a session as idle only when no call of it is under way, and ends one that
-is beyond its time whatever its worker does. It is a standing message of each session that was let in, due when the
-session may first be idle, near its limit of time, or beyond it.
+A halt is answered at once and takes effect at the next tool boundary; a queued session is canceled. Nothing here
+requires an opt-in. The check takes a session for idle only when no call of it is under way, and ends one that is beyond
+its time, whatever its worker does. It is a recurring message of each admitted session, due when the session may first
+be idle, near its time limit, or beyond it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 
-# Beyond its time by so much, a session is late; asked to stop for that, it has so long until its next tool boundary.
+# How far beyond its time a session is late, and how long it then has to reach its next tool boundary.
 _GRACE_SECONDS, _BOUNDARY_SECONDS = 30, 15
 MAY_HALT = roles_with(Capability.ANSWER)
-# A limit that cannot be read is none here.
+# A time limit that cannot be read counts as none.
 _CLOCK = """
     SELECT statement_timestamp(), r.started_at, calls.busy,
            coalesce(greatest(calls.last_at, s.heartbeat_at), s.admitted_at),
@@ -54,26 +54,26 @@ def halt_session(session_id: UUID, *, user: Any) -> bool:
 
 
 def stop_all(task: Task, *, actor: str) -> int:
-    """Ask every session of a task to stop; returns how many are."""
+    """Ask every session of a task to stop; return how many will."""
     under_way = AutonomousSession.objects.filter(task=task, ended_at=None).order_by("pk").values_list("pk", flat=True)
-    return sum(stop_session(each, reason=TerminalReason.EXTERNAL_HALT, actor=actor) for each in list(under_way))
+    return sum(stop_session(pk, reason=TerminalReason.EXTERNAL_HALT, actor=actor) for pk in list(under_way))
 
 
 def stop_session(session_id: UUID, *, reason: TerminalReason, actor: str) -> bool:
     session = lock_session(session_id)
     if session.is_over:
-        return _stop_asked(session, reason=reason, actor=actor)
+        return _stop_delegated(session, reason=reason, actor=actor)
     if session.run_id is None or session.status == SessionStatus.AWAITING_APPROVAL:
         end(session, Ending(SessionStatus.CANCELLED, TerminalReason.CANCELLED), actor=actor)
         return True
-    _stop_asked(session, reason=reason, actor=actor)
+    _stop_delegated(session, reason=reason, actor=actor)
     if not guard.halt(session.run_id, reason=reason, actor=actor):
         return False
     AutonomousSession.objects.filter(pk=session.pk).update(halt_reason=reason)
     return True
 
 
-def _stop_asked(session: AutonomousSession, *, reason: TerminalReason, actor: str) -> bool:
+def _stop_delegated(session: AutonomousSession, *, reason: TerminalReason, actor: str) -> bool:
     """Those among whom it divided what it had left, and the one that collects, which then never begins."""
     rows = session.children.filter(trigger_kind=TriggerKind.DELEGATED, ended_at=None).order_by("pk")
     stopped = [stop_session(child, reason=reason, actor=actor) for child in rows.values_list("pk", flat=True)]
@@ -102,9 +102,9 @@ class _Clock:
         return self.started_at is not None and not self.busy and self.last_at + idle <= self.moment
 
     def next_look(self, idle: timedelta) -> datetime:
-        """At four fifths of its time it is warned, beyond it stopped; otherwise after it may have become idle."""
+        """When to check next: at four fifths of its time for the warning, when it is late, or when it may be idle."""
         times = [self._after(PERCENT / 100, 0), self._after(1, _GRACE_SECONDS), self.last_at + idle]
-        return min((each for each in times if each is not None and each > self.moment), default=self.moment + idle)
+        return min((time for time in times if time is not None and time > self.moment), default=self.moment + idle)
 
     def _after(self, share: float, seconds: float) -> datetime | None:
         if self.started_at is None or self.wall_seconds is None:
@@ -113,8 +113,11 @@ class _Clock:
 
 
 def check_session(session_id: UUID) -> datetime | None:
-    """Look at a session that was let in: end it where nobody carries it on any more or where it is beyond its time and
-    does not stop, and ask it to stop where it does nothing; returns when to look again, None once it is out."""
+    """Check an admitted session; return when to check again, None once it is over or no longer admitted.
+
+    Ends it when its worker is lost, or when it is beyond its time and does not stop; asks it to stop when it is beyond
+    its time or idle.
+    """
     if not AutonomousSession.objects.filter(pk=session_id).exists():
         return None
     session = lock_session(session_id)
@@ -136,7 +139,7 @@ def check_session(session_id: UUID) -> datetime | None:
 
 
 def schedule_watch(session_id: UUID) -> None:
-    """With its admission, and again when it begins."""
+    """Schedule the session's next check: at its admission, and again when it starts."""
     due_at = _clock_of(session_id).next_look(_idle())
     bus.schedule(Kind.SESSION_WATCH, scope_id=session_id, due_at=due_at)
 
@@ -152,8 +155,10 @@ def _idle() -> timedelta:
 
 
 def _end_overdue(session: AutonomousSession) -> None:
-    """Its worker hangs: the session ends here, with its receipt, and holds no place and no lane any more. Whatever the
-    worker still says of it is refused, because it has lost its lease."""
+    """End a session whose worker hangs, with its receipt, so that its place and lane are free.
+
+    Whatever the worker still reports is refused, because it has lost its lease.
+    """
     if session.message_id is not None:
         bus.revoke(session.message_id)
     end(session, LATE)

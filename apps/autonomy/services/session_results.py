@@ -1,7 +1,7 @@
-"""How is what a session found written down? In the settlement of its guarded call, once an occasion.
+"""Write the results of a session, in the settlement of its guarded calls; once for each occasion.
 
 A second attempt of the same occasion finds what the first wrote and adds nothing. A precedent of the same kind and
-wording is counted up, whoever sees it at the same moment (one statement, on a partial unique index).
+wording is counted up in one statement, on a partial unique index, so that rivals count correctly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kernel.canonical import sha256_hex
 from kernel.errors import SilasError
 from kernel.tenancy import current_tenant_id
 
-_SEE = """
+_RECORD_PRECEDENT = """
     INSERT INTO autonomy_precedent AS p (id, tenant_id, task_id, session_id, root_id, skills, taint, pattern_kind,
                                          summary, digest, count, evidence, state)
     VALUES (%(id)s, %(tenant)s, %(task)s, %(session)s, %(root)s, %(skills)s::jsonb, 'external', %(kind)s, %(summary)s,
@@ -52,16 +52,16 @@ def write_finding(session_id: UUID, draft: DraftFinding, *, phase: str) -> None:
 
 
 def count_proposals(session_id: UUID) -> int:
-    """By all attempts of the occasion."""
+    """The number of proposals by all attempts of the occasion."""
     return int(MemoryProposal.objects.filter(root_id=_session(session_id).origin).count())
 
 
 def write_proposal(session_id: UUID, draft: DraftProposal) -> None:
-    """Raises `SilasError("memory_writes_reached")` where the session has made as many as it may."""
+    """Raises `SilasError("memory_writes_reached")` when the session has used its limit of proposals."""
     session = _session(session_id)
     made, most = count_proposals(session_id), session.frozen_limits.memory_writes
     if most is not None and made >= most:
-        raise SilasError("memory_writes_reached", "This session has proposed as much as it may.", status=409)
+        raise SilasError("memory_writes_reached", "This run has used its limit of proposals.", status=409)
     row = MemoryProposal(
         **_provenance(session),
         kind=draft.kind,
@@ -77,7 +77,7 @@ def write_proposal(session_id: UUID, draft: DraftProposal) -> None:
 
 
 def record_precedent(session_id: UUID, draft: DraftPrecedent) -> tuple[UUID, int]:
-    """Its id, and how often it has been seen now."""
+    """Return its id, and how often it has been seen now."""
     session = _session(session_id)
     values: dict[str, Any] = {
         "id": uuid4(),
@@ -92,13 +92,13 @@ def record_precedent(session_id: UUID, draft: DraftPrecedent) -> tuple[UUID, int
         "evidence": json.dumps(dict(draft.evidence)),
     }
     with connection.cursor() as cursor:
-        cursor.execute(_SEE, values)
-        found: tuple[UUID, int] = cursor.fetchone()
-    return found
+        cursor.execute(_RECORD_PRECEDENT, values)
+        row: tuple[UUID, int] = cursor.fetchone()
+    return row
 
 
 def notify_owner(session_id: UUID, *, route: Notify | None, failed: bool) -> None:
-    """A row in the owner's console, which is the record; outside of the house what the route wants."""
+    """Write the notice in the owner's console, which is the record; email and webhooks as the route says."""
     session = _session(session_id)
     owner_id = session.task.owner_id
     if owner_id is None:
@@ -116,15 +116,15 @@ def notify_owner(session_id: UUID, *, route: Notify | None, failed: bool) -> Non
 
 
 def start_next_task(session_id: UUID, task_id: UUID, *, output: str) -> Spawned | NotSpawned:
-    """The task that follows, inside what this session has left; told of it as by a stranger."""
+    """Queue the task that follows, within what this session has left. `output` is external text to it."""
     session = _session(session_id)
-    following: Task | None = Task.objects.filter(pk=task_id, deleted_at=None).first()
-    if following is None:
+    task: Task | None = Task.objects.filter(pk=task_id, deleted_at=None).first()
+    if task is None:
         return NotSpawned(SpawnRefusal.TASK_DELETED)
     return session_start.spawn(
-        following,
+        task,
         kind=TriggerKind.CHAIN,
-        owed=Occasion(f"chain:{session.origin}:{task_id}", params={"from": str(session.pk)}),
+        occasion=Occasion(f"chain:{session.origin}:{task_id}", params={"from": str(session.pk)}),
         requested_by=f"session:{session.pk}",
         parent=queries.session(session_id),
         context=output,
@@ -132,8 +132,11 @@ def start_next_task(session_id: UUID, task_id: UUID, *, output: str) -> Spawned 
 
 
 def escalate(session_id: UUID, signal: str) -> Spawned | NotSpawned | None:
-    """The capable task that a small one may call: all it is told is the signal, a word. Within its own limits; who was
-    called for help calls nobody, and nobody whom its own chain began."""
+    """Queue the more capable task to which this one may escalate.
+
+    It runs within its own limits and is passed one word, the signal. A session that was escalated or delegated cannot
+    escalate, and no task of its own chain is started.
+    """
     session = _session(session_id)
     capable = session.task.escalates_to
     if capable is None or session.trigger_kind in (TriggerKind.ESCALATED, TriggerKind.DELEGATED):
@@ -141,7 +144,7 @@ def escalate(session_id: UUID, signal: str) -> Spawned | NotSpawned | None:
     return session_start.spawn(
         capable,
         kind=TriggerKind.ESCALATED,
-        owed=Occasion(f"escalated:{session.origin}", params={"signal": signal, "from": str(session.pk)}),
+        occasion=Occasion(f"escalated:{session.origin}", params={"signal": signal, "from": str(session.pk)}),
         requested_by=f"session:{session.pk}",
         parent=session,
     )
@@ -152,12 +155,12 @@ def mark_reviewed(questions: list[UUID]) -> None:
 
 
 def _session(session_id: UUID) -> AutonomousSession:
-    found: AutonomousSession | None = (
+    session: AutonomousSession | None = (
         AutonomousSession.objects.select_related("task__escalates_to").filter(pk=session_id).first()
     )
-    if found is None:
-        raise CallFailed("session_missing", "This session is gone.", effect_free=True)
-    return found
+    if session is None:
+        raise CallFailed("session_missing", "This run no longer exists.", effect_free=True)
+    return session
 
 
 def _provenance(session: AutonomousSession) -> dict[str, object]:

@@ -1,7 +1,7 @@
-"""The transactions around a session: begin it, let it go from phase to phase, conclude it. In a worker.
+"""The transactions around a running session: begin it, enter each phase, conclude it. In a worker.
 
-A redelivered message replays nothing: what its lost worker had begun ends as `worker_lost`, and the occasion is queued
-again. Each phase is entered in a short transaction of its own, which the guard and the audit log know.
+A redelivered message replays nothing: the session of the lost worker ends as `worker_lost`, and the occasion is queued
+again. Each phase is entered in a short transaction of its own, which the guard and the audit log record.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kernel import fault_points
 from kernel.clock import now
 from kernel.errors import SilasError
 
-# What the house's own steps are called as tools; a task's list of tools narrows what its skills bring, not these.
+# Tool names of the built-in steps. A task's tool list restricts the tools of its skills, never these.
 INTERNAL_TOOLS = frozenset(
     {
         *("open_questions", "new_documents", "goal_state", "emit_finding", "propose_memory", "propose_precedent"),
@@ -45,8 +45,11 @@ INTERNAL_TOOLS = frozenset(
 
 
 def begin_session(delivery: Delivery) -> Job | None:
-    """The delivered session, begun; None when the delivery is over: done before, lost, or not allowed any more. What
-    was paused since it was let in goes back in line."""
+    """Start the delivered session and return its job.
+
+    None when there is nothing to run: it is over, its worker was lost, it may no longer start, or it was paused since
+    its admission and goes back into the queue.
+    """
     assert delivery.message.payload is not None
     session = lock_session(UUID(delivery.message.payload["session"]))
     if session.is_over or session.status == SessionStatus.AWAITING_APPROVAL:
@@ -66,17 +69,17 @@ def begin_session(delivery: Delivery) -> Job | None:
         enqueue_admission()
         delivery.finish()
         return None
-    return _begun(delivery, session)
+    return _start(delivery, session)
 
 
 def _is_late(session: AutonomousSession) -> bool:
-    """Its worker was ended because it was beyond its time."""
+    """Whether it is beyond its time, which is why its worker was ended."""
     if session.run is None or session.run.frozen_limits.wall_seconds is None:
         return False
     return (now() - session.run.started_at).total_seconds() > session.run.frozen_limits.wall_seconds
 
 
-def _begun(delivery: Delivery, session: AutonomousSession) -> Job | None:
+def _start(delivery: Delivery, session: AutonomousSession) -> Job | None:
     _open_run(session)
     session.status, session.phase = SessionStatus.RUNNING, Phase.INTAKE
     session.save(update_fields=["run", "status", "phase"])
@@ -98,8 +101,8 @@ def _open_run(session: AutonomousSession) -> None:
     allow: set[str] | None = None if task.tool_allow is None else {*task.tool_allow, *INTERNAL_TOOLS}
     deny, limits = set(task.tool_deny), session.frozen_limits
     if session.trigger_kind == TriggerKind.DELEGATED and session.parent is not None:
-        reach, denied = _reach(session.parent)
-        allow, deny = reach if allow is None else allow & reach, deny | denied
+        reachable, denied = _reachable_tools(session.parent)
+        allow, deny = reachable if allow is None else allow & reachable, deny | denied
         limits = rules.smallest_limits(limits, TaskLimits(wall_seconds=_seconds_left(session)))
     session.run = guard.open_run(
         Origin.BACKGROUND,
@@ -115,46 +118,47 @@ def _open_run(session: AutonomousSession) -> None:
     )
 
 
-def _reach(parent: AutonomousSession) -> tuple[set[str], set[str]]:
-    """What the session that asked could use itself, and what it was denied."""
+def _reachable_tools(parent: AutonomousSession) -> tuple[set[str], set[str]]:
+    """The tools that the parent session could use itself, and those that it was denied."""
     try:
         tools = {tool.name for tool in skills.tools_for(parent.task.skills)}
     except SilasError:
         tools = set()
-    reach = {*tools, *INTERNAL_TOOLS, rules.KNOWLEDGE, rules.WEB}
+    reachable = {*tools, *INTERNAL_TOOLS, rules.KNOWLEDGE, rules.WEB}
     run = parent.run
-    return (reach if run is None or run.allow is None else reach & set(run.allow)), set(run.deny if run else ())
+    allowed = reachable if run is None or run.allow is None else reachable & set(run.allow)
+    return allowed, set(run.deny if run else ())
 
 
 def _seconds_left(session: AutonomousSession) -> int | None:
-    """Until the session that asked would have had to stop."""
+    """Seconds until the parent session would have had to stop."""
     deadline = session.params.get("deadline")
     return None if deadline is None else max(int((datetime.fromisoformat(deadline) - now()).total_seconds()), 0)
 
 
 def enter_phase(session_id: UUID, phase: Phase, *, outcome: str, state: Mapping[str, Any] | None) -> bool:
-    """Leave the phase before with what it brought, and enter this one; False for a session that is over."""
+    """Leave the current phase with its result and enter this one; False for a session that is over."""
     session = lock_session(session_id)
     if session.is_over or session.run_id is None or not guard.enter_phase(session.run_id, phase):
         return False
-    open_one = Checkpoint.objects.filter(session=session, left_at=None)
+    current = Checkpoint.objects.filter(session=session, left_at=None)
     left_at = Greatest(Now(), F("entered_at"))
-    open_one.update(left_at=left_at, outcome=outcome[:60], state=None if state is None else dict(state))
+    current.update(left_at=left_at, outcome=outcome[:60], state=None if state is None else dict(state))
     Checkpoint.objects.create(session=session, phase=phase)
     AutonomousSession.objects.filter(pk=session.pk).update(phase=phase, heartbeat_at=Now())
     return True
 
 
 def conclude_session(delivery: Delivery, session_id: UUID, ending: Ending) -> None:
-    """The terminal handler: whatever came of it, the session ends here, with the end of its delivery."""
+    """The terminal handler: end the session, together with its delivery, whatever the result is."""
     session = lock_session(session_id)
-    end(session, _said_by_halt(session, ending))
+    end(session, _with_halt_reason(session, ending))
     delivery.finish()
     fault_points.reach("autonomy.before_end")
 
 
-def _said_by_halt(session: AutonomousSession, ending: Ending) -> Ending:
-    """Who asked it to stop knows why; the guard says only that it was stopped."""
+def _with_halt_reason(session: AutonomousSession, ending: Ending) -> Ending:
+    """Use the reason given with the halt; the guard reports only that the session was stopped."""
     if not session.halt_reason or ending.reason != TerminalReason.EXTERNAL_HALT:
         return ending
     return replace(ending, reason=TerminalReason(session.halt_reason))

@@ -1,8 +1,8 @@
-"""Suggest what could be done next: found by plain looks at rows, put before a person as a card that opens nothing.
+"""Suggest what could be done next, from plain queries, as cards.
 
-Always holds: `do it` never does it: it puts a pattern forward, owes a plan that asks for its own yes, or says that a
-person sees to it; one deployment's suggestions come one after the other, so that limits hold under any race. Only where
-unattended work is switched on (spec 11: suggestions need the scheduler). Web processes only (spec 5.1.6).
+Accepting a suggestion never runs it: it proposes a pattern as a rule, requests a plan that needs its own approval, or
+records that a person looks at it. A deployment's suggestions are made under its lock, so that limits hold under any
+race. Only where automations are enabled (spec 11). In web processes and trusted workers (spec 5.1.6).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from kernel.unicode_safety import escape_hidden, truncate
 
 SUGGESTION = "suggestion"
 LATER, NEVER = "later", "never"
-_OFTEN, _MANY_CARDS, _LONG = 3, 5, timedelta(hours=24)
-_STEPS = 3
+_MIN_SEEN, _MIN_OLD_CARDS, _OLD_CARD_AGE = 3, 5, timedelta(hours=24)
+_MOST_OF_A_KIND = 3
 _STATES = {
     LATER: SuggestionState.DEFERRED,
     NEVER: SuggestionState.MUTED,
@@ -49,7 +49,7 @@ _STATES = {
 
 @dataclass(frozen=True)
 class Idea:
-    """`subject`: the row that it is about. `do_it`: what the button brings about, in words."""
+    """A possible suggestion. `subject`: the row that it is about; `do_it`: what accepting it does, in words."""
 
     source: SuggestionSource
     action: SuggestionAction
@@ -61,34 +61,35 @@ class Idea:
 
 
 def deployments_to_check() -> list[UUID]:
-    """All that are enabled where unattended work is on; otherwise those about which somebody decided something in the
-    last day."""
+    """All enabled deployments where automations are on; otherwise those with decisions in the last day."""
     rows = Deployment.objects.filter(enabled=True)
     if not queries.autonomy_settings().enabled:
-        rows = rows.filter(pk__in=_decided_lately().values("deployment"))
+        rows = rows.filter(pk__in=_recent_outcomes().values("deployment"))
     return list(rows.values_list("pk", flat=True))
 
 
 def next_check() -> datetime | None:
-    """When the company is looked at again; None where unattended work is off and nobody decided anything lately. What
-    is decided at this moment is looked at with the next decision."""
+    """When to check the company again; None where automations are off and there are no recent decisions.
+
+    A decision that commits at this moment is evaluated with the next one.
+    """
     settings = AutonomySettings.objects.select_for_update(no_key=True).first()
-    goes_on = (settings is not None and settings.enabled) or _decided_lately().exists()
-    return now() + timedelta(seconds=bus_messages.SUGGESTION_INTERVAL_SECONDS) if goes_on else None
+    check_again = (settings is not None and settings.enabled) or _recent_outcomes().exists()
+    return now() + timedelta(seconds=bus_messages.SUGGESTION_INTERVAL_SECONDS) if check_again else None
 
 
-def _decided_lately() -> QuerySet[Outcome]:
+def _recent_outcomes() -> QuerySet[Outcome]:
     recent: QuerySet[Outcome] = Outcome.objects.filter(decided_at__gt=now() - timedelta(days=1))
     return recent
 
 
 def suggest_from_rows(deployment_id: UUID) -> list[Suggestion]:
-    """Suggest what a look at the rows brings up."""
+    """Make the suggestions that the deployment's rows give reason for."""
     return _suggest(deployment_id, _ideas(deployment_id))
 
 
 def suggest_after_work(item_id: UUID) -> list[Suggestion]:
-    """Suggest what a finished piece of work says should come next."""
+    """Suggest the next steps that finished work names."""
     item: WorkItem | None = WorkItem.objects.filter(pk=item_id, status=WorkItemStatus.DONE).first()
     if item is None or item.deployment_id is None:
         return []
@@ -104,14 +105,17 @@ def _suggest(deployment_id: UUID, ideas: Iterator[Idea]) -> list[Suggestion]:
     if deployment is None:
         return []
     _expire(deployment)
-    made = (_made(deployment, idea, settings) for idea in ideas)
-    return [each for each in made if each is not None]
+    made = (_suggest_one(deployment, idea, settings) for idea in ideas)
+    return [suggestion for suggestion in made if suggestion is not None]
 
 
-def _made(deployment: Deployment, idea: Idea, settings: InitiativeSettings) -> Suggestion | None:
-    """The suggestion and its card; None where it is not its time."""
+def _suggest_one(deployment: Deployment, idea: Idea, settings: InitiativeSettings) -> Suggestion | None:
+    """Create the suggestion and its card; None where a limit or cooldown holds it back."""
     moment = now()
-    if suggestion_policy.hold_reason(idea.key, _past(deployment), _allowed(settings), now=moment) is not None:
+    if (
+        suggestion_policy.hold_reason(idea.key, _past_suggestions(deployment), _limits(settings), now=moment)
+        is not None
+    ):
         return None
     row: Suggestion = Suggestion.objects.create(
         deployment=deployment,
@@ -124,14 +128,14 @@ def _made(deployment: Deployment, idea: Idea, settings: InitiativeSettings) -> S
         created_at=moment,
         expires_at=moment + timedelta(hours=settings.expire_hours),
     )
-    card = _open(row, idea, seconds=settings.expire_hours * 3600)
+    card = _open_card(row, idea, seconds=settings.expire_hours * 3600)
     Suggestion.objects.filter(pk=row.pk).update(card_id=card.pk)
     data = {"source": row.source, "action": row.action}
     record(AuditEvent.SUGGESTED, subject=f"suggestion:{row.pk}", data=data)
     return row
 
 
-def _past(deployment: Deployment) -> list[PastSuggestion]:
+def _past_suggestions(deployment: Deployment) -> list[PastSuggestion]:
     rows = Suggestion.objects.filter(deployment=deployment).order_by("-created_at")[:1000]
     return [
         PastSuggestion(row.cooldown_key, SuggestionState(row.state), row.created_at, row.expires_at, row.handled_at)
@@ -139,7 +143,7 @@ def _past(deployment: Deployment) -> list[PastSuggestion]:
     ]
 
 
-def _allowed(settings: InitiativeSettings) -> SuggestionLimits:
+def _limits(settings: InitiativeSettings) -> SuggestionLimits:
     return SuggestionLimits(
         cooldown=timedelta(minutes=settings.cooldown_minutes),
         dedupe=timedelta(minutes=settings.dedupe_minutes),
@@ -149,11 +153,11 @@ def _allowed(settings: InitiativeSettings) -> SuggestionLimits:
 
 
 def _expire(deployment: Deployment) -> None:
-    late = Suggestion.objects.filter(deployment=deployment, state=SuggestionState.OPEN, expires_at__lte=now())
-    late.update(state=SuggestionState.EXPIRED)
+    expired = Suggestion.objects.filter(deployment=deployment, state=SuggestionState.OPEN, expires_at__lte=now())
+    expired.update(state=SuggestionState.EXPIRED)
 
 
-def _open(row: Suggestion, idea: Idea, *, seconds: int) -> Card:
+def _open_card(row: Suggestion, idea: Idea, *, seconds: int) -> Card:
     return open_card(
         CardKind.SUGGESTION,
         about=About(SUGGESTION, row.pk, row.deployment_id, requested_by="suggestions"),
@@ -169,7 +173,7 @@ def _open(row: Suggestion, idea: Idea, *, seconds: int) -> Card:
                 "cooldown_key": row.cooldown_key,
                 "options": [
                     {"label": "Remind me later", "value": LATER},
-                    {"label": "Do not suggest this again", "value": NEVER},
+                    {"label": "Don't suggest this again", "value": NEVER},
                 ],
             },
             reversible=True,
@@ -184,13 +188,13 @@ def _open(row: Suggestion, idea: Idea, *, seconds: int) -> Card:
 
 
 def apply_decision(card: Card, decision: Decision) -> None:
-    """A person answered; the card is locked, so it is answered once."""
+    """Apply the decision about a suggestion. The card is locked, so this happens once."""
     row = Suggestion.objects.filter(pk=card.subject_id, state=SuggestionState.OPEN).first()
     if row is None:
         return
     state = _STATES[str(decision.said.get("choice", "decline"))]
     accepted = state is SuggestionState.ACCEPTED and decision.verdict == ApprovalVerdict.APPROVED
-    led_to = _lead_on(row, decision.user) if accepted else ""
+    led_to = _carry_out(row, decision.user) if accepted else ""
     Suggestion.objects.filter(pk=row.pk).update(state=state, decided_by=decision.user, handled_at=now(), led_to=led_to)
     if state is SuggestionState.DISMISSED:
         record_dismissal(row)
@@ -202,8 +206,8 @@ def apply_decision(card: Card, decision: Decision) -> None:
     )
 
 
-def _lead_on(row: Suggestion, user: Any) -> str:
-    """What `do it` brings about. What it was about may be gone by now; then nothing."""
+def _carry_out(row: Suggestion, user: Any) -> str:
+    """Do what accepting the suggestion leads to; "" if its subject is gone by now."""
     kind, _, ref = row.subject.partition(":")
     match SuggestionAction(row.action):
         case SuggestionAction.PROMOTE:
@@ -218,7 +222,7 @@ def _lead_on(row: Suggestion, user: Any) -> str:
             return f"{kind}:{ref}"
 
 
-# --- what a look brings up
+# --- ideas
 
 
 def _ideas(deployment_id: UUID) -> Iterator[Idea]:
@@ -232,53 +236,55 @@ def _parked_goals(deployment_id: UUID) -> Iterator[Idea]:
     parked = WorkItem.objects.filter(
         deployment_id=deployment_id, type=WorkItemType.GOAL, status=WorkItemStatus.PAUSED
     ).order_by("created_at")
-    for goal in parked[:_STEPS]:
+    for goal in parked[:_MOST_OF_A_KIND]:
         yield Idea(
             SuggestionSource.GOAL_MONITOR,
             SuggestionAction.LOOK,
             f"work:{goal.pk}",
-            f"Look at “{goal.title}”",
-            "Its budget is used up, and it rests until somebody has looked.",
+            f"Review the goal “{goal.title}”",
+            "Its budget is used up. It is paused until someone reviews it.",
             f"goal:{goal.pk}",
-            "Say that you look at it",
+            "I'll look at it",
         )
 
 
 def _set_aside_tasks(deployment_id: UUID) -> Iterator[Idea]:
     tasks = Task.objects.filter(deployment_id=deployment_id, deleted_at=None).exclude(quarantined_at=None)
-    for task in tasks.order_by("quarantined_at")[:_STEPS]:
+    for task in tasks.order_by("quarantined_at")[:_MOST_OF_A_KIND]:
         yield Idea(
             SuggestionSource.IDLE_HEARTBEAT,
             SuggestionAction.LOOK,
             f"task:{task.pk}",
-            f"Look at the task “{task.name}”",
-            "It failed too often and does not run until somebody releases it.",
+            f"Review the task “{task.name}”",
+            "It failed too often and is paused until someone releases it.",
             f"task:{task.pk}",
-            "Say that you look at it",
+            "I'll look at it",
         )
 
 
 def _waiting_cards(deployment_id: UUID) -> Iterator[Idea]:
-    old = Card.objects.filter(
-        deployment_id=deployment_id, status__in=[CardStatus.OPEN, CardStatus.ASSIGNED], created_at__lte=now() - _LONG
+    waiting = Card.objects.filter(
+        deployment_id=deployment_id,
+        status__in=[CardStatus.OPEN, CardStatus.ASSIGNED],
+        created_at__lte=now() - _OLD_CARD_AGE,
     ).exclude(kind=CardKind.SUGGESTION)
-    if (count := old.count()) >= _MANY_CARDS:
+    if (count := waiting.count()) >= _MIN_OLD_CARDS:
         yield Idea(
             SuggestionSource.IDLE_HEARTBEAT,
             SuggestionAction.LOOK,
             f"deployment:{deployment_id}",
-            f"Decide the {count} cards that have waited for a day",
-            "Some of them will run out, and nothing happens then.",
+            f"Decide {count} cards that have waited for more than a day",
+            "Cards that expire are rejected.",
             "cards",
-            "Say that you go through them",
+            "I'll review them",
         )
 
 
 def _patterns(deployment_id: UUID) -> Iterator[Idea]:
-    often = Precedent.objects.filter(
-        task__deployment_id=deployment_id, state=PrecedentState.OPEN, quarantined_at=None, count__gte=_OFTEN
+    frequent = Precedent.objects.filter(
+        task__deployment_id=deployment_id, state=PrecedentState.OPEN, quarantined_at=None, count__gte=_MIN_SEEN
     )
-    for precedent in often.order_by("-count", "pk")[:_STEPS]:
+    for precedent in frequent.order_by("-count", "pk")[:_MOST_OF_A_KIND]:
         yield Idea(
             SuggestionSource.IDLE_HEARTBEAT,
             SuggestionAction.PROMOTE,
@@ -286,21 +292,21 @@ def _patterns(deployment_id: UUID) -> Iterator[Idea]:
             f"Tell the bot: {precedent.summary}",
             f"Seen {precedent.count} times.",
             f"precedent:{precedent.pk}",
-            "Put it forward, to be decided",
+            "Propose it for a decision",
         )
 
 
 def _next_steps(item: WorkItem) -> Iterator[Idea]:
-    """Lines that the executor wrote and the gates let through; each wording once, whichever work it follows."""
-    for line in item.next_steps[:_STEPS]:
-        words = " ".join(str(line).split())
-        if words:
+    """Next steps that the executor wrote and the gates let through; each wording once, across all work."""
+    for line in item.next_steps[:_MOST_OF_A_KIND]:
+        step = " ".join(str(line).split())
+        if step:
             yield Idea(
                 SuggestionSource.POST_EXECUTION,
                 SuggestionAction.PLAN,
                 f"work:{item.pk}",
-                f"Next: {words}",
-                f"“{item.title}” is done, and this would follow.",
-                f"step:{sha256_hex(words.casefold())[:40]}",
-                "Have it planned, and asked about",
+                f"Next: {step}",
+                f"“{item.title}” is done. This would be the next step.",
+                f"step:{sha256_hex(step.casefold())[:40]}",
+                "Plan it and ask for approval",
             )

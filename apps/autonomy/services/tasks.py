@@ -1,6 +1,6 @@
-"""Set up, change and delete a task, and let it go again after it failed too often.
+"""Create, change and delete tasks, and release a task that was quarantined after too many failures.
 
-What is wrong with it is found here and never at run time. Who may: owners and approvers, who have opted in.
+A task is validated here, so that it does not fail at run time. For owners and approvers who have opted in.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def save_task(
     escalates_to_id: UUID | None = None,
     delegates_to: Collection[UUID] | None = None,
 ) -> Task:
-    """A new task of this member's, or an existing one changed as a whole; sessions under way keep what they began with.
+    """Create a task of this member, or replace all fields of an existing one; running sessions keep their version.
 
     Raises `SilasError` 422: task_name, task_says_nothing, task_limits, task_route, task_loop, task_skills, task_model,
     task_bounds, task_delegates, task_tools; 403 not_opted_in, task_of_another; `NotFound` for foreign ids.
@@ -87,7 +87,7 @@ def save_task(
 
 
 def delete_task(task_id: UUID, *, user: Any) -> Task:
-    """It begins no more, and its sessions are stopped; what it left stays, with its name. Raises 403 not_opted_in."""
+    """Delete a task and stop its sessions; its results stay. Raises 403 not_opted_in."""
     require_role(user, MAY_SET_UP)
     require_opt_in(user)
     task = lock_task(task_id)
@@ -99,13 +99,12 @@ def delete_task(task_id: UUID, *, user: Any) -> Task:
 
 
 def release_task(task_id: UUID, *, user: Any) -> Task:
-    """A person has looked at a task that was set aside: it may begin again, and its triggers are due as before. Raises
-    403 not_opted_in."""
+    """Let a quarantined task run again, with its triggers due as before. Raises 403 not_opted_in."""
     require_role(user, MAY_SET_UP)
     require_opt_in(user)
     task = lock_task(task_id)
     if task.quarantined_at is None:
-        raise SilasError("not_quarantined", "This task was not set aside.", status=409)
+        raise SilasError("not_quarantined", "This task isn't paused.", status=409)
     task.quarantined_at, task.quarantine_reason = None, ""
     task.save(update_fields=["quarantined_at", "quarantine_reason"])
     for trigger in Trigger.objects.filter(task=task, deleted_at=None, enabled=True):
@@ -149,11 +148,11 @@ def _check_words(task: Task) -> None:
     if not 0 <= task.priority <= 9 or not 1 <= task.max_attempts <= 10:
         raise SilasError("task_bounds", "Priority is 0 to 9, and there are 1 to 10 attempts.", status=422)
     if task.model_name and not is_known(task.model_name):
-        raise SilasError("task_model", "Nobody knows this model here.", status=422)
+        raise SilasError("task_model", "This model isn't available.", status=422)
 
 
 def _pinned(skills: Collection[str]) -> list[str]:
-    """By content, so that what runs is what was looked at."""
+    """Pin skills to their content, so that what runs is what was reviewed."""
     try:
         return list(skills_of.pin(skills))
     except SilasError as missing:
@@ -161,27 +160,30 @@ def _pinned(skills: Collection[str]) -> list[str]:
 
 
 def _check_tools(task: Task) -> None:
-    """A misspelt tool would be granted or denied to nobody. Named may be what its skills and those of the tasks it asks
-    bring, and our own steps; lists that stay as they were are not looked at again."""
+    """Refuse unknown tool names, which would silently grant or deny nothing.
+
+    Known are the tools of its skills and of its delegates' skills, and the built-in steps. Unchanged lists are not
+    checked again.
+    """
     stored = Task.objects.filter(pk=task.pk).values("tool_allow", "tool_deny", "skills", "delegates_to").first()
     if stored == {name: getattr(task, name) for name in ("tool_allow", "tool_deny", "skills", "delegates_to")}:
         return
     named = {*(task.tool_allow or ()), *task.tool_deny}
     if unknown := sorted(named - INTERNAL_TOOLS - {rules.KNOWLEDGE, rules.WEB} - _tools_of(task)):
-        said = f"No tool of this task is called {', '.join(unknown)}."
-        raise SilasError("task_tools", said, status=422, extra={"tools": unknown})
+        message = f"No tool of this task is called {', '.join(unknown)}."
+        raise SilasError("task_tools", message, status=422, extra={"tools": unknown})
 
 
 def _tools_of(task: Task) -> set[str]:
     delegates = Task.objects.filter(pk__in=task.delegates_to).values_list("skills", flat=True)
-    refs = {*task.skills, *(ref for its_skills in delegates for ref in its_skills)}
+    refs = {*task.skills, *(ref for delegate_skills in delegates for ref in delegate_skills)}
     return {tool.name for tool in skills_of.tools_in_use(refs)}
 
 
-def _limits(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not said is the default; 0 is said."""
+def _limits(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Missing limits are the defaults; 0 is a limit."""
     try:
-        limits = TaskLimits.model_validate({**DEFAULT_LIMITS.model_dump(), **said})
+        limits = TaskLimits.model_validate({**DEFAULT_LIMITS.model_dump(), **given})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -189,26 +191,26 @@ def _limits(said: Mapping[str, Any]) -> dict[str, Any]:
     return limits.model_dump(mode="json", exclude_none=True)
 
 
-def _route(task: Task, said: Mapping[str, Any]) -> dict[str, Any]:
+def _route(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        route = ROUTE.validate_python(said)
+        route = ROUTE.validate_python(given)
     except ValidationError:
-        raise SilasError("task_route", "Nobody knows where this result should go.", status=422) from None
+        raise SilasError("task_route", "Choose where the result should go.", status=422) from None
     if isinstance(route, ChainNext):
         _require_end(task, route.task)
     return route.model_dump(mode="json")
 
 
 def _require_end(task: Task, following: UUID) -> None:
-    """A task that leads to itself is refused when it is written; what changes later is bounded by depth."""
+    """Refuse a chain that leads back to this task. Later changes of other tasks are bounded by the depth limit."""
     for _ in range(_LONGEST_CHAIN):
         if following == task.pk:
-            raise SilasError("task_loop", "A task cannot follow from itself.", status=422)
+            raise SilasError("task_loop", "A task can't start itself, directly or through other tasks.", status=422)
         route = queries.task(following).result_route
         if not isinstance(route, ChainNext):
             return
         following = route.task
-    raise SilasError("task_loop", "Too many tasks follow from one another.", status=422)
+    raise SilasError("task_loop", "This chain of tasks is too long.", status=422)
 
 
 def _write(task: Task) -> None:
@@ -216,4 +218,4 @@ def _write(task: Task) -> None:
         with transaction.atomic():
             task.save()
     except IntegrityError:
-        raise SilasError("task_name", "There is a task of this name.", status=422) from None
+        raise SilasError("task_name", "A task with this name already exists.", status=422) from None

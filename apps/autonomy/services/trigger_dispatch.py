@@ -1,8 +1,8 @@
-"""Begin what a trigger is due for, by the clock or because something happened.
+"""Start the sessions for which a trigger is due, by the clock or because something happened.
 
-A trigger's next time is computed before anything begins, and stored with the session in one transaction, so that
-neither a crash nor a second delivery begins it twice. Times that were missed are one run, and so are all occurrences
-that no run has taken yet. A trigger that cannot be read is switched off.
+A trigger's next time is computed first and stored with the session in one transaction, so that neither a crash nor a
+second delivery starts it twice. Missed times become one session, and so do all occurrences that no session has taken
+yet. A trigger that cannot be read is disabled.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from kernel import fault_points
 from kernel.errors import SilasError
 from kernel.tenancy import current_tenant_id
 
-_SHOWN = 50
-_TAKE = """
+_MOST_SUBJECTS = 50
+_TAKE_OCCURRENCES = """
     WITH gone AS (DELETE FROM autonomy_occurrence WHERE tenant_id = %s AND trigger_id = %s RETURNING *)
     SELECT id, subject FROM gone ORDER BY created_at, id
 """
 
 
 def dispatch_trigger(trigger_id: UUID, lease: Lease) -> datetime | None:
-    """Begin what this trigger is due for; returns when it is due next by the clock, None for never."""
+    """Start what this trigger is due for; return when it is due next by the clock, None for never."""
     rows = Trigger.objects.select_for_update(of=("self",), no_key=True).select_related("task")
     trigger = rows.filter(pk=trigger_id).annotate(moment=Now()).first()
     if trigger is None:
         return None
     if trigger.kind in TIMED:
-        return _due(trigger, trigger.moment)
+        return _run_schedule(trigger, trigger.moment)
     bus.ack_duplicates(lease)
-    _happened(trigger)
+    _run_occurrences(trigger)
     return None
 
 
-def _due(trigger: Trigger, moment: datetime) -> datetime | None:
-    """`moment` is the database's: a worker whose own clock is late would find the same time due for ever."""
+def _run_schedule(trigger: Trigger, moment: datetime) -> datetime | None:
+    """`moment` is the database's time: a worker with a slow clock would find the same time due again and again."""
     due_at = trigger.next_at
     if due_at is None or due_at > moment or not trigger.enabled or trigger.deleted_at is not None:
         return due_at if trigger.enabled and trigger.deleted_at is None else None
@@ -56,20 +56,22 @@ def _due(trigger: Trigger, moment: datetime) -> datetime | None:
     stopped = task.deleted_at is not None or task.quarantined_at is not None
     next_at = None if stopped else next_due(trigger, after=moment, zone=queries.tenant_timezone())
     Trigger.objects.filter(pk=trigger.pk).update(next_at=next_at, last_at=Now())
-    if not _has_one_waiting(trigger):
+    if not _has_queued_session(trigger):
         params = {"due_at": due_at.isoformat(), "since": _iso(trigger.last_at)}
         _spawn(trigger, Occasion(f"{trigger.pk}:{due_at.isoformat()}", params))
     fault_points.reach("autonomy.dispatched")
     return next_at
 
 
-def _happened(trigger: Trigger) -> None:
-    """Make one run of all that happened for this trigger. While such a run still waits for its turn, what comes in
-    waits with it, and is looked at again when that run is let in."""
-    if _has_one_waiting(trigger):
+def _run_occurrences(trigger: Trigger) -> None:
+    """Start one session for all occurrences of this trigger.
+
+    While such a session is still queued, occurrences are kept and dispatched when it is admitted.
+    """
+    if _has_queued_session(trigger):
         return
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE, [current_tenant_id(), trigger.pk])
+        cursor.execute(_TAKE_OCCURRENCES, [current_tenant_id(), trigger.pk])
         taken = cursor.fetchall()
     if not taken:
         return
@@ -80,13 +82,12 @@ def _happened(trigger: Trigger) -> None:
             trigger.task, TriggerKind(trigger.kind), SpawnRefusal.TRIGGER_OFF, times=len(taken)
         )
         return
-    params = {"occurrences": len(taken), "subjects": subjects[:_SHOWN], "since": _iso(trigger.last_at)}
+    params = {"occurrences": len(taken), "subjects": subjects[:_MOST_SUBJECTS], "since": _iso(trigger.last_at)}
     _spawn(trigger, Occasion(f"{trigger.pk}:{taken[0][0]}", params), after=subjects[-1] if subjects else None)
 
 
-def _spawn(trigger: Trigger, owed: Occasion, *, after: str | None = None) -> None:
-    """What follows another task's session (`after`) runs inside what that one has left, with its result if it is
-    wanted."""
+def _spawn(trigger: Trigger, occasion: Occasion, *, after: str | None = None) -> None:
+    """Queue the session. One that follows another task's session (`after`) runs within what that one has left."""
     parent = None
     if trigger.kind == TriggerKind.CHAIN:
         parent = AutonomousSession.objects.select_related("run").filter(pk=after).first()
@@ -94,7 +95,7 @@ def _spawn(trigger: Trigger, owed: Occasion, *, after: str | None = None) -> Non
     session_start.spawn(
         trigger.task,
         kind=TriggerKind(trigger.kind),
-        owed=owed,
+        occasion=occasion,
         requested_by=f"trigger:{trigger.pk}",
         trigger=trigger,
         parent=parent,
@@ -102,13 +103,13 @@ def _spawn(trigger: Trigger, owed: Occasion, *, after: str | None = None) -> Non
     )
 
 
-def _has_one_waiting(trigger: Trigger) -> bool:
-    waiting = AutonomousSession.objects.filter(trigger=trigger, status=SessionStatus.QUEUED, admitted_at__isnull=True)
-    return bool(waiting.exists())
+def _has_queued_session(trigger: Trigger) -> bool:
+    queued = AutonomousSession.objects.filter(trigger=trigger, status=SessionStatus.QUEUED, admitted_at__isnull=True)
+    return bool(queued.exists())
 
 
 def disable_unreadable_trigger(trigger_id: UUID, error: Exception) -> None:
-    """Switch the trigger off with the reason, until somebody has mended it or its task; what it waited for is gone."""
+    """Disable the trigger with the reason, until a member repairs it or its task; its occurrences are deleted."""
     trigger = Trigger.objects.select_related("task").filter(pk=trigger_id).first()
     if trigger is not None:
         Occurrence.objects.filter(trigger=trigger).delete()
@@ -116,7 +117,7 @@ def disable_unreadable_trigger(trigger_id: UUID, error: Exception) -> None:
 
 
 def disable_trigger(trigger: Trigger, *, reason: str) -> None:
-    """Its owner is told, once: of rivals one switches it off."""
+    """Disable it and notify its owner. Of rivals, one disables it, so the owner is told once."""
     on = Trigger.objects.filter(pk=trigger.pk, enabled=True)
     if not on.update(enabled=False, disabled_reason=reason[:60], next_at=None):
         return

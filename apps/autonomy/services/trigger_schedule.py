@@ -1,5 +1,4 @@
-"""Compute when a trigger is due next, and have it carried out then. Schedules are in the tenant's time, everything is
-stored in UTC."""
+"""Compute when a trigger is due next, and schedule it. Schedules are in the tenant's time zone, stored times in UTC."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ from kernel.clock import now
 
 
 def first_due(trigger: Trigger) -> datetime | None:
-    """From now on; None for what no clock begins. Raises `SilasError`: bad_schedule, trigger_spec."""
+    """From now on; None for a trigger without a schedule. Raises `SilasError`: bad_schedule, trigger_spec."""
     return next_due(trigger, after=now(), zone=queries.tenant_timezone())
 
 
 def next_due(trigger: Trigger, *, after: datetime, zone: str) -> datetime | None:
-    """After `after`; what was missed in between is not made up for one by one."""
+    """The first time after `after`; missed times in between are skipped."""
     match rules.parse_spec(TriggerKind(trigger.kind), trigger.spec):
         case CronSpec(schedule=schedule):
             return schedules.next_due(schedule, after=after, zone=zone)
@@ -31,13 +30,13 @@ def next_due(trigger: Trigger, *, after: datetime, zone: str) -> datetime | None
 
 
 def schedule_trigger(trigger: Trigger) -> None:
-    """After `next_at` of the locked trigger was written. What is not due any more finds nothing to begin."""
+    """Call after `next_at` of the locked trigger was written. A message that is no longer due starts nothing."""
     if trigger.next_at is not None:
         bus.schedule(Kind.TRIGGER_DUE, scope_id=trigger.pk, due_at=trigger.next_at)
 
 
 def _after(due: datetime | None, after: datetime, step: timedelta) -> datetime:
-    """The next of an even row of moments, so that a late delivery does not shift the row."""
+    """The next multiple of `step` from `due`, so that a late delivery does not shift the interval."""
     if due is None or due > after:
         return after + step if due is None else due
     return due + step * ((after - due) // step + 1)

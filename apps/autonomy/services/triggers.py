@@ -1,4 +1,4 @@
-"""Set up when a task runs."""
+"""Create, change and delete the triggers of a task."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def add_trigger(
     require_opt_in(user)
     trigger = Trigger(task=lock_task(task_id), kind=kind)
     require_task_control(trigger.task, user)
-    _put(trigger, spec, cap_usd)
+    _set_spec(trigger, spec, cap_usd)
     same = Trigger.objects.filter(task=trigger.task, kind=kind, spec=trigger.spec, deleted_at=None)
     if same.exists():
-        raise SilasError("trigger_twice", "The task has this already.", status=422)
+        raise SilasError("trigger_twice", "The task already has this trigger.", status=422)
     trigger.save()
-    _written(trigger, user)
+    _schedule_and_record(trigger, user)
     return trigger
 
 
@@ -52,8 +52,10 @@ def change_trigger(
     cap_usd: Decimal | None = None,
     keep_cap: bool = True,
 ) -> Trigger:
-    """What is None stays; `keep_cap` False takes `cap_usd` as it is. Switching off needs no opt-in, and no say over the
-    task: who may set up tasks may stop any. Raises as `add_trigger`."""
+    """Change what is not None; with `keep_cap` False, `cap_usd` is taken even if None. Raises as `add_trigger`.
+
+    Disabling needs no opt-in and no control over the task: members who may set up tasks may stop any of them.
+    """
     require_role(user, MAY_SET_UP)
     trigger = lock_trigger(trigger_id)
     if enabled is not False or spec is not None:
@@ -61,12 +63,12 @@ def change_trigger(
         require_task_control(trigger.task, user)
     if spec is not None or cap_usd is not None or not keep_cap:
         cap = trigger.cap_usd if cap_usd is None and keep_cap else cap_usd
-        _put(trigger, trigger.spec if spec is None else spec, cap)
+        _set_spec(trigger, trigger.spec if spec is None else spec, cap)
     if enabled is not None:
         trigger.enabled, trigger.disabled_reason = enabled, "" if enabled else "by_hand"
         trigger.next_at = first_due(trigger) if enabled else None
     trigger.save()
-    _written(trigger, user)
+    _schedule_and_record(trigger, user)
     return trigger
 
 
@@ -77,18 +79,18 @@ def delete_trigger(trigger_id: UUID, *, user: Any) -> None:
     record(AuditEvent.TRIGGER_DELETED, actor=user.actor, subject=f"trigger:{trigger.pk}")
 
 
-def _put(trigger: Trigger, said: Mapping[str, Any], cap_usd: Decimal | None) -> None:
-    spec = rules.parse_spec(TriggerKind(trigger.kind), said)
+def _set_spec(trigger: Trigger, given: Mapping[str, Any], cap_usd: Decimal | None) -> None:
+    spec = rules.parse_spec(TriggerKind(trigger.kind), given)
     if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
-        raise SilasError("trigger_cap", f"A cap lies between 0 and {MOST_USD} dollars.", status=422)
-    _require_there(trigger, spec)
+        raise SilasError("trigger_cap", f"Enter a cap between 0 and {MOST_USD} dollars.", status=422)
+    _require_exists(trigger, spec)
     trigger.spec, trigger.topic = spec.model_dump(mode="json"), rules.topic_for(spec)
     trigger.cap_usd, trigger.next_at = cap_usd, None
     trigger.next_at = first_due(trigger)
 
 
-def _require_there(trigger: Trigger, spec: BaseModel) -> None:
-    """What it waits for is this company's, and is there."""
+def _require_exists(trigger: Trigger, spec: BaseModel) -> None:
+    """Require that what it waits for exists in this company."""
     match spec:
         case WatchSpec(collection=collection):
             if not Collection.objects.filter(pk=collection).exists():
@@ -98,11 +100,11 @@ def _require_there(trigger: Trigger, spec: BaseModel) -> None:
                 raise NotFound("goal")
         case ChainSpec(after=task):
             if task == trigger.task_id:
-                raise SilasError("trigger_loop", "A task cannot follow from itself.", status=422)
+                raise SilasError("trigger_loop", "A task can't start itself.", status=422)
             queries.task(task)
 
 
-def _written(trigger: Trigger, user: Any) -> None:
+def _schedule_and_record(trigger: Trigger, user: Any) -> None:
     schedule_trigger(trigger)
     data = {"kind": trigger.kind, "enabled": trigger.enabled, "task": str(trigger.task_id)}
     record(AuditEvent.TRIGGER_SAVED, actor=user.actor, subject=f"trigger:{trigger.pk}", data=data)

@@ -1,4 +1,4 @@
-"""Where does a company want to be told of its tasks? An address and a secret, which is shown once and kept sealed."""
+"""Create and delete webhooks: an address and a secret, which is shown once and stored sealed."""
 
 from __future__ import annotations
 
@@ -24,23 +24,26 @@ _MOST = 10
 
 
 def save_webhook(url: str, *, user: Any, events: Collection[str] = (), once: UUID | None = None) -> tuple[Webhook, str]:
-    """A new one and its secret, which nobody can read again. `once` marks what was asked: asked again, it is the one
-    that was made, without its secret. Owners only. Raises `SilasError` 422: webhook_url, webhook_events, webhooks_full.
+    """Create a webhook; return it with its secret, which cannot be read again. Owners only.
+
+    Idempotent by `once`: repeated, it returns the webhook that was created, without its secret.
+
+    Raises `SilasError` 422: webhook_url, webhook_events, webhooks_full.
     """
     require_role(user, (Role.OWNER,))
-    marked = uuid5(current_tenant_id(), f"webhook:{once}") if once else uuid4()
-    if (made := Webhook.objects.filter(pk=marked).first()) is not None:
-        return made, ""
-    if not _may_be_called(url):
-        raise SilasError("webhook_url", "A webhook has a public https address without a name and password.", status=422)
+    webhook_id = uuid5(current_tenant_id(), f"webhook:{once}") if once else uuid4()
+    if (existing := Webhook.objects.filter(pk=webhook_id).first()) is not None:
+        return existing, ""
+    if not _is_allowed_url(url):
+        raise SilasError("webhook_url", "Enter a public https address without a user name and password.", status=422)
     if set(events) - set(TaskEvent.values):
-        raise SilasError("webhook_events", "Nobody announces this.", status=422)
+        raise SilasError("webhook_events", "Choose events from the list.", status=422)
     if Webhook.objects.count() >= _MOST:
-        raise SilasError("webhooks_full", f"There are {_MOST} webhooks at most.", status=422)
+        raise SilasError("webhooks_full", f"You can have at most {_MOST} webhooks.", status=422)
     secret = secrets.token_urlsafe(32)
-    sealed = seal_secret(secret.encode(), belongs_to=f"webhook:{marked}")
-    new = {"url": url, "events": sorted(events), "sealed_secret": sealed}
-    hook, is_new = Webhook.objects.get_or_create(pk=marked, defaults=new)
+    sealed = seal_secret(secret.encode(), belongs_to=f"webhook:{webhook_id}")
+    fields = {"url": url, "events": sorted(events), "sealed_secret": sealed}
+    hook, is_new = Webhook.objects.get_or_create(pk=webhook_id, defaults=fields)
     if not is_new:
         return hook, ""
     data = {"model": "autonomy.webhook", "change": "added"}
@@ -50,18 +53,18 @@ def save_webhook(url: str, *, user: Any, events: Collection[str] = (), once: UUI
 
 def delete_webhook(webhook_id: UUID, *, user: Any) -> None:
     require_role(user, (Role.OWNER,))
-    gone, _ = Webhook.objects.filter(pk=webhook_id).delete()
-    if not gone:
+    deleted, _ = Webhook.objects.filter(pk=webhook_id).delete()
+    if not deleted:
         raise NotFound("webhook")
     data = {"model": "autonomy.webhook", "change": "removed"}
     record(AuditEvent.ADMIN_CHANGED, actor=user.actor, subject=f"row:{webhook_id}", data=data)
 
 
 def secret_of(hook: Webhook) -> bytes:
-    """In memory for one letter; written nowhere."""
+    """The secret in plain text, for one delivery; never stored or logged."""
     return unseal_secret(bytes(hook.sealed_secret), belongs_to=f"webhook:{hook.pk}")
 
 
-def _may_be_called(url: str) -> bool:
-    """Outside of the house, by its words; what its name stands for is looked at each time before it is called."""
+def _is_allowed_url(url: str) -> bool:
+    """Whether the text of the address is outside our network. What it resolves to is checked at each delivery."""
     return bool(host_of(url, schemes=("https", "http"))) if settings.WEBHOOKS_PRIVATE else is_public_url(url)

@@ -50,7 +50,7 @@ class Command(BaseCommand):
 def _apply(verb: str, origin: Origin) -> dict[str, int]:
     match verb:
         case "quarantine":
-            return provenance.set_aside(origin, actor=_ACTOR).counts
+            return provenance.quarantine(origin, actor=_ACTOR).counts
         case "release":
             return provenance.release(origin, actor=_ACTOR).counts
         case "purge":
