@@ -137,7 +137,7 @@ def test_notice_leads_to_the_card(house: House) -> None:
         notice = Notification.objects.get()
     answer = client.post(reverse("console-notice-read", args=[notice.pk]))
     assert "Raise the limit and continue" in page
-    assert "Stopped: its limit of calls is reached" in page
+    assert "Stopped: call limit reached" in page
     assert answer.headers["Location"] == reverse("console-card", args=[card.pk])
 
 

@@ -165,5 +165,5 @@ def test_card_of_a_proposal_says_that_its_session_had_read_instructions(
     make_guarded(tenant, owner_ref=session.pk, marked=is_marked)
     proposal = make_proposal(session)
     with tenant_scope(tenant):
-        card = proposals._open(proposal)
+        card = proposals._open_card(proposal)
     assert [fact["label"] for fact in card.facts] == [*(["Warning"] if is_marked else []), "Exact text"]

@@ -61,7 +61,7 @@ def test_dismissed_pattern_may_come_up_anew(run: AutonomousSession, owner: Any) 
 def test_dismissed_pattern_is_not_put_forward(run: AutonomousSession, owner: Any) -> None:
     precedent = make_precedent(run)
     decide(precedents.dismiss_precedent, precedent, owner)
-    with pytest.raises(SilasError, match="dismissed or set aside"):
+    with pytest.raises(SilasError, match="dismissed or quarantined"):
         decide(precedents.promote_precedent, precedent, owner)
 
 

@@ -74,7 +74,7 @@ def unanswered(run: AutonomousSession) -> MemoryProposal:
 def test_question_nobody_answered_cannot_be_kept_as_it_stands(
     tenant: Any, run: AutonomousSession, approver: Any
 ) -> None:
-    with pytest.raises(SilasError, match="write the answer") as refusal:
+    with pytest.raises(SilasError, match="has no answer yet") as refusal:
         press(tenant, unanswered(run).pk, approver, "keep")
     web(tenant)
     assert (refusal.value.code, remembered(tenant)) == ("proposal_unanswered", [])
@@ -250,7 +250,7 @@ def test_document_dismissed_while_it_was_stored_is_gone(tenant: Any, run: Autono
     proposal = make_proposal(run, kind=ProposalKind.KNOWLEDGE)
     kept = decide(proposals.keep, proposal, owner)
     decide(proposals.dismiss, proposal, owner)
-    proposal_storage._store(tenant.pk, kept)
+    proposal_storage._store_document(tenant.pk, kept)
     with tenant_scope(tenant):
-        proposal_storage._stored(proposal.pk)
+        proposal_storage._link_document(proposal.pk)
     assert documents(tenant) == []

@@ -94,7 +94,7 @@ def test_purge_takes_what_the_next_session_was_told(tenant: Any, run: Autonomous
 
 def test_set_aside_is_not_kept(tenant: Any, kept: MemoryProposal, run: AutonomousSession, owner: Any) -> None:
     done(tenant, provenance.quarantine, "session", run.pk)
-    with tenant_scope(tenant), pytest.raises(SilasError, match="set aside"):
+    with tenant_scope(tenant), pytest.raises(SilasError, match="was quarantined"):
         proposals.keep(kept.pk, user=owner)
 
 

@@ -216,7 +216,7 @@ def test_bad_end_is_told_by_letter_with_what_to_press(house: House, letters: lis
     send(house, 6)
     (letter,) = letters
     assert letter.to == [house.owner.email]
-    assert letter.subject == "Look: Stopped: its limit of calls is reached"
+    assert letter.subject == "Look: Stopped: call limit reached"
     assert "Raise the limit and continue: https://console.example/console/review/" in letter.body
 
 

@@ -131,7 +131,7 @@ def test_running_a_task_that_may_not_begin_says_why_and_is_logged(house: House) 
     answer = post(house.owner, "console-task-run", task.pk)
     with tenant_scope(house.tenant):
         logged = AuditEntry.objects.filter(event="spawn_refused", subject=f"task:{task.pk}").count()
-    assert (answer.status_code, "switched off" in answer.content.decode(), logged) == (409, True, 1)
+    assert (answer.status_code, "turned off" in answer.content.decode(), logged) == (409, True, 1)
 
 
 def test_absurd_cap_begins_nothing(house: House) -> None:
