@@ -19,7 +19,7 @@ def house(tenant: Any) -> House:
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """`provider(*replies)`: a local server that speaks like a provider, for us and for processes that we start."""
+    """`provider(*replies)`: a local server that acts as a model provider, for the test and for its subprocesses."""
 
     @contextmanager
     def serving(*replies: Any) -> Iterator[FakeOpenAI]:
@@ -35,7 +35,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 @pytest.fixture
 def modelled(house: House, tmp_path: Path) -> House:
-    """A house with a document, whose chatbot may use the provider's key of this process."""
+    """A company with a document, whose chatbot may use the provider's key of this process."""
     house.know(tmp_path, returns=RETURNS)
     house.change(house.deployment, environment_keys=True)
     return house

@@ -27,7 +27,7 @@ URL = "https://hooks.example.com/silas"
 
 
 class Api:
-    """A client that speaks JSON, with an API key or somebody's login."""
+    """A JSON client with an API key or a member's login."""
 
     def __init__(self, key: str = "", user: Any = None, *, csrf: bool = False) -> None:
         self.client: Client = browser(user, csrf=csrf)
@@ -371,7 +371,7 @@ def test_limit_that_makes_no_sense_is_refused(house: House, api: Api, wrong: dic
 
 
 def test_changes_of_two_people_at_once_are_both_kept(house: House) -> None:
-    """What is not said stays as it is, also as it became a moment ago."""
+    """Fields that are not sent keep their current value, including a change made a moment ago."""
     task, keys = house.task(limits={"cost_usd": "0.50"}), [key_of(house), key_of(house)]
     said: list[dict[str, Any]] = [{"limits": {"cost_usd": "0.01"}}, {"priority": 9}]
     race(

@@ -1,4 +1,4 @@
-"""What the API does not know it refuses by name; who has not opted in starts and deletes nothing."""
+"""The API names unknown fields that it refuses; a member who has not opted in can't start or delete tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A brake ends a session with its reason and its receipt, and is never tried again (contract autonomy A3, C)."""
+"""A brake ends a session with its reason and its receipt, and is never retried (contract autonomy A3, C)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.factories.bus import lease_any
 from tests.factories.tenants import make_member
 
 
-def how(session: Any) -> tuple[str, str]:
+def ending_of(session: Any) -> tuple[str, str]:
     return session.status, session.terminal_reason
 
 
-def begun(house: House) -> tuple[Any, Delivery]:
-    """A session that a worker has begun, and holds."""
+def begin_session(house: House) -> tuple[Any, Delivery]:
+    """A session that a worker has started and holds."""
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
@@ -42,8 +42,8 @@ def begun(house: House) -> tuple[Any, Delivery]:
     return house.session(session.pk), delivery
 
 
-def carried_out(house: House, session: Any, delivery: Delivery) -> Any:
-    """What the worker makes of a session that it has begun."""
+def run_in_worker(house: House, session: Any, delivery: Delivery) -> Any:
+    """Run a started session to its end, as its worker would."""
     job = house.do(build_job, session, delivery.lease)
     ending = asyncio.run(PhaseRunner(GuardedClient(job)).run())
     house.do(session_run.conclude_session, delivery, session.pk, ending)
@@ -60,12 +60,12 @@ def carried_out(house: House, session: Any, delivery: Delivery) -> Any:
     ],
 )
 def test_contract_budget_stop_is_halted_never_completed(house: House, limits: Any, reason: TerminalReason) -> None:
-    assert how(house.through(house.task(limits=limits))) == (SessionStatus.HALTED, reason)
+    assert ending_of(house.through(house.task(limits=limits))) == (SessionStatus.HALTED, reason)
 
 
 def test_cap_of_zero_lets_what_costs_nothing_pass(house: House) -> None:
     session = house.through(house.task(limits={"cost_usd": 0}))
-    assert how(session) == (SessionStatus.COMPLETED, TerminalReason.COMPLETED)
+    assert ending_of(session) == (SessionStatus.COMPLETED, TerminalReason.COMPLETED)
 
 
 def test_contract_smallest_of_all_caps_is_frozen(house: House) -> None:
@@ -105,11 +105,11 @@ def test_waiting_session_is_called_off_at_once(house: House) -> None:
     session = house.run_now(house.task())
     house.do(services.halt_session, session.pk, user=house.owner)
     session = house.session(session.pk)
-    assert how(session) == (SessionStatus.CANCELLED, TerminalReason.CANCELLED) and session.receipt is not None
+    assert ending_of(session) == (SessionStatus.CANCELLED, TerminalReason.CANCELLED) and session.receipt is not None
 
 
 def test_halting_twice_says_so_and_changes_nothing(house: House) -> None:
-    session, _ = begun(house)
+    session, _ = begin_session(house)
     answers = [house.do(services.halt_session, session.pk, user=house.owner) for _ in range(2)]
     assert answers == [True, False]
 
@@ -121,26 +121,26 @@ def test_halting_a_finished_session_leaves_it_as_it_ended(house: House) -> None:
 
 
 def test_contract_halt_takes_effect_at_the_next_call_and_leaves_a_receipt(house: House) -> None:
-    session, delivery = begun(house)
+    session, delivery = begin_session(house)
     house.do(services.halt_session, session.pk, user=house.owner)
-    session = carried_out(house, session, delivery)
-    assert how(session) == (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT)
+    session = run_in_worker(house, session, delivery)
+    assert ending_of(session) == (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT)
     assert session.receipt is not None and session.receipt["halt_state"] == "halted"
 
 
 def test_halt_is_open_to_who_never_opted_in(house: House) -> None:
-    session, _ = begun(house)
+    session, _ = begin_session(house)
     assert house.do(services.halt_session, session.pk, user=make_member(house.tenant, "agent"))
 
 
 def test_halt_stays_open_when_everything_is_switched_off(house: House) -> None:
-    session, _ = begun(house)
+    session, _ = begin_session(house)
     house.do(services.put_settings, actor="user:test", enabled=False)
     assert house.do(services.halt_session, session.pk, user=house.owner)
 
 
 def test_viewer_halts_nothing(house: House) -> None:
-    session, _ = begun(house)
+    session, _ = begin_session(house)
     with pytest.raises(SilasError) as refused:
         house.do(services.halt_session, session.pk, user=make_member(house.tenant, "viewer"))
     assert refused.value.status == 403
@@ -154,15 +154,15 @@ def test_foreign_session_cannot_be_halted(house: House, other_tenant: Any) -> No
 
 
 def test_pause_stops_a_running_session_at_its_next_call(house: House) -> None:
-    session, delivery = begun(house)
+    session, delivery = begin_session(house)
     with tenant_scope(house.tenant):
         SystemControl.objects.create(pause="pause_all")
-    assert how(carried_out(house, session, delivery)) == (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT)
+    assert ending_of(run_in_worker(house, session, delivery)) == (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT)
 
 
 def test_contract_denied_tool_fails_with_its_reason(house: House) -> None:
     session = house.through(house.task(tool_deny=["knowledge_search"]))
-    assert how(session) == (SessionStatus.FAILED, TerminalReason.TOOL_NOT_GRANTED)
+    assert ending_of(session) == (SessionStatus.FAILED, TerminalReason.TOOL_NOT_GRANTED)
 
 
 def test_tool_list_that_leaves_the_search_out_takes_it_away(house: House) -> None:
@@ -189,7 +189,7 @@ def test_member_who_opted_out_meanwhile_is_not_begun_for(house: House) -> None:
     house.do(admission.admit_waiting)
     house.do(services.opt_out, house.owner)
     house.work(Queue.EXECUTOR)
-    assert how(house.session(session.pk)) == (SessionStatus.CANCELLED, TerminalReason.CANCELLED)
+    assert ending_of(house.session(session.pk)) == (SessionStatus.CANCELLED, TerminalReason.CANCELLED)
 
 
 def test_phases_cannot_be_skipped_whatever_the_code_above_does(house: House) -> None:
@@ -197,6 +197,6 @@ def test_phases_cannot_be_skipped_whatever_the_code_above_does(house: House) -> 
 
     from apps.guard.enums import Phase
 
-    session, _ = begun(house)
+    session, _ = begin_session(house)
     with pytest.raises(IntegrityError):
         house.do(guard.enter_phase, session.run_id, Phase.DELIVERY)

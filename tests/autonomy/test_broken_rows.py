@@ -1,4 +1,4 @@
-"""One row that cannot be read stops neither its company, nor another one, nor what happened beside it."""
+"""One unreadable row stops neither its company, nor another one, nor other work of the same transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.factories.bus import lease_any, let_waits_pass
 POISON: list[Any] = [{"cost_usd": "much"}, {"wall_seconds": "x"}, {"tokens": {}}, [], "limits", {"unknown": 1}]
 
 
-def begun(house: House) -> tuple[Any, Delivery]:
+def begin_session(house: House) -> tuple[Any, Delivery]:
     session = house.run_now(house.task())
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="lost")
@@ -35,7 +35,7 @@ def begun(house: House) -> tuple[Any, Delivery]:
     return house.session(session.pk), delivery
 
 
-def orphaned(house: House, session: Any) -> None:
+def lose_worker(house: House, session: Any) -> None:
     with tenant_scope(house.tenant):
         QueueMessage.objects.filter(payload__session=str(session.pk)).update(
             state="dropped", finished_at=now(), leased_until=None
@@ -61,9 +61,9 @@ def test_settings_that_cannot_be_read_stop_no_trigger(house: House, limits: Any)
 
 @pytest.mark.parametrize("limits", POISON, ids=str)
 def test_session_whose_limits_cannot_be_read_ends_and_lets_others_run(house: House, limits: Any) -> None:
-    session, _ = begun(house)
+    session, _ = begin_session(house)
     house.change(session, limits=limits)
-    orphaned(house, session)
+    lose_worker(house, session)
     fine = house.run_now(house.task(name="Fine"))
     house.finish()
     assert house.session(fine.pk).status == SessionStatus.COMPLETED
@@ -74,19 +74,19 @@ def test_session_whose_limits_cannot_be_read_ends_and_lets_others_run(house: Hou
 
 @pytest.mark.parametrize("limits", POISON, ids=str)
 def test_run_whose_limits_cannot_be_read_stops_no_watch(house: House, limits: Any) -> None:
-    session, _ = begun(house)
-    other, _ = begun(house)
+    session, _ = begin_session(house)
+    other, _ = begin_session(house)
     with tenant_scope(house.tenant):
         GuardedRun.objects.filter(pk=session.run_id).update(limits=limits)
-    orphaned(house, other)
+    lose_worker(house, other)
     let_waits_pass(house.tenant)
     house.work(Queue.UPKEEP)
     assert house.session(other.pk).status == SessionStatus.FAILED
 
 
 def test_receipt_that_raises_keeps_no_session_from_ending(house: House) -> None:
-    session, _ = begun(house)
-    orphaned(house, session)
+    session, _ = begin_session(house)
+    lose_worker(house, session)
     with tenant_scope(house.tenant):
         Checkpoint.objects.filter(session=session).update(phase="analysis", state=["no trace"])
     house.do(session_control.check_session, session.pk)
@@ -97,7 +97,7 @@ def test_receipt_that_raises_keeps_no_session_from_ending(house: House) -> None:
 
 
 def test_dead_message_of_a_broken_session_stops_no_sweep(house: House) -> None:
-    session, delivery = begun(house)
+    session, delivery = begin_session(house)
     house.change(session, limits={"cost_usd": "much"})
     for _ in range(5):
         with tenant_scope(house.tenant):
@@ -109,9 +109,9 @@ def test_dead_message_of_a_broken_session_stops_no_sweep(house: House) -> None:
 
 
 def test_company_with_a_broken_row_keeps_no_other_company(house: House, other_tenant: Any) -> None:
-    session, _ = begun(house)
+    session, _ = begin_session(house)
     house.change(session, limits={"cost_usd": "much"})
-    orphaned(house, session)
+    lose_worker(house, session)
     theirs = make_house(other_tenant)
     theirs.trigger(theirs.task(), TriggerKind.INTERVAL, due=True, seconds=3600)
     let_waits_pass(house.tenant)

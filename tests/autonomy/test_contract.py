@@ -19,7 +19,7 @@ from apps.autonomy.services import session_control
 from apps.guard.enums import TerminalReason
 from apps.guard.models import Budget, GuardedRun, SpendEntry, SystemControl, ToolCall
 from kernel.tenancy import tenant_scope
-from tests.autonomy.test_brakes import begun, carried_out, how
+from tests.autonomy.test_brakes import begin_session, ending_of, run_in_worker
 from tests.factories.autonomy import House
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ MODELS: dict[type[Model], str] = {
 
 @pytest.fixture(scope="module")
 def known() -> set[str]:
-    """Every test there is, by name."""
+    """The names of all tests."""
     texts = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     return {name for text in texts for name in re.findall(r"^(?:async )?def (test_\w+)", text, flags=re.M)}
 
@@ -109,12 +109,12 @@ def test_contract_every_call_of_a_session_has_its_audit_pair(house: House) -> No
     ids=["idle", "late"],
 )
 def test_contract_watchdog_stops_what_is_stuck_with_its_reason(house: House, fields: Any, reason: Any) -> None:
-    session, delivery = begun(house)
+    session, delivery = begin_session(house)
     house.change(session, heartbeat_at=Now() - timedelta(hours=1))
     house.change(session.run, started_at=Now() - timedelta(seconds=315), **fields)
     house.do(session_control.check_session, session.pk)
     assert house.session(session.pk).halt_reason == reason
-    assert how(carried_out(house, session, delivery)) == (SessionStatus.HALTED, reason)
+    assert ending_of(run_in_worker(house, session, delivery)) == (SessionStatus.HALTED, reason)
 
 
 def test_contract_session_that_waits_is_cancelled(house: House) -> None:
@@ -124,4 +124,4 @@ def test_contract_session_that_waits_is_cancelled(house: House) -> None:
 
 
 def test_contract_session_that_did_all_its_phases_is_completed(house: House) -> None:
-    assert how(house.through(house.task())) == (SessionStatus.COMPLETED, TerminalReason.COMPLETED)
+    assert ending_of(house.through(house.task())) == (SessionStatus.COMPLETED, TerminalReason.COMPLETED)

@@ -1,4 +1,4 @@
-"""What is due begins exactly once, and what may not begin does not (contract autonomy C: Celery; A8)."""
+"""What is due starts exactly once, and what may not start does not (contract autonomy C: Celery; A8)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_nothing_begins_while_the_company_is_switched_off(house: House) -> None:
 
 @pytest.mark.parametrize(("role", "begun"), [(Role.APPROVER, 1), (Role.VIEWER, 0), (Role.AGENT, 0)])
 def test_yes_of_a_member_ends_with_the_role_that_could_give_it(house: House, role: Role, begun: int) -> None:
-    """Nor does it come back with the role: they say it anew."""
+    """Regaining the role does not restore the consent: the member opts in again."""
     make_member(house.tenant, "owner")
     interval(house)
     member = house.do(Membership.objects.get, user=house.owner)

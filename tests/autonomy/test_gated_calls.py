@@ -1,4 +1,4 @@
-"""Calls of sessions pass the gates of tools. No session waits for a person: what a gate asks about is refused."""
+"""Calls of sessions pass the gates of tools. A call that a gate wants reviewed is refused: no session waits for a person."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.fakes.openai_server import final
 LOOK = final({"action": "tool", "tool": "look", "arguments": {}})
 
 
-def looked(house: House, provider: Any, folder: Path, **gate: Any) -> Any:
+def run_with_gate(house: House, provider: Any, folder: Path, **gate: Any) -> Any:
     install(house.tenant, make_folder(folder, tools=[read_tool()]))
     with tenant_scope(house.tenant):
         save_gate(asking_gate("on_tool_call", config={"tools": ["look"]}, **gate), deployment_id=house.deployment.pk)
@@ -38,7 +38,7 @@ def states(house: House) -> list[str]:
 def test_call_that_a_gate_asks_about_is_refused_and_nobody_is_asked(
     modelled: House, provider: Any, tmp_path: Path
 ) -> None:
-    session = looked(modelled, provider, tmp_path)
+    session = run_with_gate(modelled, provider, tmp_path)
     assert states(modelled) == ["denied"]
     assert session.status == SessionStatus.COMPLETED
     with tenant_scope(modelled.tenant):
@@ -47,7 +47,7 @@ def test_call_that_a_gate_asks_about_is_refused_and_nobody_is_asked(
 
 
 def test_refused_call_is_told_in_the_review_and_in_the_receipt(modelled: House, provider: Any, tmp_path: Path) -> None:
-    session = looked(modelled, provider, tmp_path)
+    session = run_with_gate(modelled, provider, tmp_path)
     with tenant_scope(modelled.tenant):
         told = Finding.objects.get(session=session, phase="ethics_review")
     (call,) = [each for each in modelled.receipt(session)["tool_calls"] if each["tool"] == "look"]

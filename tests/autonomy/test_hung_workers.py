@@ -1,4 +1,4 @@
-"""A worker that lives but hangs is ended at its deadline, and what it held is free (kill -9 cannot be refused)."""
+"""A worker that lives but hangs is killed at its deadline, and its place and lane are free."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from tests.guard.conftest import call as through_the_door
 from tests.guard.conftest import handle as handle
 
 
-def hung(house: House, **fields: Any) -> tuple[Any, Delivery]:
-    """A session of which a worker has begun a call, and then did nothing more."""
+def make_hung_session(house: House, **fields: Any) -> tuple[Any, Delivery]:
+    """A session whose worker has started a call and then hangs."""
     session = house.run_now(house.task(**fields))
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="worker:here:1")
@@ -55,7 +55,7 @@ def let_time_run_out(house: House, session: Any) -> None:
 
 
 def test_hung_session_is_ended_by_the_watch_with_a_receipt(house: House) -> None:
-    session, _ = hung(house)
+    session, _ = make_hung_session(house)
     let_time_run_out(house, session)
     house.do(session_control.check_session, session.pk)
     house.do(session_control.check_session, session.pk)
@@ -67,7 +67,7 @@ def test_hung_session_is_ended_by_the_watch_with_a_receipt(house: House) -> None
 
 
 def test_calls_of_a_hung_session_are_unknown_and_not_repeated(house: House) -> None:
-    session, _ = hung(house)
+    session, _ = make_hung_session(house)
     let_time_run_out(house, session)
     house.do(session_control.check_session, session.pk)
     house.do(session_control.check_session, session.pk)
@@ -76,7 +76,7 @@ def test_calls_of_a_hung_session_are_unknown_and_not_repeated(house: House) -> N
 
 
 def test_lane_of_a_hung_session_is_free_for_the_next_one(house: House) -> None:
-    session, _ = hung(house)
+    session, _ = make_hung_session(house)
     following = house.run_now(session.task)
     let_time_run_out(house, session)
     house.do(session_control.check_session, session.pk)
@@ -86,7 +86,7 @@ def test_lane_of_a_hung_session_is_free_for_the_next_one(house: House) -> None:
 
 
 def test_hung_worker_that_wakes_up_writes_nothing(house: House) -> None:
-    session, delivery = hung(house)
+    session, delivery = make_hung_session(house)
     let_time_run_out(house, session)
     house.do(session_control.check_session, session.pk)
     house.do(session_control.check_session, session.pk)
@@ -95,7 +95,7 @@ def test_hung_worker_that_wakes_up_writes_nothing(house: House) -> None:
 
 
 def test_halted_session_whose_worker_hangs_ends_as_halted(house: House) -> None:
-    session, _ = hung(house)
+    session, _ = make_hung_session(house)
     house.do(session_control.halt_session, session.pk, user=house.owner)
     let_time_run_out(house, session)
     house.do(session_control.check_session, session.pk)
@@ -103,14 +103,14 @@ def test_halted_session_whose_worker_hangs_ends_as_halted(house: House) -> None:
 
 
 def test_session_within_its_time_is_not_ended(house: House) -> None:
-    session, _ = hung(house)
+    session, _ = make_hung_session(house)
     house.do(session_control.check_session, session.pk)
     house.do(session_control.check_session, session.pk)
     assert house.session(session.pk).status == SessionStatus.RUNNING
 
 
 def test_what_an_ended_worker_held_is_owed_at_once(house: House) -> None:
-    session, _ = hung(house)
+    session, _ = make_hung_session(house)
     let_time_run_out(house, session)
     house.do(bus.release_leases, "worker:here:1")
     house.work(Queue.EXECUTOR)
@@ -120,14 +120,14 @@ def test_what_an_ended_worker_held_is_owed_at_once(house: House) -> None:
 
 
 def test_what_another_worker_holds_stays_with_it(house: House) -> None:
-    session, _ = hung(house)
+    session, _ = make_hung_session(house)
     house.do(bus.release_leases, "worker:here:12")
     with tenant_scope(house.tenant):
         assert QueueMessage.objects.get(pk=session.message_id).leased_until > now()
 
 
 class Outbox:
-    """Stands where the broker's client does."""
+    """A stand-in for the broker's client."""
 
     amqp = SimpleNamespace(queues=SimpleNamespace(consume_from={"work": None}))
 
@@ -152,7 +152,7 @@ def stuck_in_a_thread() -> None:
 
 
 def stuck_in_c() -> None:
-    """Holds the interpreter."""
+    """Hold the interpreter lock."""
     pow(3, 10**9)
 
 

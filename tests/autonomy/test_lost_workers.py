@@ -61,8 +61,8 @@ for point in sys.argv[2:]:
 """
 
 
-def killed_at(house: House, folder: Path, *points: str) -> None:
-    """Workers that do what there is to do, each until it is killed at its point."""
+def kill_workers_at(house: House, folder: Path, *points: str) -> None:
+    """Run workers, each until it is killed at its fault point."""
     faults = folder / "faults"
     faults.mkdir()
     subprocess.run(
@@ -85,8 +85,8 @@ def deliver_again(house: House) -> None:
     house.finish()
 
 
-def lost(house: House, task: Task) -> Any:
-    """A session whose worker is gone, noticed."""
+def lose_worker(house: House, task: Task) -> Any:
+    """A session whose worker was lost, after the check noticed it."""
     session = house.run_now(task)
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
@@ -104,7 +104,7 @@ def test_worker_killed_anywhere_is_followed_by_one_whole_attempt(house: House, t
     for point in POINTS:
         house.run_now(house.task(name=point, prompt="Within how many days can a coat be returned?", route=route))
     house.do(admission.admit_waiting)
-    killed_at(house, tmp_path, *POINTS)
+    kill_workers_at(house, tmp_path, *POINTS)
     deliver_again(house)
     ended = Counter((each.attempt, each.status, each.terminal_reason) for each in house.sessions())
     assert ended == {(1, "failed", "worker_lost"): len(POINTS), (2, "completed", "completed"): len(POINTS)}
@@ -119,13 +119,13 @@ def test_worker_killed_anywhere_is_followed_by_one_whole_attempt(house: House, t
 def test_workers_killed_while_one_asks_another_leave_one_answer_inside_its_budget(
     modelled: House, provider: Any, tmp_path: Path
 ) -> None:
-    """The one that asks dies when it has divided what it has left, the other over its work."""
+    """The parent's worker dies after delegating, the child's during its work."""
     books = modelled.task(name="books", prompt="Within how many days can a coat be returned?")
     route = {"kind": "notify"}
     asking = modelled.task(name="asking", model_name=MODEL, delegates_to=[books.pk], limits=CAP, route=route)
     modelled.run_now(asking)
     with provider(ASK, DONE, CLOSE, DONE, CLOSE):
-        killed_at(modelled, tmp_path, "autonomy.before_end", "autonomy.drafting")
+        kill_workers_at(modelled, tmp_path, "autonomy.before_end", "autonomy.drafting")
         killed = [(each.task.name, each.status) for each in modelled.sessions()]
         deliver_again(modelled)
     ended = Counter((each.task.name, each.attempt, each.terminal_reason) for each in modelled.sessions())
@@ -182,12 +182,12 @@ def test_session_whose_phase_began_in_the_future_ends_all_the_same(house: House)
 
 
 def test_contract_lost_session_has_a_receipt(house: House) -> None:
-    session = lost(house, house.task())
+    session = lose_worker(house, house.task())
     assert session.receipt is not None and session.receipt["terminal_reason"] == "worker_lost"
 
 
 def test_what_an_attempt_found_out_is_not_paid_for_again(house: House) -> None:
-    session = lost(house, house.task())
+    session = lose_worker(house, house.task())
     with tenant_scope(house.tenant):
         Checkpoint.objects.filter(session=session).update(state={"passages": []}, outcome="done")
     deliver_again(house)
@@ -212,7 +212,7 @@ def test_attempts_share_one_budget(house: House) -> None:
 
 def test_contract_task_that_failed_too_often_is_set_aside(house: House) -> None:
     task = house.task(max_attempts=1)
-    lost(house, task)
+    lose_worker(house, task)
     task = house.do(lambda: Task.objects.get(pk=task.pk))
     assert (task.quarantined_at is not None, task.quarantine_reason) == (True, "worker_lost")
 
@@ -220,7 +220,7 @@ def test_contract_task_that_failed_too_often_is_set_aside(house: House) -> None:
 def test_triggers_of_a_task_that_was_set_aside_stop(house: House) -> None:
     task = house.task(max_attempts=1)
     house.trigger(task, TriggerKind.INTERVAL, due=True, seconds=60)
-    lost(house, task)
+    lose_worker(house, task)
     house.tick()
     assert len(house.sessions()) == 1
 
@@ -228,7 +228,7 @@ def test_triggers_of_a_task_that_was_set_aside_stop(house: House) -> None:
 def test_released_task_is_due_again(house: House) -> None:
     task = house.task(max_attempts=1)
     trigger = house.trigger(task, TriggerKind.INTERVAL, due=True, seconds=60)
-    lost(house, task)
+    lose_worker(house, task)
     house.tick()
     house.do(services.release_task, task.pk, user=house.owner)
     with tenant_scope(house.tenant):
@@ -306,7 +306,7 @@ def test_event_and_a_lost_session_are_seen_to_with_a_workers_rights(house: House
 @pytest.mark.slow
 def test_worker_killed_over_a_due_trigger_begins_it_once(house: House, tmp_path: Path) -> None:
     trigger = house.trigger(house.task(), TriggerKind.INTERVAL, due=True, seconds=3600)
-    killed_at(house, tmp_path, "bus.leased", "autonomy.dispatched")
+    kill_workers_at(house, tmp_path, "bus.leased", "autonomy.dispatched")
     deliver_again(house)
     (session,) = house.sessions()
     assert session.status == SessionStatus.COMPLETED

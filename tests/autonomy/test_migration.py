@@ -1,4 +1,4 @@
-"""An installation that was upgraded owes on the bus what the tick would have found."""
+"""After an upgrade the bus holds messages for everything that the former tick would have found."""
 
 from __future__ import annotations
 

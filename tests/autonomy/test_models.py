@@ -1,4 +1,4 @@
-"""What a model may do to a session: nothing but choose where to look (contract autonomy A9, C). The model is a local
+"""What a model may do to a session: nothing but choose what to read (contract autonomy A9, C). The model is a local
 server that speaks like a provider."""
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def test_contract_destructive_tool_is_never_offered_unattended(modelled: House, 
 def test_session_is_taught_by_the_instructions_of_its_tasks_skills_and_of_no_other(
     modelled: House, provider: Any, tmp_path: Path
 ) -> None:
-    """Spec 10.3: whoever plans reads the whole SKILL.md; what is there for its instructions only, too."""
+    """Spec 10.3: a planner reads the whole SKILL.md, including skills with instructions only."""
     install(modelled.tenant, make_folder(tmp_path))
     for name, activation in (("house-style", "background"), ("other-desk", "auto")):
         front = {"name": name, "description": "Use when a test writes a sentence.", "activation": activation}

@@ -1,4 +1,4 @@
-"""A model is offered what is granted and nothing else; what it wishes for beside that leaves a row and an entry."""
+"""A model is offered only granted tools; choosing another one leaves a call row and an audit entry."""
 
 from __future__ import annotations
 

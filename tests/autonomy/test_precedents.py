@@ -1,4 +1,4 @@
-"""A pattern becomes a sentence for the bot by two decisions of people, and is appended once (contract autonomy A8)."""
+"""A pattern becomes a sentence for the bot by two decisions, and is appended once (contract autonomy A8)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.autonomy.services import precedents
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.guard import make_run as make_guarded
-from tests.factories.proposals import again, card_about, make_precedent, make_run, make_task, press
+from tests.factories.proposals import card_about, make_precedent, make_run, make_task, press, reload
 from tests.rivals import race
 
 LINE = "Seen before (habit): Refunds come with a photo"
@@ -31,7 +31,7 @@ def decide(verb: Any, row: Any, user: Any) -> Any:
         return verb(row.pk, user=user)
 
 
-def promoted(run: AutonomousSession, user: Any) -> ContextProposal:
+def promote(run: AutonomousSession, user: Any) -> ContextProposal:
     rule: ContextProposal = decide(precedents.promote_precedent, make_precedent(run), user)
     return rule
 
@@ -67,13 +67,13 @@ def test_dismissed_pattern_is_not_put_forward(run: AutonomousSession, owner: Any
 
 def test_agent_puts_nothing_forward(run: AutonomousSession, agent: Any) -> None:
     with pytest.raises(SilasError) as refusal:
-        promoted(run, agent)
+        promote(run, agent)
     assert refusal.value.code == "forbidden_role"
 
 
 def test_pattern_put_forward_tells_the_bot_nothing_yet(run: AutonomousSession, owner: Any, deployment: Any) -> None:
-    promoted(run, owner)
-    assert again(deployment).persona == ""
+    promote(run, owner)
+    assert reload(deployment).persona == ""
 
 
 def test_pattern_put_forward_twice_is_asked_about_once(run: AutonomousSession, owner: Any) -> None:
@@ -85,8 +85,8 @@ def test_pattern_put_forward_twice_is_asked_about_once(run: AutonomousSession, o
 def test_card_says_what_the_bot_will_be_told(
     tenant: Any, run: AutonomousSession, approver: Any, deployment: Any
 ) -> None:
-    press(tenant, promoted(run, approver).pk, approver, "accept")
-    assert again(deployment).persona == LINE
+    press(tenant, promote(run, approver).pk, approver, "accept")
+    assert reload(deployment).persona == LINE
 
 
 @pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "unmarked"])
@@ -94,24 +94,24 @@ def test_card_says_that_the_session_had_read_instructions(
     run: AutonomousSession, owner: Any, tenant: Any, is_marked: bool
 ) -> None:
     make_guarded(tenant, owner_ref=run.pk, marked=is_marked)
-    card = card_about(tenant, promoted(run, owner).pk)
+    card = card_about(tenant, promote(run, owner).pk)
     assert [fact["label"] for fact in card.facts] == [*(["Warning"] if is_marked else []), "Exact text"]
 
 
 def test_accepted_rejected_accepted_is_appended_once(run: AutonomousSession, owner: Any, deployment: Any) -> None:
-    rule = promoted(run, owner)
+    rule = promote(run, owner)
     for verb in (precedents.accept_context, precedents.reject_context, precedents.accept_context):
         decide(verb, rule, owner)
-    assert (again(deployment).persona, again(rule).state) == (LINE, ContextState.ACCEPTED)
+    assert (reload(deployment).persona, reload(rule).state) == (LINE, ContextState.ACCEPTED)
 
 
 def test_accepted_by_two_at_once_is_appended_once(run: AutonomousSession, owner: Any, deployment: Any) -> None:
-    rule = promoted(run, owner)
+    rule = promote(run, owner)
     race(*[lambda: decide(precedents.accept_context, rule, owner)] * 2)
-    assert again(deployment).persona == LINE
+    assert reload(deployment).persona == LINE
 
 
 def test_declined_card_tells_the_bot_nothing(tenant: Any, run: AutonomousSession, owner: Any, deployment: Any) -> None:
-    rule = promoted(run, owner)
+    rule = promote(run, owner)
     press(tenant, rule.pk, owner, "decline")
-    assert (again(deployment).persona, again(rule).state) == ("", ContextState.REJECTED)
+    assert (reload(deployment).persona, reload(rule).state) == ("", ContextState.REJECTED)

@@ -1,4 +1,4 @@
-"""A habit becomes a preference when a person keeps it; it is recalled, and changes no rule (spec 6.6)."""
+"""A pattern of decisions becomes a preference when a person keeps it; it changes no rule (spec 6.6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from apps.memory.models import MemoryItem
 from apps.work.queries import earned_thresholds, thresholds_of
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.proposals import press, remembered, web
+from tests.factories.proposals import press, recalled_memories, run_trusted_messages
 
 DECLINED = DecidedAction("act", OutcomeKind.DECLINED)
 APPROVED = DecidedAction("act", OutcomeKind.APPROVED)
@@ -61,13 +61,13 @@ def habit(tenant: Any, deployment: Any) -> Preference:
 
 
 def test_habit_that_nobody_kept_is_not_recalled(tenant: Any, habit: Preference) -> None:
-    web(tenant)
-    assert remembered(tenant) == []
+    run_trusted_messages(tenant)
+    assert recalled_memories(tenant) == []
 
 
 def test_kept_habit_is_recalled_as_confirmed(tenant: Any, habit: Preference, approver: Any) -> None:
     press(tenant, habit.pk, approver, "keep")
-    web(tenant)
+    run_trusted_messages(tenant)
     with tenant_scope(tenant):
         memory = MemoryItem.objects.get()
     assert (memory.content, memory.memory_type, memory.trust) == (habit.content, "preference", "verified")
@@ -88,10 +88,10 @@ def test_dismissed_habit_is_not_inferred_again(tenant: Any, habit: Preference, d
 
 def test_kept_habit_can_be_dismissed_and_is_forgotten(tenant: Any, habit: Preference, owner: Any) -> None:
     press(tenant, habit.pk, owner, "keep")
-    web(tenant)
+    run_trusted_messages(tenant)
     with tenant_scope(tenant):
         row = preferences.dismiss(habit.pk, user=owner)
-    assert (row.state, remembered(tenant)) == (ProposalState.DISMISSED, [])
+    assert (row.state, recalled_memories(tenant)) == (ProposalState.DISMISSED, [])
 
 
 def test_agent_keeps_nothing(tenant: Any, habit: Preference, agent: Any) -> None:

@@ -1,4 +1,4 @@
-"""Only what a person kept is ever recalled, in their words, for as long as they want it (contract autonomy A8)."""
+"""Only what a person kept is recalled, as they edited it, until they dismiss it (contract autonomy A8)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import expire_cards
 from tests.factories.proposals import (
-    again,
     card_about,
     documents,
     make_proposal,
     make_run,
     make_task,
     press,
-    remembered,
-    web,
+    recalled_memories,
+    reload,
+    run_trusted_messages,
 )
 from tests.rivals import race
 
@@ -39,7 +39,7 @@ def run(deployment: Any) -> AutonomousSession:
     return make_run(make_task(deployment))
 
 
-def asked(run: AutonomousSession, **fields: Any) -> MemoryProposal:
+def make_asked_proposal(run: AutonomousSession, **fields: Any) -> MemoryProposal:
     proposal = make_proposal(run, **fields)
     with tenant_scope(run.tenant_id):
         proposals.open_proposal_card(proposal.pk)
@@ -61,14 +61,14 @@ def test_database_takes_no_proposal_that_begins_as_kept(run: AutonomousSession, 
 
 
 def test_proposal_nobody_kept_is_not_recalled(tenant: Any, run: AutonomousSession) -> None:
-    asked(run)
-    web(tenant)
-    assert remembered(tenant) == []
+    make_asked_proposal(run)
+    run_trusted_messages(tenant)
+    assert recalled_memories(tenant) == []
 
 
 def unanswered(run: AutonomousSession) -> MemoryProposal:
     content = "# Do you insure parrots?\n\n(Write the answer here.)\n"
-    return asked(run, content=content, evidence={"known": False})
+    return make_asked_proposal(run, content=content, evidence={"known": False})
 
 
 def test_question_nobody_answered_cannot_be_kept_as_it_stands(
@@ -76,23 +76,23 @@ def test_question_nobody_answered_cannot_be_kept_as_it_stands(
 ) -> None:
     with pytest.raises(SilasError, match="has no answer yet") as refusal:
         press(tenant, unanswered(run).pk, approver, "keep")
-    web(tenant)
-    assert (refusal.value.code, remembered(tenant)) == ("proposal_unanswered", [])
+    run_trusted_messages(tenant)
+    assert (refusal.value.code, recalled_memories(tenant)) == ("proposal_unanswered", [])
 
 
 def test_answer_of_a_person_is_kept_under_its_question(tenant: Any, run: AutonomousSession, approver: Any) -> None:
     press(tenant, unanswered(run).pk, approver, "keep", freetext="No, only dogs and cats.")
-    web(tenant)
-    assert remembered(tenant) == ["# Do you insure parrots?\n\nNo, only dogs and cats."]
+    run_trusted_messages(tenant)
+    assert recalled_memories(tenant) == ["# Do you insure parrots?\n\nNo, only dogs and cats."]
 
 
 def test_card_that_ran_out_keeps_nothing(tenant: Any, run: AutonomousSession) -> None:
-    proposal = asked(run)
+    proposal = make_asked_proposal(run)
     with tenant_scope(tenant):
         Card.objects.filter(subject_id=proposal.pk).update(expires_at=now())
     expire_cards(tenant)
-    web(tenant)
-    assert (again(proposal).state, remembered(tenant)) == (ProposalState.PROPOSED, [])
+    run_trusted_messages(tenant)
+    assert (reload(proposal).state, recalled_memories(tenant)) == (ProposalState.PROPOSED, [])
 
 
 @pytest.mark.parametrize("who", ["agent", "viewer"])
@@ -100,7 +100,7 @@ def test_member_who_may_not_decide_keeps_nothing(who: str, run: AutonomousSessio
     proposal = make_proposal(run)
     with pytest.raises(SilasError) as refusal:
         decide(proposals.keep, proposal, request.getfixturevalue(who))
-    assert (refusal.value.code, again(proposal).state) == ("forbidden_role", ProposalState.PROPOSED)
+    assert (refusal.value.code, reload(proposal).state) == ("forbidden_role", ProposalState.PROPOSED)
 
 
 def test_foreign_proposal_is_not_there(other_tenant: Any, run: AutonomousSession) -> None:
@@ -128,37 +128,37 @@ def test_collection_that_nobody_made_is_not_opened_by_a_session(run: AutonomousS
 
 
 def test_kept_on_its_card_is_recalled(tenant: Any, run: AutonomousSession, approver: Any) -> None:
-    press(tenant, asked(run).pk, approver, "keep")
-    web(tenant)
-    assert remembered(tenant) == [WORDS]
+    press(tenant, make_asked_proposal(run).pk, approver, "keep")
+    run_trusted_messages(tenant)
+    assert recalled_memories(tenant) == [WORDS]
 
 
 def test_kept_in_other_words_is_recalled_in_those(tenant: Any, run: AutonomousSession, approver: Any) -> None:
-    press(tenant, asked(run).pk, approver, "keep", freetext="Parcels go out on Tuesdays.")
-    web(tenant)
-    assert remembered(tenant) == ["Parcels go out on Tuesdays."]
+    press(tenant, make_asked_proposal(run).pk, approver, "keep", freetext="Parcels go out on Tuesdays.")
+    run_trusted_messages(tenant)
+    assert recalled_memories(tenant) == ["Parcels go out on Tuesdays."]
 
 
 def test_memory_that_was_kept_is_staff_s_word_and_not_confirmed(
     tenant: Any, run: AutonomousSession, owner: Any
 ) -> None:
     decide(proposals.keep, make_proposal(run), owner)
-    web(tenant)
+    run_trusted_messages(tenant)
     with tenant_scope(tenant):
         assert MemoryItem.objects.values_list("taint", "trust").get() == ("auth", "working")
 
 
 def test_preference_that_was_kept_is_confirmed(tenant: Any, run: AutonomousSession, owner: Any) -> None:
     decide(proposals.keep, make_proposal(run, kind=ProposalKind.PREFERENCE), owner)
-    web(tenant)
+    run_trusted_messages(tenant)
     with tenant_scope(tenant):
         assert MemoryItem.objects.values_list("memory_type", "trust").get() == ("preference", "verified")
 
 
 def test_kept_secret_is_scrubbed(tenant: Any, run: AutonomousSession, owner: Any) -> None:
     decide(proposals.keep, make_proposal(run, "The card is 4111 1111 1111 1111."), owner)
-    web(tenant)
-    assert "4111" not in remembered(tenant)[0]
+    run_trusted_messages(tenant)
+    assert "4111" not in recalled_memories(tenant)[0]
 
 
 def test_kept_again_keeps_the_first_time(run: AutonomousSession, owner: Any) -> None:
@@ -172,18 +172,18 @@ def test_kept_again_keeps_the_first_time(run: AutonomousSession, owner: Any) -> 
 def test_kept_again_in_other_words_leaves_one_memory(tenant: Any, run: AutonomousSession, owner: Any) -> None:
     proposal = make_proposal(run)
     decide(proposals.keep, proposal, owner)
-    web(tenant)
+    run_trusted_messages(tenant)
     decide(proposals.keep, proposal, owner, content="Parcels go out daily.")
-    web(tenant)
-    assert remembered(tenant) == ["Parcels go out daily."]
+    run_trusted_messages(tenant)
+    assert recalled_memories(tenant) == ["Parcels go out daily."]
 
 
 def test_dismissed_before_it_was_stored_is_not_recalled(tenant: Any, run: AutonomousSession, owner: Any) -> None:
     proposal = make_proposal(run)
     decide(proposals.keep, proposal, owner)
     decide(proposals.dismiss, proposal, owner)
-    web(tenant)
-    assert remembered(tenant) == []
+    run_trusted_messages(tenant)
+    assert recalled_memories(tenant) == []
 
 
 @pytest.mark.parametrize("verb", [proposals.dismiss, proposals.delete])
@@ -192,9 +192,9 @@ def test_kept_and_then_unwanted_is_forgotten_at_once(
 ) -> None:
     proposal = make_proposal(run)
     decide(proposals.keep, proposal, owner)
-    web(tenant)
+    run_trusted_messages(tenant)
     decide(verb, proposal, owner)
-    assert remembered(tenant) == []
+    assert recalled_memories(tenant) == []
 
 
 def test_deleted_proposal_takes_no_decision_any_more(run: AutonomousSession, owner: Any) -> None:
@@ -205,16 +205,16 @@ def test_deleted_proposal_takes_no_decision_any_more(run: AutonomousSession, own
 
 
 def test_decision_elsewhere_takes_the_card_back(tenant: Any, run: AutonomousSession, owner: Any) -> None:
-    proposal = asked(run)
+    proposal = make_asked_proposal(run)
     decide(proposals.dismiss, proposal, owner)
     assert card_about(tenant, proposal.pk).status == CardStatus.WITHDRAWN
 
 
 def test_kept_and_dismissed_at_once_is_recalled_only_if_kept(tenant: Any, run: AutonomousSession, owner: Any) -> None:
-    proposal = asked(run)
+    proposal = make_asked_proposal(run)
     race(lambda: press(tenant, proposal.pk, owner, "keep"), lambda: decide(proposals.dismiss, proposal, owner))
-    web(tenant)
-    assert bool(remembered(tenant)) == (again(proposal).state == ProposalState.KEPT)
+    run_trusted_messages(tenant)
+    assert bool(recalled_memories(tenant)) == (reload(proposal).state == ProposalState.KEPT)
 
 
 # --- documents
@@ -222,7 +222,7 @@ def test_kept_and_dismissed_at_once_is_recalled_only_if_kept(tenant: Any, run: A
 
 def test_kept_knowledge_becomes_a_document(tenant: Any, run: AutonomousSession, owner: Any) -> None:
     decide(proposals.keep, make_proposal(run, kind=ProposalKind.KNOWLEDGE), owner)
-    web(tenant)
+    run_trusted_messages(tenant)
     assert documents(tenant) == [WORDS]
 
 
@@ -230,7 +230,7 @@ def test_document_that_was_kept_is_stored_by_its_session(tenant: Any, run: Auton
     with tenant_scope(tenant):
         Collection.objects.create(name="handbook")
     decide(proposals.keep, make_proposal(run, kind=ProposalKind.KNOWLEDGE, target="handbook"), owner)
-    web(tenant)
+    run_trusted_messages(tenant)
     with tenant_scope(tenant):
         assert AuditEntry.objects.get(event="document_stored").actor == f"autonomy:{run.pk}"
 
@@ -238,13 +238,13 @@ def test_document_that_was_kept_is_stored_by_its_session(tenant: Any, run: Auton
 def test_document_that_is_dismissed_is_gone(tenant: Any, run: AutonomousSession, owner: Any) -> None:
     proposal = make_proposal(run, kind=ProposalKind.KNOWLEDGE)
     decide(proposals.keep, proposal, owner)
-    web(tenant)
+    run_trusted_messages(tenant)
     decide(proposals.dismiss, proposal, owner)
     assert documents(tenant) == []
 
 
 def test_document_dismissed_while_it_was_stored_is_gone(tenant: Any, run: AutonomousSession, owner: Any) -> None:
-    """The web process had read it before; the dismissal came before the document."""
+    """The worker had read it before; the dismissal came before the document was stored."""
     from apps.autonomy.services import proposal_storage
 
     proposal = make_proposal(run, kind=ProposalKind.KNOWLEDGE)

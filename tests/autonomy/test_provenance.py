@@ -1,4 +1,4 @@
-"""What one task, session or skill wrote can be found, set aside and deleted, with what it became."""
+"""Everything that one task, session or skill wrote can be listed, quarantined and purged."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.proposals import (
-    again,
     documents,
     make_finding,
     make_precedent,
     make_proposal,
     make_run,
     make_task,
-    remembered,
-    web,
+    recalled_memories,
+    reload,
+    run_trusted_messages,
 )
 from tests.factories.skills import install, make_folder
 
@@ -41,18 +41,18 @@ def run(deployment: Any) -> AutonomousSession:
 
 @pytest.fixture
 def kept(tenant: Any, run: AutonomousSession, owner: Any) -> MemoryProposal:
-    """One memory and one document of this session, and one memory of another one's."""
+    """One memory and one document of this session, and one memory of another session."""
     mine = make_proposal(run)
     other = make_proposal(make_run(run.task), "Shops close at six.", skills=[DESK])
     document = make_proposal(run, "We repair bicycles.", kind="knowledge")
     with tenant_scope(tenant):
         for proposal in (mine, other, document):
             proposals.keep(proposal.pk, user=owner)
-    web(tenant)
+    run_trusted_messages(tenant)
     return mine
 
 
-def done(tenant: Any, verb: Any, kind: Any, ref: Any) -> Any:
+def apply_to_origin(tenant: Any, verb: Any, kind: Any, ref: Any) -> Any:
     with tenant_scope(tenant):
         return verb(Origin(kind, str(ref)), actor=ACTOR)
 
@@ -66,9 +66,9 @@ def test_all_of_a_session_is_listed(tenant: Any, kept: MemoryProposal, run: Auto
 
 
 def test_set_aside_is_recalled_by_nobody(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
-    done(tenant, provenance.quarantine, "session", run.pk)
-    web(tenant)
-    assert (remembered(tenant), documents(tenant)) == (["Shops close at six."], [])
+    apply_to_origin(tenant, provenance.quarantine, "session", run.pk)
+    run_trusted_messages(tenant)
+    assert (recalled_memories(tenant), documents(tenant)) == (["Shops close at six."], [])
 
 
 @pytest.mark.parametrize("kind", ["session", "task"])
@@ -77,7 +77,7 @@ def test_purge_takes_the_words_of_a_session_that_left_nothing_else(
 ) -> None:
     with tenant_scope(tenant):
         AutonomousSession.objects.filter(pk=run.pk).update(output="Ada pays late", receipt={"summary": "Ada pays late"})
-    done(tenant, provenance.purge, kind, run.pk if kind == "session" else run.task_id)
+    apply_to_origin(tenant, provenance.purge, kind, run.pk if kind == "session" else run.task_id)
     with tenant_scope(tenant):
         left = AutonomousSession.objects.get(pk=run.pk)
     assert (left.output, left.receipt["summary"]) == ("", "")
@@ -87,22 +87,22 @@ def test_purge_takes_what_the_next_session_was_told(tenant: Any, run: Autonomous
     child = make_run(make_task(run.task.deployment))
     with tenant_scope(tenant):
         AutonomousSession.objects.filter(pk=child.pk).update(parent=run, context="Ada pays late")
-    done(tenant, provenance.purge, "session", run.pk)
+    apply_to_origin(tenant, provenance.purge, "session", run.pk)
     with tenant_scope(tenant):
         assert AutonomousSession.objects.get(pk=child.pk).context == ""
 
 
 def test_set_aside_is_not_kept(tenant: Any, kept: MemoryProposal, run: AutonomousSession, owner: Any) -> None:
-    done(tenant, provenance.quarantine, "session", run.pk)
+    apply_to_origin(tenant, provenance.quarantine, "session", run.pk)
     with tenant_scope(tenant), pytest.raises(SilasError, match="was quarantined"):
         proposals.keep(kept.pk, user=owner)
 
 
 def test_released_is_recalled_again(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
-    done(tenant, provenance.quarantine, "session", run.pk)
-    done(tenant, provenance.release, "session", run.pk)
-    web(tenant)
-    assert (sorted(remembered(tenant)), documents(tenant)) == (
+    apply_to_origin(tenant, provenance.quarantine, "session", run.pk)
+    apply_to_origin(tenant, provenance.release, "session", run.pk)
+    run_trusted_messages(tenant)
+    assert (sorted(recalled_memories(tenant)), documents(tenant)) == (
         ["Parcels go out on Mondays.", "Shops close at six."],
         ["We repair bicycles."],
     )
@@ -110,8 +110,8 @@ def test_released_is_recalled_again(tenant: Any, kept: MemoryProposal, run: Auto
 
 @pytest.mark.parametrize("ref", ["desk", DESK])
 def test_skill_s_words_are_purged_and_no_other_s(tenant: Any, kept: MemoryProposal, ref: str) -> None:
-    done(tenant, provenance.purge, "skill", ref)
-    assert remembered(tenant) == ["Parcels go out on Mondays."]
+    apply_to_origin(tenant, provenance.purge, "skill", ref)
+    assert recalled_memories(tenant) == ["Parcels go out on Mondays."]
 
 
 @pytest.mark.parametrize("ref", ["des", "desk@", "desk@0123456789abcdee", "mydesk", ".*", '"'])
@@ -136,9 +136,9 @@ def test_purged_skill_s_words_are_gone_whichever_version_wrote_them(
 
 
 def test_task_s_words_are_purged_with_what_they_became(tenant: Any, kept: MemoryProposal) -> None:
-    done(tenant, provenance.purge, "task", kept.task_id)
+    apply_to_origin(tenant, provenance.purge, "task", kept.task_id)
     with tenant_scope(tenant):
-        assert (remembered(tenant), documents(tenant), MemoryProposal.objects.count()) == ([], [], 0)
+        assert (recalled_memories(tenant), documents(tenant), MemoryProposal.objects.count()) == ([], [], 0)
 
 
 def test_purged_session_keeps_its_figures_and_no_words(tenant: Any, run: AutonomousSession) -> None:
@@ -146,8 +146,8 @@ def test_purged_session_keeps_its_figures_and_no_words(tenant: Any, run: Autonom
     receipt = {"cost_total_usd": "0.10", "findings": [{"title": "A secret"}], "summary": "A secret"}
     with tenant_scope(tenant):
         AutonomousSession.objects.filter(pk=run.pk).update(receipt=receipt, output="A secret")
-    done(tenant, provenance.purge, "session", run.pk)
-    after = again(run)
+    apply_to_origin(tenant, provenance.purge, "session", run.pk)
+    after = reload(run)
     assert "secret" not in f"{after.receipt}{after.output}"
     assert after.receipt["cost_total_usd"] == "0.10"
 
@@ -155,25 +155,25 @@ def test_purged_session_keeps_its_figures_and_no_words(tenant: Any, run: Autonom
 def test_pattern_put_forward_is_purged_with_its_rule(tenant: Any, run: AutonomousSession, owner: Any) -> None:
     with tenant_scope(tenant):
         precedents.promote_precedent(make_precedent(run).pk, user=owner)
-    assert done(tenant, provenance.purge, "session", run.pk)["contexts"] == 1
+    assert apply_to_origin(tenant, provenance.purge, "session", run.pk)["contexts"] == 1
 
 
 def test_purge_is_written_down_in_counts(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
-    done(tenant, provenance.purge, "session", run.pk)
+    apply_to_origin(tenant, provenance.purge, "session", run.pk)
     with tenant_scope(tenant):
         assert '"proposals":2' in AuditEntry.objects.get(event="provenance_purged").data
 
 
 def test_other_tenant_s_rows_are_left_alone(tenant: Any, other_tenant: Any, run: AutonomousSession) -> None:
     make_finding(run)
-    done(other_tenant, provenance.purge, "session", run.pk)
+    apply_to_origin(other_tenant, provenance.purge, "session", run.pk)
     with tenant_scope(tenant):
         assert Finding.objects.count() == 1
 
 
 def test_origin_that_is_no_id_is_refused(tenant: Any) -> None:
     with pytest.raises(SilasError) as refusal:
-        done(tenant, provenance.purge, "task", "' OR 1=1")
+        apply_to_origin(tenant, provenance.purge, "task", "' OR 1=1")
     assert refusal.value.code == "origin_unknown"
 
 
@@ -196,5 +196,5 @@ def test_session_that_ended_is_asked_about_by_a_web_process(tenant: Any, run: Au
         ended = AutonomousSession.objects.filter(pk=run.pk)
         ended.update(status="cancelled", terminal_reason="cancelled", ended_at=now())
         session_ended(ended.get())
-    web(tenant)
-    assert again(proposal).card_id is not None
+    run_trusted_messages(tenant)
+    assert reload(proposal).card_id is not None

@@ -1,4 +1,4 @@
-"""Where a result goes, and where it does not (contract autonomy B5, C: Run)."""
+"""Where results are delivered, and where not (contract autonomy B5, C: Run)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROMPT = "Within how many days can a coat be returned?"
 
 @contextmanager
 def receiver(*statuses: int) -> Iterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    """A server that answers with these statuses, the last one again and again, and what it was sent."""
+    """A server that answers with these statuses, repeating the last one, and records what it receives."""
     got: list[tuple[dict[str, str], bytes]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -166,7 +166,7 @@ def test_webhook_that_fails_is_tried_again(house: House) -> None:
 
 
 class _Endless(BaseHTTPRequestHandler):
-    """Says yes, and never stops talking."""
+    """Answer 200 with a body that never ends."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -182,7 +182,7 @@ class _Endless(BaseHTTPRequestHandler):
 
 @pytest.mark.timeout(60)
 def test_answer_of_a_webhook_is_not_read(house: House) -> None:
-    """Its status is all that we want to know: a receiver that never ends would hold up everybody's letters."""
+    """Only the status is read: an endless answer would block all deliveries."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Endless) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         house.do(services.save_webhook, f"http://127.0.0.1:{server.server_port}/", user=house.owner)
@@ -193,7 +193,7 @@ def test_answer_of_a_webhook_is_not_read(house: House) -> None:
 
 
 def test_name_of_a_webhook_is_looked_up_once(house: House, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that means another address the second time, one inside of the house, gains nothing by it."""
+    """A name that resolves to an internal address the second time gains nothing by it."""
     asked: list[Any] = []
     called: list[Any] = []
     settings.WEBHOOKS_PRIVATE = False

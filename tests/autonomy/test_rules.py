@@ -1,4 +1,4 @@
-"""Which limit holds, what is left, when to try again, what a trigger may wait for: decided from values."""
+"""Rules of limits, retries and triggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fails for good, in whatever room, tells a person once, with what to press; by letter too, if they chose it."""
+"""Whatever fails permanently, in any room, notifies a person once, with a button; by email too, if they chose it."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from tests.work.drained import drain_as_a_worker
 DOCS = Path(__file__).parents[2] / "docs" / "alerts.md"
 
 
-def told(house: House) -> list[tuple[str, str]]:
+def notices_of(house: House) -> list[tuple[str, str]]:
     with tenant_scope(house.tenant):
         return list(Notification.objects.order_by("created_at").values_list("about", "reason"))
 
 
-def dies(house: House, kind: Kind, **fields: Any) -> QueueMessage:
-    """A message of this kind as its sender made it, which fails for good."""
+def bury_message(house: House, kind: Kind, **fields: Any) -> QueueMessage:
+    """A message of this kind as its sender made it, which fails permanently."""
     with tenant_scope(house.tenant):
         row: QueueMessage = QueueMessage.objects.create(
             queue=fields.pop("queue", Queue.EXECUTOR),
@@ -59,8 +59,8 @@ def dies(house: House, kind: Kind, **fields: Any) -> QueueMessage:
     return row
 
 
-def about(house: House, kind: Kind) -> dict[str, Any]:
-    """What a message of this kind is about where its teller needs it."""
+def subject_for(house: House, kind: Kind) -> dict[str, Any]:
+    """The subject of a message of this kind, where its dead-letter handler needs one."""
     if kind == Kind.USER_MESSAGE:
         return {"queue": Queue.PROXY, "scope_id": str(make_session(house.deployment).pk), "payload": {"seq": 1}}
     if kind == Kind.AUTONOMOUS_SESSION:
@@ -70,7 +70,7 @@ def about(house: House, kind: Kind) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", list(Kind))
 def test_every_kind_of_message_that_fails_for_good_tells_a_person(house: House, kind: Kind) -> None:
-    dies(house, kind, **about(house, kind))
+    bury_message(house, kind, **subject_for(house, kind))
     with tenant_scope(house.tenant):
         wanted = ChatSession.objects.filter(wanted_person_at__isnull=False).count()
         assert Notification.objects.count() + wanted == 1
@@ -100,7 +100,7 @@ def test_every_consumer_of_the_registry_has_a_kind_that_tells(house: House) -> N
 
 def test_dead_letter_of_a_dead_letter_page_opens_whatever_its_kind(house: House) -> None:
     for kind in (Kind.REVIEW_OWED, Kind.CONNECTION_OWED):
-        dies(house, kind, payload={"event": "x"})
+        bury_message(house, kind, payload={"event": "x"})
     assert browser(house.owner).get(reverse("console-queues")).status_code == 200
 
 
@@ -113,7 +113,7 @@ def test_many_dead_letters_are_one_notice_that_counts_until_it_is_read(house: Ho
     assert notice.user_id is None
     browser(house.owner).post(reverse("console-notice-read", args=[notice.pk]))
     bury(house.tenant, scope_id=str(uuid4()))
-    assert told(house) == [("message", ""), ("message", "")]
+    assert notices_of(house) == [("message", ""), ("message", "")]
 
 
 @pytest.mark.parametrize("actor", ["user:1", "user:", "goal:1", "visitor"])
@@ -153,14 +153,14 @@ def test_members_who_are_no_owners_neither_see_nor_read_what_owners_are_told(hou
 
 
 def test_teller_that_raises_stops_no_sweep_and_owners_are_told_instead(house: House) -> None:
-    dies(house, Kind.AUTONOMOUS_SESSION, payload={"session": "no id"})
+    bury_message(house, Kind.AUTONOMOUS_SESSION, payload={"session": "no id"})
     fine = make_message(house.tenant, scope_id="fine")
     with tenant_scope(house.tenant):
         services.expire_leases()
         lease = services.lease("executor", consumer="test", scope_id="fine")
     assert lease is not None
     assert lease.message.pk == fine.pk
-    assert told(house) == [("message", "")]
+    assert notices_of(house) == [("message", "")]
 
 
 def test_worker_tells_owners_with_its_own_rights(house: House) -> None:
@@ -168,7 +168,7 @@ def test_worker_tells_owners_with_its_own_rights(house: House) -> None:
     with tenant_scope(house.tenant):
         QueueMessage.objects.update(attempts=4)
     drain_as_a_worker(house.tenant)
-    assert told(house) == [("message", "")]
+    assert notices_of(house) == [("message", "")]
 
 
 # By letter
@@ -198,7 +198,7 @@ def pass_minutes(house: House, minutes: int) -> None:
 
 
 def send(house: House, minutes: int = 0) -> None:
-    """Once for the owners' letter to become one to each, once for each of these."""
+    """Once to split the owners' email into one for each, once for each of these."""
     pass_minutes(house, minutes)
     house.work(Queue.TRUSTED)
     pass_minutes(house, 0)
@@ -309,4 +309,4 @@ def test_webhook_that_was_given_up_tells_the_owners(house: House) -> None:
     with tenant_scope(house.tenant):
         for row in Outbox.objects.filter(state="waiting"):
             outbox.mark_failed(row, "http_410", permanent=True)
-    assert ("webhook", "") in told(house)
+    assert ("webhook", "") in notices_of(house)

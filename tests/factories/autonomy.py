@@ -1,4 +1,4 @@
-"""A company that lets tasks run unattended: its member who opted in, tasks, and hands that carry sessions out."""
+"""A company with automations enabled: its owner who opted in, tasks, and workers that run sessions."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ OTHER = "# Shop rules\n\nYou can return a coat within 14 days of delivery. We op
 
 @dataclass(frozen=True)
 class House(Hands):
-    """Everything a test of autonomy needs, and the verbs it uses over and over."""
+    """Everything that a test of automations needs, with its common actions."""
 
     owner: Any
     deployment: Deployment
 
     def task(self, **fields: Any) -> Task:
-        said = {
+        defaults = {
             "name": f"Task {len(self.tasks())}",
             "deployment_id": self.deployment.pk,
             "prompt": "What about returns?",
         }
-        return self.do(services.save_task, fields.pop("task_id", None), user=self.owner, **{**said, **fields})
+        return self.do(services.save_task, fields.pop("task_id", None), user=self.owner, **{**defaults, **fields})
 
     def tasks(self) -> list[Task]:
         return self.do(queries.tasks)
@@ -59,14 +59,14 @@ class House(Hands):
         return row
 
     def dispatch(self, trigger: Trigger) -> None:
-        """Carry out what one trigger is due for now, and nothing else."""
+        """Run what one trigger is due for now, and nothing else."""
         scope_id = f"{Kind.TRIGGER_DUE}:{trigger.pk}"
         lease = self.do(lease_next, Queue.UPKEEP, scope_id=scope_id, consumer="test", seconds=120)
         if lease is not None:
             asyncio.run(deliver(self.tenant.pk, lease, seconds=120))
 
     def tick(self) -> None:
-        """Carry out what is due, and look now at what is paused or runs, as the clock would a little later."""
+        """Run what is due, and check paused and running sessions now, as would happen a little later."""
         with tenant_scope(self.tenant):
             later = QueueMessage.objects.filter(kind__in=[Kind.SESSION_ADMISSION, Kind.SESSION_WATCH], state="queued")
             later.update(available_at=Now())
@@ -78,13 +78,13 @@ class House(Hands):
         return self.session(spawned.session_id)
 
     def through(self, task: Task, **more: Any) -> AutonomousSession:
-        """Run now, to its end."""
+        """Start a session and run it to its end."""
         session = self.run_now(task, **more)
         self.finish()
         return self.session(session.pk)
 
     def finish(self) -> None:
-        """Tick and work until nothing is left to do at this moment."""
+        """Tick and work until nothing is left to do now."""
         for _ in range(12):
             self.tick()
             self.work(Queue.EXECUTOR, Queue.UPKEEP)
@@ -94,8 +94,8 @@ class House(Hands):
                     return
 
     def session(self, session_id: UUID) -> AutonomousSession:
-        found: AutonomousSession = self.do(queries.session, session_id)
-        return found
+        row: AutonomousSession = self.do(queries.session, session_id)
+        return row
 
     def sessions(self, **which: Any) -> list[AutonomousSession]:
         with tenant_scope(self.tenant):
@@ -129,7 +129,7 @@ class House(Hands):
             return step(*args, **kwargs)
 
     def change(self, row: Any, **fields: Any) -> Any:
-        """As somebody else would: straight in the database."""
+        """Change a row directly in the database."""
         with tenant_scope(self.tenant):
             type(row).objects.filter(pk=row.pk).update(**fields)
             return type(row).objects.get(pk=row.pk)

@@ -1,4 +1,4 @@
-"""What sessions leave behind, for tests: rows as `autonomy` writes them, with no session having run."""
+"""Results of sessions for tests: rows as `autonomy` writes them, without running a session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_task(deployment: Any, **fields: Any) -> Task:
 
 
 def make_run(task: Task, **fields: Any) -> AutonomousSession:
-    """A session in line; nothing of it has run."""
+    """A queued session that has not run."""
     with tenant_scope(task.tenant_id):
         usual = {"trigger_kind": TriggerKind.MANUAL, "occasion": uuid4().hex, "lane": task.session_lane}
         row: AutonomousSession = AutonomousSession.objects.create(**{"task": task, **usual, **fields})
@@ -61,13 +61,13 @@ def make_finding(run: AutonomousSession, title: str = "Two prices", **fields: An
         return row
 
 
-def again(row: Any) -> Any:
+def reload(row: Any) -> Any:
     with tenant_scope(row.tenant_id):
         return type(row).objects.get(pk=row.pk)
 
 
-def web(tenant: Any) -> None:
-    """Whatever is owed to web processes, until nothing is left."""
+def run_trusted_messages(tenant: Any) -> None:
+    """Handle all messages of the trusted queue."""
     Hands(tenant).work(Queue.TRUSTED)
 
 
@@ -83,7 +83,7 @@ def press(tenant: Any, subject_id: UUID, user: Any, choice: str, **words: Any) -
         approvals.answer_card(card.pk, user=user, choice=choice, face=face_hash(card), words=Words(**words))
 
 
-def remembered(tenant: Any) -> list[str]:
+def recalled_memories(tenant: Any) -> list[str]:
     with tenant_scope(tenant):
         return list(MemoryItem.objects.order_by("created_at").values_list("content", flat=True))
 

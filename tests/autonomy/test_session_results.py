@@ -1,4 +1,4 @@
-"""What sessions leave behind, who is called for help, how goals are heard (contract autonomy A8, C; spec 003)."""
+"""Results of sessions, escalation, and goal checks as triggers (contract autonomy A8, C; spec 003)."""
 
 from __future__ import annotations
 
@@ -88,25 +88,25 @@ def test_secret_in_a_question_is_taken_out_and_flagged(house: House) -> None:
     assert any("needs attention" in each["title"] for each in house.receipt(session)["findings"])
 
 
-def small(house: House, **fields: Any) -> Any:
+def make_small_task(house: House, **fields: Any) -> Any:
     capable = house.task(name="capable")
     return house.task(prompt="Within how many days can a coat be returned?", escalates_to_id=capable.pk, **fields)
 
 
 def test_small_model_calls_a_capable_task_by_a_word(house: House, tmp_path: Path) -> None:
     house.know(tmp_path, returns=RETURNS)
-    house.through(small(house))
+    house.through(make_small_task(house))
     called = [each for each in house.sessions() if each.trigger_kind == TriggerKind.ESCALATED]
     assert [(each.task.name, each.params["signal"], each.context) for each in called] == [("capable", "found", "")]
 
 
 def test_small_model_that_sees_nothing_calls_nobody_and_writes_nothing(house: House) -> None:
-    house.through(small(house))
+    house.through(make_small_task(house))
     assert (len(house.sessions()), house.findings()) == (1, [])
 
 
 def test_task_that_is_called_for_help_cannot_call_for_help(house: House) -> None:
-    task = small(house)
+    task = make_small_task(house)
     with pytest.raises(SilasError) as refused:
         house.task(task_id=task.escalates_to_id, name="capable", escalates_to_id=house.task(name="third").pk)
     assert refused.value.code == "task_loop"
@@ -114,7 +114,7 @@ def test_task_that_is_called_for_help_cannot_call_for_help(house: House) -> None
 
 def test_task_that_was_called_for_help_leads_back_to_nobody_who_calls_it_again(house: House, tmp_path: Path) -> None:
     house.know(tmp_path, returns=RETURNS)
-    task = small(house)
+    task = make_small_task(house)
     house.trigger(task, TriggerKind.CHAIN, after=str(task.escalates_to_id))
     house.through(task)
     for _ in range(3):
@@ -122,7 +122,7 @@ def test_task_that_was_called_for_help_leads_back_to_nobody_who_calls_it_again(h
     assert [each.task.name for each in house.sessions()] == [task.name, "capable"]
 
 
-def looked_at(house: House, goal: WorkItem, outcome: str, spawned: WorkItem | None = None) -> None:
+def record_goal_check(house: House, goal: WorkItem, outcome: str, spawned: WorkItem | None = None) -> None:
     with tenant_scope(house.tenant):
         checks = [{"name": "feed is fresh", "passed": outcome == "healthy"}]
         cycle = GoalCycle.objects.create(
@@ -133,7 +133,7 @@ def looked_at(house: House, goal: WorkItem, outcome: str, spawned: WorkItem | No
 
 @pytest.fixture
 def watched(house: House, tmp_path: Path) -> tuple[House, WorkItem, WorkItem]:
-    """A house whose task hears of a goal's looks, the goal, and work that a person is asked about."""
+    """A company with a task triggered by a goal's checks, the goal, and work that waits for approval."""
     desk = make_desk(house.tenant, tmp_path)
     with tenant_scope(house.tenant):
         goal = WorkItem.objects.get(pk=desk.goal_id)
@@ -143,14 +143,14 @@ def watched(house: House, tmp_path: Path) -> tuple[House, WorkItem, WorkItem]:
 
 def test_contract_healthy_goal_ends_as_healthy(watched: Any) -> None:
     house, goal, _ = watched
-    looked_at(house, goal, "healthy")
+    record_goal_check(house, goal, "healthy")
     house.finish()
     assert [each.terminal_reason for each in house.sessions()] == [TerminalReason.HEALTHY]
 
 
 def test_contract_goal_without_a_valid_approval_waits_and_tells(watched: Any) -> None:
     house, goal, item = watched
-    looked_at(house, goal, "asked", item)
+    record_goal_check(house, goal, "asked", item)
     house.finish()
     (session,) = house.sessions()
     with tenant_scope(house.tenant):
@@ -160,7 +160,7 @@ def test_contract_goal_without_a_valid_approval_waits_and_tells(watched: Any) ->
 
 def test_contract_persons_answer_ends_the_wait(watched: Any) -> None:
     house, goal, item = watched
-    looked_at(house, goal, "asked", item)
+    record_goal_check(house, goal, "asked", item)
     house.finish()
     with tenant_scope(house.tenant):
         move(WorkItem.objects.get(pk=item.pk), WorkItemStatus.BLOCKED, reason=WorkReason.DECLINED)
@@ -206,25 +206,25 @@ def test_company_that_is_switched_off_keeps_no_questions(house: House) -> None:
         assert not OpenQuestion.objects.exists()
 
 
-def asked_in_a_conversation(house: House, text: str) -> list[str]:
+def ask_in_conversation(house: House, text: str) -> list[str]:
     asyncio.run(answered(house.deployment, text))
     with tenant_scope(house.tenant):
         return list(OpenQuestion.objects.values_list("text", flat=True))
 
 
 def test_question_that_no_document_answers_is_kept_scrubbed(house: House) -> None:
-    (kept,) = asked_in_a_conversation(house, "Is my card 4111 1111 1111 1111 good for parrots?")
+    (kept,) = ask_in_conversation(house, "Is my card 4111 1111 1111 1111 good for parrots?")
     assert "parrots" in kept and "4111" not in kept
 
 
 def test_question_that_a_document_answers_is_not_kept(house: House, tmp_path: Path) -> None:
     house.know(tmp_path, returns=RETURNS)
-    assert asked_in_a_conversation(house, "Within how many days can I return a coat?") == []
+    assert ask_in_conversation(house, "Within how many days can I return a coat?") == []
 
 
 def test_work_decided_before_its_session_waits_for_it_leaves_none_waiting(watched: Any) -> None:
     house, goal, item = watched
-    looked_at(house, goal, "asked", item)
+    record_goal_check(house, goal, "asked", item)
     house.change(item, status=WorkItemStatus.BLOCKED, reason=WorkReason.DECLINED)
     house.finish()
     (session,) = house.sessions()
@@ -233,7 +233,7 @@ def test_work_decided_before_its_session_waits_for_it_leaves_none_waiting(watche
 
 def test_session_that_waits_for_a_person_can_be_halted(watched: Any) -> None:
     house, goal, item = watched
-    looked_at(house, goal, "asked", item)
+    record_goal_check(house, goal, "asked", item)
     house.finish()
     (session,) = house.sessions()
     assert house.do(services.halt_session, session.pk, user=house.owner)

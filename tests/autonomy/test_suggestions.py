@@ -1,4 +1,4 @@
-"""A suggestion does nothing by itself: it leads to a proposal, to a plan that asks, or to a person (spec 5.1.6)."""
+"""A suggestion runs nothing: it leads to a proposal, a plan that needs approval, or a person (spec 5.1.6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ from apps.work.visitor_messages import READ_INSTRUCTIONS
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import let_waits_pass
-from tests.factories.proposals import again, card_about, make_precedent, make_run, make_task, press, web
+from tests.factories.proposals import (
+    card_about,
+    make_precedent,
+    make_run,
+    make_task,
+    press,
+    reload,
+    run_trusted_messages,
+)
 from tests.factories.tenants import make_deployment
 from tests.factories.work import Desk, Hands, make_desk, note, plan
 from tests.rivals import race
@@ -35,56 +43,56 @@ def on(tenant: Any) -> None:
         put_settings(actor="user:test", enabled=True)
 
 
-def look(deployment: Any) -> list[Suggestion]:
+def suggest(deployment: Any) -> list[Suggestion]:
     with tenant_scope(deployment.tenant_id):
         return suggestions.suggest_from_rows(deployment.pk)
 
 
-def suggested(deployment: Any) -> Suggestion:
+def make_one_suggestion(deployment: Any) -> Suggestion:
     make_precedent(make_run(make_task(deployment)))
-    (row,) = look(deployment)
+    (row,) = suggest(deployment)
     return row
 
 
 def test_company_that_is_off_gets_no_suggestion(deployment: Any) -> None:
     make_precedent(make_run(make_task(deployment)))
-    assert look(deployment) == []
+    assert suggest(deployment) == []
 
 
 def test_company_may_want_unattended_work_and_no_suggestions(on: None, tenant: Any, deployment: Any) -> None:
     with tenant_scope(tenant):
         InitiativeSettings.objects.create(suggestions=False)
     make_precedent(make_run(make_task(deployment)))
-    assert look(deployment) == []
+    assert suggest(deployment) == []
 
 
 def test_other_company_s_patterns_are_not_suggested(on: None, other_tenant: Any, deployment: Any) -> None:
     make_precedent(make_run(make_task(make_deployment(other_tenant))))
-    assert look(deployment) == []
+    assert suggest(deployment) == []
 
 
 def test_two_looks_at_once_suggest_once(on: None, tenant: Any, deployment: Any) -> None:
     make_precedent(make_run(make_task(deployment)))
-    race(lambda: look(deployment), lambda: look(deployment))
+    race(lambda: suggest(deployment), lambda: suggest(deployment))
     with tenant_scope(tenant):
         assert (Suggestion.objects.count(), Card.objects.count()) == (1, 1)
 
 
 def test_card_offers_to_do_it_not_now_and_more(on: None, tenant: Any, deployment: Any) -> None:
-    row = suggested(deployment)
+    row = make_one_suggestion(deployment)
     words = [button.words for button in buttons_of(card_about(tenant, row.pk))]
     assert words == ["Propose it for a decision", "Remind me later", "Don't suggest this again", "Not now"]
 
 
 def test_do_it_puts_a_pattern_forward_and_accepts_nothing(on: None, tenant: Any, deployment: Any, owner: Any) -> None:
-    press(tenant, suggested(deployment).pk, owner, "approve")
+    press(tenant, make_one_suggestion(deployment).pk, owner, "approve")
     with tenant_scope(tenant):
         assert ContextProposal.objects.get().state == "proposed"
-    assert again(deployment).persona == ""
+    assert reload(deployment).persona == ""
 
 
 def test_do_it_mints_no_approval(on: None, tenant: Any, deployment: Any, owner: Any) -> None:
-    press(tenant, suggested(deployment).pk, owner, "approve")
+    press(tenant, make_one_suggestion(deployment).pk, owner, "approve")
     with tenant_scope(tenant):
         assert not ApprovalToken.objects.exists()
 
@@ -93,49 +101,49 @@ def test_do_it_mints_no_approval(on: None, tenant: Any, deployment: Any, owner: 
 def test_other_answers_change_nothing_else(
     on: None, tenant: Any, deployment: Any, owner: Any, choice: str, state: str
 ) -> None:
-    row = suggested(deployment)
+    row = make_one_suggestion(deployment)
     press(tenant, row.pk, owner, choice)
     with tenant_scope(tenant):
-        assert (again(row).state, ContextProposal.objects.count()) == (state, 0)
+        assert (reload(row).state, ContextProposal.objects.count()) == (state, 0)
 
 
 def test_answered_suggestion_is_not_made_again_soon(on: None, tenant: Any, deployment: Any, owner: Any) -> None:
-    press(tenant, suggested(deployment).pk, owner, "decline")
-    assert look(deployment) == []
+    press(tenant, make_one_suggestion(deployment).pk, owner, "decline")
+    assert suggest(deployment) == []
 
 
 def test_pattern_that_is_gone_leads_to_nothing(on: None, tenant: Any, deployment: Any, owner: Any) -> None:
-    row = suggested(deployment)
+    row = make_one_suggestion(deployment)
     with tenant_scope(tenant):
         from apps.autonomy.models import Precedent
 
         Precedent.objects.update(state=PrecedentState.DISMISSED)
     press(tenant, row.pk, owner, "approve")
-    assert (again(row).state, again(row).led_to) == (SuggestionState.ACCEPTED, "")
+    assert (reload(row).state, reload(row).led_to) == (SuggestionState.ACCEPTED, "")
 
 
 def test_hidden_characters_in_a_pattern_are_shown(on: None, tenant: Any, deployment: Any) -> None:
     make_precedent(make_run(make_task(deployment)), "Pay \u202etsuj\u200b now")
-    (row,) = look(deployment)
+    (row,) = suggest(deployment)
     assert "\u202e" not in card_about(tenant, row.pk).intent
 
 
-def standing_look(tenant: Any) -> QueueMessage | None:
+def scheduled_check(tenant: Any) -> QueueMessage | None:
     with tenant_scope(tenant):
         return QueueMessage.objects.filter(kind=Kind.SUGGESTION_LOOK, state="queued").first()
 
 
-def look_now(tenant: Any) -> None:
+def run_check_now(tenant: Any) -> None:
     let_waits_pass(tenant)
     Hands(tenant).work(Queue.TRUSTED)
 
 
 def test_company_is_looked_at_every_quarter_of_an_hour(on: None, tenant: Any, deployment: Any) -> None:
     make_precedent(make_run(make_task(deployment)))
-    look_now(tenant)
+    run_check_now(tenant)
     with tenant_scope(tenant):
         assert Suggestion.objects.count() == 1
-    standing = standing_look(tenant)
+    standing = scheduled_check(tenant)
     assert standing is not None
     assert timedelta(minutes=14) < standing.available_at - now() <= timedelta(minutes=15)
 
@@ -153,22 +161,22 @@ def test_chatbot_that_cannot_be_looked_at_stops_no_other(
         return look_around(deployment_id)
 
     monkeypatch.setattr(suggestions, "suggest_from_rows", stumble)
-    look_now(tenant)
+    run_check_now(tenant)
     with tenant_scope(tenant):
         assert Suggestion.objects.count() == 1
-    assert standing_look(tenant) is not None
+    assert scheduled_check(tenant) is not None
 
 
 def test_company_without_unattended_work_is_looked_at_for_a_day_after_a_decision(tenant: Any, deployment: Any) -> None:
-    assert standing_look(tenant) is None
+    assert scheduled_check(tenant) is None
     with tenant_scope(tenant):
         calibration.record_dismissal(Suggestion(deployment=deployment, action="look"))
-    look_now(tenant)
-    assert standing_look(tenant) is not None
+    run_check_now(tenant)
+    assert scheduled_check(tenant) is not None
     with tenant_scope(tenant):
         Outcome.objects.update(decided_at=now() - timedelta(days=2))
-    look_now(tenant)
-    assert standing_look(tenant) is None
+    run_check_now(tenant)
+    assert scheduled_check(tenant) is None
 
 
 # --- after work
@@ -179,7 +187,7 @@ def desk(tenant: Any, tmp_path: Path) -> Desk:
     return make_desk(tenant, tmp_path)
 
 
-def finished(desk: Desk, user: Any, *steps: str) -> WorkItem:
+def finish_work(desk: Desk, user: Any, *steps: str) -> WorkItem:
     item = desk.approved(user)
     desk.work()
     with tenant_scope(desk.tenant):
@@ -189,13 +197,13 @@ def finished(desk: Desk, user: Any, *steps: str) -> WorkItem:
 
 
 def test_finished_work_s_next_steps_are_suggested_once_each(on: None, desk: Desk, owner: Any) -> None:
-    finished(desk, owner, "Send a letter", "send  a LETTER", "Call back")
+    finish_work(desk, owner, "Send a letter", "send  a LETTER", "Call back")
     with tenant_scope(desk.tenant):
         assert sorted(Suggestion.objects.values_list("intent", flat=True)) == ["Next: Call back", "Next: Send a letter"]
 
 
-def taken_up(desk: Desk, user: Any) -> Suggestion:
-    finished(desk, user, "Note a number on order H-1")
+def accept_suggestion(desk: Desk, user: Any) -> Suggestion:
+    finish_work(desk, user, "Note a number on order H-1")
     with tenant_scope(desk.tenant):
         row: Suggestion = Suggestion.objects.get()
     press(desk.tenant, row.pk, user, "approve")
@@ -203,14 +211,14 @@ def taken_up(desk: Desk, user: Any) -> Suggestion:
 
 
 def test_step_that_no_plan_does_leads_to_nothing(on: None, desk: Desk, owner: Any) -> None:
-    row = taken_up(desk, owner)
-    web(desk.tenant)
+    row = accept_suggestion(desk, owner)
+    run_trusted_messages(desk.tenant)
     with tenant_scope(desk.tenant):
-        assert (again(row).led_to, WorkItem.objects.filter(status="pending").count()) == ("no_plan", 0)
+        assert (reload(row).led_to, WorkItem.objects.filter(status="pending").count()) == ("no_plan", 0)
 
 
 def test_planned_step_waits_for_a_yes_of_its_own(on: None, desk: Desk, owner: Any) -> None:
-    row = taken_up(desk, owner)
+    row = accept_suggestion(desk, owner)
     with tenant_scope(desk.tenant):
         job = follow_ups.open_job(UUID(row.subject.removeprefix("work:")), "Note 60", asked_by=row.pk)
         assert job is not None
@@ -223,7 +231,7 @@ def test_planned_step_waits_for_a_yes_of_its_own(on: None, desk: Desk, owner: An
 def test_card_of_a_planned_step_says_that_instructions_were_read_before(
     on: None, desk: Desk, owner: Any, is_marked: bool
 ) -> None:
-    row = taken_up(desk, owner)
+    row = accept_suggestion(desk, owner)
     item_id = UUID(row.subject.removeprefix("work:"))
     with tenant_scope(desk.tenant):
         GuardedRun.objects.filter(owner_ref=item_id).update(content_marks=int(is_marked))
@@ -236,7 +244,7 @@ def test_card_of_a_planned_step_says_that_instructions_were_read_before(
 
 
 def test_step_may_call_no_more_than_the_work_it_follows(on: None, desk: Desk, owner: Any) -> None:
-    row = taken_up(desk, owner)
+    row = accept_suggestion(desk, owner)
     with tenant_scope(desk.tenant):
         Course.objects.update(granted=["look"])
         job = follow_ups.open_job(UUID(row.subject.removeprefix("work:")), "Note 60", asked_by=row.pk)

@@ -1,4 +1,4 @@
-"""Every end that is no success tells the task's owner once, with what to press; a raised limit goes on from there."""
+"""Every bad end notifies the task's owner once, with a button; a session continues when its limit is raised."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tests.rivals import race
 from tests.work.drained import drain_as_a_worker
 
 
-def told(house: House) -> list[str]:
+def notice_reasons(house: House) -> list[str]:
     with tenant_scope(house.tenant):
         return list(Notification.objects.order_by("created_at").values_list("reason", flat=True))
 
 
-def lost(house: House, task: Any) -> Any:
+def lose_worker(house: House, task: Any) -> Any:
     session = house.run_now(task)
     house.do(admission.admit_waiting)
     lease = house.do(lease_any, Queue.EXECUTOR, consumer="test")
@@ -44,12 +44,12 @@ def lost(house: House, task: Any) -> Any:
     return house.session(session.pk)
 
 
-def stopped(house: House, **limits: Any) -> Any:
+def stop_at_limit(house: House, **limits: Any) -> Any:
     return house.through(house.task(limits=limits, route={"kind": "notify"}))
 
 
-def asked(house: House) -> Card:
-    """The card that a web process opens."""
+def open_increase_card(house: House) -> Card:
+    """The card that a trusted worker opens."""
     house.work(Queue.TRUSTED)
     with tenant_scope(house.tenant):
         return Card.objects.get(kind=CardKind.BUDGET)
@@ -64,39 +64,39 @@ def asked(house: House) -> Card:
     ],
 )
 def test_budget_stop_tells_the_owner_once(house: House, limits: Any, reason: str) -> None:
-    stopped(house, **limits)
+    stop_at_limit(house, **limits)
     house.finish()
-    assert told(house) == [reason]
+    assert notice_reasons(house) == [reason]
 
 
 def test_lost_worker_tells_the_owner(house: House) -> None:
-    lost(house, house.task())
-    assert told(house) == ["worker_lost"]
+    lose_worker(house, house.task())
+    assert notice_reasons(house) == ["worker_lost"]
 
 
 def test_task_that_was_set_aside_tells_the_owner_once(house: House) -> None:
-    lost(house, house.task(max_attempts=1))
-    assert told(house) == ["set_aside"]
+    lose_worker(house, house.task(max_attempts=1))
+    assert notice_reasons(house) == ["set_aside"]
 
 
 def test_attempt_that_succeeds_takes_the_place_of_what_was_told(house: House) -> None:
-    session = lost(house, house.task(route={"kind": "notify"}))
+    session = lose_worker(house, house.task(route={"kind": "notify"}))
     with tenant_scope(house.tenant):
         AutonomousSession.objects.filter(ended_at=None).update(not_before=session.queued_at)
         bus.revoke(session.message_id)
     house.finish()
-    assert told(house) == [""]
+    assert notice_reasons(house) == [""]
 
 
 def test_failed_session_tells_the_owner_once(house: House) -> None:
     house.through(house.task(tool_deny=["knowledge_search"], route={"kind": "notify"}))
-    assert told(house) == ["tool_not_granted"]
+    assert notice_reasons(house) == ["tool_not_granted"]
 
 
 def test_session_that_a_person_called_off_before_it_began_tells_nothing(house: House) -> None:
     session = house.run_now(house.task())
     house.do(services.halt_session, session.pk, user=house.owner)
-    assert told(house) == []
+    assert notice_reasons(house) == []
 
 
 def test_trigger_that_switched_itself_off_tells_the_owner_once(house: House) -> None:
@@ -105,32 +105,32 @@ def test_trigger_that_switched_itself_off_tells_the_owner_once(house: House) -> 
     house.dispatch(trigger)
     fresh = house.do(lambda: Trigger.objects.select_related("task").get(pk=trigger.pk))
     house.do(trigger_dispatch.disable_trigger, fresh, reason="again")
-    assert told(house) == ["trigger_spec"]
+    assert notice_reasons(house) == ["trigger_spec"]
 
 
 def test_run_now_at_a_reached_limit_tells_that_it_waits(house: House) -> None:
     with tenant_scope(house.tenant):
         SystemControl.objects.create(pause="pause_all")
     house.run_now(house.task())
-    assert told(house) == ["waits_for_limit"]
+    assert notice_reasons(house) == ["waits_for_limit"]
 
 
 def test_success_tells_no_reason(house: House) -> None:
     house.through(house.task(route={"kind": "notify"}))
-    assert told(house) == [""]
+    assert notice_reasons(house) == [""]
 
 
 def test_card_says_what_is_spent_the_limit_the_new_one_and_what_remains(house: House) -> None:
-    stopped(house, calls=2)
-    card = asked(house)
+    stop_at_limit(house, calls=2)
+    card = open_increase_card(house)
     assert card.payload["before"] == {"limit_calls": "2", "spent_calls": "2", "remaining_calls": "0"}
     assert card.payload["after"] == {"limit_calls": "4", "spent_calls": "2", "remaining_calls": "2"}
     assert card.consequence["approve"] == "Raise the limit and continue"
 
 
 def test_notice_leads_to_the_card(house: House) -> None:
-    stopped(house, calls=2)
-    card = asked(house)
+    stop_at_limit(house, calls=2)
+    card = open_increase_card(house)
     client = browser(house.owner)
     page = client.get(reverse("console-notices")).content.decode()
     with tenant_scope(house.tenant):
@@ -155,8 +155,8 @@ def test_notice_of_a_trigger_leads_to_its_task(house: House) -> None:
 
 
 def test_raised_limit_continues_the_session_and_is_spent_once(house: House) -> None:
-    session = stopped(house, calls=2)
-    card = asked(house)
+    session = stop_at_limit(house, calls=2)
+    card = open_increase_card(house)
     press(house.tenant, card.subject_id, make_member(house.tenant, "approver"), "approve")
     with tenant_scope(house.tenant):
         token = ApprovalToken.objects.get()
@@ -169,23 +169,23 @@ def test_raised_limit_continues_the_session_and_is_spent_once(house: House) -> N
 
 
 def test_declined_card_leaves_the_session_stopped(house: House) -> None:
-    stopped(house, calls=2)
-    card = asked(house)
+    stop_at_limit(house, calls=2)
+    card = open_increase_card(house)
     press(house.tenant, card.subject_id, make_member(house.tenant, "approver"), "decline")
     assert len(house.sessions()) == 1
 
 
 def test_approval_is_bound_to_its_session_and_its_new_limit(house: House) -> None:
-    session = stopped(house, calls=2)
-    card = asked(house)
+    session = stop_at_limit(house, calls=2)
+    card = open_increase_card(house)
     house.change(session, limits={**session.limits, "calls": 3})
     press(house.tenant, card.subject_id, make_member(house.tenant, "approver"), "approve")
     assert len(house.sessions()) == 1
 
 
 def test_rivals_that_decide_the_same_card_continue_the_session_once(house: House) -> None:
-    stopped(house, calls=2)
-    card = asked(house)
+    stop_at_limit(house, calls=2)
+    card = open_increase_card(house)
     people = [make_member(house.tenant, "approver") for _ in range(3)]
     race(*[lambda who=who: press(house.tenant, card.subject_id, who, "approve") for who in people])
     assert len(house.sessions()) == 2
@@ -193,24 +193,24 @@ def test_rivals_that_decide_the_same_card_continue_the_session_once(house: House
 
 def test_company_that_allows_no_more_is_asked_nothing(house: House) -> None:
     house.do(services.put_settings, actor="system", limits={"calls": 2})
-    session = stopped(house, calls=2)
+    session = stop_at_limit(house, calls=2)
     assert house.do(limit_increases.open_increase_card, session.pk) is None
 
 
 def test_task_that_may_not_begin_any_more_is_not_continued(house: House) -> None:
-    stopped(house, calls=2)
-    card = asked(house)
+    stop_at_limit(house, calls=2)
+    card = open_increase_card(house)
     house.do(services.put_settings, actor="system", enabled=False)
     press(house.tenant, card.subject_id, make_member(house.tenant, "approver"), "approve")
     assert len(house.sessions()) == 1
 
 
 def test_continued_session_pays_for_nothing_that_was_done(modelled: House, provider: Any) -> None:
-    """Stopped in the middle of its analysis: what it had seen is there, and its next step is the following one."""
+    """Stopped in the middle of its analysis: its notes are kept, and it continues with the next step."""
     with provider(SEARCH, SEARCH, DONE, CLOSE) as fake:
         session = modelled.through(modelled.task(model_name=MODEL, limits={"calls": 4}))
         asked_before = len(fake.requests)
-        card = asked(modelled)
+        card = open_increase_card(modelled)
         press(modelled.tenant, card.subject_id, make_member(modelled.tenant, "approver"), "approve")
         with tenant_scope(modelled.tenant):
             AutonomousSession.objects.filter(ended_at=None).update(limits={"calls": 40, "cost_usd": "0.5"})
@@ -230,7 +230,7 @@ def test_continued_session_pays_for_nothing_that_was_done(modelled: House, provi
 def test_money_that_was_spent_counts_for_the_continued_session(modelled: House, provider: Any) -> None:
     with provider(SEARCH, SEARCH, DONE, CLOSE):
         session = modelled.through(modelled.task(model_name=MODEL, limits={"calls": 4, "cost_usd": "0.5"}))
-        card = asked(modelled)
+        card = open_increase_card(modelled)
         press(modelled.tenant, card.subject_id, make_member(modelled.tenant, "approver"), "approve")
     _, second = modelled.sessions()
     spent = modelled.session(session.pk).run.cost_total
@@ -242,5 +242,5 @@ def test_worker_tells_with_its_own_rights_what_ended_otherwise_than_well(house: 
     house.run_now(house.task(limits={"calls": 2}))
     house.do(admission.admit_waiting)
     drain_as_a_worker(house.tenant)
-    assert told(house) == ["budget_tool_calls"]
-    assert asked(house).payload["after"]["limit_calls"] == "4"
+    assert notice_reasons(house) == ["budget_tool_calls"]
+    assert open_increase_card(house).payload["after"]["limit_calls"] == "4"

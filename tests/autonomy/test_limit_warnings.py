@@ -1,4 +1,4 @@
-"""Whoever listens is told once a session that most of one of its limits is used (contract autonomy B3, C)."""
+"""One warning a session when most of one of its limits is used (contract autonomy B3, C)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from apps.autonomy.services import session_control
 from apps.autonomy.services.limit_warnings import warn_if_near_limit
 from apps.guard.models import GuardedRun
 from kernel.tenancy import tenant_scope
-from tests.autonomy.test_brakes import begun
+from tests.autonomy.test_brakes import begin_session
 from tests.factories.autonomy import RETURNS, House, make_house
 from tests.rivals import race
 
@@ -26,7 +26,7 @@ Heard = list[tuple[Any, Mapping[str, Any]]]
 
 @pytest.fixture
 def heard() -> Iterator[Heard]:
-    """Every warning, as a room above would hear it."""
+    """Every warning, as a room above receives it."""
     found: Heard = []
 
     def listen(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any]) -> None:
@@ -38,8 +38,8 @@ def heard() -> Iterator[Heard]:
     signals.task_event.disconnect(listen)
 
 
-def used(house: House, session: Any, **fields: Any) -> Any:
-    """The session's run, as its calls would have left it."""
+def set_usage(house: House, session: Any, **fields: Any) -> Any:
+    """Set what the session's run has used."""
     with tenant_scope(house.tenant):
         GuardedRun.objects.filter(pk=session.run_id).update(**fields)
     return session
@@ -55,7 +55,7 @@ def used(house: House, session: Any, **fields: Any) -> Any:
     ],
 )
 def test_contract_warning_at_four_fifths_of_a_limit(house: House, heard: Heard, fields: Any, name: str) -> None:
-    session = used(house, begun(house)[0], **fields)
+    session = set_usage(house, begin_session(house)[0], **fields)
     house.do(warn_if_near_limit, session.pk)
     ((told, data),) = heard
     assert (told, data["threshold_pct"], list(data["used"])) == (session.pk, 80, [name])
@@ -65,19 +65,19 @@ def test_contract_warning_at_four_fifths_of_a_limit(house: House, heard: Heard, 
     "fields", [{"cost_total": "0.399999999"}, {"calls": 19}, {"input_tokens": 39_999}], ids=["cost", "calls", "tokens"]
 )
 def test_nobody_is_warned_below_four_fifths(house: House, heard: Heard, fields: Any) -> None:
-    house.do(warn_if_near_limit, used(house, begun(house)[0], **fields).pk)
+    house.do(warn_if_near_limit, set_usage(house, begin_session(house)[0], **fields).pk)
     assert heard == []
 
 
 def test_session_is_warned_of_once_whatever_it_uses(house: House, heard: Heard) -> None:
-    session = used(house, begun(house)[0], calls=20)
+    session = set_usage(house, begin_session(house)[0], calls=20)
     for calls in (20, 24, 25):
-        house.do(warn_if_near_limit, used(house, session, calls=calls, input_tokens=50_000).pk)
+        house.do(warn_if_near_limit, set_usage(house, session, calls=calls, input_tokens=50_000).pk)
     assert len(heard) == 1
 
 
 def test_of_rivals_one_warns(house: House, heard: Heard) -> None:
-    session = used(house, begun(house)[0], calls=20)
+    session = set_usage(house, begin_session(house)[0], calls=20)
     race(*[lambda: house.do(warn_if_near_limit, session.pk)] * 4)
     assert len(heard) == 1
 
@@ -101,13 +101,13 @@ def test_limit_of_zero_is_reached_and_never_near(house: House, heard: Heard) -> 
 
 
 def test_watch_warns_of_a_session_that_waits_for_a_long_call(house: House, heard: Heard) -> None:
-    session = used(house, begun(house)[0], started_at=Now() - timedelta(seconds=241))
+    session = set_usage(house, begin_session(house)[0], started_at=Now() - timedelta(seconds=241))
     house.do(session_control.check_session, session.pk)
     assert [told for told, _ in heard] == [session.pk]
 
 
 def test_session_of_another_company_is_not_warned_of(house: House, other_tenant: Any, heard: Heard) -> None:
     theirs = make_house(other_tenant)
-    session = used(theirs, begun(theirs)[0], calls=20)
+    session = set_usage(theirs, begin_session(theirs)[0], calls=20)
     house.do(warn_if_near_limit, session.pk)
     assert heard == []

@@ -1,4 +1,4 @@
-"""Which sentences contradict each other in figures, and which only look alike."""
+"""Sentences that contradict each other in figures, and sentences that only look alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be suggested when, decided from values: one at a time, not again too soon, not too many."""
+"""When something may be suggested: one at a time, not again too soon, not too many."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 USUAL = SuggestionLimits()
 
 
-def past(
+def past_suggestion(
     key: str = "k", state: SuggestionState = SuggestionState.OPEN, *, made: float, handled: float | None = None
 ) -> PastSuggestion:
     """`made`, `handled`: minutes ago."""
@@ -29,28 +29,28 @@ def test_what_was_never_suggested_may_be() -> None:
 
 
 def test_open_one_is_not_suggested_twice() -> None:
-    assert hold_reason("k", [past(made=500)], USUAL, now=NOW) is HoldReason.OPEN
+    assert hold_reason("k", [past_suggestion(made=500)], USUAL, now=NOW) is HoldReason.OPEN
 
 
 @pytest.mark.parametrize(("minutes", "held"), [(119.9, HoldReason.COOLDOWN), (120, None)])
 def test_answered_one_rests_for_its_cooldown(minutes: float, held: HoldReason | None) -> None:
-    rows = [past(state=SuggestionState.DISMISSED, made=600, handled=minutes)]
+    rows = [past_suggestion(state=SuggestionState.DISMISSED, made=600, handled=minutes)]
     assert hold_reason("k", rows, USUAL, now=NOW) == held
 
 
 @pytest.mark.parametrize(("minutes", "held"), [(179.9, HoldReason.COOLDOWN), (180, None)])
 def test_same_one_is_not_made_again_within_the_window(minutes: float, held: HoldReason | None) -> None:
-    rows = [past(state=SuggestionState.ACCEPTED, made=minutes, handled=minutes)]
+    rows = [past_suggestion(state=SuggestionState.ACCEPTED, made=minutes, handled=minutes)]
     assert hold_reason("k", rows, USUAL, now=NOW) == held
 
 
 def test_muted_one_never_comes_back() -> None:
-    rows = [past(state=SuggestionState.MUTED, made=500_000, handled=500_000)]
+    rows = [past_suggestion(state=SuggestionState.MUTED, made=500_000, handled=500_000)]
     assert hold_reason("k", rows, USUAL, now=NOW) is HoldReason.MUTED
 
 
 def test_sixth_that_waits_is_one_too_many() -> None:
-    rows = [past(f"other{number}", made=100) for number in range(5)]
+    rows = [past_suggestion(f"other{number}", made=100) for number in range(5)]
     assert (hold_reason("k", rows, USUAL, now=NOW), hold_reason("k", rows[1:], USUAL, now=NOW)) == (
         HoldReason.FULL,
         None,
@@ -58,7 +58,7 @@ def test_sixth_that_waits_is_one_too_many() -> None:
 
 
 def test_seventh_within_an_hour_is_one_too_many() -> None:
-    rows = [past(f"other{number}", SuggestionState.DISMISSED, made=59, handled=1) for number in range(6)]
+    rows = [past_suggestion(f"other{number}", SuggestionState.DISMISSED, made=59, handled=1) for number in range(6)]
     assert (hold_reason("k", rows, USUAL, now=NOW), hold_reason("k", rows[1:], USUAL, now=NOW)) == (
         HoldReason.HOURLY,
         None,
@@ -66,14 +66,14 @@ def test_seventh_within_an_hour_is_one_too_many() -> None:
 
 
 def test_hour_slides() -> None:
-    rows = [past(f"other{number}", SuggestionState.DISMISSED, made=60, handled=1) for number in range(6)]
+    rows = [past_suggestion(f"other{number}", SuggestionState.DISMISSED, made=60, handled=1) for number in range(6)]
     assert hold_reason("k", rows, USUAL, now=NOW) is None
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, 90)), max_size=80))
 def test_however_often_somebody_looks_limits_hold(looks: list[tuple[str, int]]) -> None:
-    """People dismiss every other suggestion at once. Never six in any hour, and never more waiting than allowed."""
+    """With every other suggestion dismissed at once, the hourly limit and the limit of open ones hold."""
     made: list[PastSuggestion] = []
     moment = NOW
     for key, minutes in looks:

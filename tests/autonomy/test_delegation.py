@@ -1,4 +1,4 @@
-"""A session that others work for: what they may spend, reach and outlive, and what comes back (contract C, issue 5)."""
+"""Delegation: what delegated sessions may spend, reach and outlive, and what is collected (contract C)."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ from tests.rivals import race
 MONEY = Decimal("0.4")
 
 
-def asking(house: House, many: int = 3, **fields: Any) -> Any:
-    """A task that may ask so many others."""
+def make_parent_task(house: House, many: int = 3, **fields: Any) -> Any:
+    """A task that may delegate to `many` others."""
     others = [house.task(name=f"other {place}") for place in range(many)]
     return house.task(name="asking", delegates_to=[each.pk for each in others], **fields)
 
 
-def divided(house: House, *, spent: str = "0.1", **fields: Any) -> tuple[Any, list[Any]]:
-    """A session that has spent something and divides the rest, and those that it asked."""
-    task = asking(house, **{"limits": {"cost_usd": "0.5", "calls": 25}, **fields})
+def delegate_rest(house: House, *, spent: str = "0.1", **fields: Any) -> tuple[Any, list[Any]]:
+    """A session that has spent something and delegates the rest, with its children."""
+    task = make_parent_task(house, **{"limits": {"cost_usd": "0.5", "calls": 25}, **fields})
     house.run_now(task)
-    session, _ = started(house, task)
+    session, _ = start_session(house, task)
     with tenant_scope(house.tenant):
         GuardedRun.objects.filter(pk=session.run_id).update(cost_total=Decimal(spent), calls=5)
         delegation.delegate(session.pk, [DelegatedQuestion(task=each, question="why?") for each in task.delegates_to])
     return house.session(session.pk), house.sessions(trigger_kind=TriggerKind.DELEGATED)
 
 
-def started(house: House, task: Any) -> tuple[Any, Any]:
-    """Its session, begun as a worker begins it."""
+def start_session(house: House, task: Any) -> tuple[Any, Any]:
+    """The task's session, started as a worker starts it."""
     (session,) = house.sessions(task=task)
-    begin(house, session)
+    begin_session(house, session)
     return house.session(session.pk), task
 
 
-def begin(house: House, session: Any) -> Any:
+def begin_session(house: House, session: Any) -> Any:
     with tenant_scope(house.tenant):
         row = lock_session(session.pk)
         _open_run(row)
@@ -65,10 +65,10 @@ def begin(house: House, session: Any) -> Any:
         return row.run
 
 
-def over(house: House, session: Any, how: Ending | None = None, **used: Any) -> Any:
-    """As it ends, having used this much."""
+def end_session(house: House, session: Any, how: Ending | None = None, **used: Any) -> Any:
+    """End the session after it has used this much."""
     if session.run_id is None and house.session(session.pk).run_id is None:
-        begin(house, session)
+        begin_session(house, session)
     with tenant_scope(house.tenant):
         row = lock_session(session.pk)
         GuardedRun.objects.filter(pk=row.run_id).update(**used)
@@ -78,13 +78,13 @@ def over(house: House, session: Any, how: Ending | None = None, **used: Any) -> 
     return house.session(session.pk)
 
 
-def collected(house: House) -> list[Any]:
+def collecting_sessions(house: House) -> list[Any]:
     house.do(delegation.start_collecting_sessions)
     return house.sessions(params__has_key="collects")
 
 
-def pay(house: House, run: Any, amount: Decimal) -> Admitted | Refused:
-    """A call under the run, reserved and charged."""
+def make_paid_call(house: House, run: Any, amount: Decimal) -> Admitted | Refused:
+    """Make a call under the run, reserved and charged."""
     call = Call(tool="look", access=frozenset({"look"}), estimate=amount)
     with tenant_scope(house.tenant):
         admitted = guard.admit(RunRef(house.tenant.pk, run.pk), Intent.PLAN, call)
@@ -105,7 +105,7 @@ def test_parts_are_never_more_than_the_whole(left: str, parts: int) -> None:
 
 
 def test_contract_children_share_what_their_parent_has_left(house: House) -> None:
-    _, children = divided(house)
+    _, children = delegate_rest(house)
     assert [(each.frozen_limits.cost_usd, each.frozen_limits.calls) for each in children] == [(Decimal("0.1"), 5)] * 3
 
 
@@ -113,90 +113,90 @@ def test_childs_own_limit_holds_where_it_is_smaller(house: House) -> None:
     small = house.task(name="small", limits={"cost_usd": "0.01"})
     task = house.task(name="asking", delegates_to=[small.pk])
     house.run_now(task)
-    session, _ = started(house, task)
+    session, _ = start_session(house, task)
     house.do(delegation.delegate, session.pk, [DelegatedQuestion(task=small.pk)])
     assert house.sessions(task=small)[0].frozen_limits.cost_usd == Decimal("0.01")
 
 
 def test_contract_rivals_with_random_prices_spend_no_more_than_their_parent_had(house: House) -> None:
     chance = random.Random(5)
-    parent, children = divided(house)
-    runs = [begin(house, each) for each in children]
+    parent, children = delegate_rest(house)
+    runs = [begin_session(house, each) for each in children]
     with tenant_scope(house.tenant):
         GuardedRun.objects.filter(pk__in=[run.pk for run in runs]).update(phase=Phase.ANALYSIS)
     prices = [[Decimal(chance.randrange(1, 40_000_000)).scaleb(-9) for _ in range(4)] for _ in runs]
     race(
         *[
-            lambda run=run, each=each: [pay(house, run, price) for price in each]
+            lambda run=run, each=each: [make_paid_call(house, run, price) for price in each]
             for run, each in zip(runs, prices, strict=True)
         ]
     )
     for each in (parent, *children):
-        over(house, each)
-    (last,) = collected(house)
+        end_session(house, each)
+    (last,) = collecting_sessions(house)
     with tenant_scope(house.tenant):
         spent = [queries.usage_of(each).cost_usd for each in (queries.session(row.pk) for row in (parent, *children))]
     assert sum(spent) + last.frozen_limits.cost_usd == Decimal("0.5") and max(spent[1:]) > 0
 
 
 def test_parent_that_divided_has_nothing_left_to_pass_on(house: House) -> None:
-    parent, _ = divided(house)
+    parent, _ = delegate_rest(house)
     left = house.do(lambda: queries.budget_left(queries.session(parent.pk)))
     assert (left.cost_usd, left.calls) == (Decimal(0), 0)
 
 
 def test_what_a_child_did_not_spend_comes_back_once(house: House) -> None:
-    parent, children = divided(house)
-    over(house, parent)
+    parent, children = delegate_rest(house)
+    end_session(house, parent)
     for each in children:
-        over(house, each, cost_total=Decimal("0.03"), calls=2)
-    (session,) = collected(house)
+        end_session(house, each, cost_total=Decimal("0.03"), calls=2)
+    (session,) = collecting_sessions(house)
     assert (session.frozen_limits.cost_usd, session.frozen_limits.calls) == (Decimal("0.31"), 14)
 
 
 def test_rivals_begin_the_session_that_collects_once(house: House) -> None:
-    parent, children = divided(house)
+    parent, children = delegate_rest(house)
     for each in (parent, *children):
-        over(house, each)
+        end_session(house, each)
     race(*[lambda: house.do(delegation.start_collecting_sessions)] * 4)
-    assert len(collected(house)) == 1
+    assert len(collecting_sessions(house)) == 1
 
 
 def test_nothing_is_collected_while_one_is_under_way(house: House) -> None:
-    parent, children = divided(house)
+    parent, children = delegate_rest(house)
     for each in (parent, *children[:2]):
-        over(house, each)
-    assert collected(house) == []
+        end_session(house, each)
+    assert collecting_sessions(house) == []
 
 
 def test_lost_child_is_tried_again_inside_its_share(house: House) -> None:
-    parent, children = divided(house)
-    over(house, parent)
-    over(house, children[0], LOST, cost_total=Decimal("0.07"), calls=4)
+    parent, children = delegate_rest(house)
+    end_session(house, parent)
+    end_session(house, children[0], LOST, cost_total=Decimal("0.07"), calls=4)
     again = house.sessions(attempt=2)[0]
     assert (again.frozen_limits.cost_usd, again.frozen_limits.calls) == (Decimal("0.03"), 1)
 
 
 def test_lost_attempts_of_a_child_do_not_come_back(house: House) -> None:
-    parent, children = divided(house)
-    over(house, parent)
-    over(house, children[0], LOST, cost_total=Decimal("0.07"))
+    parent, children = delegate_rest(house)
+    end_session(house, parent)
+    end_session(house, children[0], LOST, cost_total=Decimal("0.07"))
     for each in (*children[1:], *house.sessions(attempt=2)):
-        over(house, each)
-    assert collected(house)[0].frozen_limits.cost_usd == Decimal("0.33")
+        end_session(house, each)
+    assert collecting_sessions(house)[0].frozen_limits.cost_usd == Decimal("0.33")
 
 
 def test_what_was_divided_is_not_divided_twice(house: House) -> None:
-    parent, children = divided(house)
+    parent, children = delegate_rest(house)
     assert house.do(delegation.delegate, parent.pk, [DelegatedQuestion(task=each) for each in parent.task.delegates_to])
     assert len(house.sessions(trigger_kind=TriggerKind.DELEGATED)) == len(children)
 
 
 def test_parent_that_is_lost_after_dividing_is_not_begun_again_and_its_results_are_collected(house: House) -> None:
-    parent, children = divided(house, max_attempts=1)
+    parent, children = delegate_rest(house, max_attempts=1)
     for each in (parent, *children):
-        over(house, each, LOST if each is parent else None)
-    assert (house.sessions(attempt=2), len(collected(house))) == ([], 1)
+        end_session(house, each, LOST if each is parent else None)
+    assert (house.sessions(attempt=2), len(collecting_sessions(house))) == ([], 1)
     assert house.do(queries.task, parent.task_id).quarantined_at is None
 
 
@@ -208,48 +208,51 @@ def test_contract_child_reaches_no_more_than_its_parent(house: House) -> None:
     granted = ["knowledge_search", "new_documents"]
     task = house.task(name="asking", delegates_to=[other.pk], tool_allow=granted, tool_deny=["goal_state"])
     house.run_now(task)
-    session, _ = started(house, task)
+    session, _ = start_session(house, task)
     house.do(delegation.delegate, session.pk, [DelegatedQuestion(task=other.pk)])
-    run = begin(house, house.sessions(task=other)[0])
+    run = begin_session(house, house.sessions(task=other)[0])
     assert "knowledge_search" in run.allow
     assert "web_search" not in run.allow
     assert run.deny == ["goal_state", "notice"]
 
 
 def test_child_of_a_parent_without_a_list_reaches_only_what_its_skills_bring(house: House) -> None:
-    _, children = divided(house)
-    run = begin(house, children[0])
+    _, children = delegate_rest(house)
+    run = begin_session(house, children[0])
     assert run.allow is not None and "knowledge_search" in run.allow
 
 
 def test_contract_child_outlives_no_parent(house: House) -> None:
-    parent, children = divided(house, limits={"wall_seconds": 100})
+    parent, children = delegate_rest(house, limits={"wall_seconds": 100})
     soon = house.session(parent.pk).run.started_at + timedelta(seconds=-50)
     house.change(children[0], params={**children[0].params, "deadline": soon.isoformat()})
-    run = begin(house, children[0])
-    assert (run.frozen_limits.wall_seconds, begin(house, children[1]).frozen_limits.wall_seconds <= 100) == (0, True)
+    run = begin_session(house, children[0])
+    assert (run.frozen_limits.wall_seconds, begin_session(house, children[1]).frozen_limits.wall_seconds <= 100) == (
+        0,
+        True,
+    )
 
 
 def test_halting_the_parent_halts_its_children_and_collects_nothing(house: House) -> None:
-    parent, children = divided(house)
-    begin(house, children[0])
-    over(house, parent)
+    parent, children = delegate_rest(house)
+    begin_session(house, children[0])
+    end_session(house, parent)
     assert house.do(session_control.halt_session, parent.pk, user=house.owner)
-    over(house, children[0], Ending(SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT))
+    end_session(house, children[0], Ending(SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT))
     states = [house.session(each.pk).status for each in children]
-    assert (states, collected(house)) == (["halted", "cancelled", "cancelled"], [])
+    assert (states, collecting_sessions(house)) == (["halted", "cancelled", "cancelled"], [])
 
 
 def test_halting_a_parent_that_still_runs_halts_its_children(house: House) -> None:
-    parent, children = divided(house)
+    parent, children = delegate_rest(house)
     house.do(session_control.halt_session, parent.pk, user=house.owner)
     assert {house.session(each.pk).status for each in children} == {"cancelled"}
 
 
 def test_parent_that_was_halted_divides_nothing(house: House) -> None:
-    task = asking(house, 1)
+    task = make_parent_task(house, 1)
     house.run_now(task)
-    session, _ = started(house, task)
+    session, _ = start_session(house, task)
     house.do(session_control.halt_session, session.pk, user=house.owner)
     assert not house.do(delegation.delegate, session.pk, [DelegatedQuestion(task=task.delegates_to[0])])
 
@@ -258,17 +261,17 @@ def test_parent_that_was_halted_divides_nothing(house: House) -> None:
 
 
 def test_task_that_is_not_on_the_list_is_not_asked(house: House) -> None:
-    stranger, task = house.task(name="stranger"), asking(house, 1)
+    stranger, task = house.task(name="stranger"), make_parent_task(house, 1)
     house.run_now(task)
-    session, _ = started(house, task)
+    session, _ = start_session(house, task)
     assert not house.do(
         delegation.delegate, session.pk, [DelegatedQuestion(task=stranger.pk), DelegatedQuestion(task=uuid4())]
     )
 
 
 def test_child_asks_nobody(house: House) -> None:
-    _, children = divided(house)
-    begin(house, children[0])
+    _, children = delegate_rest(house)
+    begin_session(house, children[0])
     house.change(children[0].task, delegates_to=[str(children[1].task_id)])
     assert not house.do(delegation.delegate, children[0].pk, [DelegatedQuestion(task=children[1].task_id)])
 
@@ -291,6 +294,6 @@ def test_task_of_another_company_cannot_be_on_the_list(house: House, other_tenan
 
 
 def test_list_stays_when_nobody_speaks_of_it(house: House) -> None:
-    task = asking(house, 2)
+    task = make_parent_task(house, 2)
     house.task(task_id=task.pk, name="asking", prompt="Else?")
     assert house.do(queries.task, task.pk).delegates_to == task.delegates_to
