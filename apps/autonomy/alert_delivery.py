@@ -61,6 +61,7 @@ async def deliver_hold_alerts(delivery: Delivery) -> None:
 
 def _pause(delivery: Delivery, expired: Sequence[UUID], sent_any: bool) -> None:
     alerts.drop_gone(expired)
+    # Nothing more until the pause is over; holds that come meanwhile are sent together.
     if sent_any:
         delivery.defer(PUSH_SECONDS, "pause")
     else:

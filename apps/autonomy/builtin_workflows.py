@@ -56,6 +56,7 @@ def _review_question(question: Mapping[str, Any], passages: tuple[Passage, ...])
     evidence = {"question": question["id"], "asked": times}
     title = storable_text(f"Answer to: {text}", 300)
     answer = answers.find(question["text"], passages)
+    # Only a sure answer is offered as an answer; anything less is left for a person to write.
     if answer.is_sure:
         quotes = "\n".join(citation.quote.strip() for citation in answer.citations)
         finding = DraftFinding(
@@ -84,6 +85,7 @@ def _review_question(question: Mapping[str, Any], passages: tuple[Passage, ...])
 
 async def compare_new_documents(client: GuardedClient) -> Draft:
     """Compare the statements with figures in new documents with what other documents say about the same."""
+    # The documents that triggered the run, or those named by hand; without either, the newest.
     documents = client.job.params.get("subjects") or client.job.params.get("documents") or []
     value = await client.call_value(Intent.RUN_PLAYBOOK, "new_documents", {"documents": list(documents)})
     findings: list[DraftFinding] = []

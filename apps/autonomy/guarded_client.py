@@ -57,8 +57,8 @@ class TooLarge(Exception):
 class GuardedClient:
     """Make the guarded calls of one session.
 
-    `refused` counts refused and failed calls by code; `brought` holds what calls returned to whoever plans the next
-    one, with where it comes from.
+    `refused` counts refused and failed calls by code; `brought` holds what calls returned and where it comes
+    from, which the next call is judged by.
     """
 
     job: Job

@@ -60,6 +60,7 @@ async def handle_admission(delivery: Delivery) -> None:
 
 
 def _admit(lease: Lease) -> None:
+    # One run serves all admission messages of the company that are waiting.
     bus.ack_duplicates(lease)
     delegation.start_collecting_sessions()
     admission.admit_waiting()
@@ -162,6 +163,7 @@ async def handle_outbox(delivery: Delivery) -> None:
             included = await mail_delivery.send_row(delivery.tenant_id, row)
     except NotSent as refusal:
         problem = refusal
+    # A scope of its own: the row is settled together with the delivery.
     await in_scope(delivery.tenant_id, _settle, delivery, row, problem, included)
 
 

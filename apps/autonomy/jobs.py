@@ -88,6 +88,7 @@ def build_job(session: AutonomousSession, lease: Lease) -> Job:
         model_name=task.model_name or task.deployment.model_for(Role.PLANNER),
         keys=task.deployment.keys,
         limits=session.frozen_limits,
+        # A delegated session delivers nothing: its parent's collecting session does.
         route=Silent() if is_part else task.result_route,
         escalates=task.escalates_to_id is not None,
         delegates=_delegates(session),

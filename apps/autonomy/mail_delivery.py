@@ -23,6 +23,7 @@ async def send_row(tenant_id: UUID, row: Outbox) -> tuple[UUID, ...]:
     """
     if not settings.EMAIL_HOST:
         raise NotSent("no_mail_server", permanent=True)
+    # A notice to all owners: each of them may want it at another time, so each gets a row.
     if row.notice_id is not None and row.user_id is None:
         await in_scope(tenant_id, notice_emails.split_among_owners, row)
         return ()

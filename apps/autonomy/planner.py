@@ -182,6 +182,7 @@ async def _steps(client: GuardedClient, notes: ResearchNotes) -> None:
         step = await _choose_step(client, notes)
         if step is None:
             return
+        # Recorded before the step is taken, so that a brake in it is in the trace.
         notes.decisions.append(
             {
                 "step": number,
@@ -235,6 +236,7 @@ async def _take_step(client: GuardedClient, notes: ResearchNotes, step: Step) ->
         _remember(notes, passages)
         return
     if step.action == "ask":
+        # Only noted: delegation happens at delivery, when it is known what is left.
         question = storable_text(step.query, 1000)
         notes.delegated.append(DelegatedQuestion(task=client.job.delegates[step.task], question=question))
         notes.observations.append((step.task, "It will be asked when you are done; its answer comes later."))

@@ -69,6 +69,7 @@ def _state(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]
 def _money(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]:
     """Amounts as text, exact."""
     limits = session.frozen_limits
+    # From the run's start, so that time in the queue does not count.
     seconds = ((session.ended_at or now()) - run.started_at).total_seconds() if run else 0.0
     return {
         "cost_total_usd": plain(run.cost_total if run else Decimal(0)),

@@ -61,7 +61,7 @@ _INTENTS = {
     Intent.RETRIEVE_CHUNKS: "Looked something up",
     Intent.RUN_SKILL: "Ran a skill",
     Intent.RUN_CONNECTION: "Saw to an outside account",
-    Intent.RUN_PLAYBOOK: "Followed a ready way of work",
+    Intent.RUN_PLAYBOOK: "Ran a built-in workflow",
     Intent.PROPOSE_PRECEDENT: "Noted that something comes up again",
     Intent.PROPOSE_MEMORY: "Proposed something to keep",
     Intent.EMIT_FINDING: "Wrote down a finding",

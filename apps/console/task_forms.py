@@ -70,7 +70,7 @@ class TaskForm(forms.Form):
         required=False,
         max_length=8000,
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="What it is asked to do, or what a ready way of work should look at",
+        help_text="What it is asked to do, or what the built-in workflow should work on",
     )
     skills = forms.MultipleChoiceField(label="Skills", required=False, widget=forms.CheckboxSelectMultiple)
     tool_allow = _lines("Only these tools", "One a line; empty: all that its skills bring")

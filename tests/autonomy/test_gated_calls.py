@@ -1,4 +1,4 @@
-"""Calls of sessions pass the gates of tools. A call that a gate wants reviewed is refused: no session waits for a person."""
+"""Calls of sessions pass the gates of tools; a call that a gate wants reviewed is refused."""
 
 from __future__ import annotations
 

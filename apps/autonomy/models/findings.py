@@ -1,4 +1,4 @@
-"""What sessions leave behind: findings, proposals and precedents, and the questions that nobody could answer.
+"""What sessions leave behind: findings, proposals and precedents; and unanswered questions.
 
 Each row of `Provenance` says which task, skills and session it comes from, so that all of one origin can be quarantined
 (`quarantined_at`) or purged. What a session writes is external text until a person keeps it. `root` is the occasion's

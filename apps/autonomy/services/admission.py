@@ -52,10 +52,12 @@ def admit_waiting() -> int:
     settings = queries.autonomy_settings()
     if not settings.enabled or not AutonomousSession.objects.filter(status=SessionStatus.QUEUED).exists():
         return 0
+    # Counting and admitting under one lock: rivals would both see the last free place.
     lock_admission()
     admitted = AutonomousSession.objects.filter(admitted_at__isnull=False, ended_at__isnull=True).count()
     room = min(settings.max_concurrent, installation.AUTONOMY_SESSIONS) - int(admitted)
     count, paused = 0, pauses()
+    # Paused sessions are skipped one by one, because critical tasks behind them may run.
     for session, moment in _candidates():
         if count >= room:
             break

@@ -131,6 +131,7 @@ def propose_changes(deployment_id: UUID) -> list[FreedomProposal]:
     settings, moment = initiative_settings(), now()
     if not settings.calibration or calibration_policy.config_problems(settings.config):
         return []
+    # The lock keeps rivals from passing the weekly limit together.
     deployment = Deployment.objects.select_for_update(of=("self",), no_key=True).get(pk=deployment_id)
     _expire(deployment, moment)
     proposals = FreedomProposal.objects.filter(deployment=deployment)

@@ -97,6 +97,7 @@ def _locked_settings() -> AutonomySettings:
     if row is not None:
         return row
     try:
+        # A savepoint, so that losing the race to create the row does not end the caller's transaction.
         with transaction.atomic():
             created: AutonomySettings = AutonomySettings.objects.create()
             return created

@@ -31,6 +31,7 @@ def delegate(session_id: UUID, questions: Sequence[DelegatedQuestion]) -> bool:
 
     Runs in the settlement of the session's last call.
     """
+    # Under the session's lock, so that rival attempts do not divide the same rest twice.
     halted = lock_session(session_id).halt_reason
     session = queries.session(session_id)
     if queries.has_delegated(session.origin):
@@ -41,9 +42,10 @@ def delegate(session_id: UUID, questions: Sequence[DelegatedQuestion]) -> bool:
     left = rules.subtract_limits(
         queries.budget_left(session), TaskLimits(memory_writes=queries.usage_of(session).memory_writes)
     )
+    # One share more than questions: the collecting session needs its own.
     share, pool = rules.divide_limits(left, len(allowed) + 1)
     params = {"pool": pool.model_dump(mode="json", exclude_none=True), "deadline": _deadline(session)}
-    # A list, not a generator: every question is queued, whether or not the one before it was.
+    # A list, because `any` of a generator would stop at the first success.
     spawned = [
         _spawn_child(session, question, share, {**params, "number": number}) for number, question in enumerate(allowed)
     ]
@@ -88,6 +90,7 @@ def start_collecting_sessions() -> int:
     children = AutonomousSession.objects.filter(trigger_kind=TriggerKind.DELEGATED, parent=OuterRef("pk"))
     recent = AutonomousSession.objects.filter(trigger_kind=TriggerKind.DELEGATED, queued_at__gte=now() - _RECENT)
     over = AutonomousSession.objects.filter(pk__in=recent.values("parent"), ended_at__isnull=False, halt_reason="")
+    # Only recent ones: what was not collected within two days is not collected any more.
     ready = over.exclude(Exists(children.filter(ended_at=None)))
     ready = ready.exclude(Exists(children.filter(params__has_key="collects"))).select_related("task__deployment", "run")
     return for_each_row(ready, _start_collecting)

@@ -77,6 +77,7 @@ def payload_for(session: AutonomousSession) -> dict[str, Any] | None:
     name, most = raisable
     limit, used = getattr(session.frozen_limits, name), _used(run, session, name)
     allowed = rules.smallest_limits(queries.company_limits(queries.autonomy_settings()), TaskLimits(**{name: most}))
+    # At least one more full limit beyond what was used, which reservations may have taken past the limit.
     doubled = max(limit * 2, used + limit) if limit else getattr(DEFAULT_LIMITS, name)
     new = min(doubled, getattr(allowed, name))
     if limit is None or new <= limit or new <= used:
@@ -113,6 +114,7 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
     session = lock_session(card.subject_id)
     verdict = verify(token, approvable(ApprovalScope.BUDGET, card.payload))
     refusal = "" if verdict.ok else verdict.reason.value
+    # The session may have changed since the card was opened; the approval covers the old state only.
     if not refusal and dict(card.payload) != payload_for(session):
         refusal = "stale"
     spawn_refusal = queries.spawn_refusal(session.task)

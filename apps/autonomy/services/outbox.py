@@ -104,6 +104,7 @@ def _write_together(events: list[_Event]) -> None:
 def enqueue_rows(rows: Sequence[Outbox]) -> None:
     """Write these rows and enqueue each. Idempotent by a row's key."""
     Outbox.objects.bulk_create(rows, ignore_conflicts=True)
+    # Read back by key: with ignored conflicts, `bulk_create` does not say which rows were inserted.
     waiting = Outbox.objects.filter(key__in=[row.key for row in rows], state=OutboxState.WAITING)
     for pk in waiting.values_list("pk", flat=True):
         enqueue(Kind.OUTBOX_DELIVERY, scope_id=pk, message_id=f"{Kind.OUTBOX_DELIVERY}:{pk}")
@@ -127,6 +128,7 @@ def mark_failed(row: Outbox, code: str, *, permanent: bool = False) -> int | Non
         _settle(row, state=OutboxState.GIVEN_UP, error_code=code[:60])
         return None
     Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING).update(error_code=code[:60], attempts=attempts)
+    # 30 seconds after the first failure, doubled each time, an hour at most.
     return min(15 << attempts, _MOST_SECONDS)
 
 

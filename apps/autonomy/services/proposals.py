@@ -116,6 +116,7 @@ def _keep(proposal: MemoryProposal, user: Any, content: str | None) -> MemoryPro
         text = proposal.content if content is None else _validated(content)
     edited = text != proposal.content
     if edited:
+        # What was stored before has the old text.
         proposal_storage.remove_from_memory(proposal)
     _write(proposal, user, state=ProposalState.KEPT, content=text, kept_at=Coalesce(F("kept_at"), now()))
     if not proposal.result_ref:

@@ -125,6 +125,7 @@ def purge(origin: Origin, *, actor: str) -> dict[str, int]:
     _withdraw_cards(written, actor)
     for proposal in lock_proposals(_of(MemoryProposal, origin)):
         proposal_storage.remove_from_memory(proposal)
+    # Before the rows are deleted: afterwards nothing tells which sessions wrote them.
     sessions = {row.session_id for row in (*written.findings, *written.proposals, *written.precedents)}
     sessions |= _sessions_of(origin)
     ContextProposal.objects.filter(precedent__in=[precedent.pk for precedent in written.precedents]).delete()

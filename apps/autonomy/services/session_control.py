@@ -62,6 +62,7 @@ def stop_all(task: Task, *, actor: str) -> int:
 def stop_session(session_id: UUID, *, reason: TerminalReason, actor: str) -> bool:
     session = lock_session(session_id)
     if session.is_over:
+        # The session itself is over, but those to which it delegated may run.
         return _stop_delegated(session, reason=reason, actor=actor)
     if session.run_id is None or session.status == SessionStatus.AWAITING_APPROVAL:
         end(session, Ending(SessionStatus.CANCELLED, TerminalReason.CANCELLED), actor=actor)
@@ -74,7 +75,7 @@ def stop_session(session_id: UUID, *, reason: TerminalReason, actor: str) -> boo
 
 
 def _stop_delegated(session: AutonomousSession, *, reason: TerminalReason, actor: str) -> bool:
-    """Those among whom it divided what it had left, and the one that collects, which then never begins."""
+    """Stop the sessions to which it delegated; with a halt reason, its collecting session never starts."""
     rows = session.children.filter(trigger_kind=TriggerKind.DELEGATED, ended_at=None).order_by("pk")
     stopped = [stop_session(child, reason=reason, actor=actor) for child in rows.values_list("pk", flat=True)]
     if stopped:
@@ -84,8 +85,10 @@ def _stop_delegated(session: AutonomousSession, *, reason: TerminalReason, actor
 
 @dataclass(frozen=True)
 class _Clock:
-    """When a session that was let in began and last did something, by the database's clock. `busy`: a call of it is
-    under way; `wall_seconds`: how long it may take."""
+    """When an admitted session started and last did something, by the database's clock.
+
+    `busy`: a call of it is under way; `wall_seconds`: its time limit.
+    """
 
     moment: datetime
     started_at: datetime | None

@@ -85,6 +85,7 @@ def end(session: AutonomousSession, ending: Ending, *, actor: str = "system") ->
     if session.is_over:
         return
     ending = _with_halt_reason(session, ending)
+    # Phase and run first: the receipt reads both.
     _leave_phase(session, ending)
     _close_run(session, ending)
     if ending.awaits:
@@ -101,6 +102,7 @@ def end(session: AutonomousSession, ending: Ending, *, actor: str = "system") ->
     data = {"status": session.status, "reason": session.terminal_reason, "attempt": session.attempt}
     record(AuditEvent.AUTONOMOUS_ENDED, actor=actor, subject=f"autonomous:{session.pk}", data=data)
     bus_messages.enqueue_admission()
+    # A canceled session was never dispatched; its trigger may have collected occurrences behind it.
     if session.admitted_at is None:
         bus_messages.enqueue_dispatch(session)
     _announce(session)
@@ -171,6 +173,7 @@ def _leave_phase(session: AutonomousSession, ending: Ending) -> None:
 def _close_run(session: AutonomousSession, ending: Ending) -> None:
     if session.run_id is None:
         return
+    # Calls without a result become uncertain and keep their reservation: they may have had their effect.
     guard.give_up_calls(session.run_id)
     guard.close_run(session.run_id, status=_RUN_STATUS.get(ending.status, RunStatus.FAILED), reason=ending.reason)
     session.run = GuardedRun.objects.get(pk=session.run_id)

@@ -56,6 +56,7 @@ def begin_session(delivery: Delivery) -> Job | None:
         delivery.finish()
         return None
     if session.status == SessionStatus.RUNNING:
+        # Redelivered: its first worker died. A run is never resumed in the middle, it is tried again.
         end(session, LATE if _is_late(session) else LOST)
         delivery.finish()
         return None
@@ -83,6 +84,7 @@ def _start(delivery: Delivery, session: AutonomousSession) -> Job | None:
     _open_run(session)
     session.status, session.phase = SessionStatus.RUNNING, Phase.INTAKE
     session.save(update_fields=["run", "status", "phase"])
+    # The database's clock, by which the session check measures.
     AutonomousSession.objects.filter(pk=session.pk).update(started_at=Now(), heartbeat_at=Now())
     schedule_watch(session.pk)
     Checkpoint.objects.create(session=session, phase=Phase.INTAKE)

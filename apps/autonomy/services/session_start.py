@@ -60,6 +60,7 @@ def spawn(
     if refusal is not None:
         return record_refusal(task, kind, refusal)
     caps = [limits or TaskLimits(), TaskLimits(cost_usd=trigger.cap_usd if trigger else None)]
+    # An escalated session has limits of its own; every other child is paid from its parent's.
     payer = parent if kind is not TriggerKind.ESCALATED else None
     if payer is not None and kind is not TriggerKind.DELEGATED:
         caps.append(queries.budget_left(payer))
@@ -193,6 +194,7 @@ def new_session(
 
 def insert_sessions(sessions: list[AutonomousSession]) -> list[AutonomousSession]:
     """Queue them and announce it; return those that are new. An occasion that has started already is left out."""
+    # The unique occasion decides between rivals; which rows were inserted is read back.
     AutonomousSession.objects.bulk_create(sessions, ignore_conflicts=True)
     ids = [session.pk for session in sessions]
     stored = set(AutonomousSession.objects.filter(pk__in=ids).values_list("pk", flat=True))

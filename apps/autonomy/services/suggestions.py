@@ -73,6 +73,7 @@ def next_check() -> datetime | None:
 
     A decision that commits at this moment is evaluated with the next one.
     """
+    # Locked, so that enabling automations at this moment is not missed.
     settings = AutonomySettings.objects.select_for_update(no_key=True).first()
     check_again = (settings is not None and settings.enabled) or _recent_outcomes().exists()
     return now() + timedelta(seconds=bus_messages.SUGGESTION_INTERVAL_SECONDS) if check_again else None
@@ -100,6 +101,7 @@ def _suggest(deployment_id: UUID, ideas: Iterator[Idea]) -> list[Suggestion]:
     settings = initiative_settings()
     if not settings.suggestions or not queries.autonomy_settings().enabled:
         return []
+    # The lock makes the limits hold: suggestions of one deployment are counted and made one after the other.
     rows = Deployment.objects.select_for_update(of=("self",), no_key=True)
     deployment = rows.filter(pk=deployment_id, enabled=True).first()
     if deployment is None:

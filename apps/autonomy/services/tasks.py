@@ -74,7 +74,7 @@ def save_task(
     task.tool_allow = None if tool_allow is None else sorted(tool_allow)
     task.tool_deny, task.model_name, task.lane = sorted(tool_deny), model_name.strip(), lane.strip()[:60]
     task.priority, task.critical, task.max_attempts = priority, critical, max_attempts
-    _check_words(task)
+    _check_fields(task)
     _set_delegates(task, delegates_to)
     task.skills = _pinned(skills)
     _check_tools(task)
@@ -116,37 +116,36 @@ def release_task(task_id: UUID, *, user: Any) -> Task:
 
 
 def _require_capable(task: Task, capable: Task) -> None:
-    """Whoever is called for help calls nobody."""
+    """Escalation is one level deep: a task to which others escalate cannot escalate itself."""
     if capable.pk == task.pk or capable.escalates_to_id is not None:
-        raise SilasError("task_loop", "The task that is called for help must not call for help itself.", status=422)
+        raise SilasError("task_loop", "Choose a task that doesn't escalate itself.", status=422)
     if Task.objects.filter(escalates_to_id=task.pk, deleted_at=None).exists():
-        raise SilasError("task_loop", "A task that is called for help cannot call for help itself.", status=422)
+        raise SilasError("task_loop", "Other tasks escalate to this one, so it can't escalate itself.", status=422)
 
 
-def _set_delegates(task: Task, wanted: Collection[UUID] | None) -> None:
-    """Whom its planner may ask; None leaves them as they are. Whoever is asked asks nobody."""
-    if wanted is not None:
-        task.delegates_to = sorted({str(each) for each in wanted})
+def _set_delegates(task: Task, delegates: Collection[UUID] | None) -> None:
+    """Set the tasks to which its planner may delegate; None keeps them. Delegation is one level deep."""
+    if delegates is not None:
+        task.delegates_to = sorted({str(task_id) for task_id in delegates})
     if len(task.delegates_to) > _MOST_DELEGATES or (task.delegates_to and (task.playbook or task.escalates_to_id)):
-        raise SilasError(
-            "task_delegates", "Only a task that looks into a prompt can ask others, ten at most.", status=422
-        )
-    if not all(
-        rules.may_delegate_to(task, queries.task(UUID(each))) for each in task.delegates_to if wanted is not None
+        raise SilasError("task_delegates", "Only a task with a prompt can delegate, to at most ten tasks.", status=422)
+    # A list that stays as it was is not checked again: its tasks may have changed since.
+    if delegates is not None and not all(
+        rules.may_delegate_to(task, queries.task(UUID(task_id))) for task_id in task.delegates_to
     ):
-        said = "A task can ask only tasks of the same member and chatbot that have a prompt and ask nobody."
-        raise SilasError("task_delegates", said, status=422)
+        message = "Choose tasks of the same member and chatbot that have a prompt and don't delegate themselves."
+        raise SilasError("task_delegates", message, status=422)
 
 
-def _check_words(task: Task) -> None:
+def _check_fields(task: Task) -> None:
     if not task.name:
         raise SilasError("task_name", "A task needs a name.", status=422)
     if task.playbook not in BuiltinWorkflow.values or not (task.playbook or task.prompt):
-        raise SilasError("task_says_nothing", "Say what is to be done: a prompt, or a ready way of work.", status=422)
+        raise SilasError("task_says_nothing", "Enter a prompt, or choose a built-in workflow.", status=422)
     if len(task.prompt) > _LONGEST_PROMPT:
-        raise SilasError("task_says_nothing", f"A prompt has at most {_LONGEST_PROMPT} characters.", status=422)
+        raise SilasError("task_says_nothing", f"Enter a prompt of at most {_LONGEST_PROMPT} characters.", status=422)
     if not 0 <= task.priority <= 9 or not 1 <= task.max_attempts <= 10:
-        raise SilasError("task_bounds", "Priority is 0 to 9, and there are 1 to 10 attempts.", status=422)
+        raise SilasError("task_bounds", "Enter a priority from 0 to 9 and 1 to 10 attempts.", status=422)
     if task.model_name and not is_known(task.model_name):
         raise SilasError("task_model", "This model isn't available.", status=422)
 
@@ -215,6 +214,7 @@ def _require_end(task: Task, following: UUID) -> None:
 
 def _write(task: Task) -> None:
     try:
+        # A savepoint: the caller's transaction must survive a name that is taken.
         with transaction.atomic():
             task.save()
     except IntegrityError:

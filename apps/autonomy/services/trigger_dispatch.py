@@ -56,6 +56,7 @@ def _run_schedule(trigger: Trigger, moment: datetime) -> datetime | None:
     stopped = task.deleted_at is not None or task.quarantined_at is not None
     next_at = None if stopped else next_due(trigger, after=moment, zone=queries.tenant_timezone())
     Trigger.objects.filter(pk=trigger.pk).update(next_at=next_at, last_at=Now())
+    # A session that is still queued covers this time too.
     if not _has_queued_session(trigger):
         params = {"due_at": due_at.isoformat(), "since": _iso(trigger.last_at)}
         _spawn(trigger, Occasion(f"{trigger.pk}:{due_at.isoformat()}", params))
@@ -75,6 +76,7 @@ def _run_occurrences(trigger: Trigger) -> None:
         taken = cursor.fetchall()
     if not taken:
         return
+    # Each subject once, in the order in which they occurred.
     subjects = list(dict.fromkeys(subject for _, subject in taken if subject))
     Trigger.objects.filter(pk=trigger.pk).update(last_at=Now())
     if trigger.deleted_at is not None or not trigger.enabled:

@@ -31,6 +31,7 @@ def save_webhook(url: str, *, user: Any, events: Collection[str] = (), once: UUI
     Raises `SilasError` 422: webhook_url, webhook_events, webhooks_full.
     """
     require_role(user, (Role.OWNER,))
+    # Derived from the request's mark, so that a repeated request finds the same row.
     webhook_id = uuid5(current_tenant_id(), f"webhook:{once}") if once else uuid4()
     if (existing := Webhook.objects.filter(pk=webhook_id).first()) is not None:
         return existing, ""
