@@ -131,7 +131,7 @@ class _SandboxSession:
         return found
 
     async def tell(self, text: str) -> None:
-        """Raises `SessionOver`."""
+        """Raises `SessionClosed`."""
         await self._in_thread(self._tell, text)
 
     async def code(self) -> str:
