@@ -1,6 +1,6 @@
-"""How do we write a value down so that everybody hashes the same bytes? (contract silas 0: canonical JSON)
+"""Serialise values to canonical JSON, so that everyone who hashes a value hashes the same bytes (contract silas 0).
 
-Sorted keys, no spaces, non-ASCII escaped, UTF-8. Nested models are dumped by their owner before they come here.
+Sorted keys, no spaces, non-ASCII escaped, UTF-8. Callers dump nested models before they call this.
 """
 
 from __future__ import annotations

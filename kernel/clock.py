@@ -1,4 +1,4 @@
-"""What time is it? The only reader of the wall clock; every datetime in the platform is aware and UTC."""
+"""Read the wall clock. Nothing else does; every datetime in the platform is aware and UTC."""
 
 from __future__ import annotations
 

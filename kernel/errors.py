@@ -1,7 +1,7 @@
-"""Which refusals does the platform know? One coded exception, one JSON shape.
+"""Exceptions with a machine-readable code and one JSON shape.
 
-A `SilasError` is for a caller who should not have asked; an expected "no" is a value. DRF, pages and sockets each
-turn it into an answer in one place (contract interfaces, HTTP: errors).
+`SilasError` is for a caller that should not have asked; an expected refusal is a return value. DRF, pages and sockets
+each turn it into a response in one place (contract interfaces, HTTP: errors).
 """
 
 from __future__ import annotations

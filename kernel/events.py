@@ -1,7 +1,7 @@
-"""How does news travel up the rooms? A typed signal that a lower room declares and a higher room receives.
+"""Typed signals by which a lower room informs the rooms above it.
 
-Receivers run at once, in the sender's transaction, in the order they were connected; an exception goes through to the
-sender, so that what was announced and what was done commit together or not at all.
+Receivers run immediately, in the sender's transaction, in the order they were connected. An exception propagates to
+the sender, so that an event and the change it announces commit together or not at all.
 """
 
 from __future__ import annotations

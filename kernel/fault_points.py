@@ -1,9 +1,9 @@
-"""Where may a test break a process on purpose? At the named points between admission and acknowledgement.
+"""Named points between admission and acknowledgement at which tests can break a process on purpose.
 
 `reach("guard.admitted")` does nothing unless `arm` named a folder, which only the tests' settings allow (a process that
-finds the variable under other settings refuses to start). A fault is a file in that folder, named by the point and
-holding one action a line, one for each time the point is reached; whoever reaches it takes the file by renaming it, so
-each fault happens once.
+finds the variable under other settings refuses to start). A fault is a file in that folder, named after the point, with
+one action a line, one for each time the point is reached. A process takes a fault by renaming its file, so each fault
+happens once.
 """
 
 from __future__ import annotations

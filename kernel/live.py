@@ -1,8 +1,8 @@
-"""How do live screens hear that something was committed? A group message after commit, from any process or thread.
+"""Publish events to live screens after commit, from any process or thread.
 
 In a web process the event loop that serves the sockets also publishes, over its open connections; a worker or a command
-has no such loop and publishes on a short-lived one. Live messages are pokes: whoever misses one reads the rows. A Redis
-that is away, or hangs, costs liveliness only: nothing here raises for it or waits long.
+has no such loop and publishes over a short-lived one. Events are hints to reload: a listener that misses one reads the
+rows. If Redis is away or hangs, screens are late; nothing here raises for it or waits long.
 """
 
 from __future__ import annotations

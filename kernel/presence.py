@@ -1,4 +1,4 @@
-"""How many live sockets does this process hold? A number for /health, kept by the consumers."""
+"""Count the live sockets of this process, for /health. The consumers keep the count."""
 
 from __future__ import annotations
 

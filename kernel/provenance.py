@@ -1,8 +1,8 @@
-"""Where a value comes from, established by the harness when a model writes it, over everything the model was shown.
+"""Trace where a value comes from, over everything that the model was shown when it wrote the value.
 
-A model says nothing about origins and is never believed about them. `Sources` hold what one run was shown; a value is
-traced to the worst of the sources that hold it as it stands, and a value that no source holds was written by the model.
-So an outside or invented value never passes for the customer's words or the company's records (ADR 0103). Pure.
+A model's own claims about origins are never used. `Sources` hold what one run was shown; a value is traced to the least
+trusted source that contains it verbatim, and a value in no source was written by the model. So an external or invented
+value never passes for the customer's words or the company's records (ADR 0103). Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""When does a schedule come due next? Five fields of cron in a time zone, read by cronsim as Debian's cron reads them.
+"""Compute when a cron schedule is due next, in a time zone. Parsed by cronsim, with the rules of Debian's cron.
 
-Day of month and day of week both restricted: either matches. A time that daylight saving skips is made up for right
-after the gap; one that comes twice happens once. A schedule that never comes due is refused. Pure.
+If day of month and day of week are both restricted, either matches. A time that daylight saving skips runs right after
+the gap; one that occurs twice runs once. A schedule that is never due is refused. Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How is a secret kept in a row? AES-256-GCM under a key that only some processes hold (architecture: who can unseal).
+"""Encrypt secrets that are stored in rows, with AES-256-GCM under a key that only some processes hold.
 
-The caller names what the secret belongs to; a sealed value moved to another row does not open.
+The caller names what the secret belongs to; a sealed value that is moved to another row does not open.
 """
 
 from __future__ import annotations

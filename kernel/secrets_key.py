@@ -1,5 +1,7 @@
-"""Under which key is a secret sealed, and which keys still open one? `SILAS_SECRETS_KEY` seals; while the installation
-changes it, `SILAS_SECRETS_KEY_OLD` opens what was sealed before, so that nothing stops meanwhile (ADR 77).
+"""Seal and unseal secrets with the installation's key.
+
+`SILAS_SECRETS_KEY` seals. During a key change `SILAS_SECRETS_KEY_OLD` still unseals older values, so that nothing
+stops meanwhile (ADR 77).
 """
 
 from __future__ import annotations

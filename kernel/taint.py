@@ -1,4 +1,4 @@
-"""How far may this text be trusted? Taint only rises when things are joined (contract silas 2, spec 5.12)."""
+"""Trust levels of texts. Joining texts never lowers the taint (contract silas 2, spec 5.12)."""
 
 from __future__ import annotations
 

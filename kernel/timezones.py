@@ -1,7 +1,7 @@
-"""Which time zone is meant? Names of the time zone database; what is none costs nobody their turn.
+"""Validate and look up time zone names.
 
-Whoever writes a name asks `zone_problem`; whoever reads one from a row asks `known`, because the row may be older than
-the question, or the machine's database another one.
+Forms and model fields validate with `timezone_error`. Readers use `first_known_timezone`, because a stored name may be
+older than the validation, or the machine's time zone database may differ.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Does a text look different from what it is? Characters that cannot be seen, or that turn the reading direction.
+"""Find and escape characters that make a text look different from what it is: invisible or direction-changing ones.
 
-A person who approves must see what is bound. Line breaks and tabs are plain, and so are joiners between letters of
-scripts that are written with them; beside a letter of ASCII they hide something. `show_all` also names letters of one
-script that stand in a word of another.
+A person who approves something must see exactly what the approval covers. Line breaks and tabs are allowed, and so are
+joiners between letters of scripts that need them, but not next to ASCII. `escape_confusables` also marks letters of
+one script inside a word of another.
 """
 
 from __future__ import annotations

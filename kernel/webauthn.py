@@ -1,7 +1,7 @@
-"""What is asked of py_webauthn? Options for a browser, and whether its answer holds. No rows.
+"""Build the options of WebAuthn ceremonies and verify a browser's answers with py_webauthn. Stores nothing.
 
-The library brings every format of attestation there is: whoever first uses a passkey imports it, not every process.
-Called by the rooms that ask passkeys: approvals before a grave yes, tenants for a login. Neither keeps its own checks.
+py_webauthn loads every attestation format, so it is imported at first use and not at every start. Used by approvals
+(before grave approvals) and by tenants (login), so that neither has checks of its own.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Knowledge in Django admin: collections and their level are edited; documents are looked at, or removed as a whole.
-Memories are looked at; what is deleted of them, the console deletes by whose they are."""
+"""Knowledge in Django admin: collections can be edited, documents viewed or deleted as a whole, memories viewed.
+
+Memories are deleted in the console, by the customer or conversation they belong to.
+"""
 
 from __future__ import annotations
 

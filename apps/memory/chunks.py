@@ -1,8 +1,8 @@
-"""Into which pieces is a document cut, so that one piece answers one question?
+"""Split a document into pieces, so that one piece answers one question.
 
 Pure. A piece is a slice of the text that starts and ends with a visible character, within one section, a few paragraphs
-long; `text.encode()[piece.start:piece.end].decode()` is its text, and no visible character is in no piece. A form feed
-begins a page. Services and benchmarks call `split`.
+long; `text.encode()[piece.start:piece.end].decode()` is its text, and every visible character is in a piece. A form
+feed begins a page. Services and benchmarks call `split`.
 """
 
 from __future__ import annotations

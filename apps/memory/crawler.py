@@ -1,7 +1,7 @@
-"""Fetch a website's pages, one after the other, from the page that somebody named.
+"""Crawl a website from a given page: pages of the same host only, within robots.txt and bounds of pages, bytes and
+time.
 
-Only pages of the same host, what its robots.txt allows, so many pages, bytes and seconds and no more. Where a page
-leads to is followed within those walls; a redirect to another host is not. Called by the reading of what was handed in.
+Links are followed within the site; a redirect to another host is not. Called by `intake_reading`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where does a text stand in meaning? wordllama vectors of 256 numbers, computed here, from the installed package.
+"""Embed texts as wordllama vectors of 256 numbers, computed locally from the installed package.
 
 The model is loaded at first use (a third of a second, 40 MB) and shared by all threads; nothing is ever downloaded. A
-text without a visible character has no direction and gets None. Ingestion and search must use the same `MODEL`.
+text without a visible character gets None. Ingestion and search must use the same `MODEL`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which words does a memory use? (contract silas 2 and 10) What kind of memory it is, the kernel says: `MemoryType`."""
+"""Scopes, tiers, trust and sources of memories (contract silas 2 and 10). The kernel defines `MemoryType`."""
 
 from __future__ import annotations
 

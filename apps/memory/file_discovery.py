@@ -1,4 +1,4 @@
-"""Which files are meant, and under which reference is each known from one ingest to the next?
+"""Find the files of an ingest and the reference under which each is known from one ingest to the next.
 
 A reference is the path below `root`, so that the same file is the same document wherever the command is run from.
 """

@@ -1,8 +1,8 @@
-"""Take what an owner hands in at the console to be read into the knowledge (docs/adr/0053).
+"""Submit files, texts and websites to the knowledge from the console (docs/adr/0053).
 
-Handing in writes a row and owes one message. Files and websites are read by the worker without the signing key
-(`intake_reading`), and the trusted worker stores what was read (`intake_indexing`); a text that was typed, and one that
-is kept already, need no reading and go there at once.
+A submission writes a row and enqueues one message. Files and websites are read by the worker without the signing key
+(`intake_reading`), and the trusted worker stores the result (`intake_indexing`). Typed texts, and texts that are stored
+already, need no reading and go to the trusted worker directly.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Store what was read of what was handed in, in the trusted worker, which alone may write documents.
+"""Store parsed parts of a submission, in the trusted worker, which alone may write documents.
 
-Handler of `Kind.DOCUMENT_INDEX`, on the queue `trusted`. A part comes from a worker that reads strangers' bytes, so it
-counts for no more than what it was read of: it is checked again, it becomes the document that was handed in or a page
-of the site that was named, and only while that waits to be read. Nothing is parsed here. The message's scope is the
-intake, so parts come one after the other and their end comes last.
+Handler of `Kind.DOCUMENT_INDEX`, on the queue `trusted`. A part comes from a worker that reads untrusted bytes, so it
+is validated again, and it can only become the document that was submitted or a page of the named site, while the intake
+is open. Nothing is parsed here. The message's scope is the intake, so parts come in order and the end comes last.
 """
 
 from __future__ import annotations

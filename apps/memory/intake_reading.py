@@ -1,9 +1,9 @@
-"""Read what was handed in, in a worker without the signing key: a file's or a page's bytes are a stranger's.
+"""Read submitted files and websites in a worker without the signing key, because their bytes are untrusted.
 
-Handler of `Kind.DOCUMENT_INTAKE`, on the queue `parse`. Parsers run in the sandbox (`reading`); websites are fetched
-here. This worker may write no document: it adds each part that it read as a row and owes the trusted worker a message,
-which checks the part and stores it (`intake_indexing`). Read again after a death, a part that was handed over already
-stays as it is. The message's scope is the intake.
+Handler of `Kind.DOCUMENT_INTAKE`, on the queue `parse`. Parsers run in the sandbox (`sandboxed_parsing`); websites are
+fetched here. This worker may write no document: it adds each parsed part as a row and enqueues a message for the
+trusted worker, which validates and stores it (`intake_indexing`). Reading again after a crash leaves parts that were
+handed over as they are. The message's scope is the intake.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What is remembered, changed and forgotten of a conversation, a customer or the company? The only writer of memories.
+"""Write memories of a conversation, a customer or the company. Nothing else writes them.
 
-Always: whatever is kept is scrubbed before (`scrub`), what comes from outside stays external and instructs nobody
-later, and all belongs to the scope that the caller names; a model's wish reaches only what a model wrote, in the scopes
-of its turn. Scrubbing
-and embedding are slow: `prepared` does them outside of any transaction, the rest runs inside one.
+Always: everything is scrubbed before it is kept (`scrub`), external text stays external and cannot instruct a model
+later, and each memory belongs to the scope that the caller names. A model's request reaches only memories that a model
+wrote, in the scopes of its turn. Scrubbing and embedding are slow: `prepare` does them outside of any transaction, the
+rest runs inside one.
 """
 
 from __future__ import annotations

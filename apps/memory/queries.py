@@ -1,7 +1,7 @@
-"""What do we know about this question, and what does this citation point at?
+"""Search the tenant's knowledge, open citations and read documents.
 
-Both read inside a tenant scope and see only collections whose level is among the given ones; anything else does not
-exist. Callers: sessions, widgets, console, the guard's handler.
+All reads are inside a tenant scope and see only collections whose level is among the given ones; other documents do not
+exist for the caller. Callers: sessions, widgets, console, the guard's handler.
 """
 
 from __future__ import annotations

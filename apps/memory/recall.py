@@ -1,7 +1,6 @@
-"""What do we remember that belongs to this question? Memories of the given scopes, and of no other.
+"""Find the memories relevant to a question, in the given scopes only.
 
-Every question names its scopes; without one nothing is found. Callers: the turn; nobody passes a scope that a model
-named.
+Every query names its scopes; without one nothing is found. Callers never pass a scope that a model named.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Documents and pages of strangers, parsed in the sandbox: only checked, bounded, plain data comes back.
+"""Parse untrusted documents and pages in the sandbox; only validated, bounded, plain data comes back.
 
-A parser that is taken over can say no more than a document of its own could have said.
+A compromised parser can return no more than a document of its own could contain.
 """
 
 from __future__ import annotations

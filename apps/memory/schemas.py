@@ -1,4 +1,4 @@
-"""What does an ingest tell its caller, file by file and in all? Whose memory is it, and what is to be kept?"""
+"""Reports of an ingest, scopes of memories, and notes that are to be kept."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How does a document come into the tenant's knowledge?
+"""Ingest documents into the tenant's knowledge, revise them and delete them.
 
-`ingest` reads files one by one: what cannot be read is reported and the others go on; what has not changed writes
-nothing. A document is read, cut and embedded outside of any transaction and stored in one; its earlier versions stay,
-for the citations that point at them. Callers: the ingest command, the demo seed, the console's admin.
+`ingest` reads files one by one: unreadable files are reported and the others go on; an unchanged file writes nothing. A
+document is read, split and embedded outside of any transaction and stored in one; its earlier versions stay, for the
+citations that point at them. Callers: the ingest command, the demo seed, the console's admin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""News of memory for the rooms above. Receivers run inside the transaction that stored it."""
+"""Events of memory for the rooms above. Receivers run inside the transaction that stored the document."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Archives of strangers: `reading` asks for what is in one, `unpacking` opens it, in the sandbox alone."""
+"""Untrusted archives: `reader` asks for their contents, `unpacking` opens them, inside the sandbox only."""

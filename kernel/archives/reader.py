@@ -1,7 +1,7 @@
-"""What is in an archive of a stranger. It is opened in the sandbox: only checked, bounded, plain data comes back.
+"""Read the contents of an untrusted archive in the sandbox; only validated, bounded, plain data comes back.
 
-Hashes and signatures are checked by the caller, over what came back: an opener that is taken over can say no more than
-an archive of its own could have said. Blocking; never call it in a transaction.
+The caller checks hashes and signatures over the result: a compromised unpacker can return no more than an archive of
+its own could contain. Blocking; never call it in a transaction.
 """
 
 from __future__ import annotations

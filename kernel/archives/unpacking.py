@@ -1,6 +1,6 @@
-"""Open a zip or tar within limits. Runs in the sandbox for `kernel.archives.reader`; standard library alone.
+"""Unpack a zip or tar within limits. Runs in the sandbox for `kernel.archives.reader`; standard library only.
 
-What the headers say of sizes is only what they say: everything is counted while it is unpacked.
+Sizes in headers are not trusted: everything is counted while it is unpacked.
 """
 
 from __future__ import annotations

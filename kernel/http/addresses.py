@@ -1,7 +1,7 @@
-"""Decide whether a URL, or an IP address that its name stands for, belongs to the public internet.
+"""Decide whether a URL, or an IP address that its host resolves to, belongs to the public internet.
 
-Everything else is inside: the database, the cache, neighbours in the network, the machine's own metadata service. Every
-outgoing request is judged here, before a name is looked up and again for each address of the answer. Pure.
+Everything else is internal: the database, the cache, the local network, the cloud's metadata service. Every outgoing
+request is checked here before its host is resolved, and again for each address of the answer. Pure.
 """
 
 from __future__ import annotations

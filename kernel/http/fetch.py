@@ -1,9 +1,8 @@
-"""Fetch one page of the outside at a time, from a host that is looked up once and then called.
+"""Fetch one page from the public internet, from a host name that is resolved once.
 
-A name may stand for an address inside of the house, or come to a moment later: every address it stands for is looked
-at, and the one that was looked at is called (as webhooks are). Nothing is followed here: a redirect is an answer, and
-whoever wants to follow it asks again. Of an answer no more than `most` bytes are read or unpacked; it may be packed
-once, by gzip.
+A name may resolve to a private address, or be changed to one later, so every address is checked and the checked one is
+called. Redirects are returned, not followed: a caller that follows one calls `fetch` again. At most `max_bytes` are
+read or decompressed; gzip is accepted once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Who answers? The doors of this room: proxy, planner and executor, each one run of one model (spec 5.1.0, 7.1 to
-7.3).
+"""Run the proxy, the planner or the executor: each one run of one model (spec 5.1.0, 7.1 to 7.3).
 
-A run always ends with an output: a model that breaks its shape twice gives the fixed answer of its role, a provider
+A run always ends with an output: a model whose output is invalid twice gives the fixed answer of its role, a provider
 that fails or stalls gives the answer of `builtin:grounded`. Called by the turn and by work; tools run through
 `toolset` only.
 """

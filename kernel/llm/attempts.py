@@ -1,4 +1,4 @@
-"""What happens in one try at a model? Stream it, follow its text, let it call tools through the bounded toolset.
+"""One try at a model: stream it, follow its text, let it call tools through the restricted toolset.
 
 All tries of a run share what the visitor saw, what the tools returned and what was spent. Only `agents` calls this.
 """

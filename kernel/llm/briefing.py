@@ -1,8 +1,7 @@
-"""What is a model told? One frozen value per run; the caller builds it from rows, `render.render` words it for real
-models.
+"""The input of a run as one frozen value; the caller builds it from rows, `render.render` words it for real models.
 
-Contract silas 7. Everything a visitor, a document or a tool said is data: it is marked with its taint and can neither
-close its block nor open another.
+Contract silas 7. Everything from a visitor, a document or a tool is data: it carries its taint and can neither close
+its block nor open another.
 """
 
 from __future__ import annotations

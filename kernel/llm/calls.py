@@ -1,8 +1,8 @@
-"""Which tool calls does a plan name? One fenced block each, read and written here only.
+"""Read and write the tool calls of a plan: one fenced block each.
 
 A block is a top-level fence of three backticks at the start of its line whose info string is exactly `call`. Any other
-top-level fence named `call` is refused and never prose; quoted, nested or commented text is prose. Arguments are one
-line of JSON in which no key stands twice, so no value can close its block or open another.
+top-level fence named `call` is refused and never treated as prose; quoted, nested or commented text is prose. Arguments
+are one line of JSON without duplicate keys, so no value can close its block or open another.
 """
 
 from __future__ import annotations

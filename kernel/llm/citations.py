@@ -1,6 +1,6 @@
-"""Is a quote really in a document? A citation stands only when a passage of the briefing holds it byte for byte.
+"""Verify citations: a citation is kept only if a passage of the briefing contains its quote byte for byte.
 
-Places are computed here, from the passage, and never taken from a model. Pure.
+Offsets are computed here, from the passage, and never taken from a model. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which words may a model use in its answers? (contract silas 2)"""
+"""Values that a model may use in its outputs (contract silas 2)."""
 
 from __future__ import annotations
 

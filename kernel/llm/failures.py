@@ -1,6 +1,6 @@
-"""What went wrong with a model? Two kinds only: its provider failed, or its answer has not the right shape.
+"""The two kinds of model failure: the provider failed, or the output does not fit its schema.
 
-`reason` is a short code that may go into the audit; no text of a provider or model does.
+`reason` is a short code that may go into the audit log; text of a provider or model may not.
 """
 
 from __future__ import annotations

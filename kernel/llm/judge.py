@@ -1,7 +1,7 @@
-"""What does a model think of one text? One question, one try, a strict shape, a few seconds (spec 5.5.3).
+"""Ask a model for its judgement of one text: one request, a strict schema, a few seconds (spec 5.5.3).
 
-There is no repair and no second model: prose, silence and anything unreadable are `ProviderFailed` or `ShapeBroken`,
-and whoever asked decides what that means. `builtin:grounded` has no opinions. The text is data and instructs nobody.
+There is no repair and no second model: prose, silence and unreadable output are `ProviderFailed` or `ShapeBroken`, and
+the caller decides what that means. `builtin:grounded` has no opinions. The text is data and cannot instruct the model.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""With which key may a model be asked? A deployment's own, sealed for its provider; else the installation's, for whom
-that is allowed.
+"""Provider keys: a deployment's own, sealed for its provider, or the installation's where that is allowed.
 
-Carried by whoever runs outside of any scope. A key is opened at the moment it is used, and stands in no repr, row or
-log.
+Carried by code that runs outside of any scope. A key is unsealed when it is used, and appears in no repr, row or log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Does this model answer with this key? One tiny request, before anybody relies on it. What it says does not matter."""
+"""Check that a model answers with a key, by one tiny request. The content of the answer does not matter."""
 
 from __future__ import annotations
 

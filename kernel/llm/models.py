@@ -1,8 +1,7 @@
-"""Which model is meant by a name? `builtin:grounded`, or any pydantic-ai model string, with the tenant's key and
-address.
+"""Resolve a model name: `builtin:grounded`, or any pydantic-ai model string, with the tenant's key and address.
 
-A key is used as given or not at all: no provider key is read from the environment behind the caller's back, and none
-is kept after the run. Raises `ProviderFailed` for what cannot be had; `RuntimeError` when model requests are switched
+A key is used as given or not at all: provider keys are never read from the environment implicitly, and none is kept
+after the run. Raises `ProviderFailed` for models that cannot be used; `RuntimeError` when model requests are switched
 off (tests).
 """
 

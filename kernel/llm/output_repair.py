@@ -1,4 +1,4 @@
-"""How do we hold a model to its shape? One try, one repair with the error told, then the fixed answer of its role
+"""Hold a model to its output schema: one try, one repair with the validation error, then the role's fixed answer
 (spec 5.1.0).
 
 Never more than two tries, both with the same limits. Pure control flow: it knows no provider and no tool.

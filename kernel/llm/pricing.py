@@ -1,7 +1,7 @@
-"""What does a model run cost? Decimals with all their digits, up to the nine that the ledger keeps, never floats.
+"""Price model runs, in decimals rounded up to the nine digits of the ledger, never in floats.
 
-`builtin:` costs nothing, `ollama:` runs on the operator's own hardware; a tenant may state its own `Rates`. A price
-nobody knows is `None`, and the caller refuses the run (contract autonomy, unknown price).
+`builtin:` costs nothing, `ollama:` runs on the operator's own hardware; a tenant may set its own `Rates`. An unknown
+price is `None`, and the caller refuses the run (contract autonomy, unknown price).
 """
 
 from __future__ import annotations

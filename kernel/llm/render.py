@@ -1,8 +1,7 @@
-"""How is a briefing worded for a real model? Zones in the contract's order, each item in a block that its content
-cannot leave.
+"""Render a briefing as a prompt for a real model: zones in the contract's order, each item in a delimited block.
 
-Contract silas 7: opening line, content, `--- end ---`. Everything from outside is marked untrusted and escaped.
-`builtin:grounded` does not read this text. Pure.
+Contract silas 7: opening line, content, `--- end ---`. Everything from outside is marked untrusted and escaped, so that
+content cannot leave its block. `builtin:grounded` does not read this text. Pure.
 """
 
 from __future__ import annotations

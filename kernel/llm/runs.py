@@ -1,4 +1,4 @@
-"""What is a run given and what comes of it? Frozen values, shared by the doors in `agents` and their callers."""
+"""Inputs and results of a run: frozen values shared by the entry points in `agents` and their callers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What shape has a model's answer? Frozen pydantic models of contract silas 4; an answer that does not fit is not used.
+"""Schemas of model outputs: frozen pydantic models of contract silas 4. An output that does not fit is not used.
 
-Every field is a *request* of the model: the harness decides about approval, memory, citations and hand-over.
+Every field is a *request* of the model: the harness decides about approval, memory, citations and handover.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""How does a visitor see an answer grow? The text of `message` is taken out of a half-received structured output.
+"""Stream a growing answer to the visitor by reading `message` from a partly received structured output.
 
-Works on the arguments of the output tool and on plain JSON text. All pieces together are always the beginning of one
-message; after a try that failed with text already shown, a new try stays silent unless it says the same from the
-start.
+Reads the arguments of the output tool and plain JSON text. All pieces together are always the beginning of one message;
+after a try that failed with text already shown, a new try stays silent unless it begins with the same text.
 """
 
 from __future__ import annotations

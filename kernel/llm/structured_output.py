@@ -1,7 +1,7 @@
-"""How is a model asked for one thing of one shape, outside of a conversation? One question, one repair, bounded.
+"""Request one structured output from a model, outside of a conversation: one request, one repair, bounded time.
 
-For work that runs unattended: the next step of an analysis, and what it came to. What others wrote is in blocks that
-are marked as data. `builtin:grounded` is not asked here: whoever calls has an answer of its own for it.
+For unattended work, such as the next step of an analysis. Text from others is in blocks that are marked as data.
+`builtin:grounded` is not used here: callers have their own answer for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Which tools can a run reach? The caller's toolset, narrowed to the briefing and never run twice for one call
-(contract silas 4.24).
+"""Restrict the caller's toolset to the briefing, and run each call once (contract silas 4.24).
 
-Outer wrappers only add restriction: a tool that the briefing does not name does not exist, and an acting tool called
-by a proxy or planner is deferred, not made. What a try got is handed to the next try instead of being done again.
+Outer wrappers only add restrictions: a tool that the briefing does not name does not exist, and an acting tool called
+by a proxy or planner is deferred, not run. Results of a try are reused by the next try instead of being produced again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Model tokens of requests whose provider reported none: estimated from what was said, three characters a token.
+"""Estimate the tokens of requests whose provider reported none, at three characters a token.
 
-A provider that reports nothing, or zero, would otherwise be free of charge and of every cap. The requests stay marked
-as unmeasured, so that no later estimate learns from them.
+A provider that reports nothing, or zero, would otherwise be free of charge and bypass every cap. The requests stay
+marked as unmeasured, so that no later estimate learns from them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Rate and concurrency limits: fixed windows and leases in Redis, token buckets in the process."""

@@ -1,8 +1,7 @@
-"""How many of something are held at once, over all processes? Seats in Redis that are kept by being renewed.
+"""Limit how many of something are held at once over all processes, with leases in Redis.
 
-A seat is taken in one atomic step, so that of any number of rivals no more than allowed get one. Whoever holds one
-renews it; the seats of a process that died run out by themselves. Clocks are Redis' own. Raises what Redis raises, and
-`TimeoutError`: what a missing count means, the caller says.
+A lease is acquired in one atomic step and renewed by its holder; the leases of a process that died expire. Redis'
+clock is used throughout. Raises what Redis raises, and `TimeoutError`: the caller decides what a missing count means.
 """
 
 from __future__ import annotations

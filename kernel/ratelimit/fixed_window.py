@@ -1,9 +1,9 @@
-"""How often may something be tried? Counts in the cache that run out by themselves.
+"""Limit how often something may be tried, with counters in the cache that expire by themselves.
 
-A try is counted before it is made, in one atomic step a limit, so that of any number of rivals no more than allowed get
-through; one that did no harm is taken back. Raises what the cache raises: what a missing cache means, the caller says.
-Called by the console's login, the identity checks and, for each message, by the sockets: these count in one round trip
-(`count`). Keys carry a room's name and, where there is one, the tenant.
+An attempt is counted before it is made, in one atomic step, so that concurrent attempts cannot exceed the limit; a
+harmless attempt can be refunded. Raises what the cache raises: the caller decides what a missing cache means. Sockets
+use `aconsume`, which counts all limits of a message in one round trip. Keys carry the room's name and, where there is
+one, the tenant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Remember, in a bounded amount of memory, who sends too much: steady paces by name, and penalties that grow.
+"""Limit senders within one process, in bounded memory: token buckets by key, and penalties that double.
 
-Counted in the process: what is kept here is asked for each connection and must cost nothing and need nothing else. Of
-more names than are kept, those that were longest not heard of are forgotten.
+These are checked for every connection, so they need no round trip. When there are too many keys, the least recently
+used ones are dropped.
 """
 
 from __future__ import annotations

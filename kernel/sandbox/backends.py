@@ -1,7 +1,7 @@
-"""What isolates a process on this machine: bubblewrap, else namespaces of our own, else nothing runs (spec 9.1).
+"""Choose what isolates processes on this machine: bubblewrap, else our own namespaces, else nothing runs (spec 9.1).
 
-A backend only turns a plan into what the keeper needs; that it really works here is found by a trial run, once a
-process. `runner` calls it.
+A backend only turns a plan into the keeper's configuration; a trial run, once a process, proves that it works here.
+`runner` calls it.
 """
 
 import functools

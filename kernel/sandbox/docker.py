@@ -1,7 +1,7 @@
-"""How does a run get into a container, when the operator chose `docker`? Arguments, and a relay for its one output.
+"""Run in a container, when the operator chose `docker`: command line arguments, and a relay for the one output.
 
-The engine makes the namespaces and the root; inside, `keeper.contained` does what the overseer does elsewhere. The
-engine must run on this machine: what is mounted is named by paths of this host. An engine that does not answer refuses.
+The engine makes the namespaces and the root; inside, `keeper.contained` does the overseer's work. The engine must run
+on this machine, because mounts are named by paths of this host. If the engine does not answer, the run is refused.
 """
 
 import contextlib

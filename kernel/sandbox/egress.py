@@ -1,8 +1,8 @@
 """Decide for a run's proxy whether a place is on the run's list and its address belongs to the public internet.
 
-A place is "host:port", written in one way: lower case, no dot at the end, IPv6 in brackets. A listed name is no licence
-for what it stands for: every address behind it must be of the public internet, unless the operator named the very place
-in `SILAS_EGRESS_PRIVATE`; a cloud's metadata is reached by no setting.
+A place is "host:port", in one spelling: lower case, no trailing dot, IPv6 in brackets. Listing a name does not allow
+what it resolves to: every address must be public, unless the operator named the very place in `SILAS_EGRESS_PRIVATE`;
+cloud metadata addresses are reached by no setting.
 """
 
 from __future__ import annotations

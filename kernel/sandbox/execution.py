@@ -1,7 +1,7 @@
-"""What happens to one run from its start to its result? It is followed from outside, over pipes whose ends are here.
+"""Follow one run from its start to its result, over pipes whose ends are in this process.
 
-The keeper's overseer enforces the limits; this side bounds what comes out, holds the backstop clock, answers for the
-network, withholds what holds a secret, and trusts nothing it reads.
+The keeper's overseer enforces the limits; this side bounds the output, holds the backstop clock, runs the proxy,
+withholds output that contains a secret, and trusts nothing it reads.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""How does a run reach the keeper of this process? One keeper a process, started when it is first needed.
+"""Start and talk to the keeper of this process. There is one keeper a process, started when it is first needed.
 
 It gets an empty environment but for PATH, no descriptor of ours, and the directory of its own modules. Thread-safe; a
-forked copy of this process starts a keeper of its own. When we are gone, so is it.
+forked copy of this process starts a keeper of its own. The keeper ends with this process.
 """
 
 import atexit

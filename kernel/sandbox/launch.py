@@ -1,4 +1,4 @@
-"""How is a run asked for? The configuration that the keeper reads, and who is handed it: a keeper, or an engine."""
+"""Launch a run: write the keeper's configuration and pass it to a keeper, or to a container engine."""
 
 import contextlib
 import marshal

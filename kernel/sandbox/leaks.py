@@ -1,9 +1,8 @@
-"""Does what came out of a run hold one of its secrets, plain or in a usual disguise?
+"""Detect whether the output of a run contains one of its secrets, plain or in a usual encoding.
 
-Looks for every text of the secret's JSON of four characters and more: as it is, backwards, in hexadecimal, in base64 at
-each of its three places, URL-encoded, as JSON writes it, and with anything that is no letter or digit strewn in. It
-finds accidents and the lazy; who encrypts it before printing is stopped by the review of the skill, and by the list of
-places it may reach.
+Searches for every text of four characters and more in the secret's JSON: as it is, reversed, in hexadecimal, in base64
+at each of its three offsets, URL-encoded, JSON-escaped, and with other characters in between. This catches accidents
+and lazy attempts; a script that encrypts a secret is stopped by the skill's review and its list of allowed places.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Read hostile bytes (a document, a page, an archive) in the sandbox, and take back plain data of a bounded size.
+"""Parse hostile bytes (a document, a page, an archive) in the sandbox, and return plain data of a bounded size.
 
-The reader is a function of ours that is given the bytes and returns `(answer, blob)`: what JSON can hold, and bytes. It
-runs without network, secrets, files or environment of this machine, beside the libraries that it may import. What comes
-back is what a stranger may have written: the caller checks its shape. Blocking; never call it in a transaction.
+A reader is a function of ours that takes the bytes and returns `(answer, blob)`: JSON-compatible data, and bytes. It
+runs without network, secrets, host files or environment, with the libraries that it may import. Its result may be
+anything an attacker wrote: the caller validates it. Blocking; never call it in a transaction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How one run is started, watched from outside and brought home. `run` always returns, within its limits plus a grace.
+"""Start one run, follow it from outside and return its result, always within its limits plus a grace period.
 
 The keeper's overseer enforces the limits; this side bounds the output, holds the backstop clock, and trusts nothing it
 reads.

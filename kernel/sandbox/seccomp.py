@@ -1,8 +1,8 @@
-"""Which system calls a sandboxed process may not make: a small classic-BPF filter, built here, loaded inside.
+"""Build the classic-BPF filter of system calls that a sandboxed process may not make.
 
-Denied are the calls that make new namespaces or mounts, look into other processes, set the machine's clock, reach
-kernel subsystems a script has no use for, or take memory that no limit could see (memfd, System V, shared maps).
-Sockets are made of three families, and of no other: not every family knows namespaces.
+Denied are calls that make new namespaces or mounts, inspect other processes, set the machine's clock, reach kernel
+subsystems a script has no use for, or take memory that no limit sees (memfd, System V, shared maps). Sockets of three
+families only are allowed: not every family knows namespaces.
 """
 
 import platform

@@ -1,7 +1,7 @@
-"""How does one talk with a script while it runs? Line by line, with the limits of any run.
+"""Talk to a script while it runs, line by line, within the limits of any run.
 
-What it says is read by a thread and kept in lines of bounded length; a line that holds a secret ends the session before
-anybody sees it. Whoever opened it closes it, and learns then how the run ended.
+A thread reads its output into lines of bounded length; a line that contains a secret ends the session before the caller
+sees it. The caller that opened a session closes it, and gets the run's result then.
 """
 
 import contextlib

@@ -1,6 +1,7 @@
-"""What a sandbox run is given and what it gives back: plain values, checked when they are made.
+"""The specification and the result of a sandbox run: plain values, validated on creation.
 
-A spec that could smuggle something (a shell string, a path out of the work directory, a loader variable) cannot exist.
+A spec that could smuggle something (a shell string, a path out of the work directory, a loader variable) cannot be
+made.
 """
 
 import re

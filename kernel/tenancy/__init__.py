@@ -1,4 +1,6 @@
-"""Whose rows may this code see? One tenant's, inside a scope, or none (architecture: no row without a tenant)."""
+"""Tenant scopes: code sees the rows of one tenant inside a scope, and none outside (architecture: no row without a
+tenant).
+"""
 
 from kernel.tenancy.models import TenantModel
 from kernel.tenancy.scope import (

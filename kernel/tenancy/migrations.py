@@ -1,8 +1,7 @@
-"""How does a table get its wall? A migration operation that every tenant table's first migration carries. And how does
-a room get all of its tables at once?
+"""Migration operations that put row-level security on tenant tables and create a room's first tables at once.
 
-FORCE makes the wall stand for the table's owner too. `lookup` names a text column by whose exact value a row may be
-found before its tenant is known (kernel.tenancy.lookup_scope). A table without the policy fails the build
+FORCE applies the policy to the table's owner too. `lookup` names a text column by whose exact value a row may be found
+before its tenant is known (kernel.tenancy.lookup_scope). A table without the policy fails the tests
 (tests/architecture).
 """
 

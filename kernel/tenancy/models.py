@@ -1,7 +1,7 @@
-"""Which tenant does this row belong to? The base of every tenant table and the tripwire in front of it.
+"""Base model, manager and queryset of every tenant table.
 
-The manager refuses without a scope (every method, `.exists()` and `.create()` included), filters by the scope's tenant
-and stamps it on new rows. PostgreSQL's row-level security is the second wall (kernel.tenancy.migrations).
+The manager refuses to work without a scope (every method, `.exists()` and `.create()` included), filters by the scope's
+tenant and sets it on new rows. PostgreSQL's row-level security is the second wall (kernel.tenancy.migrations).
 """
 
 from __future__ import annotations

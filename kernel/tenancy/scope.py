@@ -1,9 +1,8 @@
 """Open transactions that see one tenant's rows.
 
-A scope is a short `transaction.atomic` that tells PostgreSQL, for its own length only, which tenant it serves; the
-row-level security policies read that setting, so a query that forgot its filter still sees nothing foreign, and a
-pooled connection handed on keeps no tenant. Nothing else may make these settings. No model, tool or network wait
-inside a scope.
+A scope is a short `transaction.atomic` that tells PostgreSQL, for its own duration only, which tenant it serves. The
+row-level security policies read that setting, so a query without its filter still sees no foreign row, and a pooled
+connection keeps no tenant. Nothing else may make these settings. No model, tool or network call inside a scope.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How does async code reach the database? Short synchronous steps in a small pool of threads of its own.
+"""Run short synchronous database steps from async code, in a small pool of threads.
 
 A transaction cannot be opened in async code, and Channels' own helper runs a whole process in one thread. Each step
-gives its connection back to the pool before it answers, so that waiting conversations hold none.
+returns its connection to the pool before it answers, so that waiting conversations hold none.
 """
 
 from __future__ import annotations

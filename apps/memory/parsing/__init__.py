@@ -1,7 +1,7 @@
-"""What text is in this file? Markdown, plain text, HTML, PDF and JSONL, told apart by the name's ending.
+"""Parse Markdown, plain text, HTML, PDF and JSONL, told apart by the file name's suffix.
 
-`parse` answers with the documents and with a coded problem for every part that could not be read; it does not raise.
-Text that comes out is clean: valid UTF-8, no NUL, `\\n` line ends, form feeds between the pages of a PDF.
+`parse` returns the documents and a coded problem for every part that could not be read; it does not raise. Text is
+clean: valid UTF-8, no NUL, `\\n` line ends, form feeds between the pages of a PDF.
 """
 
 from apps.memory.parsing.files import SUFFIXES, parse, read

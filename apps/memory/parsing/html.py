@@ -1,4 +1,4 @@
-"""What does a web page say? Its visible words as Markdown, without scripts, styles and navigation.
+"""Convert a web page's visible text to Markdown, without scripts, styles and navigation.
 
 html5ever (through nh3) reads the page as a browser would, in linear time; the standard parser, which takes quadratic
 time on broken pages, only sees nh3's clean output.

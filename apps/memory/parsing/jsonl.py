@@ -1,4 +1,4 @@
-"""Which documents are in a JSON lines file? One object a line; a broken line is a problem of its own, the others go on.
+"""Parse a JSON lines file: one object a line. A broken line is a problem of its own, and the other lines are read.
 
 The text is in `text`, `content`, `body` or `answer`; `title` (or `question`, `name`), `url` and `id` are optional. A
 line's identity is its `id`, else its `url`, else its title, so that lines may be added and moved.

@@ -1,4 +1,4 @@
-"""One page of a website: its document and the addresses that it leads to."""
+"""Parse one page of a website: its document and the addresses that it links to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The text of a PDF's pages, within limits of size, pages and characters; of time between two pages only, so that a
-stranger's PDF is read in the sandbox (`apps.memory.sandboxed_parsing`).
+"""Extract the text of a PDF's pages, within limits of size, pages and characters.
 
-pypdf raises whatever a broken file leads it to, so that any exception means that the file is damaged.
+Time is checked only between two pages, which is one reason to run this in the sandbox
+(`apps.memory.sandboxed_parsing`). pypdf may raise any exception on a broken file, so any exception means that the file
+is damaged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the sandbox calls: a parser, with its answer as plain data (`apps.memory.sandboxed_parsing` takes it)."""
+"""Entry points for the sandbox: run a parser and return plain data for `apps.memory.sandboxed_parsing`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a parser hand over: documents, and the problems of what it could not read."""
+"""Results of a parser: documents, and problems for what could not be read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which characters are these bytes, and what is the title? (plain text and Markdown)
+"""Decode plain text and Markdown, and find the title.
 
-An encoding is believed when the file says so (byte order mark, `charset`) or when the bytes are valid UTF-8; it is
+An encoding is used when the file declares it (byte order mark, `charset`) or when the bytes are valid UTF-8; it is
 never guessed, because a wrong guess would be quoted to visitors.
 """
 

@@ -1,9 +1,10 @@
-"""What the database does for knowledge and memory: the searches, their hints, and what it refuses to rewrite.
+"""SQL functions and triggers of knowledge and memory: the searches, their hints, and the append-only rules.
 
 Each search is one function, so that it is one round trip and its plans stay with the connection. They fuse two lanes by
-reciprocal rank (k = 60): the nearest embeddings, and the rows that hold a telling word of the question, one that is not
-common in the visible collections. Up to 2000 chunks are compared exactly; more through the HNSW index, which goes on
-past rows that do not count. They run with their caller's rights, behind row-level security. Why: docs/knowledge.md.
+reciprocal rank (k = 60): the nearest embeddings, and the rows that contain a distinctive word of the question, one that
+is not common in the visible collections. Up to 2000 chunks are compared exactly; more through the HNSW index, which
+continues past rows that are filtered out. They run with the caller's rights, behind row-level security. Why:
+docs/knowledge.md.
 """
 
 # The end of both searches: rows of `near` and `said` (id, words, distance) become `best` (id, distance, score).

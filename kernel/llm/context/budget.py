@@ -1,7 +1,7 @@
-"""How much room has each zone? Profiles, the arithmetic of a window and its validation (contract silas 7, spec 11).
+"""Token budgets: context profiles, the arithmetic of a window and its validation (contract silas 7, spec 11).
 
-A profile shares out at most four fifths of what the system zone leaves: the rest is headroom for what the counter
-gets wrong (spec 5.13). A budget that cannot be is refused when it is made, with a code. Pure.
+A profile allocates at most four fifths of what the system zone leaves: the rest is headroom for counting errors
+(spec 5.13). An impossible budget is refused on creation, with a code. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which words does a context window use? (contract silas 2 and 7)"""
+"""Zones, item kinds and eviction reasons of a context window (contract silas 2 and 7)."""
 
 from __future__ import annotations
 

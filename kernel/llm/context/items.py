@@ -1,7 +1,7 @@
-"""What stands in a context window, and what came of keeping it small? Frozen values (contract silas 7, ContextItem).
+"""Items of a context window and the records of what was evicted. Frozen values (contract silas 7, ContextItem).
 
-`token_count` is counted here, with what an item's frame takes, and never told by a caller: a window of 5,000 empty
-messages is not empty.
+`token_count` is computed here, with the item's frame, and never passed by a caller: a window of 5,000 empty messages is
+not empty.
 """
 
 from __future__ import annotations

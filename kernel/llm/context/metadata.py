@@ -1,6 +1,6 @@
-"""How many tools may a model be told of that it has not asked for? As many as their part of the window holds.
+"""Choose how many tools are listed for a model that has not asked for them: as many as their budget allows.
 
-Spec 5.1 step 6.5 and 5.7: the cap keeps a large catalogue of skills from crowding out what was said. Pure.
+Spec 5.1 step 6.5 and 5.7: the cap keeps a large catalogue of skills from crowding out the conversation. Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who leaves a window that is too full? The two tiers of spec 5.7, decided from values alone.
+"""Evict items from a full context window: the two tiers of spec 5.7, decided from values alone.
 
-Tier 1 masks old tool results, drops acknowledgements, puts stale subscriptions away and evicts by each zone's own
-order; tier 2 goes on, by a scorer's verdict if there is one, until the whole window is below its threshold. Always: no
-zone above its room, nothing pinned leaves, a group leaves as a whole, order is kept, same input same output.
+Tier 1 masks old tool results, drops acknowledgements, deactivates stale subscriptions and evicts by each zone's own
+order; tier 2 continues, by a scorer's verdict if there is one, until the whole window is below its threshold. Always:
+no zone above its room, no pinned item leaves, a group leaves as a whole, order is kept, same input same output.
 """
 
 from __future__ import annotations

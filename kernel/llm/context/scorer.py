@@ -1,8 +1,8 @@
-"""Which groups of a window that is still too full are worth least? A model may be asked; the rules never wait for it.
+"""Ask a model which groups of an overfull window are worth least; the rules never wait for it.
 
 Spec 5.7: two seconds, three failures in a row open the breaker for five minutes, and without a verdict the rules go on
-alone. What a scorer says is a wish: pinned blocks stay, groups leave whole, and a text that argues for itself inside of
-its block can at most keep itself a little longer.
+alone. A verdict is only a suggestion: pinned blocks stay, groups leave whole, and a text that argues for itself inside
+of its block can at most keep itself a little longer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What does a window keep asking for? Subscriptions: questions put again for every turn (spec 5.7, contract 7).
+"""Subscriptions of a context window: questions that are asked again for every turn (spec 5.7, contract 7).
 
-The harness subscribes and puts away, never a model. A conversation has no files: only `memory_query` can be subscribed
-to here. What is put away costs nothing, stays listed for a while and comes back when it is asked for again. Pure.
+Only the harness subscribes and deactivates, never a model. A conversation has no files, so only `memory_query` can be
+subscribed to here. An inactive subscription costs nothing, stays listed for a while and is reactivated when it is asked
+for again. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What do the passages say to this question? Whole sentences, byte for byte, or the plain word that nobody here knows.
+"""Find whole sentences, byte for byte, that answer a question from the passages, or find that there are none.
 
-A sentence counts by the rare words of the question that it holds; a question whose rarest words stand nowhere is not
-answered. Pure; the passages come best first.
+A sentence scores by the rare words of the question that it contains; a question whose rarest words are in no passage is
+not answered. Pure; the passages come best first.
 """
 
 from __future__ import annotations

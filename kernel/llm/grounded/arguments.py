@@ -1,7 +1,7 @@
-"""Which arguments of a tool has the visitor given, which are missing, and what is asked next? Pure.
+"""Collect a tool's arguments from what the visitor wrote, find the missing ones and word the next question. Pure.
 
-A value is taken only when its kind says how to read it, or when the bot asked for exactly this one; the schema has
-the last word.
+A value is taken only when its kind says how to read it, or when the bot asked for exactly this argument; the schema
+decides in the end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What is the visitor in the middle of? The task that their messages and the bot's questions have built up. Pure;
-from the history.
+"""Derive from the history which task the visitor and the bot are in the middle of. Pure.
 
-Nothing is remembered between turns: a task is read again from the recorded conversation each time. It is closed by
-any message of the bot that asks for nothing, by a person who answers, and by "never mind".
+Nothing is stored between turns: the task is derived from the recorded conversation each time. It is closed by any
+message of the bot that asks for nothing, by a person's reply, and by "never mind".
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""How does `builtin:grounded` carry out a work item? The calls of the plan, exactly, in order, until one fails.
-Pure.
-"""
+"""Carry out a work item with `builtin:grounded`: the calls of the plan, exactly, in order, until one fails. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of message is this? Small talk, a wish for a person, a yes or no, a question, a request.
+"""Classify a message: small talk, a wish for a person, yes or no, a question, a request.
 
 Pure; decided from the text alone.
 """

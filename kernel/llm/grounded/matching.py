@@ -1,5 +1,4 @@
-"""Which tool does a message mean? By its keywords, its name and the ids its arguments take; a tie means nobody
-knows. Pure.
+"""Match a message to a tool by the tool's keywords, its name and the ids its arguments take; a tie is no match. Pure.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""How does `builtin:grounded` look to pydantic-ai? A model that reads the briefing from its settings, never from the
-prompt's text.
+"""`builtin:grounded` as a pydantic-ai model. It reads the briefing from its settings, never from the prompt's text.
 
 It streams its answer in pieces of a few words, waits for nothing, and costs nothing.
 """

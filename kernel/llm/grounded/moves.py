@@ -1,6 +1,4 @@
-"""What can `builtin:grounded` do next? Say something, or call one tool. Values only; `model` turns them into a
-streamed response.
-"""
+"""Moves of `builtin:grounded`: say something, or call one tool. Values only; `model` turns them into a response."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""How does `builtin:grounded` write a plan? Front matter of spec 7.2 and one call block for each call, from checked
-values only.
+"""Write a plan with `builtin:grounded`: front matter of spec 7.2 and one call block for each call, from checked values.
 
-No word of the visitor stands in the prose: their values appear in the title, on one line, and as JSON in the call
-blocks. Pure.
+No word of the visitor is in the prose: their values appear in the title, on one line, and as JSON in the call blocks.
+Pure.
 """
 
 from __future__ import annotations

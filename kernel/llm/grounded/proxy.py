@@ -1,7 +1,6 @@
-"""How does `builtin:grounded` answer a visitor? An ordered list of rules; the first that has something to say says
-it. Pure.
+"""Answer a visitor with `builtin:grounded`: an ordered list of rules; the first that returns a move wins. Pure.
 
-It promises nothing, claims nothing that no passage or tool said, and calls only tools of the briefing that are there.
+It promises nothing, claims nothing that no passage or tool said, and calls only available tools of the briefing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stands in a passage? Its sentences with their words, the heading above each, read once for each text. Pure."""
+"""Split a passage into sentences with their words and headings, once for each text. Pure."""
 
 from __future__ import annotations
 

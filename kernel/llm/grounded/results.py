@@ -1,6 +1,4 @@
-"""How is a tool's result said in plain sentences? By the tool's own `say`, else field by field; nothing is added.
-Pure.
-"""
+"""Word a tool's result in plain sentences: its own `say`, else field by field; nothing is added. Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Which value did somebody write? Dates, numbers, ids, addresses and choices, read strictly: what has two readings
-has none.
+"""Read dates, numbers, ids, addresses and choices from a text, strictly: an ambiguous value is no value.
 
 Every function takes the text and returns the value, or None when there is none or more than one. Pure.
 """

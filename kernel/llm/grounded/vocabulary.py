@@ -1,6 +1,4 @@
-"""Which English words mean nothing by themselves, which mean the same, and which ask for something to be done? Data
-only.
-"""
+"""English stop words, synonyms, and verbs that ask for something to be done. Data only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words of a text carry its meaning, and where do its sentences begin and end? Pure; English."""
+"""Split texts into words, stems and sentences, and pick the words that carry meaning. Pure; English."""
 
 from __future__ import annotations
 

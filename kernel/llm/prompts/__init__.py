@@ -1,7 +1,7 @@
-"""What is each role told? One Markdown file a version, `<role>/<number>.md`; the highest number is in use.
+"""Versioned prompts of each role: one Markdown file a version, `<role>/<number>.md`; the highest number is used.
 
 A file that was in use is never changed: another wording is another version, because turns record which one they had.
-Read once a process. `$title`, `$profiles` and `$example` are filled in; nothing else is.
+Read once a process. Only `$title`, `$profiles` and `$example` are substituted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run leaves under out/: regular files, counted and bounded, read by descriptor when everybody is dead."""
+"""Collect the regular files that a run left under out/, counted and bounded, after all its processes are dead."""
 
 from __future__ import annotations
 

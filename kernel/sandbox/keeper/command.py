@@ -1,4 +1,4 @@
-"""The command itself: its writable files, its limits, and the last steps before it is somebody else's program."""
+"""Start the sandboxed command: its writable files, its limits, and the last steps before the untrusted program runs."""
 
 from __future__ import annotations
 

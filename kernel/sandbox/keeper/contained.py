@@ -1,7 +1,7 @@
-"""Process 1 of a container: the overseer of a run where an engine made the namespaces and the root.
+"""Process 1 of a container: oversees a run where an engine made the namespaces and the root.
 
 Everything goes over the two pipes that an engine passes on: the configuration comes in on standard input, whose end is
-the order to stop; output and report go out on standard output, in frames. Same user as the command, so it makes itself
+the order to stop; output and report go out on standard output, in frames. It has the command's user, so it makes itself
 unreadable; as process 1 it cannot be signalled from inside.
 """
 

@@ -1,8 +1,8 @@
-"""The one way out of a run that may reach named hosts: a listening socket inside, whose callers the harness answers.
+"""The proxy's listening socket inside a run that may reach named hosts. The harness accepts its connections.
 
-A socket belongs to the network it was made in, whoever holds it. So it is made here, on the loopback of the run's own
-empty network, and handed to the harness, which accepts and decides (`kernel.sandbox.proxy`): nothing runs inside for
-it, no path of a socket is there, and when the harness lets go of it, nobody answers any more.
+A socket belongs to the network it was made in, whichever process holds it. So it is made here, on the loopback of the
+run's own empty network, and passed to the harness, which accepts and decides (`kernel.sandbox.proxy`): no helper
+process and no socket path exist inside, and when the harness closes the socket, no connection is answered any more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What keeps the namespaces of one run alive: its process 1, which this process started and alone can end.
+"""Create the namespaces of one run and hold them open with its process 1, which only this process can end.
 
-`open_hold` returns when the file system is built and this process has entered it. It stays outside of the new process
-namespace: nothing inside sees or signals it. Killing process 1 kills all the others; the kernel sees to it.
+`open_hold` returns when the file system is built and this process has entered it. This process stays outside of the new
+process namespace, so nothing inside sees or signals it. When process 1 is killed, the kernel kills all the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One run from its configuration to its report. A process of its own, outside of the sandbox it oversees.
+"""Oversee one run from its configuration to its report, in a process outside of the sandbox.
 
 Always holds: everything inside is dead before a file is read and before the report is sent.
 """

@@ -1,5 +1,6 @@
-"""How does a run tell what became of it? In chunks, each with its length in front: first who oversees it, then the
-reason, the exit code, and name and content of each file that was left."""
+"""Encode the report of a run as length-prefixed chunks: the overseer's process id, the reason, the exit code, and name
+and content of each file that was left.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who oversees the next run? A copy of this process that stands ready and takes the next request; then one more copy.
+"""The keeper's main loop: keep one fork ready that takes the next request, then fork again.
 
 A request is one message of the socket on fd 0, with descriptors: configuration, output, error output, report, control,
-and what the configuration names as `extras`. Only copies read it, so this process never holds anything of a run. It
-ends when whoever started it is gone.
+and what the configuration names as `extras`. Only forks read it, so this process never holds anything of a run. It ends
+when the process that started it ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The system calls that Python has no name for, and their numbers."""
+"""Linux system calls that Python's standard library does not wrap, and their constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is going on in a sandbox right now, against the limits that no rlimit covers: sums over all its processes."""
+"""Watch a running sandbox for the limits that no rlimit covers: sums over all its processes."""
 
 from __future__ import annotations
 

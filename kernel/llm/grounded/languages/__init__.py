@@ -1,8 +1,8 @@
-"""In which language does `builtin:grounded` speak? The visitor's, if that is English, German, French, Spanish, Arabic.
+"""Translate between English and the visitor's language for `builtin:grounded`: German, French, Spanish and Arabic.
 
-It thinks in English: small talk is read as its English counterpart, and what it says of its own is put into the other
-language last, sentence by sentence (`<language>.yaml`, keyed by the English words). Documents are quoted as they are.
-What it said earlier is read back the same way, so that a conversation may change its language. Pure.
+Small talk is mapped to its English counterpart, and the model's own sentences are translated last, sentence by sentence
+(`<language>.yaml`, keyed by the English sentence). Documents are quoted as they are. Earlier messages of the bot are
+translated back the same way, so that a conversation may change its language. Pure.
 """
 
 from __future__ import annotations
