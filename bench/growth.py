@@ -131,7 +131,7 @@ def _remember(session: UUID, count: int) -> None:
             Note(scope, f"{_LINES[at % 4]} ({at})", SourceKind.CONVERSATION_RAW, f"seq:{at}", session_id=session)
             for at in range(begin, min(begin + 500, count + 1))
         ]
-        memories._write(memories.prepare(notes))
+        memories._insert(memories.prepare(notes))
 
 
 def _ask_again(ready: Stage, session: UUID, asks: bool) -> None:

@@ -70,12 +70,12 @@ def arm(folder: str) -> None:
 def reach(point: str) -> None:
     """Pass a named point; where a test has left a fault for it, take it and do what it says."""
     if _folder is not None:
-        _meet(_folder, point)
+        _take_fault(_folder, point)
 
 
 def plant(folder: Path, point: str, *actions: Action) -> None:
     """Leave a fault for whoever reaches the point next, as tests do. The file appears whole."""
-    _leave(folder, point, actions)
+    _write_fault(folder, point, actions)
 
 
 def processes_that_took(folder: Path, point: str) -> list[int]:
@@ -83,13 +83,13 @@ def processes_that_took(folder: Path, point: str) -> list[int]:
     return [int(found.suffix[1:]) for found in folder.glob(f"{point}.taken.*")]
 
 
-def _leave(folder: Path, point: str, actions: Sequence[str]) -> None:
+def _write_fault(folder: Path, point: str, actions: Sequence[str]) -> None:
     draft = folder / f".{point}.{os.getpid()}"
     draft.write_text("\n".join(actions))
     draft.rename(folder / point)
 
 
-def _meet(folder: Path, point: str) -> None:
+def _take_fault(folder: Path, point: str) -> None:
     fault = folder / point
     mine = folder / f"{point}.taken.{os.getpid()}"
     if point not in POINTS:
@@ -100,7 +100,7 @@ def _meet(folder: Path, point: str) -> None:
         return
     action, *later = mine.read_text().split()
     if later:
-        _leave(folder, point, later)
+        _write_fault(folder, point, later)
     match Action(action):
         case Action.PASS:
             mine.unlink()

@@ -41,10 +41,10 @@ def escape_hidden(text: str) -> str:
 
 def escape_confusables(text: str) -> str:
     """`show_hidden`, and behind each letter of a look-alike script in a word with Latin letters its code point."""
-    return _WORD.sub(lambda word: _marked(word[0]), escape_hidden(text))
+    return _WORD.sub(lambda word: _mark_confusables(word[0]), escape_hidden(text))
 
 
-def _marked(word: str) -> str:
+def _mark_confusables(word: str) -> str:
     if word.isascii():
         return word
     scripts = [_script(each) for each in word]

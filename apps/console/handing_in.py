@@ -54,7 +54,7 @@ class HandIn:
             raise SilasError("too_many", f"At most {MOST_FILES} files at once.", status=422)
         for number, file in enumerate(files):
             # One byte more than is allowed is enough to know that it is too large.
-            data = file.read(intake.LARGEST_UPLOAD + 1)
+            data = file.read(intake.MAX_UPLOAD_BYTES + 1)
             once = uuid5(self.once, str(number))
             intake.submit_file(collection_id, name=str(file.name or ""), data=data, once=once, actor=self.actor)
 

@@ -6,6 +6,6 @@ class MemoryConfig(AppConfig):
     label = "memory"
 
     def ready(self) -> None:
-        from apps.memory import handlers, receivers  # noqa: F401  (registers what it carries out)
+        from apps.memory import handlers, tool_handlers  # noqa: F401  (registers the bus handlers)
 
-        handlers.register()
+        tool_handlers.register()

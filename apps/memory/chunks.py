@@ -78,7 +78,7 @@ def split(text: str, *, title: str = "") -> list[Piece]:
 
 def _spans(text: str, title: str) -> Iterator[tuple[int, int, str]]:
     for section, context in _sections(text, title):
-        for start, end in _packed(text, section):
+        for start, end in _pack(text, section):
             yield start, end, context
 
 
@@ -97,7 +97,7 @@ def _sections(text: str, title: str) -> Iterator[tuple[list[_Block], str]]:
         yield section, str(path)
 
 
-def _packed(text: str, section: Iterable[_Block]) -> Iterator[tuple[int, int]]:
+def _pack(text: str, section: Iterable[_Block]) -> Iterator[tuple[int, int]]:
     """Join a section's blocks up to the wanted length, a heading always with what follows; cut what is too long."""
     begun, reached, bare = -1, 0, False
     for block in section:
@@ -114,9 +114,9 @@ def _packed(text: str, section: Iterable[_Block]) -> Iterator[tuple[int, int]]:
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while end - start > LONGEST:
         middle = _place_to_cut(text, start + LONGEST // 2, start + LONGEST)
-        yield from _trimmed(text, start, middle)
+        yield from _trim(text, start, middle)
         start = middle
-    yield from _trimmed(text, start, end)
+    yield from _trim(text, start, end)
 
 
 def _place_to_cut(text: str, low: int, high: int) -> int:
@@ -128,7 +128,7 @@ def _place_to_cut(text: str, low: int, high: int) -> int:
     return high
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     piece = text[start:end]
     visible = piece.strip()
     if visible:

@@ -61,7 +61,7 @@ def crawl(start: str, *, most: int = PAGES) -> Iterator[CrawledPage]:
         else:
             parsed, links = _read(url, home, first=looked == 1)
         for link in links:
-            if link not in known and len(known) < _QUEUED and _is_at(link, home):
+            if link not in known and len(known) < _QUEUED and _is_same_host(link, home):
                 known.add(link)
                 waiting.append(link)
         yield CrawledPage(url, parsed, min(most, looked + len(waiting)))
@@ -71,7 +71,7 @@ def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]
     """The page's document and the links on it. What is no page (a picture) is passed over without a word, unless
     somebody named it."""
     try:
-        answer = _followed(url, home)
+        answer = _fetch_following(url, home)
     except FetchFailed as failed:
         return _problem(_WORDS.get(failed.code, failed.code)), ()
     if answer is None:
@@ -92,24 +92,24 @@ def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]
     return read_page(answer.body, f"{name[:200]}{ending}", charset=answer.charset, base=answer.url)
 
 
-def _followed(url: str, home: str) -> Response | None:
+def _fetch_following(url: str, home: str) -> Response | None:
     """The answer at the end of its redirects; None where they lead away from the site."""
     for _ in range(_HOPS):
         answer = fetch(url, max_bytes=_PAGE_BYTES, seconds=_PAGE_SECONDS, allow_private=settings.WEBSITES_PRIVATE)
         if answer.status not in (301, 302, 303, 307, 308) or not answer.location:
             return answer
         url = plain_address(urljoin(answer.url, answer.location))
-        if not _is_at(url, home):
+        if not _is_same_host(url, home):
             return None
     raise FetchFailed("no_answer")
 
 
 def is_same_site(url: str, start: str) -> bool:
     """Whether it is a page of the site on which the page `start` stands."""
-    return _is_at(url, urlsplit(start).netloc.lower())
+    return _is_same_host(url, urlsplit(start).netloc.lower())
 
 
-def _is_at(url: str, home: str) -> bool:
+def _is_same_host(url: str, home: str) -> bool:
     """Whether it is the same site: most lead from the bare name to www, or back."""
     return urlsplit(url).netloc.lower().removeprefix("www.") == home.removeprefix("www.")
 
@@ -117,7 +117,7 @@ def _is_at(url: str, home: str) -> bool:
 def _robots(start: str) -> RobotFileParser | None:
     """What the site asks of readers; None where it says nothing."""
     try:
-        answer = _followed(plain_address(urljoin(start, "/robots.txt")), urlsplit(start).netloc.lower())
+        answer = _fetch_following(plain_address(urljoin(start, "/robots.txt")), urlsplit(start).netloc.lower())
     except FetchFailed:
         return None
     if answer is None or answer.status != 200 or len(answer.body) > _ROBOTS_BYTES:

@@ -21,7 +21,7 @@ def find_files(paths: Iterable[Path], *, root: Path) -> Sources:
     files: dict[Path, str] = {}
     skipped: dict[Path, None] = {}
     for given in paths:
-        for path in _walked(given) if given.is_dir() else [given]:
+        for path in _walk(given) if given.is_dir() else [given]:
             place = path.absolute()
             if given.is_dir() and path.suffix.lower() not in SUFFIXES:
                 skipped[place] = None
@@ -38,7 +38,7 @@ def file_reference(path: Path, *, root: Path) -> str:
     return text if len(text) <= _LONGEST else f"{sha256_hex(text)[:16]}:{text[-_LONGEST + 17 :]}"
 
 
-def _walked(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[Path]:
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(here, name) for name in sorted(names) if not name.startswith("."))

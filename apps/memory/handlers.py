@@ -1,29 +1,14 @@
-"""What does the guard do for `retrieve_chunks`? Search the tenant's knowledge at the levels the caller's context names.
-
-Only the guard calls the handler; `register` is called once, when Django is ready.
-"""
+"""Register the handlers of this room's bus messages: read and store submissions, and delete expired memories."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from apps.bus import retention
+from apps.bus.enums import Kind
+from apps.bus.registry import on_dead_letter, register_job
+from apps.memory import intake_indexing, intake_reading, memories
 
-from apps.guard.enums import Intent
-from apps.guard.registry import register as register_handler
-from apps.guard.schemas import CallContext, CallFailed, HandlerResult
-from apps.memory import queries
-
-PASSAGES = 4
-
-
-def register() -> None:
-    register_handler(Intent.RETRIEVE_CHUNKS, retrieve_chunks)
-
-
-async def retrieve_chunks(ctx: CallContext) -> HandlerResult:
-    """`args["query"]` → `{"passages": [...]}`, each with the fields of `Passage`. Without levels nothing is found."""
-    question = ctx.args.get("query")
-    if not isinstance(question, str):
-        raise CallFailed("invalid_arguments", "The search needs a text to look for.", effect_free=True)
-    levels = tuple(ctx.context.get("levels", ()))
-    found = await queries.search_async(ctx.tenant_id, question, levels=levels, k=PASSAGES)
-    return HandlerResult({"passages": [asdict(passage) for passage in found]})
+register_job(Kind.DOCUMENT_INTAKE, intake_reading.read_intake)
+register_job(Kind.DOCUMENT_INDEX, intake_indexing.index_intake)
+on_dead_letter(intake_reading.give_up, Kind.DOCUMENT_INTAKE)
+on_dead_letter(intake_indexing.fail, Kind.DOCUMENT_INDEX)
+retention.register(memories.delete_expired_batch)

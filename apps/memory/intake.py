@@ -26,9 +26,9 @@ from kernel.http.addresses import MAX_URL_LENGTH, host_of, is_public_url
 from kernel.http.fetch import SCHEMES
 from kernel.unicode_safety import replace_unstorable
 
-LARGEST_UPLOAD = 10_000_000
-LONGEST_TEXT = 200_000
-MOST_WAITING = 50
+MAX_UPLOAD_BYTES = 10_000_000
+MAX_TEXT_LENGTH = 200_000
+MAX_WAITING = 50
 KINDS = tuple(sorted(parsing.SUFFIXES - {".jsonl", ".ndjson"}))
 _NEEDS_NO_READING = (IntakeKind.TEXT, IntakeKind.AGAIN)
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f]")
@@ -39,8 +39,8 @@ def submit_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor
     title, text = replace_unstorable(" ".join(title.split()))[:200], replace_unstorable(text)
     if not title or not text.strip():
         raise SilasError("nothing_in_it", "Give the text a title, and write something below it.", status=422)
-    if len(text) > LONGEST_TEXT:
-        raise SilasError("too_large", f"A text has at most {LONGEST_TEXT:,} characters.", status=422)
+    if len(text) > MAX_TEXT_LENGTH:
+        raise SilasError("too_large", f"A text has at most {MAX_TEXT_LENGTH:,} characters.", status=422)
     return _create_intake(
         collection_id,
         IntakeKind.TEXT,
@@ -60,8 +60,8 @@ def submit_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, acto
         raise SilasError("unsupported_type", f"{plain or 'This file'} is none of {', '.join(KINDS)}.", status=422)
     if not data.strip():
         raise SilasError("nothing_in_it", f"{plain} is empty.", status=422)
-    if len(data) > LARGEST_UPLOAD:
-        raise SilasError("too_large", f"{plain} is larger than {LARGEST_UPLOAD // 1_000_000} MB.", status=422)
+    if len(data) > MAX_UPLOAD_BYTES:
+        raise SilasError("too_large", f"{plain} is larger than {MAX_UPLOAD_BYTES // 1_000_000} MB.", status=422)
     return _create_intake(
         collection_id, IntakeKind.FILE, name=plain, reference=f"upload/{plain}", content=data, once=once, actor=actor
     )
@@ -97,8 +97,8 @@ def parse_website_address(text: str) -> str:
 def _create_intake(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str, **fields: Any) -> Intake:
     if not Collection.objects.filter(pk=collection_id).exists():
         raise NotFound("collection")
-    if Intake.objects.filter(state__in=(IntakeState.WAITING, IntakeState.RUNNING)).count() >= MOST_WAITING:
-        raise SilasError("knowledge_busy", f"{MOST_WAITING} things wait to be read. Let some of them end first.")
+    if Intake.objects.filter(state__in=(IntakeState.WAITING, IntakeState.RUNNING)).count() >= MAX_WAITING:
+        raise SilasError("knowledge_busy", f"{MAX_WAITING} things wait to be read. Let some of them end first.")
     row, is_new = Intake.objects.get_or_create(
         once=once, defaults={"collection_id": collection_id, "kind": kind, "by": actor, **fields}
     )

@@ -43,7 +43,7 @@ class IndexRequest(BaseModel):
 
 
 @dataclass(frozen=True)
-class _Found:
+class _LoadedPart:
     """A part under the reference that its document has, in the collection that it belongs to."""
 
     intake: Intake
@@ -61,60 +61,60 @@ async def index_intake(delivery: Delivery) -> None:
     except ValidationError:
         raise Undeliverable("payload_wrong", "A message asks for something else than to store or to end.") from None
     if wanted.ends:
-        await delivery.commit(_end_of, intake_id, broken_off=wanted.broken_off)
+        await delivery.commit(_finish, intake_id, broken_off=wanted.broken_off)
         return
-    found = await in_scope(delivery.tenant_id, _part_of, intake_id, wanted)
+    found = await in_scope(delivery.tenant_id, _load_part, intake_id, wanted)
     if found is None:
         return
     row = found.intake
     told = {"reference": found.reference, "actor": row.by}
     outcomes = await in_thread(store_parsed, delivery.tenant_id, row.collection_id, found.parsed, **told)
-    await delivery.commit(_stored, found, wanted, len(outcomes))
+    await delivery.commit(_record_stored, found, wanted, len(outcomes))
 
 
 def fail(message: QueueMessage) -> bool:
     """The message is dead, and with it the intake; whoever handed it in is told, unless it has ended."""
-    row = _open(UUID(message.subject))
+    row = _lock_open_intake(UUID(message.subject))
     if row is not None:
-        _end(row, IntakeState.FAILED, [["", OUR_FAULT]])
+        _close(row, IntakeState.FAILED, [["", OUR_FAULT]])
     return row is not None
 
 
-def _open(intake_id: UUID) -> Intake | None:
+def _lock_open_intake(intake_id: UUID) -> Intake | None:
     rows = Intake.objects.select_for_update(of=("self",), no_key=True).filter(pk=intake_id, ended_at=None)
     row: Intake | None = rows.first()
     return row
 
 
-def _part_of(intake_id: UUID, wanted: IndexRequest) -> _Found | None:
+def _load_part(intake_id: UUID, wanted: IndexRequest) -> _LoadedPart | None:
     row: Intake | None = Intake.objects.filter(pk=intake_id, ended_at=None).first()
     if row is None:
         return None
     if row.kind == IntakeKind.TEXT:
         text = bytes(row.content or b"").decode()
-        return _Found(row, row.reference, Parsed((ParsedDocument(row.name, text),)))
+        return _LoadedPart(row, row.reference, Parsed((ParsedDocument(row.name, text),)))
     if row.kind == IntakeKind.AGAIN:
-        return _Found(row, row.reference.partition("#")[0], _kept_text(row))
+        return _LoadedPart(row, row.reference.partition("#")[0], _stored_text(row))
     part: ReadPart | None = ReadPart.objects.filter(pk=wanted.part, intake=row).first()
-    return _checked(row, part) if part is not None else None
+    return _validate_part(row, part) if part is not None else None
 
 
-def _checked(row: Intake, part: ReadPart) -> _Found:
+def _validate_part(row: Intake, part: ReadPart) -> _LoadedPart:
     """Raises `Undeliverable` for what no reader of ours hands over."""
     try:
         parsed = sandboxed_parsing.load_parsed(part.found)
     except ValidationError:
         raise Undeliverable("part_unreadable", "A part has another shape than a reader gives it.") from None
     if row.kind == IntakeKind.FILE:
-        return _Found(row, row.reference, parsed)
+        return _LoadedPart(row, row.reference, parsed)
     if not crawler.is_same_site(part.url, row.reference):
         raise Undeliverable("part_elsewhere", "A part is of another website than the one that was named.")
     # A page's documents lead where it stands: citations go there.
     documents = tuple(ParsedDocument(each.title, each.text, part.url) for each in parsed.documents)
-    return _Found(row, part.url, Parsed(documents, parsed.problems), part.url, min(part.total, crawler.PAGES))
+    return _LoadedPart(row, part.url, Parsed(documents, parsed.problems), part.url, min(part.total, crawler.PAGES))
 
 
-def _kept_text(row: Intake) -> Parsed:
+def _stored_text(row: Intake) -> Parsed:
     newest = DocumentVersion.objects.filter(document_id=row.document_id).select_related("document").order_by("-number")
     version: DocumentVersion | None = newest.first()
     if version is None:
@@ -126,14 +126,14 @@ def _kept_text(row: Intake) -> Parsed:
     return Parsed((ParsedDocument(document.title, version.text, document.url, part),))
 
 
-def _stored(found: _Found, wanted: IndexRequest, count: int) -> None:
-    row = _open(found.intake.pk)
+def _record_stored(found: _LoadedPart, wanted: IndexRequest, count: int) -> None:
+    row = _lock_open_intake(found.intake.pk)
     if row is None:
         return
     problems = [[found.url, problem.message] for problem in found.parsed.problems]
     row.stored, row.problems = row.stored + count, [*row.problems, *problems][:_KEPT_PROBLEMS]
     if wanted.part is None:
-        _end(row, IntakeState.DONE if row.stored else IntakeState.FAILED, row.problems)
+        _close(row, IntakeState.DONE if row.stored else IntakeState.FAILED, row.problems)
         return
     ReadPart.objects.filter(pk=wanted.part).delete()
     Intake.objects.filter(pk=row.pk).update(
@@ -145,17 +145,17 @@ def _stored(found: _Found, wanted: IndexRequest, count: int) -> None:
     )
 
 
-def _end_of(intake_id: UUID, *, broken_off: bool) -> None:
-    row = _open(intake_id)
+def _finish(intake_id: UUID, *, broken_off: bool) -> None:
+    row = _lock_open_intake(intake_id)
     if row is None:
         return
     if broken_off:
-        _end(row, IntakeState.FAILED, [*row.problems, ["", BROKEN_OFF]])
+        _close(row, IntakeState.FAILED, [*row.problems, ["", BROKEN_OFF]])
     else:
-        _end(row, IntakeState.DONE if row.stored else IntakeState.FAILED, row.problems)
+        _close(row, IntakeState.DONE if row.stored else IntakeState.FAILED, row.problems)
 
 
-def _end(row: Intake, state: IntakeState, problems: list[list[str]]) -> None:
+def _close(row: Intake, state: IntakeState, problems: list[list[str]]) -> None:
     """The bytes are not kept: what was read of them stands in the document."""
     kept = problems[-_KEPT_PROBLEMS:]
     ReadPart.objects.filter(intake=row).delete()

@@ -37,25 +37,25 @@ class _Part:
 async def read_intake(delivery: Delivery) -> None:
     """Hand over every part that can be read, then say that this was all."""
     intake_id = UUID(delivery.message.subject)
-    row = await in_scope(delivery.tenant_id, _waiting, intake_id)
+    row = await in_scope(delivery.tenant_id, _open_intake, intake_id)
     if row is None:
         return
     parts = _parts(row)
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
-        await in_scope(delivery.tenant_id, _hand_over, intake_id, part)
-    await delivery.commit(_owe_end, intake_id)
+        await in_scope(delivery.tenant_id, _store_part, intake_id, part)
+    await delivery.commit(_enqueue_end, intake_id)
 
 
 def give_up(message: QueueMessage) -> bool:
     """The message is dead: the trusted worker ends what waits, and tells whoever handed it in."""
     intake_id = UUID(message.subject)
-    if _waiting(intake_id) is None:
+    if _open_intake(intake_id) is None:
         return False
-    _owe_end(intake_id, broken_off=True)
+    _enqueue_end(intake_id, broken_off=True)
     return True
 
 
-def _waiting(intake_id: UUID) -> Intake | None:
+def _open_intake(intake_id: UUID) -> Intake | None:
     """What this worker's role may see of it; None once it has ended."""
     rows = Intake.objects.filter(pk=intake_id, ended_at=None).order_by()
     row: Intake | None = rows.only("kind", "name", "reference", "content").first()
@@ -71,7 +71,7 @@ def _parts(row: Intake) -> Iterator[_Part]:
         yield _Part(page.parsed, page.url, page.total)
 
 
-def _hand_over(intake_id: UUID, part: _Part) -> None:
+def _store_part(intake_id: UUID, part: _Part) -> None:
     found = sandboxed_parsing.dump_parsed(part.parsed)
     if len(found) > ReadPart.LONGEST:
         found = sandboxed_parsing.dump_parsed(
@@ -83,6 +83,6 @@ def _hand_over(intake_id: UUID, part: _Part) -> None:
     enqueue(Kind.DOCUMENT_INDEX, scope_id=intake_id, payload={"part": str(row.pk)}, message_id=message_id)
 
 
-def _owe_end(intake_id: UUID, *, broken_off: bool = False) -> None:
+def _enqueue_end(intake_id: UUID, *, broken_off: bool = False) -> None:
     payload = {"ends": True, "broken_off": broken_off}
     enqueue(Kind.DOCUMENT_INDEX, scope_id=intake_id, payload=payload, message_id=f"{intake_id}:end")

@@ -60,7 +60,7 @@ def scrub(text: str) -> str:
 
 def prepare(notes: Sequence[Note]) -> list[Note]:
     """Scrubbed, cut and embedded, in order. Outside of any transaction."""
-    ready = [replace(note, content=_content(note)) for note in notes]
+    ready = [replace(note, content=_clean_content(note)) for note in notes]
     vectors = embedding.embed_all([note.content for note in ready])
     return [replace(note, embedding=vector) for note, vector in zip(ready, vectors, strict=True)]
 
@@ -68,8 +68,8 @@ def prepare(notes: Sequence[Note]) -> list[Note]:
 def keep(notes: Iterable[Note]) -> None:
     """Keep prepared notes with this transaction, each once: what its scope already has under that reference stays. A
     note without a word is dropped."""
-    for note in filter(_says_something, notes):
-        before_commit(_write, note)
+    for note in filter(_has_text, notes):
+        before_commit(_insert, note)
 
 
 def filter_unkept(notes: Sequence[Note]) -> list[Note]:
@@ -87,25 +87,25 @@ def request_reference(content: str) -> str:
 def store(note: Note) -> bool:
     """A model's wish; False when its scope has no room for more. A visitor cannot fill the house."""
     mine = MemoryItem.objects.filter(scope=str(note.scope), tier=Tier.ACTIVE)
-    if not _says_something(note) or mine.count() >= MAX_IN_SCOPE:
+    if not _has_text(note) or mine.count() >= MAX_IN_SCOPE:
         return False
-    _write([note])
+    _insert([note])
     return True
 
 
 def update(memory_id: str, note: Note, *, scopes: Iterable[Scope]) -> bool:
     """Put the note's words in the place of a memory's; False for what a model may not touch."""
     fields = {"content": note.content, "embedding": note.embedding, "taint": note.taint.value, "updated_at": now()}
-    return _says_something(note) and bool(_within_reach(memory_id, scopes).update(**fields))
+    return _has_text(note) and bool(_written_by_model(memory_id, scopes).update(**fields))
 
 
 def delete(memory_id: str, *, scopes: Iterable[Scope]) -> bool:
-    return bool(_within_reach(memory_id, scopes).delete()[0])
+    return bool(_written_by_model(memory_id, scopes).delete()[0])
 
 
 def link(memory_id: str, *, to: str, kind: str, scopes: Sequence[Scope]) -> bool:
     """Both ends must be a model's, in one and the same scope."""
-    ends = {str(row.pk): row for row in (_within_reach(memory_id, scopes) | _within_reach(to, scopes))}
+    ends = {str(row.pk): row for row in (_written_by_model(memory_id, scopes) | _written_by_model(to, scopes))}
     one, other = ends.get(memory_id), ends.get(to)
     if one is None or other is None or one is other or one.scope != other.scope or len(one.links) >= MAX_LINKS:
         return False
@@ -145,7 +145,7 @@ def delete_expired_batch() -> bool:
     return len(found) == _BATCH
 
 
-def _within_reach(memory_id: str, scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
+def _written_by_model(memory_id: str, scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
     """The memory of that id if a model wrote it in one of these scopes and nobody confirmed it."""
     named = Q(pk=_uuid(memory_id)) if _uuid(memory_id) else Q(pk__in=[])
     mine = [str(scope) for scope in scopes]
@@ -153,7 +153,7 @@ def _within_reach(memory_id: str, scopes: Iterable[Scope]) -> QuerySet[MemoryIte
     return rows.filter(trust=Trust.WORKING, source_kind=SourceKind.MEMORY_OP)
 
 
-def _says_something(note: Note) -> bool:
+def _has_text(note: Note) -> bool:
     return bool(note.content.strip())
 
 
@@ -164,21 +164,21 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _content(note: Note) -> str:
+def _clean_content(note: Note) -> str:
     """As it may be kept. What would instruct whoever reads it again (spec 5.12) leaves a line that says so; a wish of a
     model's to remember such words is not kept."""
     most = MAX_REMEMBERED if note.tier is Tier.ACTIVE else MAX_RAW
     text = note.content[:most]
-    if note.source in _FROM_OUTSIDE and _instructs(text):
+    if note.source in _FROM_OUTSIDE and _looks_like_instructions(text):
         return "" if note.source is SourceKind.MEMORY_OP else LEFT_OUT
     return scrub(text)
 
 
-def _instructs(text: str) -> bool:
+def _looks_like_instructions(text: str) -> bool:
     return detect("jailbreak", text, {}).score >= threshold("jailbreak", {})
 
 
-def _write(notes: list[Note]) -> None:
+def _insert(notes: list[Note]) -> None:
     """Every turn ends with this: worded by hand, it takes a fifth of the time that the ORM takes to word it."""
     moment, tenant_id = now(), current_tenant_id()
     with connection.cursor() as cursor:

@@ -46,10 +46,10 @@ class OpenedPassage:
 
 async def search_async(tenant_id: UUID, text: str, *, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
     """`search` for async callers: the question is embedded first, in the same thread, outside the scope."""
-    return await in_thread(_find, tenant_id, text, levels, k)
+    return await in_thread(_search_in_scope, tenant_id, text, levels, k)
 
 
-def _find(tenant_id: UUID, text: str, levels: Words[str], k: int) -> tuple[Passage, ...]:
+def _search_in_scope(tenant_id: UUID, text: str, levels: Words[str], k: int) -> tuple[Passage, ...]:
     vector = embedding.embed(text)
     with tenant_scope(tenant_id):
         return search(text, vector=vector, levels=levels, k=k)

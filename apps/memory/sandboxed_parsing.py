@@ -12,8 +12,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
-from apps.memory.parsing.files import LARGEST_TEXT
-from apps.memory.parsing.pages import LONGEST_ADDRESS, MOST_LINKS
+from apps.memory.parsing.files import MAX_TEXT_LENGTH
+from apps.memory.parsing.pages import MAX_LINKS, MAX_URL_LENGTH
 from kernel.errors import SilasError
 from kernel.sandbox.readers import Reader, ReaderFailed, run_reader
 from kernel.unicode_safety import replace_unstorable
@@ -22,14 +22,16 @@ FILE_SECONDS, PAGE_SECONDS = 75, 20
 _MOST_DOCUMENTS = 10_000
 _BRINGS = ("apps.memory.parsing",)
 # A character is written in JSON with six bytes at most.
-_FILE = Reader("apps.memory.parsing.readers", "read_file", _BRINGS, seconds=FILE_SECONDS, most_bytes=8 * LARGEST_TEXT)
+_FILE = Reader(
+    "apps.memory.parsing.readers", "read_file", _BRINGS, seconds=FILE_SECONDS, most_bytes=8 * MAX_TEXT_LENGTH
+)
 _PAGE = Reader("apps.memory.parsing.readers", "read_page", _BRINGS, seconds=PAGE_SECONDS, memory_mb=384)
 
 
 _Line = Annotated[str, Field(max_length=300), AfterValidator(replace_unstorable)]
 _Words = Annotated[str, Field(max_length=2000), AfterValidator(replace_unstorable)]
-_Whole = Annotated[str, Field(max_length=LARGEST_TEXT), AfterValidator(replace_unstorable)]
-_Address = Annotated[str, Field(max_length=LONGEST_ADDRESS), AfterValidator(replace_unstorable)]
+_Whole = Annotated[str, Field(max_length=MAX_TEXT_LENGTH), AfterValidator(replace_unstorable)]
+_Address = Annotated[str, Field(max_length=MAX_URL_LENGTH), AfterValidator(replace_unstorable)]
 
 
 class _Document(BaseModel):
@@ -54,7 +56,7 @@ class _Read(BaseModel):
 
     documents: list[_Document] = Field(max_length=_MOST_DOCUMENTS)
     problems: list[_Problem] = Field(max_length=_MOST_DOCUMENTS)
-    links: list[_Address] = Field(default=[], max_length=MOST_LINKS)
+    links: list[_Address] = Field(default=[], max_length=MAX_LINKS)
 
     def parsed(self) -> Parsed:
         documents = tuple(ParsedDocument(**each.model_dump()) for each in self.documents)

@@ -141,7 +141,7 @@ def revise_document(
     pieces = chunks.split(text, title=title) if text else []
     vectors = embedding.embed_all([f"{piece.context}\n{piece.text}" for piece in pieces])
     with tenant_scope(tenant):
-        row, _ = _locked(place.collection_id, place.reference, document)
+        row, _ = _lock_document(place.collection_id, place.reference, document)
         newest = row.versions.defer("text").order_by("-number").first()
         if (newest.number if newest else 0) != seen:
             raise SilasError("knowledge_changed", "This document was changed by somebody else meanwhile.", status=409)
@@ -173,8 +173,8 @@ def _store(tenant: Any, collection_id: UUID, reference: str, document: ParsedDoc
     pieces = chunks.split(document.text, title=document.title)
     vectors = embedding.embed_all([f"{piece.context}\n{piece.text}" for piece in pieces])
     with tenant_scope(tenant):
-        row, created = _locked(collection_id, reference, document)
-        version, outcome = _version_of(row, document, created=created)
+        row, created = _lock_document(collection_id, reference, document)
+        version, outcome = _version_for(row, document, created=created)
         if outcome is not Outcome.UNCHANGED:
             _index(row, version, document, pieces, vectors)
             record(
@@ -188,7 +188,7 @@ def _store(tenant: Any, collection_id: UUID, reference: str, document: ParsedDoc
     return outcome
 
 
-def _locked(collection_id: UUID, reference: str, document: ParsedDocument) -> tuple[Document, bool]:
+def _lock_document(collection_id: UUID, reference: str, document: ParsedDocument) -> tuple[Document, bool]:
     """The document's row, locked: two ingests of one document stand in line here."""
     rows = Document.objects.select_for_update(of=("self",), no_key=True)
     row, created = rows.get_or_create(
@@ -197,7 +197,7 @@ def _locked(collection_id: UUID, reference: str, document: ParsedDocument) -> tu
     return row, created
 
 
-def _version_of(row: Document, document: ParsedDocument, *, created: bool) -> tuple[DocumentVersion, Outcome]:
+def _version_for(row: Document, document: ParsedDocument, *, created: bool) -> tuple[DocumentVersion, Outcome]:
     """The newest version if it has this text, else a new one."""
     newest = None if created else row.versions.defer("text").order_by("-number").first()
     wanted = _fingerprint(document)

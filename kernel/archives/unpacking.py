@@ -40,7 +40,7 @@ class _Refused(Exception):
     """With a code of `kernel.archives.reader.Problem`."""
 
 
-class _Room:
+class _Allowance:
     """How much may still be unpacked."""
 
     def __init__(self, entries: int, size: int) -> None:
@@ -62,10 +62,10 @@ _Entry = tuple[str, bool, list[bytes]]
 
 def unpack(data: bytes, most_entries: int, most_bytes: int, contents: bool) -> tuple[dict[str, Any], bytes]:
     """Every entry's name, size and whether it is stored as it is; their contents one after the other, where wanted."""
-    room = _Room(most_entries, most_bytes)
+    room = _Allowance(most_entries, most_bytes)
     entries, blob = [], []
     try:
-        for name, stored, chunks in _unzipped(data, room) if data.startswith(b"PK") else _untarred(data, room):
+        for name, stored, chunks in _iter_zip(data, room) if data.startswith(b"PK") else _iter_tar(data, room):
             entries.append({"name": name, "size": sum(map(len, chunks)), "stored": stored})
             blob += chunks if contents else []
     except _Refused as refused:
@@ -75,7 +75,7 @@ def unpack(data: bytes, most_entries: int, most_bytes: int, contents: bool) -> t
     return {"problem": "", "entries": entries}, b"".join(blob)
 
 
-def _unzipped(data: bytes, room: _Room) -> Iterator[_Entry]:
+def _iter_zip(data: bytes, room: _Allowance) -> Iterator[_Entry]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             room.take_entry()
@@ -95,8 +95,8 @@ def _unzipped(data: bytes, room: _Room) -> Iterator[_Entry]:
             yield info.filename, info.compress_type == zipfile.ZIP_STORED, chunks
 
 
-def _untarred(data: bytes, room: _Room) -> Iterator[_Entry]:
-    plain = _gunzipped(data, room.size) if data.startswith(b"\x1f\x8b") else data
+def _iter_tar(data: bytes, room: _Allowance) -> Iterator[_Entry]:
+    plain = _gunzip(data, room.size) if data.startswith(b"\x1f\x8b") else data
     with tarfile.open(fileobj=io.BytesIO(plain), mode="r:", tarinfo=_member(room.size)) as archive:
         for member in archive:
             room.take_entry()
@@ -111,7 +111,7 @@ def _untarred(data: bytes, room: _Room) -> Iterator[_Entry]:
             yield member.name, True, [file.read() if file else b""]
 
 
-def _gunzipped(data: bytes, most: int) -> bytes:
+def _gunzip(data: bytes, most: int) -> bytes:
     plain = zlib.decompressobj(wbits=31).decompress(data, most + 1)
     if len(plain) > most:
         raise _Refused("too_large")

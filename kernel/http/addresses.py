@@ -58,7 +58,7 @@ _METADATA: tuple[_Network, ...] = tuple(
 
 def is_public_url(url: str, *, schemes: Collection[str] = ("https",)) -> bool:
     """Whether this is a whole URL whose host is not plainly inside."""
-    return _is_outside_host(host_of(url, schemes=schemes))
+    return _is_public_host(host_of(url, schemes=schemes))
 
 
 def host_of(url: str, *, schemes: Collection[str]) -> str:
@@ -79,14 +79,14 @@ def is_public_address(address: str) -> bool:
         found is not None
         and not is_metadata_address(address)
         and _is_public(found)
-        and all(map(_is_public, _tunnel(found)))
+        and all(map(_is_public, _wrapped_addresses(found)))
     )
 
 
 def is_metadata_address(address: str) -> bool:
     """Whether a cloud answers its own machines at this IP address, however it is wrapped."""
     found = _parse(address.partition("%")[0])
-    return found is not None and any(_in_one_of(each, _METADATA) for each in (found, *_tunnel(found)))
+    return found is not None and any(_in_one_of(each, _METADATA) for each in (found, *_wrapped_addresses(found)))
 
 
 def _parse(address: str) -> _Address | None:
@@ -100,7 +100,7 @@ def _parse(address: str) -> _Address | None:
         return found
     if found.scope_id is not None:
         return None
-    return _last_four(found) if found in _NAT64 else found.ipv4_mapped or found
+    return _embedded_ipv4(found) if found in _NAT64 else found.ipv4_mapped or found
 
 
 def _is_public(found: _Address) -> bool:
@@ -109,7 +109,7 @@ def _is_public(found: _Address) -> bool:
     return found.is_global and not found.is_multicast and not found.is_reserved and not _in_one_of(found, _SPECIAL)
 
 
-def _tunnel(found: _Address) -> tuple[ipaddress.IPv4Address, ...]:
+def _wrapped_addresses(found: _Address) -> tuple[ipaddress.IPv4Address, ...]:
     """The IPv4 addresses that a tunnelled or translated IPv6 address leads to: 6to4's and Teredo's, and what stands in
     the last four bytes where no public interface could (compatible, translated, local NAT64) or where ISATAP says so.
     """
@@ -117,11 +117,11 @@ def _tunnel(found: _Address) -> tuple[ipaddress.IPv4Address, ...]:
         return ()
     wrapped = [found.sixtofour, *(found.teredo or ())]
     if found not in _GLOBAL_UNICAST or int(found) >> 32 & 0xFFFFFFFF in _ISATAP:
-        wrapped.append(_last_four(found))
+        wrapped.append(_embedded_ipv4(found))
     return tuple(each for each in wrapped if each is not None)
 
 
-def _last_four(found: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+def _embedded_ipv4(found: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
     return ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
 
 
@@ -129,7 +129,7 @@ def _in_one_of(found: _Address, networks: Collection[_Network]) -> bool:
     return any(found.version == network.version and found in network for network in networks)
 
 
-def _is_outside_host(host: str) -> bool:
+def _is_public_host(host: str) -> bool:
     """A host that reads as a number is an address, in whatever notation: only the plain one is taken."""
     last = host.rpartition(".")[2]
     if ":" in host or _NUMBER.match(last):

@@ -49,14 +49,14 @@ def fetch(url: str, *, max_bytes: int, seconds: float, allow_private: bool = Fal
     parts = urlsplit(url)
     place = _resolve(parts, private=allow_private)
     try:
-        return asyncio.run(asyncio.wait_for(_asked(url, parts, place, max_bytes), seconds))
+        return asyncio.run(asyncio.wait_for(_get(url, parts, place, max_bytes), seconds))
     except (TimeoutError, httpx2.TimeoutException):
         raise FetchFailed("too_slow") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, zlib.error):
         raise FetchFailed("no_answer") from None
 
 
-async def _asked(url: str, parts: SplitResult, place: str, most: int) -> Response:
+async def _get(url: str, parts: SplitResult, place: str, most: int) -> Response:
     headers = {"Host": parts.netloc, "User-Agent": _AGENT, "Accept": "text/html, text/plain;q=0.8"}
     client = httpx2.AsyncClient(timeout=_STEP_SECONDS, follow_redirects=False, trust_env=False)
     headers, named = {**headers, "Accept-Encoding": "gzip"}, {"sni_hostname": parts.hostname}
@@ -70,11 +70,11 @@ async def _asked(url: str, parts: SplitResult, place: str, most: int) -> Respons
             kind=kind.strip().lower(),
             charset=charset.split(";")[0].strip(" \"'").lower()[:40],
             location=answer.headers.get("location", ""),
-            body=await _bounded(answer, most),
+            body=await _read_bounded(answer, most),
         )
 
 
-async def _bounded(answer: httpx2.Response, most: int) -> bytes:
+async def _read_bounded(answer: httpx2.Response, most: int) -> bytes:
     """Unpacked here, piece by piece: a small answer may hold a very large page, and the library would unpack as often
     as a header says."""
     packed = answer.headers.get("content-encoding", "identity").strip().lower()

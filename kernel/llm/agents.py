@@ -108,10 +108,10 @@ async def run_executor(
 async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> AgentRun[Any]:
     answered_by, reason = model_name, ""
     try:
-        result = await _asked(model_name, attempts, key, base_url)
+        result = await _try_model(model_name, attempts, key, base_url)
     except ProviderFailed as failure:
         answered_by, reason = GROUNDED, failure.reason
-        result = await _instead(model_name, attempts)
+        result = await _fall_back(model_name, attempts)
     if result.output is None:
         answered_by = _HARNESS
         reason = reason or f"{attempts.briefing.role}_structured_output_invalid"
@@ -123,20 +123,22 @@ async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: s
         repaired=result.repaired,
         fell_back=answered_by != model_name,
         reason=reason,
-        requested=_requested(result.output),
+        requested=_requested_calls(result.output),
         wishes=tuple(dict.fromkeys(attempts.wishes))[:_MOST_WISHES],
         prompt="" if is_builtin(model_name) else prompts.current(attempts.briefing.role).name,
     )
 
 
-async def _asked(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> RepairedOutput[Answer]:
+async def _try_model(
+    model_name: str, attempts: Attempts, key: str | None, base_url: str | None
+) -> RepairedOutput[Answer]:
     if is_builtin(model_name):
         return await attempts.run_grounded()
     async with open_model(model_name, key=key, base_url=base_url) as model:
         return await attempts.run(model)
 
 
-async def _instead(model_name: str, attempts: Attempts) -> RepairedOutput[Answer]:
+async def _fall_back(model_name: str, attempts: Attempts) -> RepairedOutput[Answer]:
     """The answer of `builtin:grounded`; the fixed one of the role when that ran out of its limits itself."""
     if is_builtin(model_name):
         return RepairedOutput(None, repaired=False)
@@ -152,7 +154,7 @@ def _answer(result: RepairedOutput[Answer], briefing: Briefing) -> Answer:
     return result.output
 
 
-def _requested(output: Answer | None) -> tuple[PlannedCall, ...]:
+def _requested_calls(output: Answer | None) -> tuple[PlannedCall, ...]:
     if not isinstance(output, DeferredToolRequests):
         return ()
     wanted = (PlannedCall(part.tool_name, part.args_as_dict()) for part in (*output.approvals, *output.calls))

@@ -44,18 +44,18 @@ def call_block(call: PlannedCall) -> str:
 
 def parse_calls(body: str) -> tuple[PlannedCall, ...]:
     """The calls of a plan body in order. Raises `SilasError("bad_call_block")` when a call block cannot be read."""
-    return tuple(_read(token.content) for token in _blocks(body))
+    return tuple(_parse_call(token.content) for token in _call_fences(body))
 
 
 def replace_calls(body: str, calls: Sequence[PlannedCall]) -> str:
     """The body with the first call block holding the first of `calls`, and so on; there are as many as it has."""
-    lines, blocks = _LINE_BREAK.sub("\n", body).split("\n"), [token.map for token in _blocks(body)]
+    lines, blocks = _LINE_BREAK.sub("\n", body).split("\n"), [token.map for token in _call_fences(body)]
     for (start, end), call in reversed(list(zip(blocks, calls, strict=True))):
         lines[start:end] = call_block(call).splitlines()
     return "\n".join(lines)
 
 
-def _blocks(body: str) -> list[Any]:
+def _call_fences(body: str) -> list[Any]:
     fences = (token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence" and token.level == 0)
     found = [token for token in fences if token.info.strip() == "call"]
     lines = _LINE_BREAK.sub("\n", body).split("\n") if found else []
@@ -65,7 +65,7 @@ def _blocks(body: str) -> list[Any]:
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Of a key that stands twice one reader takes the first and another the last."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -73,9 +73,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _read(content: str) -> PlannedCall:
+def _parse_call(content: str) -> PlannedCall:
     try:
-        value = json.loads(content, object_pairs_hook=_once)
+        value = json.loads(content, object_pairs_hook=_reject_duplicate_keys)
     except (ValueError, RecursionError):
         raise SilasError("bad_call_block", "A call block of the plan is not JSON.") from None
     match value:

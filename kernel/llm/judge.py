@@ -35,13 +35,13 @@ _RULES = (
 )
 
 
-class _Said(BaseModel):
+class _Judged(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     reason: Annotated[str, Field(max_length=500)] = ""
 
 
-class Opinion(_Said):
+class Opinion(_Judged):
     """Advice. `action` is not asked for: a model that decides all the same is told apart by it."""
 
     score: Annotated[float, Field(ge=0, le=1)]
@@ -49,7 +49,7 @@ class Opinion(_Said):
     action: Literal["continue", "block", "require_approval"] | None = None
 
 
-class Ruling(_Said):
+class Ruling(_Judged):
     """A decision that binds."""
 
     action: Literal["continue", "block", "require_approval"]

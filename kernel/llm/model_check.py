@@ -21,12 +21,12 @@ async def check_model(name: str, *, key: str | None) -> None:
     try:
         async with asyncio.timeout(SECONDS), open_model(name, key=key) as model:
             with translate_errors():
-                await _asked(model, settings)
+                await _request(model, settings)
     except TimeoutError:
         raise ProviderFailed("request_timeout") from None
 
 
-async def _asked(model: object, settings: ModelSettings) -> None:
+async def _request(model: object, settings: ModelSettings) -> None:
     request = ModelRequest.user_text_prompt("Answer with the word yes.")
     try:
         await model_request(model, [request], model_settings=settings)  # type: ignore[arg-type]  # any Model

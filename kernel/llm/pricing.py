@@ -42,7 +42,7 @@ def is_free(model_name: str) -> bool:
 
 def price(model_name: str, usage: Usage, *, rates: Rates | None = None) -> Decimal | None:
     """US dollars for the given model tokens, rounded up at the ledger's ninth digit; `None` when nobody knows."""
-    exact = _exact(model_name, usage, rates)
+    exact = _exact_price(model_name, usage, rates)
     return None if exact is None else exact.quantize(_LEDGER_DIGITS, rounding=ROUND_UP)
 
 
@@ -60,7 +60,7 @@ def estimate_tokens(size: int) -> int:
     return size // _BYTES_PER_TOKEN
 
 
-def _exact(model_name: str, usage: Usage, rates: Rates | None) -> Decimal | None:
+def _exact_price(model_name: str, usage: Usage, rates: Rates | None) -> Decimal | None:
     if is_free(model_name):
         return ZERO
     if rates is not None:

@@ -107,10 +107,10 @@ def _trust(said: HistoryMessage) -> str:
 
 def _memory_zone(briefing: Briefing) -> Iterator[str]:
     yield from (_passage(number, passage) for number, passage in enumerate(briefing.passages, start=1))
-    yield from (_recalled(memory) for memory in briefing.memories)
+    yield from (_memory(memory) for memory in briefing.memories)
 
 
-def _recalled(memory: RecalledMemory) -> str:
+def _memory(memory: RecalledMemory) -> str:
     trust = "untrusted" if memory.taint is Taint.EXTERNAL else label(memory.trust)
     return block(
         f"memory {label(memory.memory_id)} | {label(memory.kind)} | {label(memory.said_at)} | {trust}", memory.text

@@ -191,7 +191,7 @@ class Run:
         self.ends.close()
 
     def result(self, seconds: float) -> SandboxResult:
-        reason, code, artifacts = _parse(bytes(self.buffers["report"]))
+        reason, code, artifacts = _parse_report(bytes(self.buffers["report"]))
         reason = self.reason or reason
         stdout, stderr = (self.buffers[name].decode("utf-8", "replace") for name in _OUTPUTS)
         if reason == "sandbox_failed" and "detail" in artifacts:
@@ -232,7 +232,7 @@ class Run:
         return self.is_leaked([*(bytes(self.buffers[output]) for output in _OUTPUTS), *names, *artifacts.values()])
 
 
-def _parse(report: bytes) -> tuple[str, int | None, dict[str, bytes]]:
+def _parse_report(report: bytes) -> tuple[str, int | None, dict[str, bytes]]:
     """(reason, exit code, artifacts) of a report; anything malformed is `sandbox_failed`."""
     chunks, offset = [], 0
     while offset + 8 <= len(report):

@@ -58,11 +58,11 @@ def request_run(descriptors: Sequence[int]) -> Keeper:
     """Have a run made: configuration, output, error output, report, control. Returns who was asked; one that is dead is
     replaced once."""
     try:
-        return _asked(descriptors)
+        return _send(descriptors)
     except OSError:
         pass
     try:
-        return _asked(descriptors)
+        return _send(descriptors)
     except OSError as error:
         raise SandboxUnavailable(f"the keeper of sandboxes does not start: {error.strerror}") from error
 
@@ -81,7 +81,7 @@ def own_keeper() -> Keeper:
         return _keepers.get(os.getpid()) or _keepers.setdefault(os.getpid(), Keeper())
 
 
-def _asked(descriptors: Sequence[int]) -> Keeper:
+def _send(descriptors: Sequence[int]) -> Keeper:
     keeper = own_keeper()
     try:
         keeper.ask(descriptors)
@@ -96,11 +96,11 @@ def _end_own() -> None:
         keeper.end()
 
 
-def _start_anew() -> None:
+def _reset_after_fork() -> None:
     """Whoever held the lock when we were copied does not exist here."""
     global _lock
     _lock = threading.Lock()
 
 
 atexit.register(_end_own)
-os.register_at_fork(after_in_child=_start_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)

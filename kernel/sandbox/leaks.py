@@ -32,8 +32,8 @@ def secret_values(secret: bytes) -> frozenset[str] | None:
 def is_leaked(values: Iterable[str], outputs: Iterable[bytes]) -> bool:
     """Whether one of the outputs holds one of the values."""
     forms = {form for value in values for form in _forms(value.encode("utf-8", "surrogatepass"))}
-    strewn = {form for value in values for form in _strewn(value.encode("utf-8", "surrogatepass"))}
-    return any(_holds(output, forms, strewn) for output in outputs if output)
+    strewn = {form for value in values for form in _interleaved(value.encode("utf-8", "surrogatepass"))}
+    return any(_contains(output, forms, strewn) for output in outputs if output)
 
 
 def _texts(held: Any) -> Iterator[str]:
@@ -62,13 +62,13 @@ def _base64(value: bytes) -> Iterator[bytes]:
             yield from (kept, kept.replace(b"+", b"-").replace(b"/", b"_"))
 
 
-def _strewn(value: bytes) -> Iterator[bytes]:
+def _interleaved(value: bytes) -> Iterator[bytes]:
     bare = _NOISE.sub(b"", value)
     if len(bare) >= _SHORTEST_STREWN:
         yield from (bare.lower(), bare[::-1].lower())
 
 
-def _holds(output: bytes, forms: Iterable[bytes], strewn: Iterable[bytes]) -> bool:
+def _contains(output: bytes, forms: Iterable[bytes], strewn: Iterable[bytes]) -> bool:
     whole = b"".join(output.split())  # a long code is often broken into lines
     if any(form in output or form in whole for form in forms):
         return True

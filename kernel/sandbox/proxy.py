@@ -1,8 +1,8 @@
-"""How does a run reach the places on its list? An HTTP proxy in the harness, answering what knocks inside the sandbox.
+"""HTTP proxy of a run: the harness accepts the connections that the sandboxed command makes to its allowed places.
 
-One for each run with `egress`, in a thread of its own, on the listening socket that the keeper made in the run's
-network (`keeper.doors`). CONNECT, and requests with a whole `http:` URL. It looks names up itself and calls the
-address that it has looked at. What it refuses it answers with 403 and `egress_refused`; over its bounds the run is
+One proxy for each run with `egress`, in a thread of its own, on the listening socket that the keeper made in the run's
+network (`keeper.doors`). It serves CONNECT, and requests with an absolute `http:` URL. It resolves names itself and
+calls the address that it has checked. Refusals are answered with 403 and `egress_refused`; beyond its limits the run is
 stopped.
 """
 
@@ -99,7 +99,7 @@ class Proxy:
                 await self._one((reader, writer))
         except Refused as no:
             self.counts.refused += 1
-            writer.write(_answer_of(no))
+            writer.write(_refusal_response(no))
             with contextlib.suppress(OSError, TimeoutError):
                 await asyncio.wait_for(writer.drain(), _STEP_SECONDS)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
@@ -109,7 +109,7 @@ class Proxy:
             writer.close()
 
     async def _one(self, inside: _Pair) -> None:
-        request, headers = await _head(inside[0])
+        request, headers = await _read_head(inside[0])
         host, port, rewritten = _target(request, headers)
         place = format_place(host, port)
         if place not in self._places:
@@ -171,7 +171,7 @@ class Proxy:
         counted[place] = counted.get(place, 0) + size
 
 
-async def _head(reader: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
+async def _read_head(reader: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
     try:
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _STEP_SECONDS)
     except asyncio.LimitOverrunError:
@@ -189,11 +189,11 @@ def _target(request: bytes, headers: list[bytes]) -> tuple[str, int, bytes]:
     if version not in {"HTTP/1.1", "HTTP/1.0"} or not method.isalpha():
         raise Refused(400, "malformed")
     if method == "CONNECT":
-        return *_placed(url), b""
+        return *_require_place(url), b""
     parts = _split(url)
-    host, port = _placed(parts.netloc if _has_port(parts.netloc) else f"{parts.netloc}:80")
+    host, port = _require_place(parts.netloc if _has_port(parts.netloc) else f"{parts.netloc}:80")
     path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
-    return host, port, _rewritten(method, path, format_place(host, port), headers)
+    return host, port, _rewrite_request(method, path, format_place(host, port), headers)
 
 
 def _split(url: str) -> SplitResult:
@@ -210,21 +210,21 @@ def _has_port(netloc: str) -> bool:
     return netloc.rpartition("]")[2].rpartition(":")[1] == ":"
 
 
-def _placed(text: str) -> tuple[str, int]:
+def _require_place(text: str) -> tuple[str, int]:
     place = parse_place(text)
     if place is None:
         raise Refused(400, "malformed")
     return place
 
 
-def _rewritten(method: str, path: str, place: str, headers: list[bytes]) -> bytes:
+def _rewrite_request(method: str, path: str, place: str, headers: list[bytes]) -> bytes:
     """For the host alone, once: whoever has more to say asks again."""
     kept = [line for line in headers if not line.lower().startswith(_OWN_HEADERS)]
     first = [f"{method} {path} HTTP/1.1".encode(), f"Host: {place.removesuffix(':80')}".encode(), b"Connection: close"]
     return b"\r\n".join([*first, *kept]) + b"\r\n\r\n"
 
 
-def _answer_of(no: Refused) -> bytes:
+def _refusal_response(no: Refused) -> bytes:
     body = f"{no.code}\n".encode()
     head = f"HTTP/1.1 {no.status} {no.code}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     return head.encode() + body

@@ -48,10 +48,10 @@ def run_on(backend: Backend, spec: SandboxSpec) -> SandboxResult:
     require_supported(backend, spec)
     started = time.monotonic()
     with prepare_plan(spec) as plan:
-        run_ = _followed(backend, plan, spec)
+        run_ = _follow(backend, plan, spec)
         if not run_.has_begun:  # whoever should have made it was gone: nothing ran, so another one makes it now
             run_.replace_keeper()
-            run_ = _followed(backend, plan, spec)
+            run_ = _follow(backend, plan, spec)
     return run_.result(time.monotonic() - started)
 
 
@@ -69,7 +69,7 @@ def prepare_plan(spec: SandboxSpec) -> Iterator[Plan]:
         yield make_plan(mounts=mounts, disk_bytes=spec.disk_mb << 20, trust=bool(spec.egress), hidden=spec.hidden)
 
 
-def _followed(backend: Backend, plan: Plan, spec: SandboxSpec) -> Run:
+def _follow(backend: Backend, plan: Plan, spec: SandboxSpec) -> Run:
     run_ = Run(backend, plan, spec)
     try:
         run_.follow()
@@ -88,7 +88,7 @@ def _mounts(spec: SandboxSpec) -> Iterator[dict[str, str]]:
                 mounts[name] = stack.enter_context(tempfile.TemporaryDirectory(prefix="sandbox-"))
                 _write_files(Path(mounts[name]), mount)
             else:
-                mounts[name] = _readable(mount)
+                mounts[name] = _require_readable(mount)
         yield mounts
 
 
@@ -101,7 +101,7 @@ def _write_files(root: Path, files: Mapping[str, bytes]) -> None:
         path.chmod(0o644)
 
 
-def _readable(directory: Path) -> str:
+def _require_readable(directory: Path) -> str:
     path = os.path.realpath(directory)
     if not os.path.isdir(path):
         raise SandboxUnavailable("a read-only mount is not a directory")

@@ -123,7 +123,7 @@ def test_empty_file_is_refused(tenant: Any, home: UUID) -> None:
 
 def test_large_file_is_refused(tenant: Any, home: UUID) -> None:
     with pytest.raises(SilasError, match="larger than 10 MB"):
-        hand_in(tenant, home, "a.txt", b"x" * (intake.LARGEST_UPLOAD + 1))
+        hand_in(tenant, home, "a.txt", b"x" * (intake.MAX_UPLOAD_BYTES + 1))
 
 
 def test_form_that_comes_twice_is_one_row(tenant: Any, home: UUID) -> None:
@@ -161,7 +161,7 @@ def test_what_a_dead_reader_left_is_read_and_nothing_is_stored_twice(
             row = intake.submit_website(home, address=f"{site.origin}/", once=uuid4(), actor=BY)
             assert lease_any(Queue.PARSE, consumer="doomed") is not None
             first = intake_reading._Part(Parsed((ParsedDocument("Shop", "Parcels come back."),)), f"{site.origin}/", 2)
-            intake_reading._hand_over(row.pk, first)
+            intake_reading._store_part(row.pk, first)
         Hands(tenant).work(Queue.TRUSTED)
         assert now_of(tenant, row).state == IntakeState.RUNNING
         let_leases_run_out(tenant)
@@ -283,12 +283,12 @@ def test_part_is_bounded_by_the_table(tenant: Any, home: UUID) -> None:
 def test_workers_role_reads_what_waits_and_hands_it_over(tenant: Any, home: UUID) -> None:
     row = hand_in(tenant, home, "returns.md", b"Parcels come back.")
     with connected_as(os.environ["DATABASE_WORK_URL"]), tenant_scope(tenant):
-        waiting = intake_reading._waiting(row.pk)
+        waiting = intake_reading._open_intake(row.pk)
         assert waiting is not None
         (part,) = intake_reading._parts(waiting)
         for _ in range(2):
-            intake_reading._hand_over(row.pk, part)
-        intake_reading._owe_end(row.pk)
+            intake_reading._store_part(row.pk, part)
+        intake_reading._enqueue_end(row.pk)
     assert texts(tenant) == []
     Hands(tenant).work(Queue.TRUSTED)
     assert texts(tenant) == ["Parcels come back."]

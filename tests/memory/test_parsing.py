@@ -162,7 +162,7 @@ def test_parse_jsonl_unstorable_characters_are_replaced() -> None:
 
 
 def test_parse_text_too_long_for_one_document_is_refused() -> None:
-    assert problems_of(b"word " * (files.LARGEST_TEXT // 4), "a.txt") == [ProblemCode.TOO_LARGE]
+    assert problems_of(b"word " * (files.MAX_TEXT_LENGTH // 4), "a.txt") == [ProblemCode.TOO_LARGE]
 
 
 def test_read_missing_file_is_a_problem(tmp_path: Path) -> None:
@@ -177,5 +177,5 @@ def test_read_folder_named_like_a_file_is_a_problem(tmp_path: Path) -> None:
 def test_read_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     huge = tmp_path / "huge.md"
     with huge.open("wb") as file:
-        file.truncate(files.LARGEST_FILE + 1)
+        file.truncate(files.MAX_FILE_BYTES + 1)
     assert [problem.code for problem in read(huge).problems] == [ProblemCode.TOO_LARGE]

@@ -1,4 +1,4 @@
-"""From a file to documents: which parser reads it, and what is refused before any does?"""
+"""Choose the parser of a file by its suffix, and refuse files that are missing, empty or too large."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from apps.memory.parsing.pdf import parse_pdf
 from apps.memory.parsing.schemas import Parsed, ParsedDocument, Problem, ProblemCode, Unreadable
 from apps.memory.parsing.text import parse_markdown, parse_text
 
-LARGEST_FILE = 50_000_000
-LARGEST_TEXT = 5_000_000
+MAX_FILE_BYTES = 50_000_000
+MAX_TEXT_LENGTH = 5_000_000
 
 _Parser = Callable[[bytes, str], ParsedDocument | Parsed]
 _PARSERS: dict[str, _Parser] = {
@@ -34,8 +34,8 @@ def read(path: Path) -> Parsed:
     try:
         if not path.is_file():
             return _failed(ProblemCode.MISSING, "There is no such file.")
-        if path.stat().st_size > LARGEST_FILE:
-            return _failed(ProblemCode.TOO_LARGE, f"The file is larger than {LARGEST_FILE // 1_000_000} MB.")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            return _failed(ProblemCode.TOO_LARGE, f"The file is larger than {MAX_FILE_BYTES // 1_000_000} MB.")
         return parse(path.read_bytes(), path.name)
     except OSError as error:
         return _failed(ProblemCode.UNREADABLE, f"The file could not be read ({error.strerror}).")
@@ -52,16 +52,16 @@ def parse(data: bytes, name: str) -> Parsed:
         found = parser(data, name)
     except Unreadable as refused:
         return Parsed(problems=(refused.problem,))
-    return _bounded(found if isinstance(found, Parsed) else Parsed((found,)))
+    return _drop_unusable(found if isinstance(found, Parsed) else Parsed((found,)))
 
 
-def _bounded(parsed: Parsed) -> Parsed:
+def _drop_unusable(parsed: Parsed) -> Parsed:
     """Leave out documents without a visible character and documents too large to store as one."""
     kept, problems = [], list(parsed.problems)
     for document in parsed.documents:
         if not document.text.strip():
             problems.append(Problem(ProblemCode.EMPTY, "There is no text in it.", where=document.part))
-        elif len(document.text) > LARGEST_TEXT:
+        elif len(document.text) > MAX_TEXT_LENGTH:
             problems.append(
                 Problem(ProblemCode.TOO_LARGE, "The text is too long for one document.", where=document.part)
             )

@@ -13,8 +13,8 @@ from apps.memory.parsing.files import parse
 from apps.memory.parsing.schemas import Parsed, Problem, ProblemCode
 
 SCHEMES = ("https", "http")
-LONGEST_ADDRESS = 500
-MOST_LINKS = 2000
+MAX_URL_LENGTH = 500
+MAX_LINKS = 2000
 
 
 def parse_page(body: bytes, name: str, *, charset: str, base: str) -> tuple[Parsed, tuple[str, ...]]:
@@ -35,7 +35,7 @@ def plain_address(url: str) -> str:
         parts = urlsplit(address)
     except ValueError:
         return ""
-    if parts.scheme not in SCHEMES or not parts.netloc or len(address) > LONGEST_ADDRESS:
+    if parts.scheme not in SCHEMES or not parts.netloc or len(address) > MAX_URL_LENGTH:
         return ""
     return parts._replace(path=parts.path or "/", netloc=parts.netloc.lower()).geturl()
 
@@ -51,7 +51,7 @@ def _links(page: bytes, base: str) -> Iterator[str]:
     collector = _Links()
     text = page.decode("utf-8", "replace")
     collector.feed(nh3.clean(text, tags={"a"}, attributes={"a": {"href"}}, url_schemes=set(SCHEMES), link_rel=None))
-    found = (_joined(base, href) for href in collector.found[:MOST_LINKS])
+    found = (_joined(base, href) for href in collector.found[:MAX_LINKS])
     return (url for url in dict.fromkeys(found) if url)
 
 

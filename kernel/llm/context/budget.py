@@ -27,7 +27,7 @@ def count_tokens(text: str) -> int:
     return int(length / CHARS_PER_TOKEN)
 
 
-def _exact(share: float) -> Decimal:
+def _decimal(share: float) -> Decimal:
     """0.29 of 100 is 29, which no float says."""
     return Decimal(str(share))
 
@@ -45,14 +45,14 @@ class ContextProfile:
         shares = (self.chronicle_pct, self.memory_pct, self.workspace_pct)
         if not self.name or not all(0 <= share <= 1 for share in shares):
             raise SilasError("context_profile_invalid", "A context profile needs a name and shares between 0 and 1.")
-        if sum(map(_exact, shares)) > MAX_SHARED:
+        if sum(map(_decimal, shares)) > MAX_SHARED:
             raise SilasError("context_profile_invalid", "The shares of a context profile exceed 0.80 together.")
 
     def rooms(self, allocable: int) -> Mapping[Zone, int]:
         return {
-            Zone.CHRONICLE: int(allocable * _exact(self.chronicle_pct)),
-            Zone.MEMORY: int(allocable * _exact(self.memory_pct)),
-            Zone.WORKSPACE: int(allocable * _exact(self.workspace_pct)),
+            Zone.CHRONICLE: int(allocable * _decimal(self.chronicle_pct)),
+            Zone.MEMORY: int(allocable * _decimal(self.memory_pct)),
+            Zone.WORKSPACE: int(allocable * _decimal(self.workspace_pct)),
         }
 
 
@@ -122,8 +122,8 @@ class TokenBudget:
 
     @property
     def evict_above(self) -> int:
-        return int(self.total_tokens * _exact(self.eviction_threshold_pct))
+        return int(self.total_tokens * _decimal(self.eviction_threshold_pct))
 
     @property
     def metadata_tokens(self) -> int:
-        return int(self.total_tokens * _exact(self.skill_metadata_budget_pct))
+        return int(self.total_tokens * _decimal(self.skill_metadata_budget_pct))

@@ -41,10 +41,10 @@ def first_tier(
     `context_profile_unknown`.
     """
     chosen = budget.profile(profile)
-    masked, evicted = _masked(items, turn - budget.observation_mask_after_turns)
-    kept, dropped = _without(masked, _idle(masked, budget, turn))
-    used = _used(kept, reserved)
-    return _by_zone(
+    masked, evicted = _mask_old_results(items, turn - budget.observation_mask_after_turns)
+    kept, dropped = _remove(masked, _expendable(masked, budget, turn))
+    used = _usage_by_zone(kept, reserved)
+    return _fit_zones(
         kept, [*evicted, *dropped], used, budget.allotment(chosen, system_tokens=used[Zone.SYSTEM]), profile
     )
 
@@ -60,9 +60,11 @@ def second_tier(
     if window.total <= budget.evict_above:
         return window
     room = _Room(window.items, dict(window.used))
-    scored = _chosen(room, evict, set(keep))
-    _take(room, scored, Reason.SCORED, lambda: room.total > budget.evict_above)
-    _take(room, _fullest_first(room, window.allotment), Reason.WINDOW_FULL, lambda: room.total > budget.evict_above)
+    scored = _scored_units(room, evict, set(keep))
+    _evict_while(room, scored, Reason.SCORED, lambda: room.total > budget.evict_above)
+    _evict_while(
+        room, _fullest_first(room, window.allotment), Reason.WINDOW_FULL, lambda: room.total > budget.evict_above
+    )
     return replace(window, items=room.kept(), evicted=(*window.evicted, *room.evicted), used=room.used)
 
 
@@ -106,7 +108,7 @@ class _Room:
             item = self.items[place]
             self.gone.add(place)
             self.used[item.zone] -= item.token_count
-            self.evicted.append(_gone(item, reason))
+            self.evicted.append(_eviction(item, reason))
 
     def kept(self) -> tuple[ContextItem, ...]:
         return tuple(item for place, item in enumerate(self.items) if place not in self.gone)
@@ -116,26 +118,26 @@ class _Room:
         return sorted(self._by_zone[zone], key=partial(_WORTH[zone], self.items))
 
 
-def _age(items: Sequence[ContextItem], unit: Unit) -> tuple[int, int]:
+def _age_key(items: Sequence[ContextItem], unit: Unit) -> tuple[int, int]:
     """Oldest first."""
     first = unit[0]
     return items[first].turn if len(unit) == 1 else min(items[place].turn for place in unit), first
 
 
-def _use(items: Sequence[ContextItem], unit: Unit) -> tuple[float, int, int]:
+def _relevance_key(items: Sequence[ContextItem], unit: Unit) -> tuple[float, int, int]:
     """Least relevant first; a group is worth its best."""
-    return max(_relevance(items[place]) for place in unit), *_age(items, unit)
+    return max(_relevance(items[place]) for place in unit), *_age_key(items, unit)
 
 
-def _progress(items: Sequence[ContextItem], unit: Unit) -> tuple[bool, int, int]:
+def _progress_key(items: Sequence[ContextItem], unit: Unit) -> tuple[bool, int, int]:
     """What is finished before what is going on."""
-    return not all(items[place].finished for place in unit), *_age(items, unit)
+    return not all(items[place].finished for place in unit), *_age_key(items, unit)
 
 
 _WORTH: Mapping[Zone, Callable[[Sequence[ContextItem], Unit], tuple[float, ...]]] = {
-    Zone.CHRONICLE: _age,
-    Zone.MEMORY: _use,
-    Zone.WORKSPACE: _progress,
+    Zone.CHRONICLE: _age_key,
+    Zone.MEMORY: _relevance_key,
+    Zone.WORKSPACE: _progress_key,
 }
 
 
@@ -155,7 +157,7 @@ def _units(items: Sequence[ContextItem]) -> list[Unit]:
     return [tuple(places) for key, places in groups.items() if key not in bound]
 
 
-def _masked(items: Sequence[ContextItem], before: int) -> tuple[list[ContextItem], list[Eviction]]:
+def _mask_old_results(items: Sequence[ContextItem], before: int) -> tuple[list[ContextItem], list[Eviction]]:
     """A result that is shorter than its placeholder, or pinned, stays as it is."""
     shown, evicted = list(items), []
     for place, item in enumerate(items):
@@ -164,16 +166,16 @@ def _masked(items: Sequence[ContextItem], before: int) -> tuple[list[ContextItem
         short = item.masked_as(placeholder(item))
         if short.token_count < item.token_count:
             shown[place] = short
-            evicted.append(_gone(item, Reason.MASKED))
+            evicted.append(_eviction(item, Reason.MASKED))
     return shown, evicted
 
 
-def _idle(items: Sequence[ContextItem], budget: TokenBudget, turn: int) -> Iterator[tuple[int, Reason]]:
+def _expendable(items: Sequence[ContextItem], budget: TokenBudget, turn: int) -> Iterator[tuple[int, Reason]]:
     """What is put away even when there is room. An acknowledgement that answers a question says something: it stays."""
     asked = False
     for place, item in enumerate(items):
         if item.kind is Kind.SUBSCRIPTION:
-            if not (item.group or item.pinned) and (reason := _put_away(item, budget, turn)):
+            if not (item.group or item.pinned) and (reason := _subscription_reason(item, budget, turn)):
                 yield place, reason
         elif item.kind is Kind.MESSAGE:
             if not (asked or item.group or item.pinned) and is_trivial(item):
@@ -181,23 +183,23 @@ def _idle(items: Sequence[ContextItem], budget: TokenBudget, turn: int) -> Itera
             asked = "?" in item.content or "\uff1f" in item.content
 
 
-def _put_away(item: ContextItem, budget: TokenBudget, turn: int) -> Reason | None:
+def _subscription_reason(item: ContextItem, budget: TokenBudget, turn: int) -> Reason | None:
     if item.token_count > budget.max_subscription_tokens:
         return Reason.SUBSCRIPTION_TOO_LARGE
     return Reason.STALE_SUBSCRIPTION if turn - item.turn >= budget.subscription_ttl_turns else None
 
 
-def _without(
+def _remove(
     items: list[ContextItem], leaving: Iterable[tuple[int, Reason]]
 ) -> tuple[list[ContextItem], list[Eviction]]:
     reasons = dict(leaving)
     if not reasons:
         return items, []
     kept = [item for place, item in enumerate(items) if place not in reasons]
-    return kept, [_gone(items[place], reason) for place, reason in reasons.items()]
+    return kept, [_eviction(items[place], reason) for place, reason in reasons.items()]
 
 
-def _used(items: Iterable[ContextItem], reserved: int) -> dict[Zone, int]:
+def _usage_by_zone(items: Iterable[ContextItem], reserved: int) -> dict[Zone, int]:
     used = dict.fromkeys(Zone, 0)
     used[Zone.SYSTEM] = reserved
     for item in items:
@@ -205,26 +207,26 @@ def _used(items: Iterable[ContextItem], reserved: int) -> dict[Zone, int]:
     return used
 
 
-def _by_zone(
+def _fit_zones(
     items: list[ContextItem], evicted: list[Eviction], used: dict[Zone, int], allotment: Allotment, profile: str
 ) -> Window:
     kept = tuple(items)
-    if any(_too_full(used, allotment, zone) for zone in _EVICTABLE):
+    if any(_is_over(used, allotment, zone) for zone in _EVICTABLE):
         room = _Room(items, used)
-        for zone in filter(partial(_too_full, used, allotment), _EVICTABLE):
-            _take(room, room.in_order(zone), Reason.ZONE_FULL, partial(_too_full, used, allotment, zone))
+        for zone in filter(partial(_is_over, used, allotment), _EVICTABLE):
+            _evict_while(room, room.in_order(zone), Reason.ZONE_FULL, partial(_is_over, used, allotment, zone))
         kept, evicted = room.kept(), [*evicted, *room.evicted]
-    _refuse_overfull(used, allotment)
+    _require_fit(used, allotment)
     return Window(kept, tuple(evicted), used, allotment, profile)
 
 
-def _too_full(used: dict[Zone, int], allotment: Allotment, zone: Zone) -> bool:
+def _is_over(used: dict[Zone, int], allotment: Allotment, zone: Zone) -> bool:
     return used[zone] > allotment.rooms[zone]
 
 
-def _refuse_overfull(used: dict[Zone, int], allotment: Allotment) -> None:
+def _require_fit(used: dict[Zone, int], allotment: Allotment) -> None:
     for zone, room in allotment.rooms.items():
-        if _too_full(used, allotment, zone):
+        if _is_over(used, allotment, zone):
             raise SilasError(
                 "context_pinned_too_large",
                 f"What must stay in the {zone.value} zone needs {used[zone]} model tokens, and there are {room}.",
@@ -232,7 +234,7 @@ def _refuse_overfull(used: dict[Zone, int], allotment: Allotment) -> None:
             )
 
 
-def _take(room: _Room, units: Iterable[Unit], reason: Reason, needed: Callable[[], bool]) -> None:
+def _evict_while(room: _Room, units: Iterable[Unit], reason: Reason, needed: Callable[[], bool]) -> None:
     for unit in units:
         if not needed():
             return
@@ -252,7 +254,7 @@ def _fullest_first(room: _Room, allotment: Allotment) -> Iterator[Unit]:
             yield unit
 
 
-def _chosen(room: _Room, evict: Iterable[Collection[str]], keep: set[str]) -> Iterator[Unit]:
+def _scored_units(room: _Room, evict: Iterable[Collection[str]], keep: set[str]) -> Iterator[Unit]:
     by_id = {room.items[place].ctx_id: unit for unit in room.units for place in unit}
     for group in evict:
         for ctx_id in group:
@@ -261,5 +263,5 @@ def _chosen(room: _Room, evict: Iterable[Collection[str]], keep: set[str]) -> It
                 yield unit
 
 
-def _gone(item: ContextItem, reason: Reason) -> Eviction:
+def _eviction(item: ContextItem, reason: Reason) -> Eviction:
     return Eviction(item.ctx_id, item.zone, item.kind, item.token_count, reason, item.taint)

@@ -56,7 +56,7 @@ def subscribe(
     created = known.created if known else turn
     asked = Subscription(sub_id, target, strategy, created, turn, max(1, max_results), max(1, max_tokens))
     others = [each for each in subscriptions if each.sub_id != sub_id]
-    return _within([*others, asked])
+    return _limit([*others, asked])
 
 
 def expire(subscriptions: Sequence[Subscription], *, turn: int, ttl: int) -> tuple[Subscription, ...]:
@@ -64,6 +64,6 @@ def expire(subscriptions: Sequence[Subscription], *, turn: int, ttl: int) -> tup
     return tuple(replace(each, active=each.active and turn - each.referenced < ttl) for each in subscriptions)
 
 
-def _within(subscriptions: list[Subscription]) -> tuple[Subscription, ...]:
+def _limit(subscriptions: list[Subscription]) -> tuple[Subscription, ...]:
     active = [each.sub_id for each in subscriptions if each.active][-MOST_ACTIVE:]
     return tuple(replace(each, active=each.sub_id in active) for each in subscriptions[-MOST_LISTED:])

@@ -53,7 +53,7 @@ NOTHING = Finding((), 0.0)
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _QuestionWord:
     """A word of the question: the forms in which the passages hold it, and how much it tells."""
 
     forms: Words
@@ -62,7 +62,7 @@ class _Wanted:
 
 @dataclass(frozen=True)
 class _Question:
-    words: Collection[_Wanted]
+    words: Collection[_QuestionWord]
     pairs: frozenset[tuple[str, str]]
     asks: frozenset[Quantity]
 
@@ -84,29 +84,29 @@ def find(question: str, passages: Sequence[Passage], *, context: str = "") -> Fi
     asked = [word for word in said if word not in SOFT] or said or around
     if not passages or not asked:
         return NOTHING
-    wanted = _weighed(asked, passages)
-    leaning = _weighed([word for word in (*said, *around) if word not in wanted], passages)
-    words = [*wanted.values(), *(_Wanted(word.forms, _CONTEXT_WORTH * word.weight) for word in leaning.values())]
+    wanted = _weigh(asked, passages)
+    leaning = _weigh([word for word in (*said, *around) if word not in wanted], passages)
+    words = [*wanted.values(), *(_QuestionWord(word.forms, _CONTEXT_WORTH * word.weight) for word in leaning.values())]
     asked_for = _Question(words, _pairs(question), quantities(question))
     bests = [_best(rank, passage, asked_for) for rank, passage in enumerate(passages)]
     ranked = sorted(filter(None, bests), key=lambda best: -best.score)
     return _finding(ranked, wanted.values()) if ranked else NOTHING
 
 
-def _finding(ranked: Sequence[_Best], wanted: Collection[_Wanted]) -> Finding:
+def _finding(ranked: Sequence[_Best], wanted: Collection[_QuestionWord]) -> Finding:
     best = ranked[0]
     others = [other for other in ranked[1:] if other.score >= _SECOND_AT_LEAST * best.score and _differs(other, best)]
     reading, sentence = read(best.passage), best.sentence
     return Finding(
         tuple(cite(chosen.passage, _quote(chosen)) for chosen in (best, *others[:1])),
-        coverage=_found(wanted, reading.words) / sum(word.weight for word in wanted),
+        coverage=_matched_weight(wanted, reading.words) / sum(word.weight for word in wanted),
         shared=sum(not sentence.words.isdisjoint(word.forms) for word in wanted),
-        titled=_found(wanted, reading.title | sentence.heading) > 0,
+        titled=_matched_weight(wanted, reading.title | sentence.heading) > 0,
         near=best.passage.score >= _NEAR,
     )
 
 
-def _weighed(words: Sequence[str], passages: Sequence[Passage]) -> dict[str, _Wanted]:
+def _weigh(words: Sequence[str], passages: Sequence[Passage]) -> dict[str, _QuestionWord]:
     """Rare words weigh more, and a word that stands in no passage weighs most: it is what the passages lack."""
     readings = [read(passage) for passage in passages]
     known: Words = frozenset().union(*(reading.words for reading in readings))
@@ -114,11 +114,11 @@ def _weighed(words: Sequence[str], passages: Sequence[Passage]) -> dict[str, _Wa
     for word in words:
         forms = frozenset([word]) if word in known else frozenset(form for form in known if near(word, form))
         holding = sum(not reading.words.isdisjoint(forms) for reading in readings)
-        found[word] = _Wanted(forms, math.log(1 + 1 / (_NOWHERE + holding / len(passages))))
+        found[word] = _QuestionWord(forms, math.log(1 + 1 / (_NOWHERE + holding / len(passages))))
     return found
 
 
-def _found(wanted: Iterable[_Wanted], said: Words) -> float:
+def _matched_weight(wanted: Iterable[_QuestionWord], said: Words) -> float:
     return sum(word.weight for word in wanted if not said.isdisjoint(word.forms))
 
 
@@ -128,7 +128,7 @@ def _best(rank: int, passage: Passage, question: _Question) -> _Best | None:
     if not any(score > 0 for score, _ in scores):
         return None
     score, sentence = max(scores, key=lambda scored: scored[0])
-    around = _AROUND * _found(question.words, reading.words) + _RANK * question.total / (1 + rank)
+    around = _AROUND * _matched_weight(question.words, reading.words) + _RANK * question.total / (1 + rank)
     return _Best(passage, sentence, score + around)
 
 
@@ -136,9 +136,9 @@ def _score(sentence: Sentence, reading: Reading, question: _Question) -> float:
     """The words it says count most; those of its heading and of the document's title less. Nothing counts by itself."""
     above = reading.title | sentence.heading
     said = (
-        _found(question.words, sentence.words)
-        + _AGAIN * _found(question.words, sentence.words & above)
-        + _ABOVE * _found(question.words, above - sentence.words)
+        _matched_weight(question.words, sentence.words)
+        + _AGAIN * _matched_weight(question.words, sentence.words & above)
+        + _ABOVE * _matched_weight(question.words, above - sentence.words)
     )
     if said == 0:
         return 0.0

@@ -84,7 +84,7 @@ def collect(tool: ToolBrief, text: str, *, asked: str | None = None, today: str 
     """The arguments that `text` gives: what can be read from it, and the answer to `asked`. Only values the schema
     allows.
     """
-    found = {name: _volunteered(name, schema, tool, text, today) for name, schema in properties(tool).items()}
+    found = {name: _find_value(name, schema, tool, text, today) for name, schema in properties(tool).items()}
     found |= {
         name: value for name, value in _postal_parts(tool, values.find_address(text)).items() if found.get(name) is None
     }
@@ -119,7 +119,7 @@ def question(tool: ToolBrief, name: str) -> str:
     return tool.ask.get(name) or f"What is the {label(tool, name)}?"
 
 
-def _volunteered(name: str, schema: Mapping[str, Any], tool: ToolBrief, text: str, today: str) -> Any | None:
+def _find_value(name: str, schema: Mapping[str, Any], tool: ToolBrief, text: str, today: str) -> Any | None:
     match kind_of(name, schema):
         case Kind.CHOICE:
             return values.find_choice(text, schema["enum"])
@@ -159,19 +159,19 @@ def _answer(name: str, tool: ToolBrief, text: str, today: str) -> dict[str, Any]
         case Kind.BOOLEAN:
             return {name: values.find_bool(text)}
         case Kind.POSTAL_PART:
-            return _postal_parts(tool, values.cleaned(text)) or {name: _free(text)}
+            return _postal_parts(tool, values.clean_answer(text)) or {name: _free_text(text)}
         case Kind.ADDRESS:
-            address = _free(_without_ids(tool, text))
+            address = _free_text(_without_ids(tool, text))
             return {name: address if address and len(words(address)) >= 2 else None}
         case Kind.TEXT:
-            return {name: _free(text)}
+            return {name: _free_text(text)}
         case _:
             return {name: None}
 
 
-def _free(text: str) -> str | None:
+def _free_text(text: str) -> str | None:
     """Any words are an answer, except a question in return."""
-    return None if looks_like_question(text) else values.cleaned(text) or None
+    return None if looks_like_question(text) else values.clean_answer(text) or None
 
 
 def _postal_parts(tool: ToolBrief, address: str | None) -> dict[str, Any]:
@@ -202,6 +202,6 @@ def _without_ids(tool: ToolBrief, text: str) -> str:
     return text
 
 
-def says_more(tool: ToolBrief, text: str) -> set[str]:
+def other_words(tool: ToolBrief, text: str) -> set[str]:
     """The meaningful words of `text` that are not values of an id argument."""
     return set(content(_without_ids(tool, text)))

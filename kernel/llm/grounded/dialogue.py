@@ -49,18 +49,20 @@ class State:
     answered: bool = False
 
 
-def before_and_now(briefing: Briefing) -> tuple[State, State]:
+def states_before_and_after(briefing: Briefing) -> tuple[State, State]:
     """Where the conversation stood before the visitor's message, and where it stands with it."""
     known = (*briefing.tools, *(withheld.tool for withheld in briefing.withheld))
-    before: State = reduce(lambda state, said: _heard(state, said, known, briefing.today), _earlier(briefing), State())
-    return before, _visitor_said(before, text_of(briefing), known, briefing.today)
+    before: State = reduce(
+        lambda state, said: _apply_message(state, said, known, briefing.today), _history_before(briefing), State()
+    )
+    return before, _apply_visitor(before, text_of(briefing), known, briefing.today)
 
 
 def text_of(briefing: Briefing) -> str:
     return briefing.text[:_READ_AT_MOST]
 
 
-def _earlier(briefing: Briefing) -> tuple[HistoryMessage, ...]:
+def _history_before(briefing: Briefing) -> tuple[HistoryMessage, ...]:
     """The history, without the present message should it stand there already."""
     history = briefing.history
     if history and history[-1].sender == "visitor" and history[-1].text == briefing.text:
@@ -68,38 +70,38 @@ def _earlier(briefing: Briefing) -> tuple[HistoryMessage, ...]:
     return history
 
 
-def _heard(state: State, said: HistoryMessage, known: Iterable[ToolBrief], today: str) -> State:
+def _apply_message(state: State, said: HistoryMessage, known: Iterable[ToolBrief], today: str) -> State:
     match said.sender:
         case "visitor":
-            return _visitor_said(state, said.text[:_READ_AT_MOST], known, today)
+            return _apply_visitor(state, said.text[:_READ_AT_MOST], known, today)
         case "bot":
-            return _bot_said(state, said.text)
+            return _apply_bot(state, said.text)
         case "human":
             return State()
         case _:
             return state
 
 
-def _visitor_said(state: State, text: str, known: Iterable[ToolBrief], today: str) -> State:
+def _apply_visitor(state: State, text: str, known: Iterable[ToolBrief], today: str) -> State:
     state = replace(state, answered=False, told=state.told or (state.held is not None and tells_who(text, today)))
     task = state.task
-    if is_cancel(text) and not (task and _chosen(task, text)):
+    if is_cancel(text) and not (task and _is_choice(task, text)):
         return State(last=state.last)
     if task is not None:
-        given = _given(task, text, today)
-        if task.asked in given or (given and not _other_wish(task, text, known)):
+        given = _collect_arguments(task, text, today)
+        if task.asked in given or (given and not _wants_other_tool(task, text, known)):
             more = replace(task, args=task.args | given)
             return replace(state, task=more, answered=task.asked is None or task.asked in given)
-    return _new_wish(state, text, known, today)
+    return _start_task(state, text, known, today)
 
 
-def _chosen(task: Task, text: str) -> bool:
+def _is_choice(task: Task, text: str) -> bool:
     """ "Changed my mind" may be one of the choices that were asked for."""
     schema = arguments.properties(task.tool).get(task.asked or "", {})
     return "enum" in schema and values.find_choice(text, schema["enum"]) is not None
 
 
-def _given(task: Task, text: str, today: str) -> dict[str, Any]:
+def _collect_arguments(task: Task, text: str, today: str) -> dict[str, Any]:
     if task.asked is not None and (wants_person(text) or _is_aside(task, text)):
         return {}
     return arguments.collect(task.tool, text, asked=task.asked, today=today)
@@ -110,42 +112,42 @@ def _is_aside(task: Task, text: str) -> bool:
     return looks_like_question(text) and not has_id(text, task.tool)
 
 
-def _other_wish(task: Task, text: str, known: Iterable[ToolBrief]) -> bool:
+def _wants_other_tool(task: Task, text: str, known: Iterable[ToolBrief]) -> bool:
     found = best_match(text, known)
     return found is not None and found.tool.name != task.tool.name
 
 
-def _new_wish(state: State, text: str, known: Iterable[ToolBrief], today: str) -> State:
+def _start_task(state: State, text: str, known: Iterable[ToolBrief], today: str) -> State:
     found = best_match(text, known)
     if found is not None:
-        return _wanted(state, found.tool, text, today)
+        return _task_for(state, found.tool, text, today)
     if state.task is None and state.last is not None and _only_another_id(state.last, text):
-        return _wanted(state, state.last, text, today)
+        return _task_for(state, state.last, text, today)
     return state
 
 
 def _only_another_id(tool: ToolBrief, text: str) -> bool:
     """ "And CLM-2?" after an answer about CLM-1."""
-    return has_id(text, tool) and len(arguments.says_more(tool, text)) <= 1
+    return has_id(text, tool) and len(arguments.other_words(tool, text)) <= 1
 
 
-def _wanted(state: State, tool: ToolBrief, text: str, today: str) -> State:
+def _task_for(state: State, tool: ToolBrief, text: str, today: str) -> State:
     args = arguments.collect(tool, text, today=today)
     before = state.task.args if state.task is not None and state.task.tool.name == tool.name else {}
     return State(task=Task(tool, before | args), held=state.held, aside=state.task, last=tool)
 
 
-def _bot_said(state: State, text: str) -> State:
+def _apply_bot(state: State, text: str) -> State:
     if FIRST_WHO in text:
         return State(held=state.task or state.held, last=state.last)
     for task in filter(None, (state.task, state.aside, state.held)):
-        if (asked := _asked(task.tool, text)) is not None:
+        if (asked := _question_asked(task.tool, text)) is not None:
             times = task.times + 1 if asked == task.asked else 1
             return State(task=replace(task, asked=asked, times=times), last=task.tool)
     return State(held=state.held, told=state.told and NOT_CONFIRMED not in text, last=state.last)
 
 
-def _asked(tool: ToolBrief, text: str) -> str | None:
+def _question_asked(tool: ToolBrief, text: str) -> str | None:
     """The argument whose question stands in what the bot said."""
     said = " ".join(text.split())
     names = arguments.properties(tool)

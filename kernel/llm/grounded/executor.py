@@ -28,8 +28,8 @@ def next_move(briefing: Briefing, done: Sequence[ToolResult], available: Collect
 
 
 def _report(done: Sequence[ToolResult], remark: str) -> Say:
-    told = [
-        f"{result.tool} {'failed' if result.failed else 'ran'}: {results.say(result.content) or 'no output'}"
-        for result in done
-    ]
-    return Say(ExecutorAgentOutput(summary="\n".join(filter(None, (*told, remark)))))
+    lines = []
+    for result in done:
+        outcome = "failed" if result.failed else "ran"
+        lines.append(f"{result.tool} {outcome}: {results.describe_result(result.content) or 'no output'}")
+    return Say(ExecutorAgentOutput(summary="\n".join(filter(None, (*lines, remark)))))

@@ -1,4 +1,6 @@
-"""Match a message to a tool by the tool's keywords, its name and the ids its arguments take; a tie is no match. Pure.
+"""Match a message to a tool by the tool's keywords, its name and the ids its arguments take; a tie is no match.
+
+Pure.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def best_matches(text: str, tools: Iterable[ToolBrief]) -> list[Match]:
 def match(text: str, tool: ToolBrief) -> Match:
     phrases, known = _words_of(tool.name, tool.keywords, tool.description)
     said, plain = content(text), f" {' '.join(words(text))} "
-    meaning = arguments.says_more(tool, text)
+    meaning = arguments.other_words(tool, text)
     explained = {word for word in meaning if holds(word, known)}
     found = has_id(text, tool)
     return Match(

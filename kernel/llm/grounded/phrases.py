@@ -1,7 +1,6 @@
-"""Which sentences does `builtin:grounded` say of its own? All of them stand here; later turns recognise some by their
-text.
+"""The sentences that `builtin:grounded` says by itself. Later turns recognise some of them by their text.
 
-Renaming one changes how running conversations are understood: `FIRST_WHO`, `NOT_CONFIRMED` and `OFFER` are read back.
+Changing one changes how running conversations are understood: `FIRST_WHO`, `NOT_CONFIRMED` and `OFFER` are read back.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _SECOND = {
 }
 
 
-def not_twice(message: str, last: str) -> str:
+def avoid_repetition(message: str, last: str) -> str:
     """`message`, in other words when it is word for word what was said last. What later turns read back stays in it."""
     if message != last:
         return message

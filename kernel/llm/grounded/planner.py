@@ -29,7 +29,7 @@ def next_move(briefing: Briefing, done: Sequence[ToolResult], available: Collect
     if briefing.work_body and not briefing.requested:
         # Asked for help with work that failed: it reads no reasons, so it has neither advice nor another plan.
         return Say(AgentResponse(message=phrases.AS_APPROVED))
-    calls = briefing.requested or _wished(briefing)
+    calls = briefing.requested or _calls_from_history(briefing)
     known = {tool.name: tool for tool in briefing.tools}
     if not calls or any(call.tool not in known for call in calls):
         return Say(
@@ -46,8 +46,8 @@ def next_move(briefing: Briefing, done: Sequence[ToolResult], available: Collect
     return Say(_proposal(briefing, [(known[call.tool], call) for call in calls]))
 
 
-def _wished(briefing: Briefing) -> tuple[PlannedCall, ...]:
-    task = dialogue.before_and_now(briefing)[1].task
+def _calls_from_history(briefing: Briefing) -> tuple[PlannedCall, ...]:
+    task = dialogue.states_before_and_after(briefing)[1].task
     return (PlannedCall(task.tool.name, task.args),) if task else ()
 
 

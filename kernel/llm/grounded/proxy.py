@@ -30,7 +30,7 @@ class Situation:
 
     @cached_property
     def states(self) -> tuple[State, State]:
-        return dialogue.before_and_now(self.briefing)
+        return dialogue.states_before_and_after(self.briefing)
 
     @property
     def before(self) -> State:
@@ -59,7 +59,7 @@ class Situation:
         finding: answers.Finding = answers.NOTHING,
     ) -> Move:
         response = AgentResponse(
-            message=phrases.not_twice(message, self.last_bot_text()),
+            message=phrases.avoid_repetition(message, self.last_bot_text()),
             suggestions=list(dict.fromkeys(suggestions))[:_SUGGEST_AT_MOST],
             handoff=handoff,
             citations=list(finding.citations),
@@ -241,7 +241,7 @@ def _ask(here: Situation, task: Task, name: str, lead: str) -> Move:
 def _tell_result(here: Situation, done: ToolResult) -> Move:
     if done.failed:
         return _offer(here, phrases.TOOL_FAILED, "tool_failed")
-    told = results.say(done.content)
+    told = results.describe_result(done.content)
     return here.say(told, "tool_result") if told else _offer(here, phrases.NOTHING_FOUND, "tool_found_nothing")
 
 

@@ -10,12 +10,12 @@ _LENGTH = 1500
 _ROWS = 5
 
 
-def say(result: Any) -> str:
+def describe_result(result: Any) -> str:
     """Plain text of a JSON result; empty when there is nothing in it."""
-    return _say(_decoded(result))[:_LENGTH].strip()
+    return _say(_decode(result))[:_LENGTH].strip()
 
 
-def _decoded(result: Any) -> Any:
+def _decode(result: Any) -> Any:
     """A tool may hand its JSON over as text."""
     if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):
         try:
@@ -30,7 +30,9 @@ def _say(result: Any) -> str:
         case {"say": str(sentence)}:
             return sentence
         case Mapping():
-            return " ".join(f"{_label(key)}: {_value(value)}." for key, value in result.items() if _is_told(key, value))
+            return " ".join(
+                f"{_label(key)}: {_value(value)}." for key, value in result.items() if _is_shown(key, value)
+            )
         case str():
             return result
         case Sequence():
@@ -53,7 +55,7 @@ def _value(value: Any) -> str:
             return "yes" if value else "no"
         case Mapping():
             return ", ".join(
-                f"{_label(key).lower()} {_value(part)}" for key, part in value.items() if _is_told(key, part)
+                f"{_label(key).lower()} {_value(part)}" for key, part in value.items() if _is_shown(key, part)
             )
         case str():
             return value.rstrip(".")
@@ -63,7 +65,7 @@ def _value(value: Any) -> str:
             return str(value)
 
 
-def _is_told(key: object, value: object) -> bool:
+def _is_shown(key: object, value: object) -> bool:
     return not str(key).startswith("_") and value is not None and value != ""
 
 

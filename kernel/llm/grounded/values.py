@@ -63,7 +63,7 @@ _OF_LETTERS_AND_DIGITS = re.compile(r"(?<=[A-Za-z])[\s#:]+(?=\d)")
 _PROBES = ("zzz qqq", "some words", "x")
 
 
-def the_only(values: Iterable[Any]) -> Any | None:
+def only_value(values: Iterable[Any]) -> Any | None:
     different = list(dict.fromkeys(values))
     return different[0] if len(different) == 1 else None
 
@@ -74,7 +74,7 @@ def find_date(text: str, today: str = "") -> str | None:
     for word in _RELATIVE.findall(text):
         if today:
             found.append((date.fromisoformat(today) + timedelta(days=_DAYS_FROM_TODAY[word.lower()])).isoformat())
-    return the_only(found)
+    return only_value(found)
 
 
 def mentions_date(text: str) -> bool:
@@ -92,7 +92,7 @@ def date_spans(text: str) -> list[tuple[int, int, str]]:
     for match in _SLASHED.finditer(text):
         first, second, year = (int(part) for part in match.groups())
         readings = {_iso(year, first, second), _iso(year, second, first)} - {None}
-        found.append((match, the_only(readings)))
+        found.append((match, only_value(readings)))
     return [(match.start(), match.end(), value) for match, value in found if value is not None]
 
 
@@ -109,7 +109,7 @@ def find_number(text: str, *, money_only: bool = False) -> int | float | None:
     matches = [match for match in _NUMBER.finditer(rest) if match["after"] != "%"]
     if money_only:
         matches = [match for match in matches if match["before"] or match["after"]]
-    value = the_only(_decimal(match) for match in matches)
+    value = only_value(_decimal(match) for match in matches)
     if value is None:
         return None
     return int(value) if value == value.to_integral_value() else float(value)
@@ -123,13 +123,13 @@ def _decimal(match: re.Match[str]) -> Decimal:
 
 
 def find_email(text: str) -> str | None:
-    return the_only(match.group() for match in _EMAIL.finditer(text))
+    return only_value(match.group() for match in _EMAIL.finditer(text))
 
 
 def find_phone(text: str) -> str | None:
     rest = _blank(text, [(start, end) for start, end, _ in date_spans(text)])
     found = (match.group().strip() for match in _PHONE.finditer(rest))
-    return the_only(number for number in found if sum(c.isdigit() for c in number) >= 7)
+    return only_value(number for number in found if sum(c.isdigit() for c in number) >= 7)
 
 
 def find_bool(text: str) -> bool | None:
@@ -146,7 +146,7 @@ def find_choice(text: str, choices: Sequence[Any]) -> Any | None:
     longest = [
         choice for choice in found if not any(set(stems(str(choice))) < set(stems(str(other))) for other in found)
     ]
-    return the_only(longest)
+    return only_value(longest)
 
 
 @lru_cache(maxsize=512)
@@ -173,14 +173,14 @@ def find_pattern(text: str, pattern: str) -> str | None:
     hyphened = _OF_LETTERS_AND_DIGITS.sub("-", text)
     hits = [match.group() for written in (text, hyphened) for match in searcher.finditer(written)]
     fitting = (form for hit in hits for form in (hit, hit.upper(), hit.lower()) if re.search(pattern, form))
-    return the_only({form.upper(): form for form in reversed(list(fitting))}.values())
+    return only_value({form.upper(): form for form in reversed(list(fitting))}.values())
 
 
 def find_address(text: str) -> str | None:
     """A postal address offered in passing: what follows "to", "is" or a colon and holds a house number."""
     for match in _ADDRESS_AFTER.finditer(text):
         rest = _ADDRESS_ENDS.split(match["rest"], maxsplit=1)[0]
-        candidate = cleaned(rest)
+        candidate = clean_answer(rest)
         if (
             re.search(r"\d", candidate)
             and len(re.findall(r"[^\W\d_]{3,}", candidate)) >= 1
@@ -205,7 +205,7 @@ def address_parts(address: str) -> Mapping[str, str]:
     return parts | ({"city": city} if city else {})
 
 
-def cleaned(text: str) -> str:
+def clean_answer(text: str) -> str:
     """An answer without "it is", "please" and the like around it, on one line."""
     return _TAIL.sub("", _LEAD_IN.sub("", " ".join(text.split()))).strip().rstrip(".").strip()
 

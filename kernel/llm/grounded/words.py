@@ -68,10 +68,10 @@ def content(text: str) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _content(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(stem(word) for word in words(text) if not _says_nothing(word)))
+    return tuple(dict.fromkeys(stem(word) for word in words(text) if not _is_stop_word(word)))
 
 
-def _says_nothing(word: str) -> bool:
+def _is_stop_word(word: str) -> bool:
     return word.replace("'", "") in STOP or word.partition("'")[0] in STOP
 
 
@@ -111,7 +111,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
             spans.append((cursor, match.end()))
             cursor = match.end()
         spans.append((cursor, end))
-    return [span for span in (_trimmed(text, *span) for span in spans) if span[0] < span[1]]
+    return [span for span in (_trim(text, *span) for span in spans) if span[0] < span[1]]
 
 
 def _paragraphs(text: str) -> list[tuple[int, int]]:
@@ -131,7 +131,7 @@ def _paragraphs(text: str) -> list[tuple[int, int]]:
     return [(start, end) for start, end in spans]
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():

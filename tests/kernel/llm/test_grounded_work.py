@@ -136,7 +136,7 @@ async def test_tool_that_is_not_there_is_not_called() -> None:
     ],
 )
 def test_result_is_said_in_plain_sentences(result: Any, sentence: str) -> None:
-    assert results.say(result) == sentence
+    assert results.describe_result(result) == sentence
 
 
 async def test_plan_holds_the_front_matter_of_the_specification() -> None:

@@ -123,7 +123,7 @@ def to_english(text: str) -> str:
 def translate(text: str, language: str) -> str:
     """Our own sentences of `text` in `language`; the rest, and all of it in a language we have not, as it is."""
     for ours, theirs in _sentences(language).items():
-        text = _put(text, ours, theirs)
+        text = _replace(text, ours, theirs)
     return text
 
 
@@ -132,11 +132,11 @@ def translate_back(text: str) -> str:
     """What the bot said, in whatever language, as it was thought."""
     for language in LANGUAGES:
         for ours, theirs in _sentences(language).items():
-            text = _put(text, theirs, ours)
+            text = _replace(text, theirs, ours)
     return text
 
 
-def _put(text: str, one: str, other: str) -> str:
+def _replace(text: str, one: str, other: str) -> str:
     if len(one) < _SHORTEST:
         return other + text.removeprefix(one) if text.startswith(one) else text
     return text.replace(one, other)
@@ -159,7 +159,7 @@ def briefing_language(briefing: Briefing) -> str:
 def briefing_in_english(briefing: Briefing, language: str) -> Briefing:
     """The briefing in English, as far as it is small talk or our own words. The company's greeting is for whoever
     speaks its language."""
-    history = tuple(map(_understood, briefing.history))
+    history = tuple(map(_message_in_english, briefing.history))
     text = to_english(briefing.text)
     greeting = briefing.greeting if detect_language([briefing.greeting]) == language else ""
     if (text, history, greeting) == (briefing.text, briefing.history, briefing.greeting):
@@ -167,7 +167,7 @@ def briefing_in_english(briefing: Briefing, language: str) -> Briefing:
     return replace(briefing, text=text, history=history, greeting=greeting)
 
 
-def _understood(utterance: HistoryMessage) -> HistoryMessage:
+def _message_in_english(utterance: HistoryMessage) -> HistoryMessage:
     match utterance.sender:
         case "visitor":
             text = to_english(utterance.text)
@@ -184,12 +184,12 @@ def translate_move(move: Move, language: str) -> Move:
         return move
     output = move.output
     if isinstance(output, AgentResponse):
-        return Say(_worded(output, language))
+        return Say(_translate_response(output, language))
     if isinstance(output, RouteDecision) and output.response is not None:
-        return Say(output.model_copy(update={"response": _worded(output.response, language)}))
+        return Say(output.model_copy(update={"response": _translate_response(output.response, language)}))
     return move
 
 
-def _worded(response: AgentResponse, language: str) -> AgentResponse:
+def _translate_response(response: AgentResponse, language: str) -> AgentResponse:
     suggestions = [translate(suggestion, language) for suggestion in response.suggestions]
     return response.model_copy(update={"message": translate(response.message, language), "suggestions": suggestions})
