@@ -1,4 +1,4 @@
-"""Connections and their set-ups in Django admin, to look at. Credentials are not shown anywhere."""
+"""Read-only Django admin for connections and their set-ups. Credentials are shown nowhere."""
 
 from __future__ import annotations
 

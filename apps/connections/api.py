@@ -1,4 +1,4 @@
-"""Connections over HTTP; how a member's secret and a service's answer come in (contract interfaces; spec 5.10.1)."""
+"""REST API of connections, the form for a secret, and the callback of a sign-in (contract interfaces; spec 5.10.1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from pydantic import ValidationError as Unfit
+from pydantic import ValidationError
 from rest_framework import serializers, status
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.request import Request
@@ -24,28 +24,30 @@ from apps.tenants.api_auth import MembersView, RequestSerializer, member_caller
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
-_KEPT_NOWHERE = {"Cache-Control": "no-store"}
+_NO_STORE = {"Cache-Control": "no-store"}
 _REFUSALS: dict[int, Any] = {
     401: OpenApiResponse(description="`not_authenticated`: no API key and no login"),
     403: OpenApiResponse(description="`forbidden_role`: this role changes no connections"),
     404: OpenApiResponse(description="`not_found`: unknown, removed or foreign"),
 }
-_SETTLED = {409: OpenApiResponse(description="`connection_settled`, `setup_under_way`, `setup_over`: not as it is now")}
+_CONFLICTS = {
+    409: OpenApiResponse(description="`connection_settled`, `setup_under_way`, `setup_over`: not as it is now")
+}
 
 
 class StaffSecretRequest(RequestSerializer):
-    """How long it may be is said in bytes, by the room."""
+    """The room checks the value's length, in bytes."""
 
     value = serializers.CharField(trim_whitespace=False)
 
 
 def store_for_connection(request: Request, ref_id: UUID) -> None:
-    """The member whose login this request carries gives what a set-up asked for."""
+    """Store a secret that a set-up asked for, as the member whose login this request carries."""
     caller = member_caller(request)
-    given = StaffSecretRequest(data=request.data)
-    given.is_valid(raise_exception=True)
+    form = StaffSecretRequest(data=request.data)
+    form.is_valid(raise_exception=True)
     with tenant_scope(caller.tenant_id):
-        pending_secrets.store_secret(ref_id, given.validated_data["value"], user=caller.user)
+        pending_secrets.store_secret(ref_id, form.validated_data["value"], user=caller.user)
 
 
 class ConnectionsRequest(RequestSerializer):
@@ -111,7 +113,7 @@ class ReconnectRequest(RequestSerializer):
 
 
 class Connections(MembersView):
-    """Every connection, and asking for a new one: a card is opened, and a person says yes."""
+    """List connections, and request a new one: a card is opened for a person to approve."""
 
     @extend_schema(
         operation_id="connections_list",
@@ -120,13 +122,13 @@ class Connections(MembersView):
         responses={200: ConnectionAnswer(many=True), **_REFUSALS},
     )
     def get(self, request: Request) -> Response:
-        asked = ConnectionsRequest(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        given = asked.validated_data
-        begin, many = min(max(given["offset"], 0), 10_000_000), min(max(given["limit"], 1), 200)
+        form = ConnectionsRequest(data=request.query_params)
+        form.is_valid(raise_exception=True)
+        filters = form.validated_data
+        begin, many = min(max(filters["offset"], 0), 10_000_000), min(max(filters["limit"], 1), 200)
         with tenant_scope(self.caller.tenant_id):
-            rows = queries.connections(domain=given["domain"])[begin : begin + many]
-            return Response(ConnectionAnswer(rows, many=True).data, headers=_KEPT_NOWHERE)
+            rows = queries.connections(domain=filters["domain"])[begin : begin + many]
+            return Response(ConnectionAnswer(rows, many=True).data, headers=_NO_STORE)
 
     @extend_schema(
         operation_id="connections_create",
@@ -145,21 +147,21 @@ class Connections(MembersView):
         form.is_valid(raise_exception=True)
         callback = request.build_absolute_uri(reverse("connections-callback"))
         with tenant_scope(self.caller.tenant_id):
-            wanted = _wanted(form.validated_data)
+            wanted = _new_connection(form.validated_data)
             row, _ = requests.request_connection(
                 wanted, user=self.caller.user, actor=self.caller.actor, callback=callback
             )
             data = ConnectionAnswer(queries.connection(row.pk)).data
-        return Response(data, status=status.HTTP_201_CREATED, headers=_KEPT_NOWHERE)
+        return Response(data, status=status.HTTP_201_CREATED, headers=_NO_STORE)
 
 
 class OneConnection(MembersView):
-    """How it is; or remove it and its credentials."""
+    """Get a connection, or remove it and its credentials."""
 
     @extend_schema(operation_id="connection", tags=["connections"], responses={200: ConnectionAnswer, **_REFUSALS})
     def get(self, request: Request, connection_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return _told(connection_id)
+            return _response(connection_id)
 
     @extend_schema(operation_id="connection_remove", tags=["connections"], responses={204: None, **_REFUSALS})
     def delete(self, request: Request, connection_id: UUID) -> Response:
@@ -169,58 +171,58 @@ class OneConnection(MembersView):
 
 
 class PauseConnection(MembersView):
-    """No tool uses it until it is resumed."""
+    """Pause a connection: no tool uses it until it is resumed."""
 
     @extend_schema(
         operation_id="connection_pause",
         tags=["connections"],
         request=None,
-        responses={200: ConnectionAnswer, **_REFUSALS, **_SETTLED},
+        responses={200: ConnectionAnswer, **_REFUSALS, **_CONFLICTS},
     )
     def post(self, request: Request, connection_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             lifecycle.pause(connection_id, actor=self.caller.actor, user=self.caller.user)
-            return _told(connection_id)
+            return _response(connection_id)
 
 
 class ResumeConnection(MembersView):
-    """It is used and checked again."""
+    """Resume a connection: it is used and checked again."""
 
     @extend_schema(
         operation_id="connection_resume",
         tags=["connections"],
         request=None,
-        responses={200: ConnectionAnswer, **_REFUSALS, **_SETTLED},
+        responses={200: ConnectionAnswer, **_REFUSALS, **_CONFLICTS},
     )
     def post(self, request: Request, connection_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             lifecycle.resume(connection_id, actor=self.caller.actor, user=self.caller.user)
-            return _told(connection_id)
+            return _response(connection_id)
 
 
 class ChooseConnection(MembersView):
-    """Of several accounts of its skill, tools use this one from now on."""
+    """Make tools use this one of several accounts of its skill."""
 
     @extend_schema(
         operation_id="connection_choose",
         tags=["connections"],
         request=None,
-        responses={200: ConnectionAnswer, **_REFUSALS, **_SETTLED},
+        responses={200: ConnectionAnswer, **_REFUSALS, **_CONFLICTS},
     )
     def post(self, request: Request, connection_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             lifecycle.choose(connection_id, actor=self.caller.actor, user=self.caller.user)
-            return _told(connection_id)
+            return _response(connection_id)
 
 
 class ReconnectConnection(MembersView):
-    """Sign in again, with what was approved, or less of it."""
+    """Sign in again, with the approved permissions or fewer."""
 
     @extend_schema(
         operation_id="connection_reconnect",
         tags=["connections"],
         request=ReconnectRequest,
-        responses={202: SetupAnswerShape, **_REFUSALS, **_SETTLED},
+        responses={202: SetupAnswerShape, **_REFUSALS, **_CONFLICTS},
     )
     def post(self, request: Request, connection_id: UUID) -> Response:
         form = ReconnectRequest(data=request.data)
@@ -234,11 +236,11 @@ class ReconnectConnection(MembersView):
                 permissions=form.validated_data.get("permissions"),
             )
             data = SetupAnswerShape(setup).data
-        return Response(data, status=status.HTTP_202_ACCEPTED, headers=_KEPT_NOWHERE)
+        return Response(data, status=status.HTTP_202_ACCEPTED, headers=_NO_STORE)
 
 
 class ConnectionSetup(MembersView):
-    """What is asked while it is set up; answer the step that is shown, or call it off."""
+    """Get the step that a set-up shows, answer it, or cancel the set-up."""
 
     @extend_schema(
         operation_id="connection_setup", tags=["connections"], responses={200: SetupAnswerShape, **_REFUSALS}
@@ -248,7 +250,7 @@ class ConnectionSetup(MembersView):
             setup = queries.setup_under_way(connection_id) or queries.setups(connection_id).first()
             if setup is None:
                 raise NotFound("set-up")
-            return Response(SetupAnswerShape(setup).data, headers=_KEPT_NOWHERE)
+            return Response(SetupAnswerShape(setup).data, headers=_NO_STORE)
 
     @extend_schema(
         operation_id="connection_setup_answer",
@@ -268,26 +270,26 @@ class ConnectionSetup(MembersView):
             setup = lifecycle.answer(
                 connection_id, **form.validated_data, actor=self.caller.actor, user=self.caller.user
             )
-            return Response(SetupAnswerShape(setup).data, headers=_KEPT_NOWHERE)
+            return Response(SetupAnswerShape(setup).data, headers=_NO_STORE)
 
     @extend_schema(
         operation_id="connection_setup_cancel",
         tags=["connections"],
-        responses={200: SetupAnswerShape, **_REFUSALS, **_SETTLED},
+        responses={200: SetupAnswerShape, **_REFUSALS, **_CONFLICTS},
     )
     def delete(self, request: Request, connection_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             setup = lifecycle.cancel(connection_id, actor=self.caller.actor, user=self.caller.user)
-            return Response(SetupAnswerShape(setup).data, headers=_KEPT_NOWHERE)
+            return Response(SetupAnswerShape(setup).data, headers=_NO_STORE)
 
 
 @require_GET
 def callback(request: HttpRequest) -> HttpResponse:
-    """Where a service sends the browser of the member who signed in there. Whatever it says is for the set-up alone."""
+    """Take the browser of a member back from a service's sign-in; its parameters are passed to the set-up alone."""
     asked = Request(request, authenticators=[SessionAuthentication()])
     caller = member_caller(asked) if request.user.is_authenticated else None
     if caller is None:
-        raise SilasError("not_authenticated", "Log in, and begin anew.", status=401)
+        raise SilasError("not_authenticated", "Log in and start over.", status=401)
     said = {name: str(value) for name, value in request.GET.items()}
     with tenant_scope(caller.tenant_id):
         browser = request.session.session_key or ""
@@ -304,14 +306,14 @@ def _state(given: str) -> UUID:
         raise NotFound("set-up") from None
 
 
-def _told(connection_id: UUID) -> Response:
-    return Response(ConnectionAnswer(queries.connection(connection_id)).data, headers=_KEPT_NOWHERE)
+def _response(connection_id: UUID) -> Response:
+    return Response(ConnectionAnswer(queries.connection(connection_id)).data, headers=_NO_STORE)
 
 
-def _wanted(given: dict[str, Any]) -> NewConnection:
-    """Raises 400 `invalid` with the names of the fields that do not fit, never their values."""
+def _new_connection(given: dict[str, Any]) -> NewConnection:
+    """Raises 400 `invalid` with the names of the fields that are wrong, never their values."""
     try:
         return NewConnection.model_validate(given)
-    except Unfit as error:
-        fields = sorted({str(each["loc"][0]) if each["loc"] else "all" for each in error.errors()})
-        raise SilasError("invalid", "These fields do not fit.", extra={"fields": fields}) from None
+    except ValidationError as error:
+        fields = sorted({str(item["loc"][0]) if item["loc"] else "all" for item in error.errors()})
+        raise SilasError("invalid", "Some fields are invalid.", extra={"fields": fields}) from None

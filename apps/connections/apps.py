@@ -6,7 +6,7 @@ class ConnectionsConfig(AppConfig):
     label = "connections"
 
     def ready(self) -> None:
-        from apps.connections import credentials, permissions, receivers  # noqa: F401  (connects to the rooms below)
+        from apps.connections import credentials, handlers, permissions, receivers  # noqa: F401  (connect to the rooms below)
         from apps.connections.scripts import run_connection
         from apps.guard.enums import Intent
         from apps.guard.registry import register, register_policy

@@ -1,9 +1,9 @@
-"""Where is a credential's value kept? In the database, sealed; in the machine's keyring; or in a vault outside.
+"""Backends that store credential values: the database, the machine's keyring, or an outside vault.
 
-Whoever runs the installation chooses (`SILAS_CREDENTIAL_BACKEND`): `database`, `keyring`, or the dotted path of a class
-with the three methods of `Keeper`. Whatever it is, it is given the value sealed already, so that a keyring that leaks
-leaks nothing (ADR 77), and nothing there is written over: a transaction that comes to nothing finds what it had (ADR
-91). Called by `credentials` alone.
+The operator chooses one with `SILAS_CREDENTIAL_BACKEND`: `database`, `keyring`, or the dotted path of a class with the
+three methods of `CredentialStore`. Every backend is given values that are sealed already, so that a keyring that leaks
+leaks nothing (ADR 77), and no value is ever overwritten in place: a transaction that is rolled back finds what it had
+(ADR 91). Only `credentials` calls this module.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ T = TypeVar("T")
 
 
 class CredentialStore(Protocol):
-    """`keep` puts the value where nothing was before, under the fresh `ref` or however it likes, and returns what the
-    row remembers, at most a few hundred bytes where that is not the value; `fetch` and `drop` are given that."""
+    """A place for sealed values.
+
+    `keep` stores a value in a new place, named by the fresh `ref` or however the store likes, and returns what the row
+    remembers: a few hundred bytes at most, where that is not the value itself. `fetch` and `drop` are given that.
+    """
 
     def keep(self, ref: str, sealed: bytes) -> bytes: ...
 
@@ -35,7 +38,7 @@ class CredentialStore(Protocol):
 
 
 class DatabaseStore:
-    """The row is the place."""
+    """Keeps the sealed value in the row."""
 
     def keep(self, ref: str, sealed: bytes) -> bytes:
         return sealed
@@ -48,8 +51,8 @@ class DatabaseStore:
 
 
 class KeyringStore:
-    """The machine's keyring, through the library `keyring` (requirements/keyring.txt). Raises `SilasError`:
-    `keyring_missing` 409, `keyring_unavailable` 503, `credential_gone` 409."""
+    """Keeps values in the machine's keyring, through the library `keyring` (requirements/keyring.txt). Raises
+    `SilasError`: `keyring_missing` 409, `keyring_unavailable` 503, `credential_gone` 409."""
 
     def keep(self, ref: str, sealed: bytes) -> bytes:
         value = base64.b64encode(sealed).decode()
@@ -57,10 +60,10 @@ class KeyringStore:
         return ref.encode()
 
     def fetch(self, kept: bytes) -> bytes:
-        found = _with_keyring(lambda keyring: keyring.get_password(_SERVICE, kept.decode()))
-        if found is None:
+        value = _with_keyring(lambda keyring: keyring.get_password(_SERVICE, kept.decode()))
+        if value is None:
             raise SilasError("credential_gone", "The keyring no longer has this credential.", status=409)
-        return base64.b64decode(found)
+        return base64.b64decode(value)
 
     def drop(self, kept: bytes) -> None:
         ref = kept.decode()
@@ -69,13 +72,14 @@ class KeyringStore:
 
 
 def configured_backend() -> Backend:
-    """What new credentials are kept in."""
+    """Return the backend for new credentials."""
     name = settings.CREDENTIAL_BACKEND
     return Backend(name) if name in (Backend.DATABASE, Backend.KEYRING) else Backend.VAULT
 
 
 def store_of(backend: Backend) -> CredentialStore:
-    """Raises `SilasError("vault_missing")` 409 for values of a vault that is not configured any more."""
+    """Return the store of this backend. Raises `SilasError("vault_missing")` 409 for values of a vault that is no
+    longer configured."""
     match backend:
         case Backend.DATABASE:
             return DatabaseStore()
@@ -83,31 +87,32 @@ def store_of(backend: Backend) -> CredentialStore:
             return KeyringStore()
         case Backend.VAULT:
             if configured_backend() != Backend.VAULT:
-                raise SilasError("vault_missing", "The vault that has this credential is not set up here.", status=409)
+                message = "The vault that holds this credential is not configured here."
+                raise SilasError("vault_missing", message, status=409)
             return _vault(settings.CREDENTIAL_BACKEND)
 
 
 @lru_cache
 def _vault(path: str) -> CredentialStore:
-    made: CredentialStore = import_string(path)()
-    return made
+    vault: CredentialStore = import_string(path)()
+    return vault
 
 
-def _with_keyring(question: Callable[[Keyring], T]) -> T:
-    """What a keyring answers. Backends fail in ways of their own; what they say about it stays here."""
+def _with_keyring(operation: Callable[[Keyring], T]) -> T:
     try:
-        found: Keyring = import_string("keyring.get_keyring")()
+        keyring: Keyring = import_string("keyring.get_keyring")()
     except ImportError:
-        raise SilasError("keyring_missing", "The library for the keyring is not installed here.", status=409) from None
+        raise SilasError("keyring_missing", "The keyring library is not installed here.", status=409) from None
     try:
-        return question(found)
-    except Exception:  # noqa: BLE001 (locked, not there, or broken: to us it is away)
-        message = "This machine's keyring is locked, or there is none. Nothing was changed."
+        return operation(keyring)
+    # Keyring backends raise errors of their own, whose texts may hold what was stored: none of it leaves here.
+    except Exception:  # noqa: BLE001
+        message = "This machine's keyring is locked or missing. Nothing was changed."
         raise SilasError("keyring_unavailable", message, status=503) from None
 
 
 class Keyring(Protocol):
-    """What we use of the library."""
+    """The part of the library `keyring` that is used here."""
 
     def set_password(self, service: str, username: str, password: str) -> None: ...
 

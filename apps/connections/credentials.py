@@ -1,9 +1,9 @@
-"""How does a secret come to a connection, and when does it leave its seal? Inside the caller's tenant scope.
+"""Store and unseal the secrets of connections, inside the caller's tenant scope.
 
-`opened` is for the handlers of guarded calls alone (tests/architecture). What a conversation of set-up brings is
-partial until it is completed and probed: then it takes the place of what was there, in one transaction (spec 5.10.1).
-What another backend keeps goes after the commit, and what is new has a place of its own: a transaction that comes to
-nothing loses nothing, and leaves nothing behind for long (`strays`, ADR 91).
+Only handlers of guarded calls may use `unseal_all` (tests/architecture). What a set-up conversation brings is partial
+until the set-up is completed and probed; then it replaces what was there, in one transaction (spec 5.10.1). Values in
+another backend than the database are deleted after the commit, and a new value always gets a new place: a transaction
+that is rolled back loses nothing, and leaves nothing behind for long (`keyring_cleanup`, ADR 91).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from uuid import UUID, uuid4
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from apps.audit.enums import AuditEvent
@@ -28,22 +29,18 @@ MAX_NAMES = 20
 
 
 def store(connection_id: UUID, values: Mapping[str, str], *, setup: SetupRun | None = None) -> None:
-    """Seal these values under their names, in the place of older ones; what is not named stays."""
+    """Seal these values under their names, replacing older ones; names that are not given stay as they are."""
     for name, value in values.items():
-        _store_one(connection_id, name, value, setup)
+        row: Credential | None = Credential.objects.filter(connection_id=connection_id, name=name, setup=setup).first()
+        if row is not None:
+            _drop_value(row)
+        row = row or Credential(connection_id=connection_id, name=name, setup=setup)
+        row.backend = configured_backend()
+        _put(row, vault.seal(value.encode(), belongs_to=seal_context(connection_id, name)))
+        row.changed_at = Now()
+        row.save()
     data = {"count": len(values), "partial": setup is not None}
     record(AuditEvent.CREDENTIALS_KEPT, subject=f"connection:{connection_id}", data=data)
-
-
-def _store_one(connection_id: UUID, name: str, value: str, setup: SetupRun | None) -> None:
-    row: Credential | None = Credential.objects.filter(connection_id=connection_id, name=name, setup=setup).first()
-    if row is not None:
-        _forget(row)
-    row = row or Credential(connection_id=connection_id, name=name, setup=setup)
-    row.backend = configured_backend()
-    _put(row, vault.seal(value.encode(), belongs_to=seal_context(connection_id, name)))
-    row.changed_at = Now()
-    row.save()
 
 
 def _put(row: Credential, sealed: bytes) -> None:
@@ -52,25 +49,24 @@ def _put(row: Credential, sealed: bytes) -> None:
     row.sealed = store_of(backend).keep(ref, sealed)
 
 
-def _forget(row: Credential) -> None:
-    """What the row remembers now is needed no more, once this is committed."""
+def _drop_value(row: Credential) -> None:
+    """Delete the value that the row refers to, once the transaction is committed."""
     backend, kept = Backend(row.backend), bytes(row.sealed)
-    keeping = store_of(backend)
-    keyring_cleanup.note_until_commit(backend, kept, then=lambda: keeping.drop(kept))
+    backend_store = store_of(backend)
+    keyring_cleanup.note_until_commit(backend, kept, then=lambda: backend_store.drop(kept))
 
 
 def unseal_all(connection_id: UUID, *, setup: SetupRun | None = None) -> dict[str, str]:
-    """The values by their names. With `setup`, those of a connection that is being set up: what it brought so far over
-    what is there."""
+    """Return the values by name. With `setup`, what that set-up has brought so far overrides what is there."""
     rows = Credential.objects.filter(connection_id=connection_id, setup=None)
-    found = {row.name: _unseal(row) for row in rows}
+    values = {row.name: _unseal(row) for row in rows}
     if setup is not None:
-        found |= {row.name: _unseal(row) for row in Credential.objects.filter(setup=setup)}
-    return found
+        values |= {row.name: _unseal(row) for row in Credential.objects.filter(setup=setup)}
+    return values
 
 
 def promote(setup: SetupRun) -> None:
-    """What the conversation brought counts from now on."""
+    """Replace the connection's credentials with those that the set-up brought."""
     for row in Credential.objects.filter(setup=setup):
         drop(Credential.objects.filter(connection_id=setup.connection_id, name=row.name, setup=None))
         row.setup = None
@@ -85,33 +81,36 @@ def drop_all(connection_id: UUID) -> None:
     drop(Credential.objects.filter(connection_id=connection_id))
 
 
-def drop(rows: object) -> None:
-    for row in list(rows):  # type: ignore[call-overload]
-        _forget(row)
+def drop(rows: QuerySet[Credential]) -> None:
+    """Delete these rows, and their values after the commit."""
+    for row in list(rows):
+        _drop_value(row)
         row.delete()
 
 
-def parse_handed_back(handed: bytes | None) -> dict[str, str]:
-    """What a script handed back: one JSON object of texts. Raises `SilasError("credentials_unreadable")`, without a
-    word of what it was."""
-    if not handed:
+def parse_handed_back(raw: bytes | None) -> dict[str, str]:
+    """Read the credentials that a script handed back: one JSON object of texts. Raises
+    `SilasError("credentials_unreadable")`, which repeats nothing of them."""
+    if not raw:
         return {}
     try:
-        found = json.loads(handed)
+        values = json.loads(raw)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or len(found) > MAX_NAMES or not all(map(_is_valid, found.items())):
+        values = None
+    if not isinstance(values, dict) or len(values) > MAX_NAMES or not all(map(_is_valid, values.items())):
         raise SilasError("credentials_unreadable", "The script handed back credentials that cannot be read.")
-    return found
+    return values
 
 
 def _is_valid(item: tuple[object, object]) -> bool:
     name, value = item
-    named = isinstance(name, str) and 0 < len(name) <= 60
-    return named and isinstance(value, str) and 0 < len(value.encode(errors="replace")) <= MAX_BYTES
+    if not isinstance(name, str) or not 0 < len(name) <= 60:
+        return False
+    return isinstance(value, str) and 0 < len(value.encode(errors="replace")) <= MAX_BYTES
 
 
 def seal_context(connection_id: UUID, name: str) -> str:
+    """Return what a value is bound to when it is sealed, so that it cannot be moved to another connection or name."""
     return f"credential:{connection_id}:{name}"
 
 
@@ -124,13 +123,13 @@ def _fetch(row: Credential) -> bytes:
 
 
 def reseal() -> int:
-    """Every credential of the tenant under its newest data key."""
-    done = 0
+    """Seal every credential of the tenant under its newest data key; returns how many were changed."""
+    count = 0
     for row in Credential.objects.select_for_update(no_key=True):
-        fresh = vault.reseal(_fetch(row), belongs_to=seal_context(row.connection_id, row.name))
-        if fresh is not None:
-            _forget(row)
-            _put(row, fresh)
+        sealed = vault.reseal(_fetch(row), belongs_to=seal_context(row.connection_id, row.name))
+        if sealed is not None:
+            _drop_value(row)
+            _put(row, sealed)
             row.save(update_fields=["sealed"])
-            done += 1
-    return done
+            count += 1
+    return count

@@ -1,10 +1,10 @@
-"""Closed word lists of connections to outside accounts (spec 2.5, 5.10; contract silas 13)."""
+"""Enumerations of connections to outside accounts (spec 2.5, 5.10; contract silas 13)."""
 
 from django.db.models import TextChoices
 
 
 class ConnectionStatus(TextChoices):
-    """`rules.TRANSITIONS` says what may follow what."""
+    """Status of a connection; `rules.TRANSITIONS` lists the allowed changes."""
 
     PROPOSED = "proposed", "Proposed"
     CONNECTING = "connecting", "Being connected"
@@ -30,7 +30,7 @@ class Tier(TextChoices):
 
 
 class Purpose(TextChoices):
-    """Why a set-up conversation is held."""
+    """Why a connection is set up."""
 
     SETUP = "setup", "First connection"
     RECONNECT = "reconnect", "Connecting again"
@@ -38,8 +38,7 @@ class Purpose(TextChoices):
 
 
 class SetupState(TextChoices):
-    """waiting → running ⇄ asking → done, failed or cancelled. `asking`: a person's answer is needed, and where the
-    script need not be kept alive for it, nobody runs."""
+    """waiting → running ⇄ asking → done, failed or cancelled. `asking`: a person's answer is needed."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -50,7 +49,7 @@ class SetupState(TextChoices):
 
 
 class FailureType(TextChoices):
-    """Spec 5.10.4; `unknown` is whatever a script says that nobody foresaw."""
+    """Kinds of failures (spec 5.10.4); `unknown` is everything else that a script reports."""
 
     ENTERPRISE_POLICY_BLOCK = "enterprise_policy_block"
     CONSENT_DENIED = "consent_denied"
@@ -85,7 +84,7 @@ class Script(TextChoices):
 
 
 class Backend(TextChoices):
-    """Where a credential's value is kept."""
+    """Where a credential's value is stored."""
 
     DATABASE = "database"
     KEYRING = "keyring"

@@ -1,13 +1,13 @@
-"""Take out of the keyring what no row leads to. A note stands for every value that is on its way in or out.
+"""Remove values from the keyring that no row refers to.
 
-It is written before the keyring is asked, and taken away once the transaction that decides is committed. Whoever dies
-in between, comes to nothing, or finds the keyring locked leaves the note; upkeep asks the rows a day later (ADR 91).
-Notes are empty files under `SILAS_VAR`, of the machine whose keyring it is; their names tell nobody what they lead to.
+The keyring is outside of the database's transactions. So a note is written before a value is put there or given up, and
+is removed once the transaction is committed. When the process dies in between, the transaction is rolled back or the
+keyring is locked, the note stays, and a day later the rows decide (ADR 91). Notes are empty files under `SILAS_VAR`, on
+the machine whose keyring it is; their names do not reveal what they refer to.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,7 +17,6 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from apps.bus.deliveries import Delivery
 from apps.connections.backends import store_of
 from apps.connections.enums import Backend
 from apps.connections.models import Credential
@@ -25,14 +24,15 @@ from kernel.clock import now
 from kernel.tenancy import current_tenant_id, for_each_tenant, tenant_scope
 
 # Longer than any transaction lasts.
-_IN_DOUBT = timedelta(days=1)
-_EVERY = timedelta(hours=1)
-_NAME = re.compile(r"([0-9a-f-]{36})\.((?:[0-9a-f]{2})+)")
+_GRACE = timedelta(days=1)
+_NOTE_NAME = re.compile(r"([0-9a-f-]{36})\.((?:[0-9a-f]{2})+)")
 
 
 def note_until_commit(backend: Backend, kept: bytes, *, then: Callable[[], None] | None = None) -> None:
-    """Before a value is put where `kept` leads, or given up there. `then` is done after the commit; what it raises is
-    logged, and the note stays."""
+    """Write a note for the value that `kept` refers to, before it is stored or given up; remove it after the commit.
+
+    `then` is called after the commit; an exception that it raises is logged, and the note stays.
+    """
     note = _write_note(kept) if backend == Backend.KEYRING else None
 
     def settle() -> None:
@@ -44,19 +44,13 @@ def note_until_commit(backend: Backend, kept: bytes, *, then: Callable[[], None]
     transaction.on_commit(settle, robust=True)
 
 
-async def handle_cleanup(delivery: Delivery) -> None:
-    """The handler of `keyring_cleanup`, a standing message of the installation."""
-    await asyncio.to_thread(remove_strays)
-    await delivery.reschedule(lambda: now() + _EVERY)
-
-
 def remove_strays() -> int:
-    """Take out of the keyring what no row leads to after a day. How many notes were settled; a keyring that is locked
-    is asked again the next time."""
+    """Remove what no row refers to from the keyring, for notes that are older than a day; returns how many notes were
+    resolved. While the keyring is locked, notes stay for the next time."""
     due: dict[UUID, list[Path]] = {}
     for note in _folder().glob("*.*"):
-        match = _NAME.fullmatch(note.name)
-        if match and note.stat().st_mtime <= (now() - _IN_DOUBT).timestamp():
+        match = _NOTE_NAME.fullmatch(note.name)
+        if match and note.stat().st_mtime <= (now() - _GRACE).timestamp():
             due.setdefault(UUID(match[1]), []).append(note)
     return for_each_tenant(due, lambda tenant_id: sum(_resolve_note(tenant_id, note) for note in due[tenant_id]))
 

@@ -1,7 +1,7 @@
-"""On whose outside account? A connection, its sealed credentials, and the conversation in which it is set up.
+"""Tables of outside accounts: connections, their sealed credentials, and their set-ups.
 
-No row but `Credential` and `SetupAnswer` holds anything secret, and those hold it sealed, bound to the tenant, the
-connection and the name. A status moves as `rules.TRANSITIONS` says.
+Only `Credential` and `SetupAnswer` hold secrets, sealed and bound to the tenant, the connection and the name. A status
+changes as `rules.TRANSITIONS` allows.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from kernel.tenancy import TenantModel
 
 
 def new_ref() -> UUID:
-    """128 random bits."""
+    """Return 128 random bits."""
     return UUID(bytes=secrets.token_bytes(16))
 
 
 class Connection(TenantModel):
-    """`skill` is the pinned reference; `permissions` are tiers of ours, `permissions_granted` words of the service.
-    `recovered`: the one automatic recovery since it was last healthy was made; `discovering`: its skill has still to
-    say how it would sign in; `is_usual`: of several accounts of its skill, a person chose this one for tools."""
+    """An outside account of the tenant.
+
+    `skill` is the pinned reference; `permissions` are our tiers, `permissions_granted` the service's own words.
+    `recovered`: the one automatic recovery since it was last healthy was made. `discovering`: its skill has not yet
+    said how it would sign in. `is_usual`: of several accounts of its skill, a person chose this one for tools.
+    """
 
     name = models.CharField(max_length=120)
     domain = models.CharField(max_length=120, blank=True)
@@ -73,8 +76,11 @@ class Connection(TenantModel):
 
 
 class SetupRun(TenantModel):
-    """One conversation. `step` is what is put before the person now, `state_token` what a browser must bring back from
-    the service, `browser` the hash of the browser session it was put before. `wanted`: the permissions it asks for."""
+    """One set-up conversation.
+
+    `step` is what the person is shown now, `state_token` what a browser must bring back from the service, `browser` the
+    hash of the browser session that was sent there. `wanted`: the permissions it asks for.
+    """
 
     connection = models.ForeignKey(Connection, on_delete=models.PROTECT, related_name="setups")
     purpose = models.CharField(max_length=12, choices=Purpose.choices)
@@ -107,7 +113,8 @@ class SetupRun(TenantModel):
 
 
 class SetupAnswer(TenantModel):
-    """What a person, or the service through their browser, answered to a step; sealed, and gone once it is taken."""
+    """A person's answer to a step, or the service's through their browser; sealed, and deleted once the script has
+    it."""
 
     setup = models.ForeignKey(SetupRun, on_delete=models.CASCADE, related_name="answers")
     step_id = models.CharField(max_length=60)
@@ -119,7 +126,7 @@ class SetupAnswer(TenantModel):
 
 
 class PendingSecret(TenantModel):
-    """Something secret is wanted, under an opaque reference of 128 random bits; stored once, in time."""
+    """A request for a secret, under an opaque reference of 128 random bits; it is stored once, in time."""
 
     id = models.UUIDField(primary_key=True, default=new_ref, editable=False)
     setup = models.ForeignKey(SetupRun, on_delete=models.CASCADE, related_name="pending")
@@ -132,8 +139,11 @@ class PendingSecret(TenantModel):
 
 
 class Credential(TenantModel):
-    """One sealed value. With `setup` it is still partial: it counts once that conversation is completed and probed, and
-    goes with it when it is cancelled. `sealed` is a reference where another `backend` keeps the value."""
+    """One sealed value.
+
+    With `setup` it is partial: it counts once that set-up is completed and probed, and is deleted with it when it is
+    cancelled. `sealed` is a reference where another `backend` keeps the value.
+    """
 
     connection = models.ForeignKey(Connection, on_delete=models.CASCADE, related_name="credentials")
     setup = models.ForeignKey(SetupRun, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
@@ -152,7 +162,7 @@ class Credential(TenantModel):
 
 
 class OnceGrant(TenantModel):
-    """A yes to permissions for one execution only (`just this once`): the approval token it is spent by."""
+    """An approval of permissions for one execution only (`just this once`), with the token that is spent by it."""
 
     connection = models.ForeignKey(Connection, on_delete=models.CASCADE, related_name="once")
     permissions = models.JSONField()
@@ -164,8 +174,11 @@ class OnceGrant(TenantModel):
 
 
 class ItRequest(TenantModel):
-    """The message that asks a company's IT department to allow an account (spec 5.10.4): a draft that staff read,
-    change, and send themselves or by work of ours. `work_item_id`: that work, once somebody asked for it."""
+    """The message that asks a company's IT department to allow an account (spec 5.10.4).
+
+    A draft that staff read, change, and send themselves or by work of ours. `work_item_id`: that work, once it was
+    requested.
+    """
 
     connection = models.OneToOneField(Connection, on_delete=models.CASCADE, related_name="it_request")
     to = models.CharField(max_length=254, blank=True)

@@ -1,7 +1,7 @@
-"""How does a secret come in that a person types? Over `POST /secrets/{ref_id}`, straight into its sealed row.
+"""Take in a secret that a person types, over `POST /secrets/{ref_id}`, straight into its sealed row.
 
-It is stored once, in time, for a set-up that still waits for it, in its own tenant; whoever stores it may decide cards.
-Nothing of it is answered, logged or audited but the reference (spec 5.10.1). Inside the caller's tenant scope.
+A secret is stored once, in time, for a set-up of its own tenant that still waits for it, by a member who may decide
+cards. Only its reference is answered, logged or audited (spec 5.10.1). Inside the caller's tenant scope.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ EXPIRES_AFTER = timedelta(minutes=30)
 
 
 def request_secret(setup: SetupRun, name: str) -> PendingSecret:
-    """A reference for the secret of this name; the one there is, if the script asks again."""
+    """Return the reference for the secret of this name; the same one when the script asks again."""
     row: PendingSecret
     row, _ = PendingSecret.objects.get_or_create(setup=setup, name=name, defaults={"expires_at": now() + EXPIRES_AFTER})
     return row
 
 
 def store_secret(ref_id: UUID, value: str, *, user: Any) -> None:
-    """Raises `not_found` 404 for an unknown or foreign reference, and 409 `secret_stored_already`, `secret_expired`;
-    400 `secret_unfit` for an empty or too long one; 403 for who may not decide."""
+    """Seal the value for its set-up. Raises `not_found` 404 for an unknown or foreign reference, 409
+    `secret_stored_already`, `secret_expired`, 400 `secret_unfit` for a value that is empty or too long, and 403 for a
+    member who may not decide."""
     require_role(user, roles_with(Capability.DECIDE))
     row = PendingSecret.objects.filter(pk=ref_id).select_related("setup").first()
     if row is None:
@@ -47,11 +48,12 @@ def store_secret(ref_id: UUID, value: str, *, user: Any) -> None:
 
 
 def _claim(row: PendingSecret) -> None:
+    # Locking the set-up first keeps the order of `locks`: the set-up may be ending at this moment.
     moment = now()
     setup = SetupRun.objects.select_for_update(no_key=True).get(pk=row.setup_id)
     waiting = PendingSecret.objects.filter(pk=row.pk, stored_at=None, expires_at__gt=moment)
     if SetupState(setup.state) in rules.UNDER_WAY and setup.deadline > moment and waiting.update(stored_at=moment):
         return
     if PendingSecret.objects.filter(pk=row.pk, stored_at__isnull=False).exists():
-        raise SilasError("secret_stored_already", "This was stored already. Nothing was changed.", status=409)
-    raise SilasError("secret_expired", "The time for this has run out. Nothing was stored.", status=409)
+        raise SilasError("secret_stored_already", "This has already been saved. Nothing was changed.", status=409)
+    raise SilasError("secret_expired", "This request has expired. Nothing was saved.", status=409)

@@ -1,8 +1,8 @@
-"""May this call use an account, with these permissions, now? The `connection_permission` policy, and the port by which
-a tool's run gets the account's secrets.
+"""Decide whether a tool may use an account with its permissions, and give its run the account's secrets.
 
-The policy is asked before a call is admitted: nothing is spent for a call that it refuses. Whatever lacks a permission
-puts the question to a person (spec 5.10.2). A yes to one use is spent here, and the connection stays as it was.
+`check_connection` is the guard's policy: it is asked before a call is admitted, so a refused call costs nothing. A
+missing permission is put before a person (spec 5.10.2). A one-time grant is used up here; the connection itself keeps
+its permissions.
 """
 
 from __future__ import annotations
@@ -33,40 +33,44 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
 
+def check_connection(tool_name: str, context: Any) -> tuple[str, str] | None:
+    """Policy of the guard: find the tool among the caller's skills and return why it may not run, or None."""
+    refs = [str(ref) for ref in (context or {}).get("skills") or ()]
+    try:
+        tool = next((tool for tool in skills.tools_for(refs) if tool.name == tool_name), None)
+    except SilasError:
+        return None  # the call itself fails with what is wrong with its skills
+    return refusal(tool) if tool is not None else None
+
+
 def refusal(tool: ToolSpec) -> tuple[str, str] | None:
-    """Why a call of this tool may not use its connection, in a code and a sentence; None when it may. What is missing
-    is put before a person. Inside the caller's scope."""
+    """Return the code and the sentence why this tool may not use its connection, None when it may. A missing permission
+    is put before a person, once an hour. Inside the caller's scope."""
     if not tool.connection:
         return None
     try:
         row = account_for(tool.connection)
-    except SilasError as none:
-        return none.code, none.message
-    more = rules.missing(tool.permissions, row.permissions_granted)
-    if not more or _grant_for(row, more) is not None:
+    except SilasError as error:
+        return error.code, error.message
+    missing = rules.missing(tool.permissions, row.permissions_granted)
+    if not missing or _grant_for(row, missing) is not None:
         return None
     record(AuditEvent.CONNECTION_REFUSED, subject=f"connection:{row.pk}", data={"reason": "connection_permission"})
-    asked = f"widen:{row.pk}:{':'.join(sorted(more))}:{now():%Y%m%d%H}"[:128]
-    enqueue(WIDEN, row.pk, message_id=asked, permissions=tool.permissions)
-    return "connection_permission", "The connected account may not do this. Somebody was asked to allow it."
-
-
-def check_connection(tool_name: str, context: Any) -> tuple[str, str] | None:
-    """For the guard, before anything is admitted: the tool as the caller's skills have it."""
-    refs = [str(ref) for ref in (context or {}).get("skills") or ()]
-    try:
-        tool = next((each for each in skills.tools_for(refs) if each.name == tool_name), None)
-    except SilasError:
-        return None  # the call itself says what is wrong with its skills
-    return refusal(tool) if tool is not None else None
+    message_id = f"widen:{row.pk}:{':'.join(sorted(missing))}:{now():%Y%m%d%H}"[:128]
+    enqueue(WIDEN, row.pk, message_id=message_id, permissions=tool.permissions)
+    return "connection_permission", "The connected account doesn't have this permission. We've asked for approval."
 
 
 def open_for_tool(ctx: CallContext, tool: ToolSpec) -> OpenedAccount:
-    """The secrets of the tool's account, for this one guarded call. Raises `CallFailed`, effect-free."""
+    """Unseal the secrets of the tool's account for this one guarded call. Raises `CallFailed`, effect-free."""
     assert tool.connection is not None
     try:
         with tenant_scope(ctx.tenant_id):
-            row = _require_account(tool)
+            row = account_for(tool.connection)
+            missing = rules.missing(tool.permissions, row.permissions_granted)
+            if missing and not _use_one_time_grant(row, missing):
+                message = "The connected account doesn't have this permission."
+                raise SilasError("connection_permission", message, status=409)
             Connection.objects.filter(pk=row.pk).update(last_used=now())
             return OpenedAccount(
                 json.dumps(credentials.unseal_all(row.pk)).encode(),
@@ -74,13 +78,23 @@ def open_for_tool(ctx: CallContext, tool: ToolSpec) -> OpenedAccount:
                 {"SILAS_SETTINGS": json.dumps(row.settings), "SILAS_CONNECTION": str(row.pk)},
                 row.pk,
             )
-    except SilasError as refused:
-        raise CallFailed(refused.code, refused.message, effect_free=True) from refused
+    except SilasError as error:
+        raise CallFailed(error.code, error.message, effect_free=True) from error
+
+
+def store_for_tool(ctx: CallContext, account: UUID, handed: bytes) -> None:
+    """Replace the account's credentials with what the tool's run handed back: always of the account it ran with,
+    however many there are by now, and never of one that was removed meanwhile."""
+    values = credentials.parse_handed_back(handed)
+    with tenant_scope(ctx.tenant_id):
+        row = lock_connection(account)
+        if values and row.status != ConnectionStatus.REMOVED:
+            credentials.store(row.pk, values)
 
 
 def reach_of(tool: ToolSpec) -> tuple[str, tuple[str, ...]]:
-    """On which account a call of this tool would run now, as people call it, and what it could reach there; as
-    `open_for_tool` decides it. Nothing where no account is to be found."""
+    """Return the name of the account that a call of this tool would use now, and the places it could reach, as
+    `open_for_tool` decides them; empty where there is no account."""
     try:
         row = account_for(tool.connection or "")
     except SilasError:
@@ -94,36 +108,18 @@ def _egress(row: Connection, tool: ToolSpec) -> tuple[str, ...]:
     return scripts.egress_places(list(declared if tool.network is None else tool.network), row.settings)
 
 
-def _require_account(tool: ToolSpec) -> Connection:
-    row = account_for(tool.connection or "")
-    more = rules.missing(tool.permissions, row.permissions_granted)
-    if more and not _use_one_time_grant(row, more):
-        raise SilasError("connection_permission", "The connected account may not do this.", status=409)
-    return row
+def _grant_for(row: Connection, missing: Sequence[str]) -> OnceGrant | None:
+    grants = OnceGrant.objects.filter(connection=row, used_at=None, expires_at__gt=now()).order_by("created_at")
+    return next((grant for grant in grants if set(missing) <= set(grant.permissions)), None)
 
 
-def _grant_for(row: Connection, more: Sequence[str]) -> OnceGrant | None:
-    waiting = OnceGrant.objects.filter(connection=row, used_at=None, expires_at__gt=now())
-    return next((grant for grant in waiting.order_by("created_at") if set(more) <= set(grant.permissions)), None)
-
-
-def _use_one_time_grant(row: Connection, more: Sequence[str]) -> bool:
-    """One execution, one use of the approval token; rivals take turns at the row."""
-    grant = _grant_for(row, more)
+def _use_one_time_grant(row: Connection, missing: Sequence[str]) -> bool:
+    """Use up a grant and its approval token. Of two calls at once, the conditional update lets one through."""
+    grant = _grant_for(row, missing)
     if grant is None or not OnceGrant.objects.filter(pk=grant.pk, used_at=None).update(used_at=now()):
         return False
     token = ApprovalToken.objects.get(pk=grant.token_id)
-    spent = verify(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, grant.payload))
-    if spent.ok:
-        record(AuditEvent.PERMISSION_ONCE, subject=f"connection:{row.pk}", data={"count": len(more)})
-    return spent.ok
-
-
-def store_for_tool(ctx: CallContext, account: UUID, handed: bytes) -> None:
-    """What the tool's run handed back takes the place of what it was given: in the very account it ran with, however
-    many there are by now, and in none that was removed meanwhile."""
-    values = credentials.parse_handed_back(handed)
-    with tenant_scope(ctx.tenant_id):
-        row = lock_connection(account)
-        if values and row.status != ConnectionStatus.REMOVED:
-            credentials.store(row.pk, values)
+    verdict = verify(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, grant.payload))
+    if verdict.ok:
+        record(AuditEvent.PERMISSION_ONCE, subject=f"connection:{row.pk}", data={"count": len(missing)})
+    return verdict.ok

@@ -1,7 +1,7 @@
-"""What does a line of a set-up script mean? The script's half of the NDJSON protocol, read strictly (spec 5.10.1).
+"""Parse the lines of a set-up script: the script's half of the NDJSON protocol, read strictly (spec 5.10.1).
 
-One JSON object a line. What is no message of the protocol is left out and counted; what is one and stands where it
-cannot stand ends the conversation. Pure: no process, no row.
+One JSON object a line. A line that is no message of the protocol is ignored and counted; a message at the wrong point
+ends the conversation. Pure: no process, no row.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from apps.connections.schemas import (
     Step,
 )
 
-# More lines than this that mean nothing are no noise any more.
+# A script may print to its output by mistake; with more ignored lines than this it is broken.
 MOST_IGNORED, MOST_STEPS = 1000, 50
 
 
 class ProtocolBroken(Exception):
-    """The script does not keep the protocol; `code` says how."""
+    """The script broke the protocol; `code` says how."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -37,7 +37,7 @@ class ProtocolBroken(Exception):
 
 @dataclass(frozen=True)
 class ShowStep:
-    """Put this step before the person."""
+    """Show this step to the person."""
 
     step_id: str
     step: Step
@@ -45,7 +45,7 @@ class ShowStep:
 
 @dataclass(frozen=True)
 class AwaitAnswer:
-    """The script waits for what the person says to this step."""
+    """The script waits for the person's answer to this step."""
 
     step_id: str
 
@@ -55,15 +55,15 @@ Action = ShowStep | AwaitAnswer | Completed | ConnectionFailure
 
 @dataclass
 class Conversation:
-    """Where it stands. `ignored` counts the lines that meant nothing."""
+    """State of one conversation. `ignored` counts the lines that were no messages."""
 
     ignored: int = 0
     steps: dict[str, Step] = field(default_factory=dict)
     current: str = ""
     ended: bool = False
 
-    def hear(self, line: str) -> Action | None:
-        """What to do about this line; None: nothing. Raises `ProtocolBroken`: `wrong_step`, `step_twice`,
+    def read_line(self, line: str) -> Action | None:
+        """Return what to do about this line, None for nothing. Raises `ProtocolBroken`: `wrong_step`, `step_twice`,
         `after_the_end`, `too_much_noise`, `too_many_steps`."""
         event = _parse(line)
         if event is None or isinstance(event, LogEvent):
@@ -73,12 +73,9 @@ class Conversation:
             return None
         if self.ended:
             raise ProtocolBroken("after_the_end")
-        return self._take(event)
-
-    def _take(self, event: SetupStepEvent | AwaitInputEvent | CompletionEvent | FailureEvent) -> Action:
         match event:
             case SetupStepEvent():
-                return self._shown(event)
+                return self._show_step(event)
             case AwaitInputEvent():
                 if event.step_id != self.current:
                     raise ProtocolBroken("wrong_step")
@@ -90,8 +87,8 @@ class Conversation:
                 self.ended = True
                 return event.failure
 
-    def _shown(self, event: SetupStepEvent) -> ShowStep:
-        """A step shows once; the message of one that only tells how far it is may change."""
+    def _show_step(self, event: SetupStepEvent) -> ShowStep:
+        # Each step is shown once; only a progress step may be repeated, with another message.
         before = self.steps.get(event.step_id)
         if before is not None and not (before.type == event.step.type == "progress"):
             raise ProtocolBroken("step_twice")
@@ -103,23 +100,24 @@ class Conversation:
 
 
 def _parse(line: str) -> SetupStepEvent | AwaitInputEvent | CompletionEvent | FailureEvent | LogEvent | None:
+    # Deeply nested JSON raises RecursionError.
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return None
     try:
-        return EVENT.validate_python(said)
+        return EVENT.validate_python(message)
     except ValidationError:
         return None
 
 
 def last_object(output: str) -> dict[str, object] | None:
-    """What a script that answers once said: its last line that is a JSON object, or None."""
+    """Return the last line of a one-shot script's output that is a JSON object, or None."""
     for line in reversed(output.splitlines()):
         try:
-            said = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(said, dict):
-            return said
+        if isinstance(value, dict):
+            return value
     return None

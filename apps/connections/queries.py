@@ -1,4 +1,4 @@
-"""Which connections are there, and what is each waiting for? Reads inside the caller's tenant scope, nothing secret."""
+"""Read connections and their set-ups inside the caller's tenant scope. Nothing secret is read."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _CONNECTED = Q(status__in=(ConnectionStatus.ACTIVE, ConnectionStatus.PAUSED)) | 
 
 
 def usable_names() -> frozenset[str]:
-    """What a tool may name as its `connection` and find an account: skills, and providers as `type:<provider>`."""
+    """Return what a tool may name as its `connection` and find an account: skills, and providers as
+    `type:<provider>`."""
     return rules.usable_names(accounts())
 
 
 def accounts() -> list[rules.Account]:
-    """Those that were connected once and were not removed, whether or not they work now."""
+    """Return the accounts that were connected once and were not removed, whether or not they work now."""
     rows = Connection.objects.filter(_CONNECTED).values_list("id", "skill_name", "provider", "status", "is_usual")
     return [
         rules.Account(pk, skill, provider, ConnectionStatus(status), is_usual)
@@ -31,35 +32,35 @@ def accounts() -> list[rules.Account]:
 
 
 def account_for(wanted: str) -> Connection:
-    """The connection that a tool means by its skill's name, or by `type:<provider>`. Raises 409 `connection_missing`,
-    `connection_ambiguous`."""
-    found = rules.account_for(wanted, accounts())
-    if isinstance(found, str):
-        raise SilasError(found, _NO_ACCOUNT[found], status=409)
-    row: Connection = Connection.objects.get(pk=found.id)
+    """Return the connection that a tool means by its skill's name, or by `type:<provider>`. Raises 409
+    `connection_missing`, `connection_ambiguous`."""
+    account = rules.account_for(wanted, accounts())
+    if isinstance(account, str):
+        raise SilasError(account, _NO_ACCOUNT[account], status=409)
+    row: Connection = Connection.objects.get(pk=account.id)
     return row
 
 
 def account_name(wanted: str) -> str:
-    """What people call the account that a tool means; "" where it would find none."""
-    found = rules.account_for(wanted, accounts())
-    return "" if isinstance(found, str) else str(Connection.objects.get(pk=found.id))
+    """Return the name of the account that a tool means; "" where there is none."""
+    account = rules.account_for(wanted, accounts())
+    return "" if isinstance(account, str) else str(Connection.objects.get(pk=account.id))
 
 
 _NO_ACCOUNT = {
     "connection_missing": "No account is connected for this.",
-    "connection_ambiguous": "Several accounts are connected for this, and nobody has said which one to use.",
+    "connection_ambiguous": "Several accounts are connected for this. Choose the one to use.",
 }
 
 
 def connections(*, domain: str = "") -> QuerySet[Connection]:
-    """Those that were not removed, newest first."""
+    """Return the connections that were not removed, newest first."""
     rows: QuerySet[Connection] = Connection.objects.exclude(status=ConnectionStatus.REMOVED)
     return rows.filter(domain=domain) if domain else rows
 
 
 def connection(connection_id: UUID) -> Connection:
-    """Raises `NotFound` for an unknown, removed or foreign one."""
+    """Raises `NotFound` for an unknown, removed or foreign connection."""
     row = connections().filter(pk=connection_id).first()
     if row is None:
         raise NotFound("connection")
@@ -67,20 +68,20 @@ def connection(connection_id: UUID) -> Connection:
 
 
 def it_request(connection_id: UUID) -> ItRequest | None:
-    """The message to an IT department that was prepared about it."""
+    """Return the draft for an IT department about this connection."""
     row: ItRequest | None = ItRequest.objects.filter(connection_id=connection_id).first()
     return row
 
 
 def setup_under_way(connection_id: UUID) -> SetupRun | None:
-    """The conversation in which it is being set up now; `step` is what is asked. Raises `NotFound`."""
-    found: SetupRun | None = SetupRun.objects.filter(
+    """Return the set-up that is under way; its `step` is what is asked. Raises `NotFound`."""
+    setup: SetupRun | None = SetupRun.objects.filter(
         connection=connection(connection_id), state__in=rules.UNDER_WAY
     ).first()
-    return found
+    return setup
 
 
 def setups(connection_id: UUID) -> QuerySet[SetupRun]:
-    """Every conversation about it, newest first."""
+    """Return every set-up of the connection, newest first."""
     rows: QuerySet[SetupRun] = SetupRun.objects.filter(connection_id=connection_id)
     return rows

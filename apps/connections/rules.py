@@ -1,4 +1,4 @@
-"""What may follow what, and when is something due? Decided from values alone (spec 2.5, 5.10)."""
+"""Transitions, due times and accounts for tools, decided from values alone (spec 2.5, 5.10)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _READS = ("read", "observe", "list", "search", "view", "openid", "profile", "ema
 
 
 def tiers_of(permissions: Iterable[str]) -> list[str]:
-    """The tiers these permissions amount to: reading observes, anything else acts too."""
+    """Return the tiers that these permissions amount to: reading observes, anything else acts too."""
     wanted = list(permissions)
     acts = any(not only_reads(name) for name in wanted)
     return [Tier.OBSERVE.value, *([Tier.ACT.value] if acts else [])] if wanted else []
@@ -56,13 +56,14 @@ def only_reads(permission: str) -> bool:
 
 
 def missing(wanted: Iterable[str], granted: Iterable[str]) -> list[str]:
-    """What is wanted and not granted, in order, each once."""
+    """Return what is wanted and not granted, in order, each once."""
     have = set(granted)
     return [name for name in dict.fromkeys(wanted) if name not in have]
 
 
 def operation(purpose: str, *, skill: str, strategy: str, settings: Mapping[str, Any]) -> str:
-    """What a yes binds beside the rights: the very files, the way of signing in, and where to."""
+    """Return what an approval binds beside the permissions: the exact files, the way of signing in, and the
+    settings."""
     return f"{purpose} {skill} {strategy} {sha256_hex(dict(settings))}"
 
 
@@ -79,7 +80,7 @@ def is_dormant(last_used: datetime | None, now: datetime) -> bool:
 
 
 def next_check(due: datetime, expires: datetime | None, *, now: datetime, dice: random.Random) -> datetime:
-    """The schedule's next moment, a little later for each, but in time to refresh what runs out."""
+    """Return the schedule's next moment, delayed by a random part, but in time to refresh what expires."""
     spread = due + (due - now) * JITTER * dice.random()
     if expires is None or expires <= now:
         return spread
@@ -91,7 +92,7 @@ ANY = "type:"  # a tool may name a provider instead of a skill
 
 @dataclass(frozen=True)
 class Account:
-    """What of a connection decides whether a tool that means it, or one like it, uses it."""
+    """The parts of a connection that decide whether a tool uses it."""
 
     id: UUID
     skill: str
@@ -104,11 +105,12 @@ class Account:
 
 
 def account_for(wanted: str, accounts: Iterable[Account]) -> Account | str:
-    """The account that a tool means, or why there is none, in a code. `accounts`: those that were connected once and
-    were not removed.
+    """Return the account that a tool means, or the code of why there is none. `accounts`: those that were connected
+    once and were not removed.
 
-    The one that a person chose, or the only one; of several the tool uses none until somebody chooses. A chosen one
-    that does not work now has no stand-in: what is sent must not leave from another address than usual."""
+    It is the one that a person chose, or the only one; of several the tool uses none until a person chooses. A chosen
+    account that does not work has no substitute: what is sent must not leave from another address than usual.
+    """
     fitting = [account for account in accounts if account.fits(wanted)]
     meant = [account for account in fitting if account.is_usual] or fitting
     if len(meant) > 1:
@@ -117,19 +119,19 @@ def account_for(wanted: str, accounts: Iterable[Account]) -> Account | str:
 
 
 def usable_names(accounts: Iterable[Account]) -> frozenset[str]:
-    """What a tool may name and find an account: skills, and providers as `type:<provider>`."""
-    found = list(accounts)
-    names = {name for account in found for name in (account.skill, f"{ANY}{account.provider}")}
-    return frozenset(name for name in names if isinstance(account_for(name, found), Account))
+    """Return what a tool may name and find an account: skills, and providers as `type:<provider>`."""
+    accounts = list(accounts)
+    names = {name for account in accounts for name in (account.skill, f"{ANY}{account.provider}")}
+    return frozenset(name for name in names if isinstance(account_for(name, accounts), Account))
 
 
 def ambiguous_accounts(accounts: Iterable[Account]) -> frozenset[UUID]:
-    """Accounts of skills that have several and none of them chosen: tools use none of them."""
+    """Return the accounts of skills that have several and none of them chosen; tools use none of these."""
     by_skill: Mapping[str, list[Account]] = defaultdict(list)
     for account in accounts:
         by_skill[account.skill].append(account)
-    undecided = (each for each in by_skill.values() if len(each) > 1 and not any(one.is_usual for one in each))
-    return frozenset(account.id for each in undecided for account in each)
+    ambiguous = (rows for rows in by_skill.values() if len(rows) > 1 and not any(row.is_usual for row in rows))
+    return frozenset(account.id for rows in ambiguous for account in rows)
 
 
 _OPTIONS: Mapping[FailureType, tuple[Recovery, ...]] = {
@@ -148,23 +150,23 @@ _MESSAGES: Mapping[FailureType, str] = {
     FailureType.TOKEN_REVOKED: "Your {it} access was revoked (changed password, admin action, or expired).",
     FailureType.RATE_LIMITED: "{it} is temporarily limiting requests. Try again in {minutes} minutes.",
     FailureType.SERVICE_UNAVAILABLE: "{it} is not responding.",
-    FailureType.UNKNOWN: "The connection to {it} does not work, and its script did not say why.",
+    FailureType.UNKNOWN: "{it} isn't working, and the reason is unknown.",
 }
 _DOES: Mapping[Recovery, str] = {
-    Recovery.DRAFT_IT_REQUEST: "Prepare a message to your IT department, to look at before it is sent",
+    Recovery.DRAFT_IT_REQUEST: "Draft a message to your IT department for you to review",
     Recovery.PERSONAL_ACCOUNT: "Set it up again with another account",
     Recovery.RETRY: "Set it up again",
-    Recovery.FEWER: "Set it up again and ask for less",
+    Recovery.FEWER: "Set it up again with fewer permissions",
     Recovery.RECONNECT: "Sign in again",
     Recovery.LATER: "Try again in {minutes} minutes",
-    Recovery.SKIP: "Leave it broken for now",
+    Recovery.SKIP: "Leave it disconnected for now",
 }
 USUAL_MINUTES = 15
 
 
 def failure_payload(failure: ConnectionFailure, service: str) -> dict[str, Any]:
-    """What a failure card carries: the platform's own words and ways out for the type (spec 5.10.4), never a script's:
-    what a script says of itself could say anything."""
+    """Return the payload of a failure card: the platform's own words and options for the type (spec 5.10.4), never a
+    script's, which could say anything."""
     kind, minutes = FailureType(failure.failure_type), failure.retry_minutes or USUAL_MINUTES
     ways: Sequence[Recovery] = (*_OPTIONS[kind], Recovery.SKIP)
     return {

@@ -1,6 +1,6 @@
-"""What do a connection skill's scripts say? Shapes of the NDJSON protocol and of their answers (contract silas 13).
+"""Shapes of the NDJSON protocol of connection skills' scripts, and of their answers (contract silas 13).
 
-All frozen. What a script says is external: lengths are bounded, what is not known is left out.
+All frozen. A script's output is external: lengths are bounded, and unknown fields are dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Permissions = Annotated[list[Permission], Field(max_length=40)]
 
 
 class ScriptOutput(BaseModel):
-    """Something a script said; more than we know of is left out."""
+    """Base of what a script says; unknown fields are dropped."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -40,7 +40,7 @@ class ConnectionFailure(ScriptOutput):
 
 
 class SecureInputRequest(ScriptOutput):
-    """`name`: under which name the script finds the value among its secrets. The platform gives the reference."""
+    """`name`: the name under which the script finds the value among its secrets. The platform adds the reference."""
 
     name: Name = "value"
     label: str = Field(min_length=1, max_length=120)
@@ -78,7 +78,7 @@ Step = Annotated[DeviceCodeStep | RedirectStep | SecureInputStep | ProgressStep,
 
 
 class Completed(ScriptOutput):
-    """Facts that are no secrets; the credentials come over the descriptor of `SILAS_SECRET_OUT_FD`."""
+    """Facts that are no secrets; credentials come over the descriptor of `SILAS_SECRET_OUT_FD`."""
 
     permissions_granted: Permissions = Field(default_factory=list)
     identity: str = Field(default="", max_length=200)
@@ -151,7 +151,7 @@ class RecoverResult(ScriptOutput):
 
 
 class NewConnection(BaseModel):
-    """What somebody wants to connect. `settings` hold no secrets: an endpoint, a client's id, scopes' address."""
+    """A request to connect an account. `settings` hold no secrets: an endpoint, a client id, the address of scopes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,8 +1,8 @@
-"""The work of the guarded call in which a set-up is held: the script in a sandbox, a person at the other end.
+"""Hold a set-up conversation: a skill's script runs in a sandbox and a person answers it through a page.
 
-What the script says goes into the row, what a person answers comes from rows, so that any page of any process can show
-and answer it. Ends with a completion that was probed, a failure, a cancel, silence or the deadline; in every end but
-the first what the script brought is gone (spec 5.10.1).
+What the script says is written to the set-up's row and a person's answers are read from rows, so that any page of any
+process can show and answer it. The conversation ends with a completion that was probed, a failure, a cancellation,
+silence or the deadline; in every end but the first, whatever the script brought is deleted (spec 5.10.1).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ POLL_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a script may say nothing while nobody is asked, and how long the whole may take."""
+    """Limits of a conversation, in seconds. `silence`: how long a script may say nothing while no person is asked;
+    `whole`: how long the conversation may take."""
 
     silence: float = 60.0
     whole: float = 1800.0
@@ -41,7 +42,7 @@ class Limits:
 
 @dataclass
 class SetupSession:
-    """One conversation as it is held, under the lease of its message."""
+    """The work of one guarded call: a set-up conversation under the lease of its message."""
 
     tenant_id: UUID
     setup_id: UUID
@@ -51,126 +52,128 @@ class SetupSession:
     waits: bool = False
     quiet_until: float = 0.0
     code_until: float = 0.0
-    said: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     failure: ConnectionFailure | None = None
 
     def __call__(self, ctx: CallContext) -> HandlerResult:
-        """The guarded call's work. Whatever ends it otherwise than well is a `CallFailed` with its code."""
+        """Hold the conversation, then probe the new credentials. Raises `CallFailed` with a code for every other end
+        than a completion."""
         setup = self._in_scope(setup_state.get_setup)
         job = scripts.load_job(self.tenant_id, setup.connection_id, setup=setup)
-        done, handed = self._talk_through(job, setup)
+        done, values = self._run(job, setup)
         with tenant_scope(self.tenant_id):
-            setup_state.store_partial(setup, handed)
-        facts = self._probed(setup, done)
+            setup_state.store_partial(setup, values)
+        facts = self._probe(setup, done)
         return HandlerResult({}, on_settle=partial(setup_state.complete, self.setup_id, self.lease, done, facts))
 
-    def _talk_through(self, job: Job, setup: SetupRun) -> tuple[Completed, dict[str, str]]:
+    def _run(self, job: Job, setup: SetupRun) -> tuple[Completed, dict[str, str]]:
         spec = job.spec(Script.SETUP, seconds=self.limits.whole)
         try:
             with open_session(spec) as line:
                 done = self._converse(line, setup)
                 outcome = line.close()
         except (SandboxUnavailable, SessionClosed) as over:
-            raise call_failed(over.code, "The script does not run any more.") from over
+            raise call_failed(over.code, "The script stopped running.") from over
         if outcome.reason or outcome.exit_code != 0:
-            raise call_failed(f"script_{outcome.reason or 'failed'}", "The script did not end as it should.")
-        return done, scripts.new_credentials(outcome.secret_out, "\n".join(self.said))
+            raise call_failed(f"script_{outcome.reason or 'failed'}", "The script ended with an error.")
+        return done, scripts.new_credentials(outcome.secret_out, "\n".join(self.lines))
 
     def _converse(self, line: Session, setup: SetupRun) -> Completed:
+        """Pass messages between the script and the rows until the script completes."""
         self._send(line, setup_state.start_message(setup))
         ends = time.monotonic() + self.limits.whole
-        self._be_patient()
+        self._extend_silence()
         while True:
             text = line.read_line(POLL_SECONDS)
             if text is None and line.is_over:
-                raise self._died(line)
-            done = self._hear(line, text) if text is not None else None
+                raise self._ended_early(line)
+            done = self._handle_line(text) if text is not None else None
             if done is not None:
                 return done
             if text is None:
-                self._look(line)
+                self._poll(line)
             if time.monotonic() > ends or (not self.waits and time.monotonic() > self.quiet_until):
                 raise call_failed("setup_silent", "The script said nothing for too long.")
 
-    def _died(self, line: Session) -> CallFailed:
-        """It ended before it said how: its limits, an exit code, or nothing at all."""
+    def _ended_early(self, line: Session) -> CallFailed:
         outcome = line.close()
         reason = outcome.reason or ("incomplete" if outcome.exit_code == 0 else "failed")
-        return call_failed(f"script_{reason}", "The script ended before it was done.")
+        return call_failed(f"script_{reason}", "The script ended before the set-up was complete.")
 
-    def _hear(self, line: Session, text: str) -> Completed | None:
-        self._be_patient()
+    def _handle_line(self, text: str) -> Completed | None:
+        self._extend_silence()
         before = self.talk.ignored
         try:
-            move = self.talk.hear(text)
+            action = self.talk.read_line(text)
         except ProtocolBroken as broken:
-            raise call_failed(f"setup_{broken.code}", "The script does not keep the protocol.") from broken
-        if move is None:
+            raise call_failed(f"setup_{broken.code}", "The script broke the set-up protocol.") from broken
+        if action is None:
             if self.talk.ignored != before:
                 self._in_scope(setup_state.record_ignored, self.talk.ignored)
             return None
-        self.said.append(text)
-        match move:
+        self.lines.append(text)
+        match action:
             case ShowStep():
-                self._show(move)
+                self._show(action)
             case AwaitAnswer():
                 self.waits = True
             case Completed():
-                return move
+                return action
             case ConnectionFailure():
-                raise self._refused(move)
+                raise self._reported_failure(action)
         return None
 
-    def _refused(self, failure: ConnectionFailure) -> CallFailed:
-        """What the service, or the script, says itself is wrong: kept for the card that tells of it."""
+    def _reported_failure(self, failure: ConnectionFailure) -> CallFailed:
+        """Keep the failure that the script reports, for the card about it."""
         self.failure = failure
-        return call_failed(f"connection_{failure.failure_type.value}", "The service did not let us in.")
+        return call_failed(f"connection_{failure.failure_type.value}", "The service refused the connection.")
 
-    def _show(self, shown: ShowStep) -> None:
-        """A script that polls at the service is not silent meanwhile."""
+    def _show(self, action: ShowStep) -> None:
+        # A script that polls the service while its code can be entered is not silent.
         self.code_until = 0.0
-        if isinstance(shown.step, DeviceCodeStep):
-            self.code_until = time.monotonic() + shown.step.expires_in
-        self._be_patient()
-        if isinstance(shown.step, RedirectStep | SecureInputStep):
+        if isinstance(action.step, DeviceCodeStep):
+            self.code_until = time.monotonic() + action.step.expires_in
+        self._extend_silence()
+        if isinstance(action.step, RedirectStep | SecureInputStep):
             self.waits = True
-        self._in_scope(setup_state.show_step, self.lease, shown.step_id, shown.step)
+        self._in_scope(setup_state.show_step, self.lease, action.step_id, action.step)
 
-    def _be_patient(self) -> None:
-        """It may say nothing for so long from now on, and as long as the code that it shows can be entered."""
+    def _extend_silence(self) -> None:
+        """Allow silence from now on, or from the moment when the code that is shown expires."""
         self.quiet_until = max(time.monotonic(), self.code_until) + self.limits.silence
 
-    def _look(self, line: Session) -> None:
-        """Is the lease still ours, has somebody cancelled, has somebody answered?"""
-        heard = self._in_scope(setup_state.poll, self.lease, self.talk.current)
-        if heard.cancelled:
+    def _poll(self, line: Session) -> None:
+        """Check the lease and the cancellation, and hand an answer that was stored to the script."""
+        update = self._in_scope(setup_state.poll, self.lease, self.talk.current)
+        if update.cancelled:
             self._cancel(line)
-        if heard.answer is None:
+        if update.answer is None:
             return
-        if heard.secret:
-            line.send_secret(json.dumps(heard.secret).encode())
+        if update.secret:
+            line.send_secret(json.dumps(update.secret).encode())
         self.waits = False
-        self._be_patient()
-        self._send(line, {"type": "step_result", "step_id": self.talk.current, "payload": heard.answer})
+        self._extend_silence()
+        self._send(line, {"type": "step_result", "step_id": self.talk.current, "payload": update.answer})
 
     def _cancel(self, line: Session) -> None:
         with suppress(SessionClosed):
             self._send(line, {"type": "cancel", "reason": "user_cancelled"})
         line.close()
-        raise call_failed("cancelled", "Somebody cancelled it.")
+        raise call_failed("cancelled", "The set-up was cancelled.")
 
-    def _probed(self, setup: SetupRun, done: Completed) -> dict[str, Any]:
-        """A real call with the new credentials; without one that works nothing becomes active (spec 5.10.1, step 4)."""
+    def _probe(self, setup: SetupRun, done: Completed) -> dict[str, Any]:
+        """Make a real call with the new credentials; without one that works nothing becomes active (spec 5.10.1, step
+        4)."""
         job = scripts.load_job(self.tenant_id, setup.connection_id, setup=setup)
         script = Script.PROBE if Script.PROBE.value in job.scripts else Script.HEALTH_CHECK
-        asked = {"connection_id": str(setup.connection_id), "capability": "", "permissions": done.permissions_granted}
-        answer, handed = scripts.run_script(job, script, asked)
+        request = {"connection_id": str(setup.connection_id), "capability": "", "permissions": done.permissions_granted}
+        answer, values = scripts.run_script(job, script, request)
         if "failure" in answer:
-            raise self._refused(setup_state.parse_failure(answer["failure"]))
+            raise self._reported_failure(setup_state.parse_failure(answer["failure"]))
         if answer.get("success", answer.get("healthy", True)) is not True:
-            raise call_failed("probe_failed", "The connection was set up, and a first call did not work.")
+            raise call_failed("probe_failed", "The connection was set up, but a first call failed.")
         with tenant_scope(self.tenant_id):
-            setup_state.store_partial(setup, handed)
+            setup_state.store_partial(setup, values)
         return {name: value for name, value in answer.items() if isinstance(value, int | str | bool)}
 
     def _send(self, line: Session, message: dict[str, Any]) -> None:

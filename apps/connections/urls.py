@@ -1,4 +1,4 @@
-"""The addresses of connections (contract interfaces, HTTP)."""
+"""URLs of connections (contract interfaces, HTTP)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skills and records in Django admin, to look at: versions come in by installation, records change by actions."""
+"""Read-only Django admin for skills and records: versions come from installation, records change through actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apps.skills.models import Record, SkillVersion
 
 @admin.register(SkillVersion)
 class SkillVersionAdmin(ReadOnlyAdmin):
-    """Evidence: what each version is, where it came from, what was found, which yes was spent for it."""
+    """Evidence: what each version is, where it came from, what was reported, and which approval was spent for it."""
 
     list_display = ("name", "number", "status", "source", "digest", "activated_at", "created_at")
     list_filter = ("status", "source", "name")

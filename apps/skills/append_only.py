@@ -1,5 +1,5 @@
-"""SQL that keeps what a skill version says, and its files, as they were written, and its status to its course; used by
-the migrations."""
+"""SQL that makes skill versions and their files write-once, and enforces a version's status transitions; used by the
+migrations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ END $$;
 
 REFUSE_REVERSE = "".join(_DROP.format(table=table) for table in _TABLES) + "DROP FUNCTION skills_refuse();"
 
-# The course of a version (models.TRANSITIONS): it begins waiting for a yes, or active when its content ships with the
+# The transitions of a version (models.TRANSITIONS): it starts as proposed, or active when its content ships with the
 # installation; nothing else becomes active without a spent approval of exactly this content.
 _BEGINS_BUNDLED = """
     IF TG_OP = 'INSERT' AND NEW.source = 'bundled' AND ('{bundled}'::jsonb -> NEW.name ? NEW.digest) IS NOT TRUE
@@ -35,7 +35,7 @@ _BEGINS_BUNDLED = """
         RAISE EXCEPTION 'this skill does not ship with the installation' USING ERRCODE = 'insufficient_privilege';
     END IF;
 """
-# What the second migration asked of a table instead.
+# The second migration compared with a table instead.
 _BEGINS_SHIPPED = """
     IF TG_OP = 'INSERT' AND NEW.source = 'bundled' AND NOT EXISTS (
         SELECT FROM public.skills_shippedskill shipped
@@ -127,7 +127,8 @@ SHIPPED_REVERSE = _FILES_SHIP_REVERSE + _COURSE.replace("{begins}", "")
 
 
 def lifecycle_sql(bundled: Mapping[str, Sequence[str]]) -> str:
-    """The course that lets in these contents, by name and hash, as bundled skills; put in place by every `migrate`.
+    """Return the trigger that accepts these contents, by name and hash, as bundled skills; installed by every
+    `migrate`.
 
     The words and files of such a version are compared with its hash when it is loaded (`integrity`).
     """

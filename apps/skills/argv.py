@@ -1,8 +1,8 @@
-"""How is a script of the plain Agent Skills form called, and which tools are its scripts? Pure.
+"""Command lines and tools of scripts in the plain Agent Skills form. Pure.
 
 Such a skill declares `script_args` and no `metadata.tools`. Each declared script is a tool that reads: its arguments
-are checked before the sandbox starts (undeclared ones refused, defaults applied), and given as the script's author
-expects them, on the command line; they stand in `call.json` as well.
+are validated before the sandbox starts (undeclared ones refused, defaults applied), and are passed on the command line,
+as the script's author expects, and in `call.json`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INTERPRETER = ("python3", "-I", "-S")
 
 
 def command_line(script: str, args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> list[str]:
-    """The command line. Without a `spec` the script reads `call.json`."""
+    """Return the command line. Without a `spec` the script reads `call.json`."""
     base = [*_INTERPRETER, f"/sandbox/skill/{script}"]
     if spec is None:
         return base
@@ -29,13 +29,13 @@ def command_line(script: str, args: Mapping[str, Any], spec: Mapping[str, ArgSpe
 
 
 def with_defaults(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> dict[str, Any]:
-    """The arguments with what the declaration says for those that were left out."""
+    """Return the arguments with the declared defaults for those that were left out."""
     defaults = {name: one.default for name, one in (spec or {}).items() if one.default is not None}
     return {**defaults, **args}
 
 
 def schema_of(spec: Mapping[str, ArgSpec]) -> dict[str, Any]:
-    """The arguments as a closed JSON schema."""
+    """Return the arguments as a closed JSON schema."""
     return {
         "type": "object",
         "properties": {name: one.as_schema for name, one in spec.items()},
@@ -45,7 +45,7 @@ def schema_of(spec: Mapping[str, ArgSpec]) -> dict[str, Any]:
 
 
 def argument_problem(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> str:
-    """ "" when the arguments fit what the script declares, else what is wrong; an undeclared one is."""
+    """Return what is wrong with the arguments, undeclared ones included; "" when they fit."""
     if spec is None:
         return ""
     errors = Draft202012Validator(schema_of(spec)).iter_errors(dict(args))
@@ -54,7 +54,7 @@ def argument_problem(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None
 
 
 def derived_tools(manifest: SkillManifest) -> list[ToolDeclaration]:
-    """What a skill without `metadata.tools` can be called for: its declared scripts, none of which acts."""
+    """Return the tools of a skill without `metadata.tools`: its declared scripts, none of which acts."""
     if manifest.tools or manifest.type == "connection":
         return []
     return [_derived(manifest, script, spec) for script, spec in manifest.script_args.items()]

@@ -1,7 +1,7 @@
-"""The skills that ship with the installation, and how a company takes one in.
+"""The skills that ship with the installation, and their installation for a company.
 
 They are folders beside the code, listed by content in `bundled.json` (`integrity`). The operator who starts this
-installation trusts them, so an owner takes them in without another approval.
+installation trusts them, so an owner installs them without another approval.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from apps.skills.services import install_version
 from kernel.errors import NotFound
 
 FOLDER = Path(settings.BASE_DIR) / "skills"
-# Those for every company; the desks of the demo companies are theirs alone.
+# For every company; the desks of the demo companies are not offered to others.
 NAMES = ("coding", "skill-maker", "http-api", "knowledge-editor")
 
 
 def available_names() -> list[str]:
-    """The names that could be taken in; one query."""
+    """Return the names that could be installed; one query."""
     here = set(SkillVersion.objects.filter(name__in=NAMES).values_list("name", flat=True))
     return [name for name in NAMES if name not in here and (FOLDER / name).is_dir()]
 
 
 def install(name: str) -> SkillVersion:
-    """Inside a scope. Raises `NotFound`."""
+    """Install a bundled skill, inside a scope. Raises `NotFound`."""
     if name not in NAMES or not (FOLDER / name).is_dir():
         raise NotFound("skill that ships with the installation")
     return install_version(FOLDER / name)

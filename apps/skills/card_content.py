@@ -1,7 +1,7 @@
-"""What does a person read of a version before they say yes? SKILL.md, scripts, what differs from the version in use,
-and the report; all cut to what a card holds. Reads inside the caller's scope.
+"""What a person reads of a version before they approve it: SKILL.md, scripts, the difference from the version in use,
+and the report; all cut to a card's limits. Inside the caller's scope.
 
-What is cut off here stands whole on the skill's page; the yes binds every byte by the content's hash either way.
+What is cut off is shown whole on the skill's page; the approval binds every byte by the content's hash either way.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _SHOWN = frozenset({".py", ".sh", ".md"})
 
 
 def approval_payload(version: SkillVersion, report: Mapping[str, Any]) -> dict[str, Any]:
-    """What a yes to this version binds (contract silas 8)."""
+    """Return what an approval of this version binds (contract silas 8)."""
     return {"skill": version.name, "content_hash": version.digest, "report_hash": sha256_hex(dict(report))}
 
 
 def card_body(version: SkillVersion, before: SkillVersion | None, report: Mapping[str, Any]) -> dict[str, Any]:
-    """What the card shows beside it."""
+    """Return what the card shows beside it."""
     manifest, files = SkillManifest.model_validate(version.manifest), readable_files(version)
     scripts = [path for path in sorted(files) if path.startswith(("scripts/", "checks/", "guards/"))]
     tools = [tool.name for tool in (*manifest.tools, *argv.derived_tools(manifest))]
@@ -45,9 +45,9 @@ def card_body(version: SkillVersion, before: SkillVersion | None, report: Mappin
 
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:
-    """The report in sentences: the checks, the import, the dry run."""
+    """Return the report in sentences: the checks, the import, the dry run."""
     origin = report.get("origin") or {}
-    found = ["Front matter, paths, syntax and forbidden patterns were checked: nothing speaks against it."]
+    found = ["Front matter, paths, syntax and forbidden patterns were checked. No problems found."]
     found += [str(note) for note in report.get("notes") or ()]
     found += [f"Left out: {each}" for each in origin.get("removed") or ()]
     found += [f"Changed: {each}" for each in (*(origin.get("mapped") or ()), *(origin.get("rewritten") or ()))]
@@ -59,13 +59,13 @@ def report_lines(report: Mapping[str, Any]) -> list[str]:
 
 
 def readable_files(version: SkillVersion) -> dict[str, str]:
-    """The files that can be read, by path."""
+    """Return the text files that are shown, by path."""
     rows = SkillFile.objects.filter(version_id=version.pk).values_list("path", "content")
     return {path: bytes(content).decode("utf-8", "replace") for path, content in rows if _is_shown(path)}
 
 
 def unified_diff(before: SkillVersion, after: SkillVersion) -> str:
-    """What changes from one version to another, as a unified diff; binary files by their hash."""
+    """Return what changes from one version to another, as a unified diff; binary files by their hash."""
     old, new = _comparable(before), _comparable(after)
     parts = [
         difflib.unified_diff(old.get(path, []), new.get(path, []), f"a/{path}", f"b/{path}", lineterm="")
@@ -98,4 +98,4 @@ def _is_shown(path: str) -> bool:
 
 def _cut(text: str, most: int) -> str:
     clean = "".join(char for char in text if char == "\n" or char == "\t" or char.isprintable())
-    return clean if len(clean) <= most else f"{clean[:most]}\n… {len(clean) - most} characters more stand on its page"
+    return clean if len(clean) <= most else f"{clean[:most]}\n… {len(clean) - most} more characters on the skill's page"

@@ -1,7 +1,7 @@
-"""Delete drafts that nobody goes on with and packages that nobody looked at, after as long as their company says.
+"""Delete abandoned drafts and unreviewed packages after the company's retention period.
 
 A draft is deleted with all its revisions; what was proposed of it stays. A package that waited is refused and its bytes
-are gone; that it came stays. A step of `bus.retention`.
+are deleted; that it came stays. A step of `bus.retention`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BATCH = 50
 
 
 def delete_batch() -> bool:
-    """Not more than a short transaction can; inside a scope. True when there may be more."""
+    """Delete what one short transaction can, inside a scope; True when there may be more."""
     days = retention().skills
     if days is None:
         return False
@@ -50,5 +50,5 @@ def _refuse_packages(before: datetime) -> int:
 
 
 def _lock_due(rows: Any) -> list[UUID]:
-    """Locked; what somebody else has in hand is left for the next time."""
+    """Lock the rows; those that another transaction holds are left for the next time."""
     return list(rows.select_for_update(skip_locked=True, no_key=True).values_list("pk", flat=True)[:BATCH])

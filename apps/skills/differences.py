@@ -1,4 +1,4 @@
-"""What differs between two versions of a skill, file by file and line by line? Pure; bounded for a page."""
+"""Differences between two versions of a skill, file by file and line by line. Pure; bounded for a page."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _CONTEXT = 3
 
 @dataclass(frozen=True)
 class FileChange:
-    """`kind`: new, removed or changed. `lines`: (mark, text), the mark "+", "-", " " or "@" for a gap; `cut`: there
-    are more. A file that is no text has none."""
+    """The change of one file. `kind`: new, removed or changed. `lines`: (mark, text), the mark "+", "-", " " or "@" for
+    a gap; `cut`: there are more. A binary file has none."""
 
     path: str
     kind: str
@@ -23,13 +23,13 @@ class FileChange:
 
 
 def compare(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[FileChange, ...]:
-    """In the order of paths, at most `MOST_FILES`."""
+    """Return the changes in the order of paths, at most `MOST_FILES`."""
     paths = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
     return tuple(_change(path, before.get(path), after.get(path)) for path in paths[:MOST_FILES])
 
 
 def text_of(content: bytes) -> str | None:
-    """None for what is no text."""
+    """Return the text, or None for a binary file."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:

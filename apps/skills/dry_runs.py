@@ -1,7 +1,7 @@
-"""Run a version's scripts, each with what its author declares for a dry run, in a sandbox that has nothing.
+"""Run a version's scripts, each with the inputs its author declares for a dry run, in a sandbox that has nothing.
 
-No network, no credentials, no records but the declared ones, and nothing of what it answers goes anywhere: a person
-reads how it ended. A script without declared inputs is not run, and the report says so (spec 10.4 step 5).
+There is no network, no credential and no record but the declared ones, and its answers go nowhere: a person reads how
+each run ended. A script without declared inputs is not run, and the report says so (spec 10.4 step 5).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOW = "2026-01-05T09:00:00+00:00"
 
 @dataclass(frozen=True)
 class Trial:
-    """How one script's dry run ended. `ok` None: nothing was declared, so it was not run."""
+    """How one script's dry run ended. `ok` None: no inputs were declared, so it was not run."""
 
     script: str
     ok: bool | None
@@ -35,13 +35,13 @@ class Trial:
 
 
 def dry_run(manifest: SkillManifest, folder: Path) -> list[Trial]:
-    """Every script that something calls. Blocking; never inside a transaction."""
+    """Run every script that something calls. Blocking; never inside a transaction."""
     declared = _declared(manifest)
     return [_try(script, declared.get(script), manifest, folder) for script in scripts_of(manifest)]
 
 
 def scripts_of(manifest: SkillManifest) -> list[str]:
-    """The scripts that a dry run tries, in its order."""
+    """Return the scripts that a dry run tries, in its order."""
     return list(dict.fromkeys([*(tool.script for tool in manifest.tools), *manifest.script_args]))[:MAX_SCRIPTS]
 
 
@@ -54,7 +54,7 @@ def all_passed(trials: list[Trial]) -> bool:
 
 
 def _declared(manifest: SkillManifest) -> dict[str, Mapping[str, Any]]:
-    """`metadata.dry_run` by script, else what the arguments' examples and defaults make."""
+    """Return the inputs by script: `metadata.dry_run`, else the arguments' examples and defaults."""
     given = manifest.metadata.get("dry_run")
     listed = given.items() if isinstance(given, dict) else ()
     found: dict[str, Mapping[str, Any]] = {path: one for path, one in listed if isinstance(one, dict)}

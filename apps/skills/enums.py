@@ -1,11 +1,11 @@
-"""Closed word lists of the skills room."""
+"""Enumerations of the skills room."""
 
 from django.db.models import TextChoices
 
 
 class SkillStatus(TextChoices):
-    """Only what is active is found by whoever looks for skills. What was declined, or did not stand its trial, is
-    withdrawn; what somebody switched off is disabled."""
+    """Status of a version. Only an active one is ever found. A version that was declined or failed its trial is
+    withdrawn; one that a person switched off is disabled."""
 
     PROPOSED = "proposed", "Waits for a yes"
     ACTIVE = "active", "In use"
@@ -14,8 +14,8 @@ class SkillStatus(TextChoices):
 
 
 class SkillSource(TextChoices):
-    """Where a version came from. What ships with the installation is trusted by the operator who starts it; everything
-    else needs a yes."""
+    """Where a version came from. What ships with the installation is trusted by the operator; everything else needs an
+    approval."""
 
     BUNDLED = "bundled", "Ships with the installation"
     FOLDER = "folder", "A folder"

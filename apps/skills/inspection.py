@@ -1,7 +1,7 @@
-"""What speaks against a folder's contents? Decided from texts alone; nothing is executed (spec 10.4). Pure.
+"""Inspect a folder's contents, from texts alone; nothing is executed (spec 10.4). Pure.
 
-`problems` keep it out; `notes` are what whoever is asked about it should know. Neither is the security boundary: that
-is the sandbox. What these rules catch is what an author did not mean, or hoped nobody would read.
+`problems` keep a folder out; `notes` are for the person who decides. Neither is the security boundary: that is the
+sandbox. These rules catch what an author did not mean, or hoped would not be read.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from apps.gates.detectors.credentials import holds_secret
 from apps.skills import python_analysis
 from apps.skills.schemas import SkillManifest
 
-# A literal that somebody called a secret, however plain it is: `token = "…"`; `"password": "…"` with a figure in it.
+# A literal under a secret's name, however plain it is: `token = "…"`; `"password": "…"` with a figure in it.
 _CREDENTIAL = re.compile(
     r"""(?ix) (?:password|passwd|api_?key|secret|token)
         (?: \s*[:=]\s*["'](?P<plain>[^"'\s]{8,})["']
           | ["']\s*:\s*["'](?=[^"']*[a-z])(?=[^"']*[0-9])(?P<mapped>[^"'\s{}<>$]{8,})["'] )"""
 )
-# What only names where a secret comes from, as OAuth needs it: an address, a place to fill in, the name of a field.
+# Values that only name where a secret comes from, as OAuth needs it: an address, a slot to fill in, a field's name.
 _ADDRESS = re.compile(r"https?://\S+", re.I)
 _FILLED_IN = re.compile(r"\$?\{[^{}]*\}|<[^<>]*>|%\([^()]*\)s", re.I)
 _FIELD = re.compile(r"[a-z]+(?:[_.-][a-z]+)*", re.I)
@@ -32,21 +32,21 @@ _TEXTS = frozenset({".py", ".md", ".sh", ".yaml", ".yml", ".toml", ".json", ".tx
 _UNSAFE_SHELL = re.compile(
     r"(curl|wget)\b(?:(?!curl|wget)[^\n|])*+\|\s*+(sudo\s++)?(ba|z|da)?sh\b|\beval\s+[\"']?\$", re.I
 )
-# Without these nobody connects an account, or finds out that it is lost (spec 10.5, 10.6).
+# Without these an account cannot be connected, or its loss is not noticed (spec 10.5, 10.6).
 _SIGNS_IN = ("scripts/setup.py", "scripts/health_check.py")
 _NAMED = re.compile(r"(?<![\w/.:-])(?:\./)?((?:scripts|references|assets|checks|guards)/[\w./-]*\.\w+)")
 _LINKED = re.compile(r"\]\((?!\w+:|#|/)([^)\s#]+)")
-# Words of a description that tell steps instead of when to use the skill (spec 10.1, description quality).
+# Words of a description that lists steps instead of saying when to use the skill (spec 10.1, description quality).
 _SEQUENCE = re.compile(r"\b(first(?:ly)?|second(?:ly)?|then|next|after that|afterwards|finally|lastly)\b[ ,:]", re.I)
 _STEP = re.compile(r"(?:^|\n)[^\S\n]*+\d++[.)]\s|\bstep \d+\b", re.I)
 _COMMAND = re.compile(r"\b(?:scripts|checks)/\S+\.(?:py|sh)\b|```|(?:^|\s)--[a-z][\w-]+=", re.I)
 
 
 def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
-    """What keeps a folder from being installed; empty when nothing does."""
+    """Return what keeps a folder from being installed; empty when nothing does."""
     found = [f"description: {problem}" for problem in description_problems(manifest.description)]
     if python_analysis.is_too_long(files):
-        return [*found, "it holds more Python than is read here"]
+        return [*found, "it contains too much Python code to be checked"]
     known = python_analysis.Known.of(files, manifest.requirements)
     for path, content in sorted(files.items()):
         found += [f"{path}: {problem}" for problem in _file_problems(path, content, known)]
@@ -57,7 +57,7 @@ def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
 
 
 def notes(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
-    """What a person should know before they say yes."""
+    """Return what a person should know before they approve."""
     found = [f"Needs the package {name}; a sandbox has the standard library only." for name in _packages(manifest)]
     networked = sorted(path for path, content in files.items() if _opens_network(path, content))
     if networked and not manifest.requirements.network:
@@ -78,7 +78,7 @@ def _uncalled_scripts(manifest: SkillManifest, files: Mapping[str, bytes]) -> li
 
 
 def description_problems(text: str) -> list[str]:
-    """A description says when to use the skill; how it is done stands in the instructions."""
+    """Require that a description says when to use the skill; how it is done belongs in the instructions."""
     if len(_SEQUENCE.findall(text)) >= 3 or len(_STEP.findall(text)) >= 2:
         return ["tells steps; say when to use the skill, and put the steps into the instructions"]
     if _COMMAND.search(text):
@@ -98,7 +98,7 @@ def _file_problems(path: str, content: bytes, known: python_analysis.Known) -> I
     if suffix == ".sh" and _UNSAFE_SHELL.search(text):
         found.append("runs in a shell what it fetched or was told")
     if suffix == ".py":
-        # What decides about a visitor is told by the gate that runs it, through variables of the gate's own.
+        # Guards and checks get variables of their own from the gate that runs them.
         found += python_analysis.problems(text, known, has_env=path.startswith("scripts/"))
     return found
 
@@ -108,14 +108,16 @@ def _holds_credential(text: str) -> bool:
 
 
 def _is_placeholder(value: str) -> bool:
-    """An address that holds a key is found by what the key looks like (`holds_secret`)."""
+    """True for a value that only names where a secret comes from. An address that holds a key is found by what the key
+    looks like (`holds_secret`)."""
     if _ADDRESS.fullmatch(value) or _FILLED_IN.fullmatch(value):
         return True
     return bool(_FIELD.fullmatch(value) and _SAYS_SECRET.search(value))
 
 
 def _missing_paths(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
-    """Every file that the front matter or the instructions name is there, and inside; and what an account needs."""
+    """Return the files that the front matter or the instructions name, or a connection needs, and that are not
+    there."""
     named = [*manifest.script_args, *_dry_run_paths(manifest), *(_SIGNS_IN if manifest.type == "connection" else ())]
     if manifest.ui.icon:
         named.append(manifest.ui.icon.removeprefix("./"))
@@ -135,7 +137,7 @@ def _dry_run_paths(manifest: SkillManifest) -> list[str]:
 
 
 def _tool_paths(tool: Any) -> list[str]:
-    """The tool's script, and what its checks run inside `/sandbox/skill/`."""
+    """Return the tool's script, and what its checks run inside `/sandbox/skill/`."""
     checks = [part for check in tool.verify for part in check.run.split() if part.startswith("/sandbox/skill/")]
     return [tool.script, *(part.removeprefix("/sandbox/skill/") for part in checks)]
 

@@ -1,9 +1,9 @@
-"""How does somebody's skill come into use, and out again? Verbs that write, inside the caller's scope.
+"""Bring skills into use and take them out again. Inside the caller's scope.
 
-Always holds: what was proposed is found by nobody until a person said yes to exactly this content, that yes was spent,
-and its scripts stood a trial; any other byte is another version that needs another yes (spec 10.4). A version that was
-in use once may be switched off and on again; what it says never changes. Console, REST, import and skill-maker come in
-here; what ships with the installation does not (`services.install_version`).
+A proposed version is never found until a person approved exactly this content, that approval was spent, and its scripts
+passed a trial; any other byte is another version that needs another approval (spec 10.4). A version that was in use
+once may be switched off and on again; its content never changes. Console, REST, import and skill-maker use this; what
+ships with the installation does not (`services.install_version`).
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ ADMINISTRATORS = roles_with(Capability.ADMINISTER)
 def propose(
     files: Mapping[str, bytes], *, source: SkillSource | str, by: Any = None, report: Mapping[str, Any] | None = None
 ) -> SkillVersion:
-    """Check these contents of a skill's folder (paths from its root, `SKILL.md` among them) and put them up for a yes.
+    """Check the contents of a skill's folder (paths from its root, `SKILL.md` among them) and propose them for
+    approval.
 
-    Gives the version, `proposed`; workers try its scripts and ask (`trials`). The version as it stands when
-    exactly this content waits or is in use already. `by`: the member who wants it, or an actor by
-    name; None when nobody in particular does.
-    `report`: what whoever made the files has to say (an import's transformation report), kept under `origin`.
+    Returns the version, `proposed`; workers try its scripts and a card is opened (`trials`). When exactly this content
+    is proposed or in use already, returns that version as it is. `by`: the requesting member, or an actor by name; None
+    for the system. `report`: what the source of the files reports (an import's transformation report), kept under
+    `origin`.
+
     Raises `SilasError`: `skill_invalid` with every problem in `extra`, `skill_disabled` 409 when this content was
-    switched off (`roll_back` takes it up again), `skills_waiting` 409, `forbidden_role` 403.
+    switched off (`roll_back` brings it back), `skills_waiting` 409, `forbidden_role` 403.
     """
     _require(by, PROPOSERS)
     folder = load_files(files)
@@ -48,7 +50,7 @@ def propose(
     if known is None or known.status == SkillStatus.WITHDRAWN:
         return _propose_version(folder, known, SkillSource(source), by, report)
     if known.status == SkillStatus.DISABLED:
-        raise SilasError("skill_disabled", f"Version {known.number} has this content and is switched off.", status=409)
+        raise SilasError("skill_disabled", f"Version {known.number} has this content and is disabled.", status=409)
     return known
 
 
@@ -56,7 +58,7 @@ def _propose_version(
     folder: Folder, known: SkillVersion | None, source: SkillSource, by: Any, report: Mapping[str, Any] | None
 ) -> SkillVersion:
     if SkillVersion.objects.filter(status=SkillStatus.PROPOSED).count() >= MAX_WAITING:
-        raise SilasError("skills_waiting", f"{MAX_WAITING} skills wait for an answer already.", status=409)
+        raise SilasError("skills_waiting", f"{MAX_WAITING} skills are already waiting for approval.", status=409)
     lock_skill(folder.manifest.name)
     asked = {
         "requested_by": _actor(by) if by else "",
@@ -72,7 +74,7 @@ def _propose_version(
 
 
 def disable(skill: SkillVersion | str, *, by: Any = None) -> int:
-    """Switch a version off, or by its name every version in use; work that was approved with it stops finding it.
+    """Switch off a version, or by its name every version in use; work that was approved with it no longer finds it.
     Returns how many were switched off. Raises `SilasError` `forbidden_role` 403."""
     _require(by, ADMINISTRATORS)
     if isinstance(skill, str):
@@ -83,7 +85,7 @@ def disable(skill: SkillVersion | str, *, by: Any = None) -> int:
 
 
 def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
-    """Make a version that was in use before the only one in use. Needs no new yes: its content had one.
+    """Make a version that was in use before the only one in use. It needs no new approval: its content had one.
 
     Raises `SilasError`: `skill_not_approved` 409 for one that never was in use, `NotFound`, `forbidden_role` 403.
     """
@@ -93,7 +95,9 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
     if wanted is None:
         raise NotFound("skill")
     if wanted.status not in (SkillStatus.ACTIVE, SkillStatus.DISABLED):
-        raise SilasError("skill_not_approved", "This version was never in use: it needs a yes first.", status=409)
+        raise SilasError(
+            "skill_not_approved", "This version was never in use, so it needs an approval first.", status=409
+        )
     _switch_off([each for each in versions if each.status == SkillStatus.ACTIVE and each.pk != wanted.pk], by)
     if wanted.status == SkillStatus.DISABLED:
         change_status(wanted, SkillStatus.ACTIVE, activated_at=now())
@@ -102,9 +106,9 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
 
 
 def purge(name: str, *, by: Any = None) -> int:
-    """Switch the skill off and let everything go that was written with it: findings, proposals, what became memory or
-    knowledge, and what memory keeps of its tools' answers (`signals.skill_purged`). Its versions stay as evidence.
-    Returns how many were switched off.
+    """Switch the skill off and delete what was written with it: findings, proposals, what became memory or knowledge,
+    and what memory keeps of its tools' answers (`signals.skill_purged`). Its versions stay as evidence. Returns how
+    many were switched off.
 
     Raises `SilasError` `forbidden_role` 403, `NotFound`.
     """
@@ -126,7 +130,7 @@ def _switch_off(versions: list[SkillVersion], by: Any) -> int:
 
 
 def _require(by: Any, roles: Collection[Role]) -> None:
-    """A member needs the role; an actor by name was let in by whoever passes it on (an API key, the command line)."""
+    """Require the role of a member; an actor by name was authorized by the caller (an API key, the command line)."""
     if by is not None and not isinstance(by, str):
         require_role(by, roles)
 

@@ -1,9 +1,9 @@
-"""Believe a version in use only with its proof: who may write rows, a superuser included, brings in no skill (ADR 99).
+"""Trust a version in use only with its proof: write access to rows, even a superuser's, brings in no skill (ADR 99).
 
-What ships with the installation is believed by `bundled.json`, the hashes of its folders in the code; everything else
-by the approval that was spent for exactly this content, along pinned key, certificate and signature. In both cases the
-stored files have the version's hash, and what the row says is what they say. A proven version is remembered. Whether it
-is in use, and since when, the company's sealed list of skills says (ADR 100): one that was switched off or replaced
+What ships with the installation is proven by `bundled.json`, the hashes of its folders in the code; everything else by
+the approval that was spent for exactly this content, along pinned key, certificate and signature. In both cases the
+stored files have the version's hash, and the row says what they say. A proven version is remembered. Whether it is in
+use, and since when, is said by the company's sealed list of skills (ADR 100): one that was switched off or replaced
 does not come back.
 """
 
@@ -37,7 +37,7 @@ _proven: set[tuple[Any, ...]] = set()
 
 
 def is_authentic(version: SkillVersion, sealed: policy_seals.Items | None) -> bool:
-    """Whether this version may be loaded; `sealed`: the list of skills in use. What is not is logged and audited, once
+    """True when this version may be loaded; `sealed`: the list of skills in use. A refusal is logged and audited, once
     a process."""
     if sealed is None:
         return False
@@ -48,13 +48,13 @@ def is_authentic(version: SkillVersion, sealed: policy_seals.Items | None) -> bo
 
 
 def sealed_value(version: SkillVersion) -> dict[str, str]:
-    """All that decides which version of a skill is in use."""
+    """Return all that decides which version of a skill is in use."""
     since = version.activated_at.astimezone(UTC).isoformat() if version.activated_at else ""
     return {"name": version.name, "digest": version.digest, "since": since}
 
 
 def sealed_skills() -> dict[str, dict[str, str]]:
-    """What is in use in this tenant as the rows say, with its proof, for `manage.py certify`."""
+    """Return what is in use in this tenant as the rows say, with its proof, for `manage.py certify`."""
     rows = [row for row in SkillVersion.objects.filter(status=SkillStatus.ACTIVE) if _is_proven(row)]
     return {str(row.pk): sealed_value(row) for row in rows}
 
@@ -101,7 +101,7 @@ def _problem(version: SkillVersion) -> str:
 
 
 def _is_approved(version: SkillVersion) -> bool:
-    """Whether an approval was spent for exactly this content; its card says what it binds."""
+    """True when an approval was spent for exactly this content; its card says what it binds."""
     card = Card.objects.filter(pk=version.card_id).first() if version.card_id else None
     if card is None or version.approval_token is None or not _binds(card.payload, version):
         return False
@@ -119,12 +119,12 @@ def _binds(payload: Any, version: SkillVersion) -> bool:
 
 
 def is_bundled(name: str, digest: str) -> bool:
-    """Whether this content ships, or shipped, with the platform."""
+    """True when this content ships, or shipped, with the platform."""
     return not settings.BUNDLED_SKILLS_CHECKED or digest in bundled_digests().get(name, ())
 
 
 @functools.cache
 def bundled_digests() -> dict[str, list[str]]:
-    """The hashes of all contents that ship, or shipped, with the platform, by the skill's name."""
+    """Return the hashes of all contents that ship, or shipped, with the platform, by the skill's name."""
     found: dict[str, list[str]] = json.loads(BUNDLED.read_text())
     return found

@@ -1,7 +1,5 @@
-"""What stands in a skill's folder? Reads it whole, without following links, and says why it cannot be installed.
-
-Pure reading: no database, nothing is executed (spec 10.4). `services.install_version` calls it.
-"""
+"""Read and validate a skill's folder, whole and without following links. Pure reading: no database, nothing is executed
+(spec 10.4)."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ _FRONT = YAMLHandler()
 
 @dataclass(frozen=True)
 class Folder:
-    """A validated folder. `body` are the instructions below the front matter, `notes` what whoever is asked about it
+    """A validated folder. `body` are the instructions below the front matter, `notes` what the person who decides
     should know."""
 
     manifest: SkillManifest
@@ -47,7 +45,7 @@ def load_folder(path: Path) -> Folder:
 
 
 def load_files(files: Mapping[str, bytes], *, called: str = "") -> Folder:
-    """The same for contents that lie nowhere yet. `called`: the folder's name, where it has one.
+    """Validate contents that are in memory. `called`: the folder's name, if any.
 
     Raises `SilasError("skill_invalid")` with every problem in `extra`.
     """
@@ -64,7 +62,8 @@ def load_files(files: Mapping[str, bytes], *, called: str = "") -> Folder:
 
 
 def read_folder(path: Path) -> dict[str, bytes]:
-    """Every file of the folder by its path in it; nothing is believed yet. Raises `SilasError("skill_invalid")`."""
+    """Return every file of the folder by its path in it; nothing is validated yet. Raises
+    `SilasError("skill_invalid")`."""
     files: dict[str, bytes] = {}
     for root, directories, names in os.walk(path):
         directories[:] = sorted(name for name in directories if name != "__pycache__")
@@ -105,7 +104,7 @@ def _parse(raw: bytes | None) -> tuple[SkillManifest, str]:
 
 
 def read_front_matter(raw: bytes) -> tuple[dict[str, Any], str]:
-    """The front matter of a SKILL.md as it stands, and what stands below it. Raises `SilasError("skill_invalid")`."""
+    """Return the front matter of a SKILL.md, and the text below it. Raises `SilasError("skill_invalid")`."""
     try:
         text = raw.decode("utf-8").replace("\r\n", "\n").strip()
         if not _FRONT.detect(text):
@@ -119,9 +118,9 @@ def read_front_matter(raw: bytes) -> tuple[dict[str, Any], str]:
 
 
 def _require_plain(front: str) -> None:
-    """Judged by its events, as they come: the parser's own recursion ends the process where values are nested deeply,
-    its time grows with the square of the depth, and a few aliases of aliases are a gigabyte once they are written out.
-    """
+    """Check front matter by its parser events, before it is loaded: the parser's own recursion ends the process on
+    deeply nested values, its time grows with the square of the depth, and a few aliases of aliases expand to a
+    gigabyte."""
     if len(front) > MAX_FRONT_CHARS:
         raise ValueError("the front matter is too long")
     depth = 0
@@ -134,7 +133,7 @@ def _require_plain(front: str) -> None:
 
 
 def manifest_of(front: Mapping[str, Any]) -> SkillManifest:
-    """What the front matter declares; a key that is not known is refused. Raises ValueError, pydantic's included."""
+    """Return the declared manifest; an unknown key is refused. Raises ValueError, pydantic's included."""
     metadata = front.get("metadata")
     if "tools" in front:
         raise ValueError("tools stand under metadata")

@@ -1,6 +1,8 @@
-"""How does an outside server's tool look beside a skill's? The same shape, with nothing of ours to run or to prove it.
+"""Outside servers' tools and the web search in the shape of a skill's tools, with nothing of ours to run or to prove
+them.
 
-References `mcp:<server>@<digest>` stand among a goal's skills. A skill's tool keeps its name before any of these.
+References `mcp:<server>@<digest>` are among a goal's skills. A skill's tool takes precedence over an outside tool of
+the same name.
 """
 
 from __future__ import annotations
@@ -38,26 +40,26 @@ _SEARCHES = (
 
 
 def tools_for(refs: Iterable[str]) -> tuple[OutsideToolSpec, ...]:
-    """Of those among the references that name an outside server; without one, no row is read."""
+    """Return the tools of those references that name an outside server; without one, no row is read."""
     elsewhere = [ref for ref in refs if is_reference(ref)]
     return tuple(_spec(tool) for tool in queries.tools_for(elsewhere)) if elsewhere else ()
 
 
 def proof_tools(refs: Iterable[str], called: Collection[str]) -> frozenset[str]:
-    """Which tools say whether those that are called did what they were asked; no row is read without a server."""
+    """Return the tools that say whether the called ones did what they were asked; without a server, no row is read."""
     acting = [tool for tool in tools_for(refs) if tool.acting and tool.name in called and tool.proof]
     return frozenset(str(tool.proof["tool"]) for tool in acting)
 
 
 def with_builtin_tools(tools: Iterable[ToolSpec], core: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """The tools of skills with the house's own, which keep their names before any of these."""
+    """Return the tools of skills with the built-in ones, which take precedence."""
     core = tuple(core)
     names = {tool.name for tool in core}
     return (*(tool for tool in tools if tool.name not in names), *core)
 
 
 def web_search_tool(deployment_id: UUID | None) -> tuple[OutsideToolSpec, ...]:
-    """The search of the web, where it is set up; no skill brings it (spec 9.2)."""
+    """Return the web search, where it is set up; no skill brings it (spec 9.2)."""
     return web_search_tool_of(web.search_terms(deployment_id))
 
 
@@ -113,7 +115,8 @@ def _spec(tool: RemoteTool) -> OutsideToolSpec:
 
 
 def _facts(tool: RemoteTool) -> list[FactSpec]:
-    """What a card says: who does it, each value that is sent, and who says afterwards whether it was done."""
+    """Return a card's facts: who carries it out, each value that is sent, and what proves afterwards that it was
+    done."""
     names = [name for name in tool.schema["properties"] if name.isidentifier() and len(name) <= 60]
     sent = [FactSpec(label=name, text=f"{{{name}}}") for name in names[:_MOST_FACTS]]
     first = FactSpec(label="Done by", text=f"{tool.server}, an outside tool server")
@@ -125,5 +128,5 @@ def _facts(tool: RemoteTool) -> list[FactSpec]:
 
 def _proof_of(tool: RemoteTool) -> str:
     if tool.proof:
-        return f"what {tool.proof['tool']} of {tool.server} says afterwards"
-    return f"nothing but the word of {tool.server}: it will be handed over, not verified"
+        return f"the answer of {tool.proof['tool']} on {tool.server} afterwards"
+    return f"nothing but the answer of {tool.server}, so the result is not verified"

@@ -1,4 +1,4 @@
-"""Which of a skill's files may run as a tool server? Those of a version that a person approved, by its hash."""
+"""Provide the files of approved skills to tool servers that are programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from apps.toolservers.ports import Program
 
 
 def program_of(ref: str) -> Program:
-    """Raises `SilasError("skill_missing")`."""
+    """Return the version in use as a program. Raises `SilasError("skill_missing")`."""
     (version,) = queries.versions([ref])
     paths = version.files.filter(path__startswith="scripts/", path__endswith=".py").values_list("path", flat=True)
     places = rules.egress_of(queries.manifest_of(version).requirements.network)

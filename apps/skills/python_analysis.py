@@ -1,4 +1,4 @@
-"""What does a script do that it should not, as far as reading tells? By its syntax tree; nothing runs (spec 10.4)."""
+"""Find what a script does that it should not, by its syntax tree; nothing runs (spec 10.4)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _READS_ENV = frozenset({"os.environ.get", "os.environ.pop", "os.getenv", "os.get
 _SHELL_PROGRAMS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash"})
 _STARTS = ("subprocess.", "os.exec", "os.spawn", "os.posix_spawn", "asyncio.create_subprocess_exec", "pty.spawn")
 _NETWORK = frozenset({"socket", "ssl", "urllib", "http", "ftplib", "smtplib", "imaplib", "poplib", "telnetlib"})
-# What every sandbox sets, and what a connection's credentials and proxy are found by.
+# Variables that every sandbox sets, and those that lead to a connection's credentials and proxy.
 _HARNESS_ENV = frozenset(
     {"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
 )
@@ -49,8 +49,8 @@ _IMPORTED_AS = {
 }
 
 
-# Of the Python of one folder. Parsing takes a kilobyte of memory a token, and of a name with dots the square of its
-# length: a megabyte of either would end the process that reads it.
+# Limits for the Python of one folder. Parsing takes a kilobyte of memory a token, and for a dotted name the square of
+# its length: a megabyte of either would end the process that parses it.
 MAX_CHARS, MAX_TOKENS = 1_000_000, 100_000
 _TOKEN = re.compile(r"\w++|[^\w\s]")
 _LONG_NAME = re.compile(r"\b(?:\w++[\s\\]*+\.[\s\\]*+){50}")
@@ -73,8 +73,8 @@ class Known:
 
 
 def problems(text: str, known: Known, *, has_env: bool) -> list[str]:
-    """What is wrong with one script; a script that cannot be parsed has no other problem. `has_env`: it reads only
-    variables that are declared."""
+    """Return what is wrong with one script; a script that cannot be parsed has no other problem. `has_env`: it may read
+    only variables that are declared."""
     try:
         tree = parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -89,13 +89,13 @@ def problems(text: str, known: Known, *, has_env: bool) -> list[str]:
 
 
 def undeclared_imports(files: Mapping[str, bytes], requirements: Requirements) -> set[str]:
-    """What the scripts of a folder import that neither comes with Python nor is declared."""
+    """Return what the scripts of a folder import that neither comes with Python nor is declared."""
     known = Known.of(files, requirements)
     return {name for tree in _trees(files, "") for name in _undeclared(tree, known)}
 
 
 def undeclared_variables(files: Mapping[str, bytes], requirements: Requirements) -> set[str]:
-    """The variables that scripts read by a plain name and nobody declared."""
+    """Return the variables that scripts read by a plain name and that are not declared."""
     known = Known.of(files, requirements)
     found = {name for tree in _trees(files, "scripts/") for name in _undeclared_env(tree, _aliases(tree), known)}
     return {name for name in found if name.isidentifier() and name.isupper()}
@@ -113,7 +113,7 @@ def opens_network(content: bytes) -> bool:
 
 
 def imports(content: bytes) -> set[str]:
-    """The modules that a script names, by the first part; none when it cannot be parsed."""
+    """Return the modules that a script imports, by the first part; none when it cannot be parsed."""
     try:
         tree = parse(content.decode("utf-8"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -122,14 +122,14 @@ def imports(content: bytes) -> set[str]:
 
 
 def is_too_long(files: Mapping[str, bytes]) -> bool:
-    """Whether the scripts of a folder are more than is parsed."""
+    """True when the scripts of a folder are more than is parsed."""
     scripts = [content for path, content in files.items() if path.endswith(".py")]
     if sum(map(len, scripts)) > MAX_CHARS:
         return True
     return sum(len(_TOKEN.findall(script.decode("utf-8", "replace"))) for script in scripts) > MAX_TOKENS
 
 
-# A folder's scripts are looked at from several sides, and often again a moment later.
+# Several checks parse the same scripts, often again a moment later.
 @lru_cache(maxsize=16)
 def parse(text: str) -> ast.Module:
     """Raises SyntaxError, ValueError (also for what is too long to be parsed here), RecursionError and MemoryError."""
@@ -144,7 +144,7 @@ def _nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
 
 
 def _aliases(tree: ast.AST) -> dict[str, str]:
-    """What each imported name of the script stands for: `from os import system as s` gives `s: os.system`."""
+    """Return what each imported name of the script stands for: `from os import system as s` gives `s: os.system`."""
     found: dict[str, str] = {}
     for node in _nodes(tree):
         if isinstance(node, ast.Import):
@@ -182,13 +182,13 @@ def _is(node: ast.expr, value: object) -> bool:
 
 
 def _words(call: ast.Call) -> Iterator[ast.expr]:
-    """What is started with what, as far as it stands in the call: a list, or word by word."""
+    """Return the started command as far as it is in the call: a list, or word by word."""
     for given in (*call.args, *(word.value for word in call.keywords if word.arg == "args")):
         yield from given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
 
 
 def _runs_shell_command(words: list[ast.expr]) -> bool:
-    """`["sh", "-c", f"…{name}…"]`: anything but a plain text after a shell that is given a command."""
+    """True for `["sh", "-c", f"…{name}…"]`: anything but a plain text after a shell that is given a command."""
     shell = next((at for at, word in enumerate(words) if PurePosixPath(_text(word)).name in _SHELL_PROGRAMS), None)
     rest = [] if shell is None else words[shell + 1 :]
     is_command = any(_text(word).startswith("-") and _text(word).endswith("c") for word in rest)
@@ -200,7 +200,7 @@ def _text(node: ast.expr) -> str:
 
 
 def _undeclared_env(tree: ast.AST, names: Mapping[str, str], known: Known) -> Iterator[str]:
-    """Variables by name; the whole environment, taken as such or by a name that is computed, is never declared."""
+    """Yield undeclared variables by name; the whole environment, or a computed name, is never declared."""
     named: set[int] = set()
     for node in _nodes(tree):
         key = _env_key(node, names)
@@ -234,7 +234,8 @@ def _is_declared(variable: str, known: Known) -> bool:
 
 
 def _undeclared(tree: ast.AST, known: Known) -> Iterator[str]:
-    """Modules that neither come with Python nor lie in the folder; what a script can do without is its own business."""
+    """Yield modules that neither come with Python nor are in the folder; an import that the script can do without is
+    allowed."""
     optional = {id(each) for node in _nodes(tree) if _is_attempt(node) for each in ast.walk(node)}
     for node in _nodes(tree):
         if id(node) in optional:

@@ -1,7 +1,7 @@
-"""Which tools are there, and which rows may one of them see? Reads inside the caller's scope.
+"""Read skills in use, their tools, and the records that a tool may see. Inside the caller's scope.
 
 `refs` are a goal's or work item's `skills`: `name@digest`, or a bare name for the current version. Only versions in use
-are found, whatever names them. Rows are exported for one customer: theirs, and those that are about nobody.
+are found, whatever refers to them. Records are exported for one customer: theirs, and those of no customer.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def versions(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
-    """The installed versions, in the order of the references; what names an outside server names no version. Raises
-    `SilasError("skill_missing")`."""
+    """Return the installed versions, in the order of the references; a reference to an outside server names no version.
+    Raises `SilasError("skill_missing")`."""
     return tuple(_required(ref, version) for ref, version in _look_up(refs))
 
 
 def versions_in_use(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
-    """The same without those that are not in use."""
+    """Return the installed versions without those that are not in use."""
     return tuple(version for _, version in _look_up(refs) if version is not None)
 
 
 def _look_up(refs: Iterable[str]) -> list[tuple[str, SkillVersion | None]]:
-    """One statement for all of them."""
+    """Look up all references in one statement."""
     wanted = [ref for ref in refs if not outside_tools.is_reference(ref)]
     names = {rules.split_reference(ref)[0] for ref in wanted}
     rows = _authentic(active_versions().filter(name__in=names)) if names else []
@@ -64,20 +64,20 @@ def _required(ref: str, version: SkillVersion | None) -> SkillVersion:
 
 
 def tools_for(refs: Iterable[str]) -> tuple[ToolSpec, ...]:
-    """Every tool of these skills, then of these outside servers; the first that has a name keeps it. Raises
+    """Return every tool of these skills, then of these outside servers; the first of a name takes precedence. Raises
     `SilasError("skill_missing")`."""
     refs = tuple(refs)
     return tools_from(versions(refs), refs)
 
 
 def tools_in_use(refs: Iterable[str]) -> tuple[ToolSpec, ...]:
-    """The same without the skills that were switched off: what governs conversations goes on with what is left."""
+    """Return the tools without the skills that were switched off: conversations go on with what is left."""
     refs = tuple(refs)
     return tools_from(versions_in_use(refs), refs)
 
 
 def tools_from(installed: Iterable[SkillVersion], refs: Iterable[str]) -> tuple[ToolSpec, ...]:
-    """Those of these versions, then of the outside servers among the references."""
+    """Return the tools of these versions, then of the outside servers among the references."""
     tools = dict[str, ToolSpec]()
     for version in installed:
         for tool in tools_of(version):
@@ -88,7 +88,8 @@ def tools_from(installed: Iterable[SkillVersion], refs: Iterable[str]) -> tuple[
 
 
 def pin(refs: Iterable[str]) -> tuple[str, ...]:
-    """The same skills by content, so that what is approved cannot be swapped. Raises `SilasError("skill_missing")`."""
+    """Return the references pinned to their content, so that what is approved cannot be swapped. Raises
+    `SilasError("skill_missing")`."""
     return tuple(outside_tools.pin(ref) if outside_tools.is_reference(ref) else _pin(ref) for ref in refs)
 
 
@@ -98,13 +99,14 @@ def _pin(ref: str) -> str:
 
 
 def folder_of(version: SkillVersion) -> Path:
-    """The version's files on this machine, read-only."""
+    """Return the version's files on this machine, read-only."""
     files = SkillFile.objects.filter(version_id=version.pk).values_list("path", "content")
     return store.unpack(version.digest, lambda: {path: bytes(content) for path, content in files})
 
 
 def records_for(customer: str, books: Iterable[str]) -> Rows:
-    """By book, what a script may see: `{key, subject, revision, data}`. No customer, only what is about nobody."""
+    """Return by book what a script may see: `{key, subject, revision, data}`. Without a customer, only records of no
+    customer."""
     return _records(books, subject__in={"", customer})
 
 
@@ -119,7 +121,7 @@ def _records(books: Iterable[str], **whose: Any) -> Rows:
 
 
 def record_keys(customer: str, books: Iterable[str]) -> set[str]:
-    """The keys of the customer's own rows in these books."""
+    """Return the keys of the customer's own records in these books."""
     mine = Record.objects.filter(book__in=list(books), subject=customer).exclude(subject="")
     return set(mine.values_list("key", flat=True))
 
@@ -130,8 +132,11 @@ def as_files(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, bytes
 
 @dataclass(frozen=True)
 class Runnable:
-    """All that one run of a tool needs, read at once. `script_args`: what its script declares, if it does. `is_plain`:
-    the tool was derived from a script of the plain Agent Skills form. `egress`: the places its skill may reach."""
+    """All that one run of a tool needs, read at once.
+
+    `script_args`: what its script declares, if it does. `is_plain`: the tool was derived from a script of the plain
+    Agent Skills form. `egress`: the places its skill may reach.
+    """
 
     tool: ToolSpec
     folder: Path
@@ -142,8 +147,8 @@ class Runnable:
 
 
 def load_runnable(name: str, refs: Iterable[str], customer: str, *, house: bool = False) -> Runnable | None:
-    """The tool of this name among those of these skills that are in use, its files and its rows; None when there is
-    none. `house`: all rows."""
+    """Return the tool of this name among those of these skills that are in use, with its files and its records; None
+    when there is none. `house`: the records of all customers."""
     for version in versions_in_use(refs):
         for tool in tools_of(version):
             if tool.name == name:
@@ -164,30 +169,31 @@ def _runnable(version: SkillVersion, tool: ToolSpec, customer: str, *, house: bo
 
 
 def _egress(version: SkillVersion, tool: ToolSpec) -> tuple[str, ...]:
-    """The places that a run of this tool may reach, without a connection."""
+    """Return the places that a run of this tool may reach, without a connection."""
     return rules.egress_of(_places(manifest_of(version), tool))
 
 
 def places_of(tool: ToolSpec) -> tuple[str, ...]:
-    """What a run of this tool will be able to reach, as `runnable` says it; of a tool with a connection its account
-    says so (`connections.permits.reach_of`)."""
+    """Return what a run of this tool will be able to reach, as `load_runnable` decides; of a tool with a connection its
+    account decides (`connections.permissions.reach_of`)."""
     (version,) = versions([tool.skill])
     return _egress(version, tool)
 
 
 def _places(manifest: SkillManifest, tool: ToolDeclaration) -> list[str]:
-    """The hosts that the tool's script may reach: its own, or where it names none those of its skill."""
+    """Return the hosts that the tool's script may reach: its own, or where it names none those of its skill."""
     return manifest.requirements.network if tool.network is None else tool.network
 
 
 def card_facts(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, str]]:
-    """What a card about this call shows: values before, from the customer's rows, and after, from the arguments."""
+    """Return what a card about this call shows: values before, from the customer's records, and after, from the
+    arguments."""
     books = [fact.book for fact in tool.facts if fact.book]
     return rules.card_facts(tool, args, records_for(customer, books))
 
 
 def card_reads(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, Any]]:
-    """The records whose state a card about this call shows, with the revision at which it shows them; 0 for none."""
+    """Return the records that a card about this call shows, with the revision at which it shows them; 0 for none."""
     named = {(fact.book, rules.fill(fact.key or "", args)) for fact in tool.facts if fact.book}
     rows = records_for(customer, [book for book, _ in named])
     revisions = {(book, row["key"]): row["revision"] for book, found in rows.items() for row in found}
@@ -195,7 +201,8 @@ def card_reads(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[d
 
 
 def have_changed(reads: Iterable[Mapping[str, Any]], customer: str) -> bool:
-    """Whether one of these records is at another revision than was shown; another customer's is none for `customer`."""
+    """True when one of these records is at another revision than was shown; another customer's record counts as
+    none."""
     wanted = {(str(read["book"]), str(read["key"])): int(read["revision"]) for read in reads}
     if not wanted:
         return False
@@ -209,8 +216,8 @@ def have_changed(reads: Iterable[Mapping[str, Any]], customer: str) -> bool:
 def verification_mounts(
     tools: Sequence[ToolSpec], customer: str, calls: Sequence[Mapping[str, Any]]
 ) -> dict[str, Mount]:
-    """For the checks of tools of one skill after a run: the skill, the customer's rows as they are now, and the calls
-    (`[{"tool", "args"}]`) at `/sandbox/call/calls.json`."""
+    """Return the mounts for the checks of tools of one skill after a run: the skill, the customer's records as they are
+    now, and the calls (`[{"tool", "args"}]`) at `/sandbox/call/calls.json`."""
     books = [book for tool in tools for book in (*tool.records, *tool.writes)]
     mounts: dict[str, Mount] = {
         "records": as_files(records_for(customer, books)),
@@ -222,8 +229,8 @@ def verification_mounts(
 
 
 def tenant_mounts(refs: Iterable[str]) -> dict[str, Mount]:
-    """For the checks of a goal that looks after the whole house: its first skill, and every row of the books that its
-    skills declare, whoever they are about. For sandboxes that act on nothing and answer to nobody but the harness."""
+    """Return the mounts for the checks of a goal that covers the whole tenant: its first skill, and every record of the
+    books that its skills declare. For sandboxes that act on nothing and whose output only the harness reads."""
     here = versions(refs)
     books = [book for version in here for tool in tools_of(version) for book in (*tool.records, *tool.writes)]
     mounts: dict[str, Mount] = {"records": as_files(_records(books))}
@@ -231,9 +238,12 @@ def tenant_mounts(refs: Iterable[str]) -> dict[str, Mount]:
 
 
 def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, str] | None = None) -> dict[str, Mount]:
-    """What a script gate may see: its skill's folder (`config.skill`, else the only or first one) and the books it
-    declares (`config.records`). A skill that was switched off brings no folder, and its gate no pass. With `claimed`
-    and `config.match` (`{field: claim value}`) only rows that fit."""
+    """Return what a script gate may see: its skill's folder (`config.skill`, else the only or first one) and the books
+    it declares (`config.records`).
+
+    A skill that was switched off brings no folder, and its gate does not pass. With `claimed` and `config.match`
+    (`{field: claim value}`) only records that fit.
+    """
     wanted = gate.config.get("skill")
     named = [version for ref, version in _look_up(refs) if wanted in (None, rules.split_reference(ref)[0])]
     mounts: dict[str, Mount] = {"skill": folder_of(named[0])} if named and named[0] else {}
@@ -248,18 +258,18 @@ def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, st
 
 
 def active_versions() -> QuerySet[SkillVersion]:
-    """Every active version, of each skill the current one first."""
+    """Return every active version, of each skill the current one first."""
     rows: QuerySet[SkillVersion] = SkillVersion.objects.filter(status=SkillStatus.ACTIVE)
     return rows.order_by("name", F("activated_at").desc(nulls_last=True), "-number")
 
 
 def current_version(name: str) -> SkillVersion | None:
-    """The version of this skill that whoever names no version gets."""
+    """Return the version that a bare name refers to, or None."""
     return next(iter(_authentic(active_versions().filter(name=name))), None)
 
 
 def _authentic(rows: QuerySet[SkillVersion]) -> list[SkillVersion]:
-    """Those of these that may be loaded. The sealed list comes with the rows, in one statement."""
+    """Return those versions that may be loaded. The sealed list comes with the rows, in one statement."""
     list_of_skills = PolicySeal.objects.filter(kind=PolicyKind.SKILLS)
     seal = list_of_skills.values(seal=JSONObject(version="version", signature="signature", items="items"))
     found = list(rows.annotate(seal=Subquery(seal)))
@@ -272,12 +282,12 @@ def _authentic(rows: QuerySet[SkillVersion]) -> list[SkillVersion]:
 
 
 def newest_versions() -> list[SkillVersion]:
-    """Of every skill the newest version, whatever its status, by name."""
+    """Return the newest version of every skill, whatever its status, by name."""
     return list(SkillVersion.objects.order_by("name", "-number").distinct("name"))
 
 
 def all_versions(name: str) -> list[SkillVersion]:
-    """Every version of this skill that ever was, the newest first; none for a skill that is not there."""
+    """Return every version of this skill that ever was, the newest first; empty for an unknown skill."""
     return list(SkillVersion.objects.filter(name=name).order_by("-number"))
 
 
@@ -285,7 +295,7 @@ def pinned_ref(version: SkillVersion) -> str:
     return rules.reference(version.name, version.digest)
 
 
-# By digest: the manifest is part of the content that the digest names, so what is kept here can never be out of date.
+# Caches by digest. The manifest is part of the content that the digest names, so an entry is never out of date.
 _manifests: dict[str, SkillManifest] = {}
 _parsed: dict[str, tuple[ToolSpec, ...]] = {}
 
@@ -297,7 +307,7 @@ def manifest_of(version: SkillVersion) -> SkillManifest:
 
 
 def tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
-    """What is only there for its instructions has no tools (spec 10.1 `activation`)."""
+    """Return the version's tools; a skill that is only there for its instructions has none (spec 10.1 `activation`)."""
     if version.digest not in _parsed:
         manifest = manifest_of(version)
         ref = pinned_ref(version)

@@ -1,5 +1,5 @@
-"""News from below (answers to this room's cards, and cards that came to nothing; receivers run in the announcing
-transaction), and the messages that this room carries out."""
+"""Receivers of decisions about this room's cards and of cards that ended without one, which run in the sender's
+transaction; and the registration of this room's jobs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What does each agent see of a skill? The proxy name and description of what it may route to, within a budget; the
-planner the instructions; the executor these and the scripts that may run (spec 10.3, progressive disclosure).
+"""What each agent sees of a skill: the proxy name and description of what it may route to, within a budget; the planner
+the instructions; the executor these and the scripts that may run (spec 10.3, progressive disclosure).
 
-Verification sees nothing. What reads rows runs inside the caller's scope; the rest is decided from values.
+Verification sees nothing. Functions that read rows run inside the caller's scope; the rest is decided from values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kernel.errors import SilasError
 from kernel.llm.briefing import SkillBrief
 from kernel.llm.context.budget import count_tokens
 
-# Of a planner's window: as much as the house's own part of one may take (contract silas 7, `system_max`).
+# The share of a planner's window that the platform's own instructions may take (contract silas 7, `system_max`).
 INSTRUCTION_TOKENS = 8_000
 _WORDS = re.compile(r"[^\W_]+")
 
@@ -55,7 +55,8 @@ class ActiveSkill:
 
 
 def active_skills(refs: Iterable[str]) -> tuple[ActiveSkill, ...]:
-    """Those of the skills that are in use, in this order; one statement. What was switched off is left out."""
+    """Return those of the skills that are in use, in this order, in one statement. What was switched off is left
+    out."""
     return active_skills_of(queries.versions_in_use(refs))
 
 
@@ -79,8 +80,10 @@ def _active_skill(version: SkillVersion) -> ActiveSkill:
 
 
 def unnamed_manual_skills(skills: Iterable[ActiveSkill], said: Iterable[str]) -> frozenset[str]:
-    """The references of skills that only a person's word brings in (`activation: manual`), and whom nobody named in
-    what was `said`. By name or display name, in whatever case, with hyphens or without."""
+    """Return the references of skills with `activation: manual` that no text of `said` names.
+
+    A skill is named by its name or display name, in whatever case, with hyphens or without.
+    """
     waiting = [skill for skill in skills if skill.activation == "manual"]
     heard = [_as_words(text) for text in said] if waiting else []
     return frozenset(skill.ref for skill in waiting if not any(_is_named(skill, text) for text in heard))
@@ -91,7 +94,7 @@ def _is_named(skill: ActiveSkill, heard: str) -> bool:
 
 
 def _as_words(text: str) -> str:
-    """Between single spaces, so that no name is found inside of a longer word."""
+    """Put words between single spaces, so that no name is found inside of a longer word."""
     return f" {' '.join(_WORDS.findall(text.casefold()))} "
 
 
@@ -99,14 +102,15 @@ def _as_words(text: str) -> str:
 
 
 def proxy_view(skills: Iterable[ActiveSkill], *, budget: int) -> tuple[Metadata, ...]:
-    """Name and description of what may be routed to, the first the most wanted; at most `budget` model tokens (2 % of
-    the context, `TokenBudget.metadata_tokens`). What says `activation: background` is there for its instructions."""
+    """Return name and description of what may be routed to, most relevant first; at most `budget` model tokens (2 % of
+    the context, `TokenBudget.metadata_tokens`). A skill with `activation: background` is there for its instructions
+    only."""
     return within_budget([skill.metadata for skill in skills if skill.activation != "background"], budget)
 
 
 def within_budget(skills: Sequence[Metadata], budget: int) -> tuple[Metadata, ...]:
-    """As many as fit from the front. The lowest in priority go first, whole: the same skills give the same view, and
-    nothing further down slips in because it is short."""
+    """Return as many as fit from the front. The lowest in priority are dropped first, whole: the same skills give the
+    same view, and a shorter skill further down never replaces a longer one."""
     left, kept = budget, []
     for skill in skills:
         left -= skill.tokens
@@ -119,10 +123,10 @@ def within_budget(skills: Sequence[Metadata], budget: int) -> tuple[Metadata, ..
 def planner_view(
     skills: Sequence[ActiveSkill], *, wanted: Collection[str] = (), budget: int = INSTRUCTION_TOKENS
 ) -> tuple[SkillBrief, ...]:
-    """The whole instructions of each skill, with the skills it says it goes together with among these.
+    """Return the whole instructions of each skill, with its companions among these skills.
 
-    `wanted`: references whose tools were asked for; they come first, then their companions, so that of more than
-    `budget` model tokens those go that nobody asked for. What does not fit is left out whole.
+    `wanted`: references whose tools were asked for; they come first, then their companions, so that beyond `budget`
+    model tokens those are dropped that were not asked for. A skill that does not fit is left out whole.
     """
     names, left, kept = {skill.name for skill in skills}, budget, []
     for skill in sorted(skills, key=lambda each: _rank(each, skills, wanted)):
@@ -146,13 +150,13 @@ def _with_companions(skill: ActiveSkill, names: Collection[str]) -> str:
 
 
 def instructions(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
-    """For whoever plans about work: all of its skills, as they were approved. Raises `SilasError("skill_missing")`."""
+    """Return for a planner of work all of its skills, as they were approved. Raises `SilasError("skill_missing")`."""
     versions = queries.versions(refs)
     return planner_view(active_skills_of(versions), budget=INSTRUCTION_TOKENS * max(1, len(versions)))
 
 
 def executor_view(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
-    """The same for whoever carries out, with the scripts that a call may start; nothing else in the folder ever is.
+    """Return the instructions with the scripts that a call may start; no other file of the folder is ever started.
     Raises `SilasError("skill_missing")`."""
     found = queries.versions(refs)
     names = {version.name for version in found}
@@ -171,15 +175,15 @@ def _executor_brief(version: SkillVersion, names: Collection[str]) -> SkillBrief
 
 @dataclass(frozen=True)
 class InheritedSkills:
-    """The skills of a parent (a goal, a project, the work that is taken back). `background`: those of them that are
-    there for their instructions only."""
+    """The skills of a parent (a goal, a project, the work that is undone). `background`: those of them that are there
+    for their instructions only."""
 
     refs: tuple[str, ...] = ()
     background: tuple[str, ...] = ()
 
     def to(self, used: Iterable[str]) -> list[str]:
-        """What a child has: of its parent's skills those whose tools it calls, and what there is to know beside them
-        (docs/adr 0084). Raises `SilasError("skill_not_inherited")`: a child never has what its parent has not."""
+        """Return a child's skills: those of its parent whose tools it calls, and the background ones (docs/adr 0084).
+        Raises `SilasError("skill_not_inherited")`: a child never has what its parent has not."""
         wanted = list(dict.fromkeys(used))
         parents = {*self.refs, *(rules.split_reference(ref)[0] for ref in self.refs if "@" not in ref)}
         for ref in wanted:
@@ -189,6 +193,6 @@ class InheritedSkills:
 
 
 def inherited_skills(refs: Sequence[str]) -> InheritedSkills:
-    """Of these references of a parent."""
+    """Return what a child may inherit of these references of a parent."""
     aside = [skill.ref for skill in active_skills(refs) if skill.activation == "background"]
     return InheritedSkills(tuple(refs), tuple(aside))

@@ -1,7 +1,5 @@
-"""What is a tool allowed to ask and to change? Decided from values alone.
-
-References, content hashes, argument checks, a card's facts, and which changes of rows are this tool's to make.
-"""
+"""References, content hashes, argument checks, a card's facts, and which changes of records a tool may make. Decided
+from values alone."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from kernel.provenance import leaves
 MAX_CHANGES, MAX_CHANGE_BYTES = 20, 100_000
 _CHANGES: TypeAdapter[list[Change]] = TypeAdapter(list[Change])
 _SLOT = re.compile(r"\{(\w+)\}")
-# Words of argument names that decide where something goes, and how much of it.
+# Words of argument names that decide where something goes, and how much of it, in seven languages.
 _DESTINATION_WORD_LIST = """
     to cc bcc recipient recipients receiver payee beneficiary creditor destination target
     address addresses street city town postcode zip email mail emailaddress mailbox
@@ -63,7 +61,7 @@ def is_skill_name(name: str) -> bool:
 
 
 def content_digest(files: Mapping[str, bytes]) -> str:
-    """The hash of a folder's contents: of every path with the hash of its bytes."""
+    """Return the hash of a folder's contents: of every path with the hash of its bytes."""
     return sha256_hex({path: sha256_hex(content) for path, content in files.items()})
 
 
@@ -72,20 +70,20 @@ def reference(name: str, digest: str) -> str:
 
 
 def split_reference(ref: str) -> tuple[str, str]:
-    """(name, start of the digest); the digest is "" when the newest version is meant."""
+    """Return (name, start of the digest); the digest is "" when the newest version is meant."""
     name, _, digest = ref.partition("@")
     return name, digest
 
 
 def egress_of(hosts: Sequence[str]) -> tuple[str, ...]:
-    """The declared hosts as places with a port, 443 where none is said. A slot that only a connection fills in leads
-    nowhere without one."""
+    """Return the declared hosts as places with a port, 443 where none is given. A slot that only a connection fills is
+    left out."""
     return tuple(host if ":" in host else f"{host}:443" for host in hosts if not host.startswith("{"))
 
 
 def argument_problem(tool: ToolSpec, args: Mapping[str, Any]) -> str:
-    """ "" when the arguments fit the tool's schema, formats included; else what is wrong with the first. It may repeat
-    the arguments: for the model that wrote them and for nobody else."""
+    """Return what is wrong with the first argument that does not fit the tool's schema, formats included; "" when all
+    fit. It may repeat the arguments: it is for the model that wrote them only."""
     error = _first_error(tool, args)
     if error is None:
         return ""
@@ -94,8 +92,7 @@ def argument_problem(tool: ToolSpec, args: Mapping[str, Any]) -> str:
 
 
 def faulty_argument(tool: ToolSpec, args: Mapping[str, Any]) -> str:
-    """Which argument of the tool does not fit, as its author calls it; "" when none, or one that the tool does not
-    take."""
+    """Return the title of the argument that does not fit; "" for none, or for one that the tool does not take."""
     error = _first_error(tool, args)
     if error is None:
         return ""
@@ -106,9 +103,9 @@ def faulty_argument(tool: ToolSpec, args: Mapping[str, Any]) -> str:
 
 
 def decides_destination(tool: ToolSpec, name: str, value: Any) -> bool:
-    """Whether this argument decides where something goes: to whom, to which account or address, or how much.
+    """True when this argument decides where something goes: to whom, to which account or address, or how much.
 
-    The tool's author names such arguments (`decides`), which adds to what a name or a format says by itself.
+    The tool's author names such arguments (`decides`), beside those whose name or format says so.
     """
     known: Mapping[str, Any] = tool.args.get("properties") or {}
     said = known.get(name)
@@ -122,33 +119,32 @@ def decides_destination(tool: ToolSpec, name: str, value: Any) -> bool:
 
 
 def has_listed_values(tool: ToolSpec, name: str) -> bool:
-    """Whether the tool's author lists the values that this argument may have."""
+    """True when the tool's author lists the values that this argument may have."""
     said = (tool.args.get("properties") or {}).get(name)
     return isinstance(said, Mapping) and ("enum" in said or "const" in said or said.get("type") == "boolean")
 
 
 def undeclared_names(tool: ToolSpec, value: Any) -> list[str]:
-    """The names inside a value that its tool does not declare: whoever wrote the value chose them."""
+    """Return the names inside a value that its tool does not declare: the author of the value chose them."""
     declared = set(_declared(tool.args))
     return [name for name in _names(value) if name not in declared]
 
 
 def destinations_in(value: Any) -> list[str]:
-    """The addresses of the web and of mail, bank accounts and telephone numbers inside the texts and names of a
-    value."""
+    """Return the web and mail addresses, bank accounts and telephone numbers inside the texts and names of a value."""
     texts = [*(each for each in leaves(value) if isinstance(each, str)), *_names(value)]
     return [found[0] for text in texts for found in _DESTINATION.finditer(text[:_MOST_READ])]
 
 
 def amounts_in(value: Any) -> list[str]:
-    """The amounts of money inside the texts of a value, as they are written."""
+    """Return the amounts of money inside the texts of a value, as they are written."""
     texts = [each for each in leaves(value) if isinstance(each, str)]
     found = [match for text in texts for match in _AMOUNT.finditer(text[:_MOST_READ])]
     return [(each[1] or each[2]).rstrip(".,'") for each in found]
 
 
 def _names(value: Any) -> Iterator[str]:
-    """The names in all objects inside."""
+    """Yield the names in all objects inside."""
     if isinstance(value, Mapping):
         yield from map(str, value)
     for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
@@ -156,7 +152,7 @@ def _names(value: Any) -> Iterator[str]:
 
 
 def _declared(schema: Any) -> Iterator[str]:
-    """The names of all properties that a schema declares, its parts and definitions included."""
+    """Yield the names of all properties that a schema declares, its parts and definitions included."""
     if isinstance(schema, Mapping):
         properties = schema.get("properties")
         yield from properties if isinstance(properties, Mapping) else ()
@@ -182,8 +178,8 @@ def _first_error(tool: ToolSpec, args: Mapping[str, Any]) -> Any:
 
 
 def parse_changes(raw: bytes, tool: ToolSpec, customer: str) -> tuple[Change, ...]:
-    """The changes a script asks for. Raises ValueError for anything that is not this tool's, for this customer, to
-    ask."""
+    """Return the changes a script asks for. Raises ValueError for a change that this tool may not make, or not for this
+    customer."""
     if len(raw) > MAX_CHANGE_BYTES:
         raise ValueError("the list of changes is too long")
     try:
@@ -201,13 +197,13 @@ def parse_changes(raw: bytes, tool: ToolSpec, customer: str) -> tuple[Change, ..
 
 
 def fill(template: str, args: Mapping[str, Any]) -> str:
-    """The template with `{name}` replaced by the argument's plain text; what is not given stays out."""
+    """Return the template with `{name}` replaced by the argument's plain text; a missing one is left out."""
     return " ".join(_SLOT.sub(lambda slot: _plain(args.get(slot[1], "")), template).split())
 
 
 def undo_args(tool: ToolSpec, args: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The arguments of the tool's declared inverse for one call of it; None when it has none, or when the call or its
-    answer lacks a value that the inverse needs."""
+    """Return the arguments of the tool's declared inverse for one call of it; None when it has none, or when the call
+    or its answer lacks a value that the inverse needs."""
     if tool.undo is None or not tool.reversible:
         return None
     found = {name: _undo_value(value, args, answer) for name, value in tool.undo.args.items()}
@@ -225,7 +221,7 @@ def _undo_value(value: Any, args: Mapping[str, Any], answer: Mapping[str, Any]) 
 def card_facts(
     tool: ToolSpec, args: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> list[dict[str, str]]:
-    """The lines of a card for this call: `{label, before?, after?, text?}`, the shapes of the approvals room.
+    """Return the lines of a card for this call: `{label, before?, after?, text?}`, the shapes of the approvals room.
 
     `rows` are the exported books of the customer.
     """
@@ -255,7 +251,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        # Rounded only where nothing is lost: what a person reads is what is bound.
+        # Round only where nothing is lost: a person must read exactly what the approval binds.
         return f"{value:.2f}" if round(value, 2) == value else repr(value)
     return str(value) if isinstance(value, int) else canonical_json(value)
 
@@ -264,14 +260,14 @@ def _require_allowed(change: Change, tool: ToolSpec, customer: str) -> None:
     if change.book not in tool.writes:
         raise ValueError(f"{tool.name} may not write to {change.book}")
     if isinstance(change, CreateChange) and change.subject != customer:
-        raise ValueError("a row for somebody else")
+        raise ValueError("a row for another customer")
     values = change.set if isinstance(change, SetChange) else change.create
     if not all(_is_storable(value) for value in values.values()):
         raise ValueError("a value that cannot be stored")
 
 
 def _is_storable(value: Any) -> bool:
-    """Plain JSON without what PostgreSQL cannot keep."""
+    """True for plain JSON without what PostgreSQL cannot store."""
     if isinstance(value, str):
         return "\0" not in value and not re.search("[\ud800-\udfff]", value)
     if isinstance(value, Mapping):

@@ -1,5 +1,5 @@
-"""How does a tool run? The handler of `run_skill`: arguments checked, rows of one customer out, a script in a sandbox,
-its changes applied when the call settles.
+"""Run a skill's tool. The handler of `run_skill`: arguments are validated, the records of one customer are mounted, the
+script runs in a sandbox, and its changes are applied when the call settles.
 
 Only the guard calls it, with no transaction open. The script sees nothing but its skill, the declared books of the
 verified customer and the call; it can only ask for changes, and they are checked against what the tool may write.
@@ -26,17 +26,19 @@ from kernel.tenancy import tenant_scope
 
 CHANGES = "changes.json"
 MAX_RESULT_CHARS = 20_000
-# What decides about a tool's work, and about who may ask for it, is not shown to it.
+# A script must not see the checks and guards that judge its own work.
 HIDDEN_FOLDERS = ("skill/checks", "skill/guards")
 
 
 def run_skill(ctx: CallContext) -> HandlerResult:
-    """`ctx.context`: `skills` (the references the caller works under), `customer` (the verified one's id, or "") and
-    `inputs` (files of earlier work, by name). `house`: a goal of the tenant's own looks for something to do; a reading
-    tool then sees every row of its books, an acting one does not run.
+    """Run the tool once.
 
-    Every failure is coded and effect-free: whatever a script does, rows change only in the settlement. But for one that
-    acts on an account outside: what it has done there before it failed nobody knows, unless it says that it refused.
+    `ctx.context`: `skills` (the references the caller works under), `customer` (the verified one's id, or "") and
+    `inputs` (files of earlier work, by name). `house`: a goal of the tenant's own looks for something to do; a reading
+    tool then sees every record of its books, an acting one does not run.
+
+    Every failure is coded and effect-free, because records change only in the settlement. The exception is a tool that
+    acts on an outside account: what it did there before it failed is unknown, unless it says that it refused.
     """
     customer = str(ctx.context.get("customer") or "")
     found = _load(ctx, customer)
@@ -116,7 +118,7 @@ def _run(
 
 def _parse_outcome(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[dict[str, Any], tuple[Change, ...]]:
     if outcome.reason:
-        raise _failed(f"script_{outcome.reason}", "The tool was stopped: it went beyond its limits.")
+        raise _failed(f"script_{outcome.reason}", "The tool exceeded its limits and was stopped.")
     return _parse_value(outcome, plain=found.is_plain), _parse_changes(found, outcome, customer)
 
 
@@ -126,14 +128,15 @@ def _with_effect(failure: CallFailed, found: Runnable) -> CallFailed:
 
 
 def _inputs(ctx: CallContext) -> dict[str, Mapping[str, bytes]]:
-    """Files of earlier work that this call starts with, at `/sandbox/inputs/`; the folder is there only for those."""
+    """Mount files of earlier work that this call starts with at `/sandbox/inputs/`; without any, there is no such
+    folder."""
     inputs = ctx.context.get("inputs")
     return {"inputs": inputs} if inputs else {}
 
 
 def _parse_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, Any]:
-    """A script prints one JSON object; `{"refused": "a sentence"}` is its way to say no. A `plain` one prints what it
-    likes."""
+    """Read the one JSON object that a script prints; `{"refused": "a sentence"}` is its way to refuse. A `plain` script
+    prints what it likes."""
     try:
         value = json.loads(outcome.stdout)
     except (ValueError, RecursionError):
@@ -145,7 +148,7 @@ def _parse_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, An
     if plain and not isinstance(value, dict):
         value = {"output": outcome.stdout.strip()}
     if not isinstance(value, dict) or len(outcome.stdout) > MAX_RESULT_CHARS:
-        raise _failed("garbage_output", "The tool answered with something that cannot be read.")
+        raise _failed("garbage_output", "The tool's answer can't be read.")
     return {str(name): item for name, item in value.items() if not str(name).startswith("_")}
 
 
@@ -156,7 +159,7 @@ def _parse_changes(found: Runnable, outcome: SandboxResult, customer: str) -> tu
     try:
         return rules.parse_changes(raw, found.tool, customer)
     except (ValueError, RecursionError) as error:
-        raise _failed("forbidden_change", f"The tool asked for a change that it may not make: {error}.") from error
+        raise _failed("forbidden_change", f"The tool asked for a change that isn't allowed: {error}.") from error
 
 
 def _effect(changes: tuple[Change, ...], customer: str, ctx: CallContext) -> Callable[[], None]:

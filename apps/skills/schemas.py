@@ -1,7 +1,7 @@
-"""Shapes of a skill: what its SKILL.md declares, one tool of it, and what a tool's run may change.
+"""Shapes of a skill: the manifest in its SKILL.md, one tool of it, and the changes that a tool's run may make.
 
-All frozen. A tool's `skill` is its pinned reference `name@digest`, so that whatever is approved about the tool is about
-these very files (spec 10.3, 10.4; ADR 020).
+All frozen. A tool's `skill` is its pinned reference `name@digest`, so that an approval of the tool is about these very
+files (spec 10.3, 10.4; ADR 020).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Permission = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=200)]
 # A connection skill by its name, or any of one provider: `type:mail`.
 ConnectionRef = Annotated[str, StringConstraints(pattern=r"^(type:)?[a-z0-9]+(-[a-z0-9]+)*$", max_length=70)]
 DIGEST_CHARS = 16
-# What a tool does with the company's documents: looks, or changes one as its arguments say (docs/adr 0085).
+# What a tool does with the company's documents: read, or change one as its arguments say (docs/adr 0085).
 KnowledgeUse = Literal["read", "add", "change", "take_out", "put_back"]
 KNOWLEDGE_ARGS: dict[str, set[str]] = {
     "read": set(),
@@ -56,7 +56,7 @@ class Consequence(Frozen):
 
 
 class CheckSpec(Frozen):
-    """A check outside the agent that proves the tool's effect. The same for every call of it: the calls themselves are
+    """A check outside the agent that proves the tool's effect. It is the same for every call: the calls themselves are
     mounted for it as `/sandbox/call/calls.json`."""
 
     name: str = Field(min_length=1, max_length=120)
@@ -66,8 +66,8 @@ class CheckSpec(Frozen):
 
 
 class FactSpec(Frozen):
-    """One line of a card. `book`, `key` and `field` name the stored value before, `shown` how it is written
-    (`£{value}`); `after` and `text` are templates of the call's arguments (`{amount}`)."""
+    """One line of a card. `book`, `key` and `field` name the stored value before, `shown` its template (`£{value}`);
+    `after` and `text` are templates of the call's arguments (`{amount}`)."""
 
     label: str = Field(min_length=1, max_length=60)
     book: Identifier | None = None
@@ -87,8 +87,8 @@ class FactSpec(Frozen):
 
 
 class UndoSpec(Frozen):
-    """The call that takes this tool's effect back. `"$name"` stands for an argument as it was called, `"$answer.name"`
-    for a value of what the script answered; anything else is meant as it stands."""
+    """The call that undoes this tool's effect. `"$name"` stands for an argument of the call, `"$answer.name"` for a
+    value of the script's answer; anything else is literal."""
 
     tool: Identifier
     args: dict[Identifier, str | int | float | bool] = Field(default_factory=dict)
@@ -167,29 +167,32 @@ class ToolSpec(ToolDeclaration):
 
     @property
     def via(self) -> Intent:
-        """The intent under which the guard lets it pass."""
+        """The intent under which the guard admits it."""
         return Intent.RUN_SKILL
 
     @property
     def estimate(self) -> Decimal | None:
-        """What one call costs; None for nothing."""
+        """The cost of one call; None for nothing."""
         return None
 
     @property
     def is_outside(self) -> bool:
-        """Whether its answers come from elsewhere than the company's own records."""
+        """True when its answers come from elsewhere than the company's own records."""
         return self.reaches or self.connection is not None
 
     @property
     def leaves(self) -> bool:
-        """Whether its arguments go to a host that is neither ours nor an account of the company's."""
+        """True when its arguments go to a host that is neither ours nor an account of the company's."""
         return self.reaches and self.connection is None
 
 
 class OutsideToolSpec(ToolSpec):
-    """A tool that somebody else carries out: an accepted one of an outside server (`skill` is `mcp:<server>@<digest>`),
-    or the search of the web. It brings no script and no check of ours; `proof` is what an owner named instead, `risk`
-    how risky a person judged it when they accepted it, `runs` where a call is carried out, and as whom."""
+    """A tool that an outside service carries out: an accepted one of an outside server (`skill` is
+    `mcp:<server>@<digest>`), or the web search.
+
+    It brings no script and no check of ours; `proof` is what an owner named instead, `risk` the risk a person assigned
+    when they accepted it, `runs` where a call is carried out, and with which key.
+    """
 
     script: str = ""
     description: str = Field(min_length=0, max_length=2000)
@@ -224,8 +227,8 @@ class OutsideToolSpec(ToolSpec):
 
 
 class ArgSpec(Frozen):
-    """One argument of a script (spec 10.1 `script_args`). Without a default it has to be given, unless it is
-    `optional`. `example`: what a dry run gives it. `passed`: as `--name value`, or by its place in the declaration."""
+    """One argument of a script (spec 10.1 `script_args`). It is required unless it has a default or is `optional`.
+    `example`: its value in a dry run. `passed`: as `--name value`, or by its position in the declaration."""
 
     type: Literal["string", "integer", "number", "boolean"]
     description: str = Field(default="", max_length=300)
@@ -254,7 +257,7 @@ class ArgSpec(Frozen):
 
     @property
     def as_schema(self) -> dict[str, Any]:
-        """The same as JSON schema."""
+        """The argument as JSON schema."""
         said = {
             "type": self.type,
             "description": self.description or None,
@@ -268,8 +271,8 @@ class ArgSpec(Frozen):
 
 
 class Requirements(Frozen):
-    """What the scripts need. `network`: the hosts they may reach, no other; none, no network. `env`: the variables they
-    read beside the harness' own. `packages`: what they import beside the standard library."""
+    """What the scripts need. `network`: the only hosts they may reach. `env`: the variables they read beside the
+    harness' own. `packages`: what they import beside the standard library."""
 
     network: list[Host] = Field(default_factory=list)
     packages: list[Package] = Field(default_factory=list)
@@ -285,8 +288,8 @@ class Presentation(Frozen):
 
 
 class SkillManifest(Frozen):
-    """The front matter of SKILL.md (spec 10.1, 10.6). `tools` stands in it under `metadata`; the rest of `metadata` is
-    kept as it is. `type` and the three below are those of a connection skill."""
+    """The front matter of SKILL.md (spec 10.1, 10.6). `tools` is under `metadata` there; the rest of `metadata` is kept
+    as it is. `type` and the three fields below it are those of a connection skill."""
 
     name: Slug
     description: str = Field(min_length=24, max_length=1024)
@@ -344,7 +347,7 @@ class SkillManifest(Frozen):
 
 
 class SetChange(Frozen):
-    """Change some fields of a row that is as the script saw it."""
+    """Change some fields of a record that is at the revision the script saw."""
 
     book: Identifier
     key: Key
@@ -353,7 +356,7 @@ class SetChange(Frozen):
 
 
 class CreateChange(Frozen):
-    """A new row of the customer."""
+    """Create a record of the customer."""
 
     book: Identifier
     key: Key

@@ -1,7 +1,7 @@
-"""How does a skill come in, and how does a record change? Verbs that write, inside the caller's scope.
+"""Install bundled skills, change a version's status, and change records. Inside the caller's scope.
 
-A change of records is applied in the transaction that settles the call which decided it, and only on the revision the
-script saw; otherwise nothing of it happens.
+Changes of records are applied in the transaction that settles the call which decided them, and only on the revision the
+script saw; otherwise none of them happens.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from kernel.errors import SilasError
 
 
 def install_version(path: Path) -> SkillVersion:
-    """Store the folder as a version of its skill that is in use at once, or find the version with exactly this content.
+    """Store the folder as a version that is in use at once, or return the version with exactly this content.
 
-    Only for what ships with the installation or with a demo, which the operator who starts it trusts; everything else
-    goes through `installation.propose`. Raises `SilasError`: `skill_invalid`; `skill_not_bundled` 409.
+    Only for what ships with the installation or with a demo, which the operator trusts; everything else goes through
+    `installation.propose`. Raises `SilasError`: `skill_invalid`; `skill_not_bundled` 409.
     """
     folder = load_folder(path)
     known = find_version(folder)
@@ -49,13 +49,13 @@ def install_version(path: Path) -> SkillVersion:
 
 
 def find_version(folder: Folder) -> SkillVersion | None:
-    """The version with exactly this content, whatever became of it."""
+    """Return the version with exactly this content, whatever its status."""
     found: SkillVersion | None = SkillVersion.objects.filter(name=folder.manifest.name, digest=folder.digest).first()
     return found
 
 
 def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, **fields: Any) -> SkillVersion:
-    """The next version of its skill, with its files."""
+    """Store the next version of its skill, with its files."""
     name = folder.manifest.name
     number = (SkillVersion.objects.filter(name=name).aggregate(last=Max("number"))["last"] or 0) + 1
     if status == SkillStatus.ACTIVE:
@@ -85,10 +85,10 @@ def change_status(version: SkillVersion, status: SkillStatus, **fields: Any) -> 
     """
     before = SkillStatus(version.status)
     if status not in TRANSITIONS[before]:
-        raise SilasError("skill_moved", f"A skill does not go from {before} to {status}.", status=409)
+        raise SilasError("skill_moved", f"A skill can't change from {before} to {status}.", status=409)
     found = SkillVersion.objects.filter(pk=version.pk, status=before).update(status=status, **fields)
     if not found:
-        raise SilasError("skill_moved", "Somebody else changed this skill meanwhile.", status=409)
+        raise SilasError("skill_moved", "Someone else has changed this skill. Reload and try again.", status=409)
     version.refresh_from_db()
     if status == SkillStatus.ACTIVE:
         policy_seals.seal_item(PolicyKind.SKILLS, str(version.pk), sealed_value(version))
@@ -98,12 +98,13 @@ def change_status(version: SkillVersion, status: SkillStatus, **fields: Any) -> 
 
 
 def audit_data(version: SkillVersion) -> dict[str, Any]:
-    """What the audit says of a version."""
+    """Return what the audit log says of a version."""
     return {"skill": version.name, "digest": version.digest, "number": version.number}
 
 
 def save_record(book: str, key: str, *, subject: str, data: Mapping[str, Any]) -> Record:
-    """Put the tenant's own row in place, as an import of their data would; a changed row gets the next revision."""
+    """Create or change the tenant's own record, as an import of their data would; a changed record gets the next
+    revision."""
     row: Record
     row, created = Record.objects.get_or_create(book=book, key=key, defaults={"subject": subject, "data": dict(data)})
     if not created and (row.data != data or row.subject != subject):
@@ -122,12 +123,14 @@ def apply_changes(
     expected: MutableMapping[tuple[str, str], int] | None = None,
     left: MutableMapping[tuple[str, str], int] | None = None,
 ) -> None:
-    """Carry out what a tool's run decided, all of it or, by raising, nothing. `expected`: the revisions of the records
-    that a person was shown, by book and key, 0 for none; they are locked and compared first, and follow the change.
-    `left`: filled with the revisions at which this leaves the records that it changes.
+    """Apply what a tool's run decided, all of it or, by raising, nothing.
 
-    Raises `SilasError`: `record_changed` when a row is not as the script saw it (or is not the customer's),
-    `record_exists` when a new row's key is taken.
+    `expected`: the revisions of the records that a person was shown, by book and key, 0 for none; they are locked and
+    compared first, and follow the change. `left`: filled with the revisions at which this leaves the records that it
+    changes.
+
+    Raises `SilasError`: `record_changed` when a record is not as the script saw it (or is not the customer's),
+    `record_exists` when a new record's key is taken.
     """
     require_unchanged(expected or {}, customer)
     if left is not None:
@@ -147,28 +150,28 @@ def apply_changes(
 
 def require_unchanged(expected: Mapping[tuple[str, str], int], customer: str) -> None:
     """Raises `SilasError("record_changed")` when one of these records is not at the revision that was shown; another
-    customer's is none for `customer`."""
+    customer's record counts as none."""
     for (book, key), revision in sorted(expected.items()):
         visible = Record.objects.filter(book=book, key=key, subject__in={"", customer})
         row = visible.select_for_update(no_key=True).first()
         if (row.revision if row else 0) != revision:
-            raise SilasError("record_changed", "The record has changed since a person was shown it.", status=409)
+            raise SilasError("record_changed", "The record has changed since it was shown for approval.", status=409)
 
 
 def _set(change: SetChange, customer: str) -> None:
-    """The row is locked by its key, revision and owner at once; without a customer nothing is anybody's."""
+    """Change a record, locked by key, revision and owner at once; without a customer no record matches."""
     wanted = Record.objects.select_for_update(no_key=True).filter(book=change.book, key=change.key, subject=customer)
     row = wanted.filter(revision=change.revision).exclude(subject="").first()
     if row is None:
-        raise SilasError("record_changed", "The record was changed by somebody else meanwhile.", status=409)
+        raise SilasError("record_changed", "Someone else has changed this record.", status=409)
     row.data = {**row.data, **change.set}
     Record.objects.filter(pk=row.pk).update(data=row.data, revision=F("revision") + 1, updated_at=Now())
 
 
 def _create(change: CreateChange) -> None:
     if Record.objects.filter(book=change.book, key=change.key).exists():
-        raise SilasError("record_exists", "A record of this number exists already.", status=409)
+        raise SilasError("record_exists", "A record with this key already exists.", status=409)
     try:
         Record.objects.create(book=change.book, key=change.key, subject=change.subject, data=change.create)
     except IntegrityError as error:
-        raise SilasError("record_exists", "A record of this number exists already.", status=409) from error
+        raise SilasError("record_exists", "A record with this key already exists.", status=409) from error

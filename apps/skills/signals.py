@@ -1,8 +1,8 @@
-"""News about skills for the rooms above. Receivers run inside the transaction that made the change."""
+"""Events about skills for the rooms above. Receivers run inside the sender's transaction."""
 
 from __future__ import annotations
 
 from kernel.events import Event
 
-# Everything that was written with this skill shall go: its name, and who says so.
+# Delete everything that was written with this skill: its name, and the actor.
 skill_purged: Event[[str, str]] = Event("skill_purged")

@@ -1,6 +1,6 @@
-"""Where do a version's files lie on this machine? Unpacked once under its content hash, read-only, from the database.
+"""Folders of versions on this machine: unpacked once under their content hash, read-only, from the database.
 
-The folder is checked against its hash before a process first uses it, and unpacked anew when it does not match: the
+A folder is checked against its hash before a process first uses it, and unpacked again when it does not match: the
 database is the truth.
 """
 
@@ -24,7 +24,8 @@ _lock = threading.Lock()
 
 
 def unpack(digest: str, fetch: Fetch) -> Path:
-    """The folder of the version with this digest. `fetch` reads its files, and is called only when they are needed.
+    """Return the folder of the version with this digest. `fetch` reads its files, and is called only when they are
+    needed.
 
     Raises `SilasError("skill_damaged")` when what is fetched has another hash.
     """
@@ -44,7 +45,7 @@ def _root() -> Path:
 
 def _unpack_files(path: Path, digest: str, files: Mapping[str, bytes]) -> None:
     if rules.content_digest(files) != digest:
-        raise SilasError("skill_damaged", "The skill's stored files are not the ones that were installed.", status=409)
+        raise SilasError("skill_damaged", "The skill's stored files differ from the installed ones.", status=409)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{digest[:12]}-", dir=path.parent))
     try:
@@ -68,7 +69,7 @@ def _make_read_only(folder: Path) -> None:
 
 
 def _replace(fresh: Path, path: Path) -> None:
-    """Another process may have been first; what is damaged goes."""
+    """Put the fresh folder in place; another process may have been first, and a damaged folder is removed."""
     fresh.chmod(0o755)
     if path.is_dir():
         _remove(path)

@@ -1,10 +1,10 @@
-"""Between a proposal and its use: scripts are tried, a person is asked, scripts are tried again after the approval, and
-only then is the version found.
+"""Trials of a proposed version: its scripts are tried, a card asks for approval, its scripts are tried again after the
+approval, and only then is the version in use.
 
-Always holds: the card shows what the approval binds (content, report); the approval is spent in the transaction of the
-decision; sandboxes run outside of transactions, in a worker without the signing key, which may neither ask nor write
-versions (spec 10.4, ADR 71). It reports how each script ended; the trusted worker takes the report for exactly the
-scripts of the version, and asks or settles. Messages have the version as their scope.
+The card shows what the approval binds (content, report); the approval is spent in the transaction of the decision.
+Sandboxes run outside of transactions, in a worker without the signing key, which may neither open cards nor write
+versions (spec 10.4, ADR 71): it reports how each script ended. The trusted worker accepts a report for exactly the
+scripts of the version, and opens the card or settles. Messages have the version as their scope.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class _ScriptResult(BaseModel):
 
 
 class Report(BaseModel):
-    """`approved`: the trial came after the approval. Without `trials` no trial came to its end."""
+    """The report of a trial. `approved`: the trial came after the approval. Without `trials` no trial came to its
+    end."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -64,7 +65,7 @@ class Report(BaseModel):
 
 
 def enqueue_trial(version: SkillVersion) -> None:
-    """Have its scripts tried, in the transaction that made it wait for that."""
+    """Have the version's scripts tried, in the transaction that made it wait for that."""
     enqueue(Kind.SKILL_TRIAL, scope_id=version.pk)
 
 
@@ -79,7 +80,7 @@ async def run_trial(delivery: Delivery) -> None:
 
 
 def give_up(message: QueueMessage) -> bool:
-    """The trial's message is dead: the trusted worker withdraws what waits, and tells who proposed it."""
+    """Report a trial whose message is dead: the trusted worker withdraws the version, and tells the requester."""
     version = _waiting(UUID(message.subject))
     if version is not None:
         _enqueue_report(version, None)
@@ -87,16 +88,16 @@ def give_up(message: QueueMessage) -> bool:
 
 
 async def handle_report(delivery: Delivery) -> None:
-    """Ask or settle by the report. Handler of `Kind.SKILL_TRIED`, on the queue `trusted`."""
+    """Open the card or settle, by the report. Handler of `Kind.SKILL_TRIED`, on the queue `trusted`."""
     try:
         report = Report.model_validate(delivery.message.payload)
     except ValidationError:
-        raise Undeliverable("report_unreadable", "A report has another shape than a trial gives it.") from None
+        raise Undeliverable("report_unreadable", "The report has an unexpected shape.") from None
     await delivery.commit(_apply_report, UUID(delivery.message.subject), report)
 
 
 def _waiting(version_id: UUID) -> SkillVersion | None:
-    """The version if it waits for a trial: nobody was asked yet, or the approval was given."""
+    """Return the version if it waits for a trial: no card was opened yet, or the approval was given."""
     waits = Q(card_id=None) | Q(approval_token__isnull=False)
     found: SkillVersion | None = SkillVersion.objects.filter(waits, pk=version_id, status=SkillStatus.PROPOSED).first()
     return found
@@ -121,7 +122,7 @@ def _apply_report(version_id: UUID, report: Report) -> None:
         return
     trials = [Trial(each.script, each.ok, each.said) for each in report.trials]
     if [trial.script for trial in trials] != dry_runs.scripts_of(SkillManifest.model_validate(version.manifest)):
-        raise Undeliverable("report_of_other_scripts", "A report names other scripts than the version has.")
+        raise Undeliverable("report_of_other_scripts", "The report names other scripts than the version has.")
     if report.approved:
         _settle(version, trials)
     else:
@@ -129,7 +130,7 @@ def _apply_report(version_id: UUID, report: Report) -> None:
 
 
 def _open_card(version: SkillVersion, trials: list[Trial]) -> None:
-    """Put the version before a person, once."""
+    """Open the card about the version, once."""
     waiting = [each for each in lock_skill(version.name) if each.pk == version.pk and each.card_id is None]
     if not waiting or waiting[0].status != SkillStatus.PROPOSED:
         return
@@ -150,8 +151,8 @@ def _text(version: SkillVersion, before: SkillVersion | None, trials: list[Trial
     failed = [trial.line for trial in trials if trial.ok is False]
     return CardText(
         intent=what,
-        rationale="Nobody and nothing runs it before a yes. The yes is about exactly these files; any other byte needs "
-        "another one." + (" Its dry run failed." if failed else ""),
+        rationale="Nothing runs before you approve. The approval covers exactly these files; any other content needs "
+        "a new one." + (" Its dry run failed." if failed else ""),
         consequence={"approve": "Use this version", "decline": "Keep it out"},
         affected=f"{version.name}, version {version.number}",
         facts=[Fact("Dry run", text=line) for line in failed[:5]],
@@ -159,7 +160,8 @@ def _text(version: SkillVersion, before: SkillVersion | None, trials: list[Trial
 
 
 def apply_decision(card: Card, token: ApprovalToken | None) -> None:
-    """A person answered about a version, in that transaction: their yes is spent here, for exactly what was shown."""
+    """Apply a person's decision about a version, in its transaction: an approval is spent here, for exactly what was
+    shown."""
     version = SkillVersion.objects.filter(pk=card.subject_id, card_id=card.pk, status=SkillStatus.PROPOSED).first()
     if version is None:
         return
@@ -177,7 +179,7 @@ def apply_decision(card: Card, token: ApprovalToken | None) -> None:
 
 
 def withdraw(version: SkillVersion, reason: str) -> None:
-    """Nothing came of it; the same content may be proposed anew."""
+    """Withdraw the version; the same content may be proposed again."""
     change_status(version, SkillStatus.WITHDRAWN, report={**version.report, "withdrawn": reason})
     data: dict[str, Any] = {**audit_data(version), "reason": reason}
     record(AuditEvent.SKILL_WITHDRAWN, subject=f"skill:{version.pk}", data=data)
@@ -189,7 +191,7 @@ def _withdraw_failed(version: SkillVersion) -> None:
 
 
 def _settle(version: SkillVersion, trials: list[Trial]) -> None:
-    """After the yes: in use when its scripts stood their trial, withdrawn when not."""
+    """Activate the version after its approval when its scripts passed, or withdraw it."""
     report = {**version.report, "trial": dry_runs.as_report(trials)}
     SkillVersion.objects.filter(pk=version.pk).update(report=report)
     version.report = report

@@ -1,4 +1,4 @@
-"""The addresses of skills in the REST API."""
+"""URLs of skills in the REST API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Outside tool servers in Django admin, to look at: what they said, and on which terms it is in use; no token."""
+"""Read-only Django admin for outside tool servers: what they reported, and the terms on which it is in use; no
+token."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What may an owner do with outside tool servers over HTTP? All that the console's pages offer, by the same verbs.
+"""REST API of outside tool servers, for owners; the same services as the console's pages.
 
-A token comes in and is never shown. Taking a tool into use is for an owner who is logged in, not for an API key: it is
-what a person read (ADR 75). A server is asked outside of every scope.
+A token comes in and is never shown. Accepting a tool is for an owner who is logged in, not for an API key: it records
+what a person read (ADR 75). Servers are asked outside of every tenant scope.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _WRONG = {400: OpenApiResponse(description="`invalid`: a field is wrong")}
 
 
 class ToolServerRequest(RequestSerializer):
-    name = serializers.CharField(max_length=24, help_text="Small letters, digits, hyphens; its tools are called by it")
+    name = serializers.CharField(
+        max_length=24, help_text="Lowercase letters, digits, hyphens; prefix of its tools' names"
+    )
     url = serializers.CharField(
         max_length=500, required=False, help_text="https, and outside unless the operator allows the place"
     )
@@ -51,10 +53,10 @@ class ToolServerRequest(RequestSerializer):
     )
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Either where it is, or which program it is."""
+        """Require either an address, or a skill and its script."""
         of_program = {"skill", "script", "args", "places"} & given.keys()
         if ("url" in given) == bool(of_program) or (of_program and not {"skill", "script"} <= given.keys()):
-            raise serializers.ValidationError({"url": "Give the url, or a skill and its script."})
+            raise serializers.ValidationError({"url": "Enter the URL, or a skill and its script."})
         return given
 
 
@@ -66,10 +68,10 @@ class ToolServerChange(RequestSerializer):
 
 
 class TermsRequest(RequestSerializer):
-    """What makes no sense the room says itself (`tool_terms`, `tool_proof`)."""
+    """Terms that make no sense are refused by the room (`tool_terms`, `tool_proof`)."""
 
     digest = serializers.CharField(max_length=64, help_text="`seen_digest` of the description that was read")
-    acting = serializers.BooleanField(help_text="It changes something: every call needs a person's yes")
+    acting = serializers.BooleanField(help_text="It makes changes, so every call needs an approval")
     risk = serializers.ChoiceField(choices=Risk.choices)
     level = serializers.CharField(max_length=60, required=False, default="", allow_blank=True)
     price = serializers.DecimalField(18, 9, required=False, default=Decimal(0), help_text="US dollars a call")
@@ -79,12 +81,12 @@ class TermsRequest(RequestSerializer):
 
 class OutsideToolAnswer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
-    alias = serializers.CharField(help_text="Under which name models ask for it")
+    alias = serializers.CharField(help_text="The name under which models call it")
     name = serializers.CharField()
     state = serializers.CharField(help_text="new, accepted or suspended")
     problem = serializers.CharField(help_text="Why it cannot be accepted as it is described")
-    said = serializers.DictField(help_text="The server's words, as they were accepted")
-    seen = serializers.DictField(help_text="The server's words now; empty when it lists the tool no longer")
+    said = serializers.DictField(help_text="The server's description as it was accepted")
+    seen = serializers.DictField(help_text="The server's description now; empty when it no longer lists the tool")
     digest = serializers.CharField()
     seen_digest = serializers.CharField()
     acting = serializers.BooleanField()
@@ -107,7 +109,7 @@ class ToolServerAnswer(serializers.Serializer[Any]):
     enabled = serializers.BooleanField()
     with_secret = serializers.SerializerMethodField()
     listed_at = serializers.DateTimeField(allow_null=True)
-    failure = serializers.CharField(help_text="Why it could not be asked the last time; empty when it could")
+    failure = serializers.CharField(help_text="Why the last request failed; empty when it succeeded")
     failed_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
 
@@ -124,7 +126,7 @@ class ToolServerWithTools(ToolServerAnswer):
 
 
 class ToolServers(OwnersView):
-    """Every server, and another one."""
+    """List servers, and register a new one."""
 
     @extend_schema(
         operation_id="mcp_servers_list",
@@ -151,22 +153,22 @@ class ToolServers(OwnersView):
         },
     )
     def post(self, request: Request) -> Response:
-        """Nothing of it is asked yet, and nothing in use."""
+        """Register a server. It is not contacted yet, and none of its tools is in use."""
         form = ToolServerRequest(data=request.data)
         form.is_valid(raise_exception=True)
         with tenant_scope(self.caller.tenant_id):
             add = services.add_server if "url" in form.validated_data else services.add_program
             row = add(**form.validated_data, actor=self.caller.actor)
-            return _told(row.pk, status.HTTP_201_CREATED)
+            return _response(row.pk, status.HTTP_201_CREATED)
 
 
 class OneToolServer(OwnersView):
-    """The server with its tools; switch it, give it another token, or remove it."""
+    """Get the server with its tools, switch it on or off, change its token, or remove it."""
 
     @extend_schema(operation_id="mcp_server", tags=["mcp-servers"], responses={200: ToolServerWithTools, **_REFUSALS})
     def get(self, request: Request, server_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return _told(server_id)
+            return _response(server_id)
 
     @extend_schema(
         operation_id="mcp_server_change",
@@ -188,11 +190,11 @@ class OneToolServer(OwnersView):
                 services.change_secret(server_id, given["secret"], actor=self.caller.actor)
             if "enabled" in given:
                 services.set_enabled(server_id, given["enabled"], actor=self.caller.actor)
-            return _told(server_id)
+            return _response(server_id)
 
     @extend_schema(operation_id="mcp_server_remove", tags=["mcp-servers"], responses={204: None, **_REFUSALS})
     def delete(self, request: Request, server_id: UUID) -> Response:
-        """Gone with its token; its tools are in no run any more."""
+        """Remove the server and its token; its tools are in no run any more."""
         with tenant_scope(self.caller.tenant_id):
             services.remove_server(server_id, actor=self.caller.actor)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -213,7 +215,7 @@ class Looking(OwnersView):
         """Ask the server what it lists now. New tools wait for a person; what changed or is gone is suspended."""
         server_refresh.refresh_server(self.caller.tenant_id, server_id, actor=self.caller.actor)
         with tenant_scope(self.caller.tenant_id):
-            return _told(server_id)
+            return _response(server_id)
 
 
 class Accepting(OwnersView):
@@ -235,7 +237,7 @@ class Accepting(OwnersView):
     def post(self, request: Request, server_id: UUID, tool_id: UUID) -> Response:
         """Take the tool into use, exactly as it is described under `digest`, on these terms."""
         if self.caller.user is None:
-            raise SilasError("person_needed", "An owner who is logged in reads the tool and accepts it.", status=403)
+            raise SilasError("person_needed", "Only an owner who is logged in can accept a tool.", status=403)
         form = TermsRequest(data=request.data)
         form.is_valid(raise_exception=True)
         given = dict(form.validated_data)
@@ -254,7 +256,7 @@ class Suspending(OwnersView):
         responses={200: OutsideToolAnswer, **_REFUSALS},
     )
     def post(self, request: Request, server_id: UUID, tool_id: UUID) -> Response:
-        """Out of use until somebody accepts it again."""
+        """Suspend the tool until a person accepts it again."""
         with tenant_scope(self.caller.tenant_id):
             services.suspend_tool(_tool(server_id, tool_id).pk, actor=self.caller.actor)
             return Response(OutsideToolAnswer(_tool(server_id, tool_id)).data)
@@ -264,5 +266,5 @@ def _tool(server_id: UUID, tool_id: UUID) -> OutsideTool:
     return queries.tool(queries.server(server_id).pk, tool_id)
 
 
-def _told(server_id: UUID, code: int = status.HTTP_200_OK) -> Response:
+def _response(server_id: UUID, code: int = status.HTTP_200_OK) -> Response:
     return Response(ToolServerWithTools(queries.server(server_id)).data, code)

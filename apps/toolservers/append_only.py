@@ -1,4 +1,4 @@
-"""SQL that lets a set of tools be written once and never changed; used by the migration."""
+"""SQL that makes sets of tools write-once; used by the migration."""
 
 REFUSE = """
 CREATE FUNCTION toolservers_refuse() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,8 +1,8 @@
-"""How is an outside tool called? The handler of `call_mcp_tool`: looked up, held against its schema, asked, cleaned.
+"""Call an outside tool. The handler of `call_mcp_tool`.
 
-Only the guard calls it, with no transaction open. The tool is asked only as it was accepted: in use, on its present
-terms, and still described by its server as a person read it. What comes back is somebody else's words: cleaned, cut,
-without our own secret, and marked `external`.
+Only the guard calls it, with no transaction open. A tool is called only as it was accepted: in use, on its present
+terms, with arguments that fit its schema, and still described by its server as a person read it. Its answer is
+untrusted: it is cleaned, cut, stripped of our own secret, and marked `external`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ _SUSPENDS = frozenset({"tool_changed", "tool_gone"})
 
 
 async def call_tool(ctx: CallContext) -> HandlerResult:
-    """`ctx.context`: `skills` (the references the caller works under), `house` where nobody is there to answer for an
-    act. A failure before the server was asked is effect-free and costs nothing; after it, the estimate is charged and
-    an act counts as possibly done."""
+    """Call the tool and return its cleaned answer.
+
+    `ctx.context`: `skills` (the references the caller works under), `house` where no person answers for an action. A
+    failure before the server was called is effect-free and costs nothing; after that the estimate is charged, and an
+    action counts as possibly done.
+    """
     from apps.toolservers import client  # brings the SDK: only who asks a server pays for it
 
     tool, address = await in_scope(ctx.tenant_id, _load, ctx)
@@ -38,13 +41,13 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
         raise _call_failed(no.code, failure_message(no.code), asked=no.asked) from None
     value = format_reply(reply, tool.server, address.secret)
     if reply.is_error:
-        said = str(value.get("text") or "It did not say why.")[:300]
+        said = str(value.get("text") or "It gave no reason.")[:300]
         raise _call_failed("tool_error", f"The tool server answered with an error: {said}", asked=True)
     return HandlerResult(value, cost=None)
 
 
 def format_reply(reply: Reply, server: str, secret: str) -> dict[str, Any]:
-    """The answer as models and people get it."""
+    """Return the answer as models and people get it."""
     raw = "\n\n".join(reply.texts)
     text = rules.redact(secret, rules.clean(raw))
     value: dict[str, Any] = {"from": server, "taint": Taint.EXTERNAL.value, "text": text[: rules.MOST_ANSWER_CHARS]}
@@ -58,7 +61,7 @@ def format_reply(reply: Reply, server: str, secret: str) -> dict[str, Any]:
 
 
 def _clean_data(data: Any, secret: str) -> Any:
-    """Structured content stands for the text where there is none; too large, it is left out."""
+    """Return structured content, which is used where there is no text; None when it is too large."""
     if len(str(data)) > rules.MOST_READ_CHARS:
         return None
     clean = rules.redact_value(secret, rules.clean_value(data))
@@ -76,7 +79,7 @@ def _load(ctx: CallContext) -> tuple[RemoteTool, Address]:
         if tool.acting and (ctx.context.get("house") or tool.ref not in refs):
             raise _call_failed("tool_missing", "An acting tool runs only as it was approved.")
         if tool.acting and ctx.effect_key == str(ctx.call_id):  # admitted when it was still said to read only
-            raise _call_failed("approval_required", "This tool acts now: somebody has to say yes first.")
+            raise _call_failed("approval_required", "This tool now makes changes, so it needs an approval first.")
         return tool, queries.address_of(tool.server_id)
     except SilasError as refusal:
         raise _call_failed(refusal.code, refusal.message) from refusal

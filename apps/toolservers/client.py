@@ -1,9 +1,9 @@
-"""What does an outside server list, and what does one of its tools answer? The official client, of either era, over the
-network or with a program in the sandbox.
+"""Client of outside tool servers: the official MCP client of either protocol era, over the network or with a program in
+the sandbox.
 
-Each question opens a connection of its own and closes it; nothing is kept between two. No sampling, no elicitation, no
-roots: a server gets answers from nobody here. Called outside of every transaction; what goes wrong is `NotServed` with
-a code, never a server's own words.
+Each question opens a connection of its own and closes it; nothing is kept between two. Sampling, elicitation and roots
+are not offered. Called outside of every transaction; every failure is a `ServerFailed` with a code, never with a
+server's own words.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ T = TypeVar("T")
 
 
 async def list_tools(address: Address) -> tuple[Descriptor, ...]:
-    """Everything the server lists, within our limits. Raises `NotServed`."""
+    """Return everything the server lists, within our limits. Raises `ServerFailed`."""
     return await _with_deadline(LIST_SECONDS, _list, address)
 
 
 async def call_tool(address: Address, name: str, args: Mapping[str, Any], *, digest: str, seconds: float) -> Reply:
-    """Ask the tool, if it is still described as it was accepted (`digest`); otherwise nothing is asked. Raises
-    `NotServed`; from `asked` on nobody knows what it did."""
+    """Call the tool if it is still described as it was accepted (`digest`). Raises `ServerFailed`; once `asked` is set,
+    the call may have had an effect."""
     begun = _Progress()
 
     async def ask(address: Address) -> Reply:
@@ -63,7 +63,7 @@ async def _list(address: Address) -> tuple[Descriptor, ...]:
 async def _with_deadline(
     seconds: float, ask: Callable[[Address], Awaitable[T]], address: Address, begun: _Progress | None = None
 ) -> T:
-    """Whatever goes wrong on the way, as one code."""
+    """Ask within a time limit, and turn every failure into one code."""
     begun = begun or _Progress()
     try:
         async with asyncio.timeout(seconds):
@@ -72,7 +72,7 @@ async def _with_deadline(
         raise ServerFailed("too_slow", asked=begun.asked) from None
     except ServerFailed:
         raise
-    except Exception as error:  # noqa: BLE001 (a server's fault, of whatever kind, is this call's alone)
+    except Exception as error:  # noqa: BLE001 (any fault of a server fails this call alone)
         found = _root_failure(error)
         if isinstance(found, ServerFailed):
             raise found from None
@@ -80,7 +80,7 @@ async def _with_deadline(
 
 
 def _root_failure(error: BaseException) -> str | ServerFailed:
-    """The code of what lies at the bottom of a group of errors."""
+    """Return the failure at the bottom of a group or chain of errors, as a code."""
     if isinstance(error, ServerFailed):
         return error
     if isinstance(error, RequestRefused | SilasError):
@@ -109,7 +109,7 @@ async def _connected(address: Address, seconds: float) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def _connected_program(address: Address, seconds: float) -> AsyncIterator[Client]:
-    """How the program ended says more than that the line went dead."""
+    """Connect to a program. The reason why it ended says more than that its stream was closed."""
     running = ProgramTransport(address, seconds)
     try:
         async with Client(running.streams(), read_timeout_seconds=CONNECT_SECONDS, cache=None) as client:
@@ -117,11 +117,11 @@ async def _connected_program(address: Address, seconds: float) -> AsyncIterator[
     except Exception as error:
         if isinstance(_root_failure(error), ServerFailed) or not running.over:
             raise
-        raise SilasError(running.over, "The program does not answer any more.") from None
+        raise SilasError(running.over, "The program stopped answering.") from None
 
 
 async def _list_all(client: Client) -> tuple[Descriptor, ...]:
-    """Every page of the list. A name that comes twice is one tool too many: nobody could say which is meant."""
+    """Return every page of the list. Two tools of one name are refused: a call could not say which is meant."""
     found: dict[str, Descriptor] = {}
     cursor: str | None = None
     for _ in range(_MOST_PAGES):

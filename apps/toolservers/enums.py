@@ -1,4 +1,4 @@
-"""Closed word lists of tool servers and of searching the web. Values are stored for ever; new ones are added."""
+"""Enumerations of tool servers and web search. Values are stored for ever; new ones are added."""
 
 from django.db.models import TextChoices
 
@@ -11,8 +11,8 @@ class Transport(TextChoices):
 
 
 class ToolState(TextChoices):
-    """new → accepted ⇄ suspended. A tool that its server lists no longer, or differently, is suspended at once; only a
-    person accepts."""
+    """new → accepted ⇄ suspended. A tool that its server no longer lists, or describes differently, is suspended at
+    once; only a person accepts."""
 
     NEW = "new", "Nobody has looked at it"
     ACCEPTED = "accepted", "In use"

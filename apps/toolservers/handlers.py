@@ -1,8 +1,7 @@
-"""Ask a server whether it still describes what was accepted, so that a description that changed is stopped before
-somebody calls its tool (rug-pull); a call looks again all the same.
+"""Handler of `tool_server_check`, a recurring job of each server with tools in use: check what the server describes.
 
-`look` is the handler of `tool_server_check`, a standing message of each server with tools in use. In a worker nothing
-comes into use, and nothing new is written down: that is a person's wish.
+A description that changed is suspended before its tool is called (rug pull); a call compares it again all the same. A
+worker accepts nothing and stores nothing new: that needs a person's request.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ async def check_server(delivery: Delivery) -> None:
 
 
 def _address(server_id: UUID) -> Address | str | None:
-    """None for a server that is not watched any more; a code for one that cannot be asked."""
+    """Return None for a server that is no longer monitored, and a code for one that cannot be asked."""
     if not services.is_monitored(server_id):
         return None
     try:
@@ -37,14 +36,14 @@ def _address(server_id: UUID) -> Address | str | None:
 
 
 async def _list_tools(address: Address) -> tuple[Descriptor, ...] | str:
-    """What it lists, or the code of why it does not."""
+    """Return what the server lists, or the code of why it does not."""
     from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
 
     try:
         return await list_tools(address)
     except ServerFailed as no:
         return no.code
-    except Exception as error:  # noqa: BLE001 (whatever is wrong with the answer, its owners are told)
+    except Exception as error:  # noqa: BLE001 (owners are told of any fault in the answer)
         return type(error).__name__
 
 

@@ -1,8 +1,8 @@
-"""How is an outside server asked over HTTP? One host, looked up once a request and then called by its address.
+"""HTTP client for outside servers that reaches one host, resolved once a request and then called by its address.
 
 Private addresses are refused unless the operator names host and port in `SILAS_EGRESS_PRIVATE`; only these may be
-asked without TLS. Nothing leads to another host, neither a redirect nor what a server says of itself. Of one answer no
-more than `most` bytes are read, and a packed one is refused: a small letter may hold a very large page.
+called without TLS. No redirect and nothing a server says leads to another host. At most `most` bytes of an answer are
+read, and a compressed answer is refused: a small one may expand to a very large page.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from kernel.http.resolver import AddressRefused, resolve_url
 MOST_BYTES = 2_000_000
 _STEP_SECONDS = 30.0
 
-
-# Why an address leads nowhere, told by whoever asked there.
+# Sentences about addresses that cannot be called, for messages of the callers.
 ADDRESS_ERRORS = {
-    "address_inside": "This address leads into a private network.",
-    "address_refused": "This address leads to no server outside.",
-    "no_such_host": "Nobody knows a server of this name.",
+    "address_inside": "This address is in a private network.",
+    "address_refused": "This address doesn't lead to a public server.",
+    "no_such_host": "There is no server with this name.",
 }
 
 
 class RequestRefused(httpx2.TransportError):
-    """`code`: address_refused, address_inside, no_such_host, answer_too_large, answer_packed."""
+    """A request that is not made, or an answer that is not read. `code`: address_refused, address_inside, no_such_host,
+    answer_too_large, answer_packed."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -40,16 +40,16 @@ class RequestRefused(httpx2.TransportError):
 
 
 def address_problem(url: str) -> str:
-    """What is wrong with an address that somebody typed, or empty."""
+    """Return what is wrong with an address that was typed, or ""."""
     if is_allowed_private(url) or is_public_url(url, schemes=("https",)):
         return ""
     if host_of(url, schemes=("http",)):
-        return "The address has to begin with https."
-    return "This is no address of a server outside, and not one that the operator allows inside."
+        return "The address must start with https."
+    return "This isn't a public address, and the operator doesn't allow it as a private one."
 
 
 def is_allowed_private(url: str) -> bool:
-    """Whether the operator allows this host and port of the house's own network."""
+    """True when the operator allows this host and port of the private network."""
     host = host_of(url, schemes=("http", "https"))
     return bool(host) and f"{host}:{_port(url)}" in settings.EGRESS_PRIVATE
 
@@ -60,7 +60,7 @@ def _port(url: str) -> int:
 
 
 def client_for(url: str, headers: dict[str, str], *, most: int = MOST_BYTES) -> httpx2.AsyncClient:
-    """A client that reaches the host of `url` and nobody else. Raises `SilasError("address_refused")`."""
+    """Return a client that reaches the host of `url` and no other. Raises `SilasError("address_refused")`."""
     if address_problem(url):
         raise SilasError("address_refused", address_problem(url), status=422)
     transport = _SingleHostTransport(url, most)
@@ -71,7 +71,7 @@ def client_for(url: str, headers: dict[str, str], *, most: int = MOST_BYTES) -> 
 
 
 class _SingleHostTransport(httpx2.AsyncBaseTransport):
-    """Looks the name up, refuses what is inside, and calls the address that was looked at."""
+    """Resolves the name, refuses private addresses, and calls the address that was checked."""
 
     def __init__(self, url: str, most: int) -> None:
         self.home, self.private, self.most = _origin(httpx2.URL(url)), is_allowed_private(url), most
@@ -108,7 +108,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """An answer that ends, with a refusal, where it grows too large."""
+    """Ends an answer with a refusal when it grows too large."""
 
     def __init__(self, inner: Any, most: int) -> None:
         self.inner, self.left = inner, most

@@ -1,7 +1,7 @@
-"""Believe servers, accepted tools and the search of the web only as people set them up (ADR 100).
+"""Trust servers, accepted tools and the web search only as people set them up (ADR 100).
 
 Each is an item of the company's sealed list of outside tools: where a server is, on which terms a tool was accepted,
-with whom the web is searched. A server that is switched off has an item too, so that no row switches it on.
+with which provider the web is searched. A server that is switched off has an item too, so that no row can switch it on.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def tool_name(pk: object) -> str:
 
 
 def disabled_name(pk: object) -> str:
-    """What a server is called while it is switched off."""
+    """Return the item's name of a server that is switched off."""
     return f"off:{pk}"
 
 
 def server_value(row: ToolServer) -> dict[str, Any]:
-    """Where the server is, and what it may reach."""
+    """Return what is sealed of a server: where it is, and what it may reach."""
     return {
         "name": row.name,
         "transport": str(row.transport),
@@ -44,7 +44,7 @@ def server_value(row: ToolServer) -> dict[str, Any]:
 
 
 def tool_value(row: OutsideTool) -> dict[str, Any]:
-    """What a person read of the tool, and their terms."""
+    """Return what is sealed of a tool: what a person read, and their terms."""
     return {
         "server": str(row.server_id),
         "name": row.name,
@@ -63,7 +63,7 @@ def tool_value(row: OutsideTool) -> dict[str, Any]:
 def search_value(
     provider: str, base_url: str, *, domains: Sequence[str], most_results: int, price: Decimal, level: str
 ) -> dict[str, Any]:
-    """With whom the web is searched, where, and for whom."""
+    """Return what is sealed of the web search: the provider, its address, and the terms."""
     return {
         "provider": str(provider),
         "base_url": base_url,
@@ -75,12 +75,12 @@ def search_value(
 
 
 def is_authentic_server(row: ToolServer, sealed: policy_seals.Items | None) -> bool:
-    """Whether this server is the one that was registered here; `sealed`: the list of outside tools."""
+    """True for a server as it was registered here; `sealed`: the list of outside tools."""
     return _is_sealed(server_name(row.pk), server_value(row), sealed)
 
 
 def is_authentic_tool(row: OutsideTool, server: ToolServer, sealed: policy_seals.Items | None) -> bool:
-    """Whether this tool of this server is in use as it was accepted, and the server was not switched off."""
+    """True for a tool that is in use as it was accepted, of a server that is not switched off."""
     if not is_authentic_server(server, sealed) or not _is_sealed(tool_name(row.pk), tool_value(row), sealed):
         return False
     return sealed is not None and disabled_name(server.pk) not in sealed
@@ -91,7 +91,7 @@ def is_authentic_search(value: dict[str, Any], sealed: policy_seals.Items | None
 
 
 def sealed_tools() -> dict[str, dict[str, Any]]:
-    """What is set up in this tenant as the rows say, for `manage.py certify`."""
+    """Return the items of this tenant as the rows have them, for `manage.py certify`."""
     servers = list(ToolServer.objects.filter(removed=False))
     found = {server_name(row.pk): server_value(row) for row in servers}
     found |= {disabled_name(row.pk): {} for row in servers if not row.enabled}
@@ -113,7 +113,7 @@ def search_row_value(row: WebSearch) -> dict[str, Any]:
 
 
 def _is_sealed(name: str, value: dict[str, Any], sealed: policy_seals.Items | None) -> bool:
-    """What is not is logged and audited, once a process."""
+    """Compare an item with the sealed list; a difference is logged and audited, once a process."""
     if sealed is None:
         return False
     if sealed.get(name) == policy_seals.digest(value):
@@ -123,5 +123,5 @@ def _is_sealed(name: str, value: dict[str, Any], sealed: policy_seals.Items | No
 
 
 def _canonical_amount(price: Decimal) -> str:
-    """The same for what was typed and for what the column gives back."""
+    """Return the same text for an amount that was typed and for one read from the column."""
     return f"{Decimal(price).normalize():f}"

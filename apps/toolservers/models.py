@@ -1,7 +1,7 @@
-"""Which outside tools are there, and what did a person say about each? Servers, their tools, and sets that are pinned.
+"""Tables of outside tools: servers, their tools with the terms a person accepted, pinned sets, and the web search.
 
-A tool is used only while it is accepted, and only as it was described when it was: `digest` is of the description that
-a person accepted, `seen_digest` of what its server says now. A set is written once and never changed.
+A tool is used only while it is accepted, and only as it was described then: `digest` is of the description that a
+person accepted, `seen_digest` of what its server says now. A set is written once and never changed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from kernel.tenancy import TenantModel
 
 
 class ToolServer(TenantModel):
-    """An outside MCP server. `secret` is its token, sealed for this row. One in the sandbox is a script of the approved
-    skill `program` (`name@digest`): `argv` is its path and arguments, `egress` the places it may reach. A server that
-    is not `enabled` is asked nothing, and its tools are in no run."""
+    """An outside MCP server.
+
+    `secret` is its token, sealed for this row. One in the sandbox is a script of the approved skill `program`
+    (`name@digest`): `argv` is its path and arguments, `egress` the places it may reach. A server that is not `enabled`
+    is never asked, and its tools are in no run.
+    """
 
     name = models.CharField(max_length=24)
     transport = models.CharField(max_length=8, choices=Transport.choices)
@@ -53,16 +56,16 @@ class ToolServer(TenantModel):
 
 
 class OutsideTool(TenantModel):
-    """One tool that a server lists. What the server said (`name` to `annotations`) is hostile text; the terms below are
-    a person's."""
+    """One tool that a server lists. What the server says (`name` to `annotations`) is untrusted text; the terms below
+    are a person's."""
 
     server = models.ForeignKey(ToolServer, on_delete=models.PROTECT, related_name="tools")
     alias = models.CharField(max_length=60)
     name = models.CharField(max_length=128)
-    # As accepted; before that, as first seen.
+    # The description as accepted; before that, as first seen.
     said = models.JSONField(default=dict)
     digest = models.CharField(max_length=64, blank=True)
-    # As its server describes it now; empty when it lists it no longer.
+    # The description as the server gives it now; empty when it no longer lists the tool.
     seen = models.JSONField(default=dict, blank=True)
     seen_digest = models.CharField(max_length=64, blank=True)
     problem = models.CharField(max_length=120, blank=True)
@@ -82,7 +85,7 @@ class OutsideTool(TenantModel):
             models.UniqueConstraint(fields=["tenant", "alias"], name="outside_tool_alias_once"),
             models.UniqueConstraint(fields=["server", "name"], name="outside_tool_name_once"),
             models.CheckConstraint(condition=Q(price__gte=0), name="outside_tool_price"),
-            # What is in use is in use as a person read it.
+            # A tool in use is described exactly as a person accepted it.
             models.CheckConstraint(
                 condition=~Q(state=ToolState.ACCEPTED)
                 | (Q(digest=F("seen_digest")) & ~Q(digest="") & Q(problem="") & Q(accepted_at__isnull=False)),
@@ -95,7 +98,7 @@ class OutsideTool(TenantModel):
 
 
 class ToolSet(TenantModel):
-    """Which tools of a server were in use together, `{alias: digest}`: what a goal or an approved plan names."""
+    """The tools of a server that were in use together, `{alias: digest}`: what a goal or an approved plan refers to."""
 
     server = models.ForeignKey(ToolServer, on_delete=models.PROTECT, related_name="sets")
     digest = models.CharField(max_length=64)
@@ -111,8 +114,8 @@ class ToolSet(TenantModel):
 
 
 class WebSearch(TenantModel):
-    """With whom a tenant searches the web; without a row there is no such tool. `domains`: where results may come from,
-    none for anywhere. `price` of one search, in US dollars."""
+    """The provider with which a tenant searches the web; without a row there is no such tool. `domains`: where results
+    may come from, empty for anywhere. `price` of one search, in US dollars."""
 
     provider = models.CharField(max_length=12, choices=SearchProvider.choices)
     base_url = models.CharField(max_length=500)

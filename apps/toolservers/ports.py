@@ -1,6 +1,7 @@
-"""Whose files may run as a tool server? The room above registers itself; this one only knows the shape.
+"""Port through which the skills room provides the files of a tool server that is a program.
 
-`skills` registers a finder when Django is ready: the files of a skill that a person approved. Without it nothing runs.
+`skills` registers a finder when Django is ready: it returns the files of a skill that a person approved. Without it no
+program runs.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ _finders: list[Finder] = []
 
 
 def register_programs(finder: Finder) -> None:
-    """Called once, by `skills`, in `ready()`."""
+    """Register the finder; called once, by `skills`, in `ready()`."""
     _finders[:] = [finder]
 
 
 def program(ref: str) -> Program:
-    """Inside the caller's scope. Raises `SilasError("skill_missing")` for a skill that is not in use."""
+    """Return the program of this reference, inside the caller's scope. Raises `SilasError("skill_missing")` for a skill
+    that is not in use."""
     if not _finders:
-        raise SilasError("skill_missing", "There are no skills here.", status=409)
+        raise SilasError("skill_missing", "No skills are available here.", status=409)
     return _finders[0](ref)

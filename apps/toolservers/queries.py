@@ -1,6 +1,6 @@
-"""Which outside tools are in use, and where are their servers? Reads inside the caller's scope.
+"""Read outside tools that are in use, and the addresses of their servers. Inside the caller's scope.
 
-`refs` are `mcp:<server>@<digest>`, or `mcp:<server>` for what is in use now. A pinned reference names which tools with
+`refs` are `mcp:<server>@<digest>`, or `mcp:<server>` for what is in use now. A pinned reference says which tools with
 which descriptions are meant; whether each is still in use, and on which terms, its row says at this moment.
 """
 
@@ -22,15 +22,16 @@ from kernel.errors import NotFound, SilasError
 
 
 def tools_for(refs: Iterable[str]) -> tuple[RemoteTool, ...]:
-    """Every tool of these references that is in use as it was pinned. A server that is gone, switched off or has none
-    gives none: a conversation goes on without it."""
+    """Return every tool of these references that is in use as it was pinned. A server that is gone, switched off or
+    without tools gives none: a conversation goes on without it."""
     wanted = list(refs)
     sealed = policy_seals.load_items(PolicyKind.TOOLS) if wanted else None
     return tuple(tool for ref in wanted for tool in _tools_of(ref, sealed))
 
 
 def pin(ref: str) -> str:
-    """The same tools by content. Raises `SilasError("skill_missing")` for a server that has nothing in use."""
+    """Return the reference pinned to its content. Raises `SilasError("skill_missing")` for a server that has nothing in
+    use."""
     name, digest = rules.split_reference(ref)
     found = _pinned_set(name, digest) if digest else _current_set(name)
     if found is None:
@@ -39,13 +40,13 @@ def pin(ref: str) -> str:
 
 
 def find_tool(alias: str, refs: Iterable[str]) -> RemoteTool | None:
-    """The tool of this name among these references."""
+    """Return the tool of this alias among these references, or None."""
     return next((tool for tool in tools_for(refs) if tool.alias == alias), None)
 
 
 def address_of(server_id: UUID) -> Address:
-    """Where the server is, with its secret opened: for a moment, outside of rows and logs. Raises `NotFound` for one
-    that is gone or is not where it was registered, `SilasError`: seal_broken, skill_missing."""
+    """Return where the server is, with its secret unsealed; never to be stored or logged. Raises `NotFound` for a
+    server that is gone or is not where it was registered, `SilasError`: seal_broken, skill_missing."""
     row = ToolServer.objects.filter(pk=server_id, removed=False).first()
     if row is None or not integrity.is_authentic_server(row, policy_seals.load_items(PolicyKind.TOOLS)):
         raise NotFound("tool server")
@@ -74,7 +75,7 @@ def tools(server_id: UUID) -> QuerySet[OutsideTool]:
 
 
 def tool(server_id: UUID, tool_id: UUID) -> OutsideTool:
-    """The tool of this very server. Raises `NotFound`."""
+    """Return the tool of this server. Raises `NotFound`."""
     row = tools(server_id).filter(pk=tool_id).first()
     if row is None:
         raise NotFound("tool")
@@ -135,7 +136,8 @@ def _remote_tool(row: OutsideTool, server: ToolServer, ref: str) -> RemoteTool:
 
 
 def where_it_runs(server: ToolServer) -> str:
-    """Where a call to this server is carried out, and as whom; by what `address_of` asks it with."""
+    """Return the sentence that says where a call to this server is carried out and with which key, from what
+    `address_of` uses."""
     if server.transport == Transport.STDIO:
         reach = f"that may reach {', '.join(server.egress)}" if server.egress else "without network"
         where = f"by {server.name}, the program {server.program.partition('@')[0]}, in a sandbox {reach}"

@@ -1,7 +1,7 @@
-"""What may an outside tool be called, ask for and answer? Decided from texts and values alone.
+"""Names, schemas, answers and proofs of outside tools, decided from texts and values alone.
 
-Whatever a server says is hostile: a description that hides something, a schema that refers, recurs or never ends, a
-pattern that takes for ever, an answer that dresses up as markup or as a terminal's commands.
+Everything a server says is untrusted: a description that hides something, a schema that refers, recurs or never ends, a
+pattern that takes for ever, an answer that contains markup or terminal commands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIGEST_CHARS = 16
 LONGEST_DESCRIPTION, LONGEST_ALIAS = 2000, 60
 MOST_SCHEMA_BYTES, MOST_NODES, DEEPEST = 20_000, 1000, 12
 MOST_ANSWER_CHARS = 20_000
-# More of an answer is not cleaned: the HTML parser's time grows with the square of how deep elements are nested.
+# Longer answers are cut before cleaning: the HTML parser's time grows with the square of the nesting depth.
 MOST_READ_CHARS = 2 * MOST_ANSWER_CHARS
 REDACTED = "[removed]"
 _SERVER_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -34,42 +34,41 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_./:-]{1,128}")
 _MARKUP = re.compile(r"<[A-Za-z/!?]")
 # ANSI sequences first, so that no half of one is left when the escape character goes.
 _TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\-_]")
-# Expressions run over what a model wrote, in our process: the server checks its own.
+# A hostile expression could run for ever in our process, so the server checks these itself.
 _NOT_OURS = frozenset({"pattern", "patternProperties", "format", "contentEncoding", "contentMediaType"})
 _SAID_ONLY = frozenset({"$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "examples"})
 _REFUSED = frozenset({"$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$vocabulary"})
 
-
-# What the house's own tools begin with (`knowledge_search`, `goal_state`): no alias becomes the name of one and gets
-# what a level or a list of tools lets pass.
+# First words of built-in tools (`knowledge_search`, `goal_state`): an alias that looked like one could pass where an
+# access level or a list of tools names it.
 _RESERVED_WORDS = frozenset({"knowledge", "memory", "web", "read", "open", "new", "goal", "emit", "propose", "deliver"})
 
 
 class BadSchema(ValueError):
-    """The sentence says what is wrong with it."""
+    """A schema that cannot be used; the sentence says why."""
 
 
 def name_problem(name: str) -> str:
-    """What is wrong with what somebody calls a server, or empty."""
+    """Return what is wrong with a server's name, or ""."""
     if name.split("-")[0] in _RESERVED_WORDS:
-        return "Tools of the house begin with this word: use another one."
+        return "Built-in tools start with this word. Choose another name."
     if _SERVER_NAME.fullmatch(name) and len(name) <= 24:
         return ""
-    return "A name has small letters, digits and single hyphens, begins with a letter and has 24 characters at most."
+    return "Use up to 24 lowercase letters, digits and single hyphens, starting with a letter."
 
 
 def seal_context(server_id: object) -> str:
-    """What a server's secret is sealed for."""
+    """Return what a server's secret is bound to when it is sealed."""
     return f"tool_server:{server_id}"
 
 
 def descriptor_digest(said: Mapping[str, Any]) -> str:
-    """Of everything a server says about a tool that a model or a person could be misled by."""
+    """Return the digest of everything a server says about a tool that could mislead a model or a person."""
     return sha256_hex(dict(said))
 
 
 def set_digest(tools: Mapping[str, str]) -> str:
-    """Of which tools are in use, by alias, each with the digest of what it said."""
+    """Return the digest of the tools that are in use, by alias, each with the digest of its description."""
     return sha256_hex(dict(tools))
 
 
@@ -78,7 +77,7 @@ def reference(server: str, digest: str) -> str:
 
 
 def split_reference(ref: str) -> tuple[str, str]:
-    """(server, start of the digest); the digest is "" when what is in use now is meant."""
+    """Return (server, start of the digest); the digest is "" when what is in use now is meant."""
     name, _, digest = ref.removeprefix(PREFIX).partition("@")
     return name, digest
 
@@ -88,8 +87,8 @@ def is_reference(ref: str) -> bool:
 
 
 def alias_of(server: str, tool: str, taken: Iterable[str] = ()) -> str:
-    """Under which name models ask for it: the server's name before the tool's, so that no server can take the name of a
-    skill's tool or of another server's."""
+    """Return the name under which models call the tool: the server's name before the tool's, so that no server can take
+    the name of a skill's tool or of another server's."""
     plain = re.sub(r"[^a-z0-9]+", "_", tool.lower()).strip("_") or "tool"
     alias = f"{server.replace('-', '_')}_{plain}"[:LONGEST_ALIAS].rstrip("_")
     if alias not in set(taken):
@@ -99,13 +98,13 @@ def alias_of(server: str, tool: str, taken: Iterable[str] = ()) -> str:
 
 
 def problem_of(name: str, description: str, schema: Any) -> str:
-    """Why a tool cannot be accepted as its server describes it; empty when nothing keeps it."""
+    """Return why a tool cannot be accepted as its server describes it; "" when it can."""
     if not _TOOL_NAME.fullmatch(name):
-        return "its name is no tool's name"
+        return "its name is not a valid tool name"
     if len(description) > LONGEST_DESCRIPTION:
         return "its description is too long"
     if has_hidden_characters(description) or has_hidden_characters(schema):
-        return "it holds characters that cannot be seen"
+        return "it contains invisible characters"
     try:
         closed_schema(schema)
     except BadSchema as problem:
@@ -114,19 +113,19 @@ def problem_of(name: str, description: str, schema: Any) -> str:
 
 
 def closed_schema(schema: Any) -> dict[str, Any]:
-    """The schema that arguments are held against: its own references written out, patterns left to the server, nothing
-    beside what it names. Raises `BadSchema`."""
+    """Return the schema that arguments are validated against: its own references written out, patterns left to the
+    server, no properties beside those it names. Raises `BadSchema`."""
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
-        raise BadSchema("its arguments are no object")
+        raise BadSchema("its arguments are not an object")
     if len(_canonical(schema)) > MOST_SCHEMA_BYTES:
-        raise BadSchema("its arguments are described at too great a length")
+        raise BadSchema("the description of its arguments is too long")
     plain: dict[str, Any] = _Expansion(schema).of(schema, 0, ())
     plain["additionalProperties"] = False
     plain.setdefault("properties", {})
     try:
         Draft202012Validator.check_schema(plain)
     except SchemaError:
-        raise BadSchema("its arguments are described by no JSON schema") from None
+        raise BadSchema("its arguments are not described by a JSON schema") from None
     return plain
 
 
@@ -134,11 +133,12 @@ def _canonical(schema: Any) -> bytes:
     try:
         return canonical_bytes(schema)
     except (ValueError, RecursionError, TypeError):
-        raise BadSchema("its arguments are described by no JSON schema") from None
+        raise BadSchema("its arguments are not described by a JSON schema") from None
 
 
 class _Expansion:
-    """Writes local references out, within a number of nodes and a depth: one that grows or turns in a circle ends."""
+    """Writes local references out, within a number of nodes and a depth, so that a schema that grows or refers to
+    itself ends."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root, self.nodes = root, 0
@@ -146,14 +146,14 @@ class _Expansion:
     def of(self, node: Any, depth: int, through: tuple[str, ...]) -> Any:
         self.nodes += 1
         if self.nodes > MOST_NODES or depth > DEEPEST:
-            raise BadSchema("its arguments are described with too many turns")
+            raise BadSchema("the schema of its arguments is too complex")
         if isinstance(node, list):
             return [self.of(each, depth + 1, through) for each in node]
         return self._mapping(node, depth, through) if isinstance(node, Mapping) else node
 
     def _mapping(self, node: Mapping[str, Any], depth: int, through: tuple[str, ...]) -> dict[str, Any]:
         if _REFUSED & node.keys():
-            raise BadSchema("its arguments refer to a schema in a way that is not followed")
+            raise BadSchema("the schema of its arguments uses references that aren't supported")
         is_names = bool(through) and through[-1] == "properties"
         kept = {
             str(key): self.of(
@@ -166,22 +166,22 @@ class _Expansion:
             return kept
         ref = node["$ref"]
         if ref in through:
-            raise BadSchema("its arguments refer to themselves")
+            raise BadSchema("the schema of its arguments refers to itself")
         return {**self._mapping(self._target(ref), depth + 1, (*through, ref, "")), **kept}
 
     def _target(self, ref: Any) -> Mapping[str, Any]:
         if not isinstance(ref, str) or not re.fullmatch(r"#/(\$defs|definitions)/[A-Za-z0-9_.-]{1,100}", ref):
-            raise BadSchema("its arguments refer to a schema elsewhere")
+            raise BadSchema("the schema of its arguments refers to another document")
         _, where, name = ref.split("/")
         found = (self.root.get(where) or {}).get(name)
         if not isinstance(found, Mapping):
-            raise BadSchema("its arguments refer to a schema that is not there")
+            raise BadSchema("the schema of its arguments refers to a missing definition")
         return found
 
 
 def clean(text: str) -> str:
-    """Text of the outside, its first `MOST_READ_CHARS`, without a terminal's commands, without markup and without what
-    cannot be seen."""
+    """Return the first `MOST_READ_CHARS` of an outside text without terminal commands, markup and invisible
+    characters."""
     plain = _TERMINAL.sub("", text[:MOST_READ_CHARS])
     for _ in range(3):
         if not _MARKUP.search(plain):
@@ -192,13 +192,13 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """A server's words on one line, for a page, a card or a log's reader."""
+    """Return a server's words on one line, for a page, a card or a log."""
     plain = " ".join(clean(text[: 10 * most]).split())
     return plain if len(plain) <= most else f"{plain[:most]}…"
 
 
 def clean_value(value: Any, depth: int = 0) -> Any:
-    """The same for every text in a value; what is nested too deep is left out."""
+    """Clean every text in a value; what is nested too deep is left out."""
     if depth > DEEPEST:
         return None
     if isinstance(value, str):
@@ -211,7 +211,7 @@ def clean_value(value: Any, depth: int = 0) -> Any:
 
 
 def redact(secret: str, text: str) -> str:
-    """The text without the secret, however it was turned: plain, backwards, base64 or as an address has it."""
+    """Return the text without the secret in its usual encodings: plain, backwards, base64, hex, or as in a URL."""
     if len(secret) < 6:
         return text
     for form in _encodings(secret):
@@ -234,7 +234,7 @@ def redact_value(secret: str, value: Any) -> Any:
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What changed between two descriptions of a tool, one line a part: `{part, before, after}`."""
+    """Return what changed between two descriptions of a tool: `{part, before, after}` for each part."""
     parts = ("title", "description", "schema", "annotations")
     pairs = ((part, before.get(part), after.get(part)) for part in parts)
     return [{"part": part, "before": _as_text(old), "after": _as_text(new)} for part, old, new in pairs if old != new]
@@ -248,23 +248,23 @@ _EXPECTED = frozenset({"equals", "contains", "regex", "output_lt", "output_gt"})
 
 
 def proof_problem(proof: Mapping[str, Any], *, acting: Mapping[str, Any], reading: Mapping[str, Any]) -> str:
-    """Why this proves nothing of a tool with the closed schema `acting`, asked of one with `reading`; empty when it
+    """Return why this proves nothing of a tool with the closed schema `acting`, asked of one with `reading`; "" when it
     may. `{tool, args, expect}`: a value `"$name"` of `args` stands for an argument of the acting call."""
     args, expect = proof.get("args"), proof.get("expect")
     if set(proof) != {"tool", "args", "expect"} or not isinstance(args, Mapping) or not isinstance(expect, Mapping):
-        return "A proof names a tool, its arguments and what it has to say."
+        return "A check names a tool, its arguments and the expected answer."
     if len(expect) != 1 or not expect.keys() <= _EXPECTED or next(iter(expect.values())) in ("", None):
-        return "Say one thing that the answer has to be or to hold."
+        return "Enter one thing that the answer must be or contain."
     known, asked = acting["properties"], reading["properties"]
     if not asked.keys() >= args.keys() or not args.keys() >= set(reading.get("required") or ()):
-        return "The reading tool is asked with its own arguments, and with all that it needs."
+        return "Give the read-only tool all its required arguments, and no others."
     if any(isinstance(value, str) and value.startswith("$") and value[1:] not in known for value in args.values()):
-        return "A value after $ is the name of an argument of the acting tool."
+        return "After $, use the name of an argument of the acting tool."
     return ""
 
 
 def proof_args(args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """With what the reading tool is asked after a call with `given`; what was not given is not asked for."""
+    """Return the arguments of the reading tool after a call with `given`; values that were not given are left out."""
     meant = {
         name: given.get(value[1:]) if isinstance(value, str) and value.startswith("$") else value
         for name, value in args.items()
@@ -273,7 +273,7 @@ def proof_args(args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
 
 
 def strip_echo(text: str, given: Mapping[str, Any]) -> str:
-    """An answer without the words of the question: a server that says them back has proved nothing."""
+    """Return an answer without the words of the question: a server that repeats them has proved nothing."""
     for words in sorted(set(_texts_in(given)), key=len, reverse=True):
         text = re.sub(re.escape(words), " ", text, flags=re.IGNORECASE)
     return text.strip()

@@ -1,4 +1,4 @@
-"""Shapes of outside tools: what a server says of one, what a person accepted of it, where a server is. All frozen."""
+"""Shapes of outside tools: a server's description, the terms a person accepted, a server's address. All frozen."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from uuid import UUID
 
 @dataclass(frozen=True)
 class Descriptor:
-    """One tool as its server describes it: hostile text until a person has read it. `digest` is of all of it, `problem`
-    why it cannot be accepted as it stands."""
+    """One tool as its server describes it: untrusted text until a person has read it. `digest` is of all of it,
+    `problem` says why it cannot be accepted as it is."""
 
     name: str
     title: str
@@ -26,8 +26,8 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is and with what it is asked; of one in the sandbox, `folder` holds its files, `argv` names a
-    script of it and what it is given. `secret` stands in no repr, row or log."""
+    """Where a server is and its secret. For one in the sandbox, `folder` holds its files and `argv` names its script
+    and arguments. `secret` is in no repr, row or log."""
 
     transport: str
     url: str = ""
@@ -39,8 +39,8 @@ class Address:
 
 @dataclass(frozen=True)
 class RemoteTool:
-    """An accepted tool, ready to be offered. `runs`: where a call of it is carried out, and as whom. `schema` is closed
-    and holds no reference; `ref` is the pinned set."""
+    """An accepted tool, ready to be offered. `runs`: where a call is carried out, and with which key. `schema` is
+    closed and holds no reference; `ref` is the pinned set."""
 
     alias: str
     name: str
@@ -63,9 +63,12 @@ class RemoteTool:
 
 @dataclass(frozen=True)
 class Terms:
-    """On which terms a person takes a tool: what it may do, who may ask for it, what one call costs, how long it may
-    take. `proof`, of an acting tool: `{tool, args, expect}`, which reading tool of the same server says whether it was
-    done, asked with what, and what it has to say (`rules.proof_problem`)."""
+    """The terms on which a person accepts a tool: what it may do, who may use it, what one call costs, how long it may
+    take.
+
+    `proof`, of an acting tool: `{tool, args, expect}`, the reading tool of the same server that says whether it was
+    done, its arguments, and what it has to answer (`rules.proof_problem`).
+    """
 
     acting: bool
     risk: str
@@ -77,7 +80,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back of one call, before it is cleaned."""
+    """The answer to one call, before it is cleaned."""
 
     texts: tuple[str, ...]
     left_out: int = 0
@@ -86,8 +89,8 @@ class Reply:
 
 
 class ServerFailed(Exception):
-    """`asked`: the tool's call may have reached the server, so its effect is unknown. `code` is ours: no_answer,
-    too_slow, too_many_tools, tool_gone, tool_changed, answer_too_large, answer_packed, address_inside, …"""
+    """A server did not answer. `asked`: the tool's call may have reached it, so its effect is unknown. `code` is ours:
+    no_answer, too_slow, too_many_tools, tool_gone, tool_changed, answer_too_large, answer_packed, address_inside, …"""
 
     def __init__(self, code: str, *, asked: bool = False, seen: Descriptor | None = None) -> None:
         super().__init__(code)

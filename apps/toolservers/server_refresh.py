@@ -1,5 +1,4 @@
-"""What does a server list now? Asked outside of every scope, between two short ones. By a person's wish, and by nobody
-else: a call looks at its own tool again by itself."""
+"""Ask a server what it lists now, at a person's request; outside of every scope, between two short ones."""
 
 from __future__ import annotations
 
@@ -15,30 +14,31 @@ from kernel.tenancy import tenant_scope
 _MESSAGES = ADDRESS_ERRORS | {
     "no_answer": "The server did not answer.",
     "too_slow": "The server took too long.",
-    "server_error": "The server answered with an error, or is no MCP server.",
-    "too_many_tools": "The server lists more tools than can be looked at.",
-    "name_twice": "The server lists two tools of one name.",
+    "server_error": "The server answered with an error, or isn't an MCP server.",
+    "too_many_tools": "The server lists too many tools.",
+    "name_twice": "The server lists two tools with the same name.",
     "answer_too_large": "The server's answer is too large.",
-    "answer_packed": "The server packs its answer, which is not read here.",
-    "no_mcp": "The program says something that is no message of MCP.",
+    "answer_packed": "The server compresses its answer, which isn't supported here.",
+    "no_mcp": "The program printed something that isn't an MCP message.",
     "program_ended": "The program ended before it answered.",
-    "program_stopped": "The program went beyond its limits and was stopped.",
-    "program_secret": "The program said its token aloud and was stopped.",
-    "sandbox_unavailable": "This machine cannot run a program apart from everything else.",
-    "skill_missing": "The skill that the program belongs to is not in use.",
-    "tool_gone": "The server lists this tool no longer.",
-    "tool_changed": "The server describes this tool differently now.",
+    "program_stopped": "The program exceeded its limits and was stopped.",
+    "program_secret": "The program printed its token and was stopped.",
+    "sandbox_unavailable": "This machine can't run programs in a sandbox.",
+    "skill_missing": "The skill that contains the program is not in use.",
+    "tool_gone": "The server no longer lists this tool.",
+    "tool_changed": "The server's description of this tool has changed.",
 }
 _UNKNOWN_FAILURE = "The server could not be asked."
 
 
 def failure_message(code: str) -> str:
+    """Return our sentence about a failure's code; "" for none."""
     return _MESSAGES.get(code, _UNKNOWN_FAILURE) if code else ""
 
 
 def refresh_server(tenant_id: UUID, server_id: UUID, *, actor: str) -> None:
-    """List the server's tools and write down what it says. Raises `NotFound`; `SilasError("tool_server_unreachable")`
-    502 with our sentence when it cannot be asked."""
+    """List the server's tools and store what it says. Raises `NotFound`; `SilasError("tool_server_unreachable")` 502
+    with our own sentence when it cannot be asked."""
     from apps.toolservers.client import list_tools  # brings the SDK: only who asks a server pays for it
 
     with tenant_scope(tenant_id):

@@ -1,8 +1,8 @@
-"""How does an outside tool come into use, and out of it again? Verbs that write, inside the caller's scope.
+"""Register outside tool servers, accept and suspend their tools. Inside the caller's scope.
 
-A tool is in use only after a person accepted exactly the description that is stored (`digest`), on terms of their own;
-whatever its server changes afterwards suspends it. What a person decides is sealed (`believing`). Nothing here asks a
-server: `refreshing` does, between two of these.
+A tool is in use only after a person accepted exactly the description that is stored (`digest`), on their own terms; any
+later change by its server suspends it. What a person decides is sealed (`integrity`). Nothing here asks a server:
+`server_refresh` does, between two of these.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _dice = SystemRandom()
 
 
 def add_server(name: str, *, url: str, secret: str = "", actor: str) -> ToolServer:
-    """Register an HTTP server; nothing of it is in use. Raises `SilasError` 422: tool_server_name, address_refused,
-    tool_server_secret, tool_server_exists, too_many_servers."""
+    """Register an HTTP server; none of its tools is in use yet. Raises `SilasError` 422: tool_server_name,
+    address_refused, tool_server_secret, tool_server_exists, too_many_servers."""
     _require_name(name)
     if problem := address_problem(url):
         raise SilasError("address_refused", problem, status=422)
@@ -62,15 +62,17 @@ def add_program(
     secret: str = "",
     actor: str,
 ) -> ToolServer:
-    """Register a script of an approved skill as a server in the sandbox, pinned to the skill's content (ADR 88). It
-    reaches `places` of those that were approved with the skill, and none beside. Raises as `add_server`, and
-    `SilasError` skill_missing 409, program_script, program_args, program_place 422."""
+    """Register a script of an approved skill as a server in the sandbox, pinned to the skill's content (ADR 88).
+
+    It reaches those of `places` that were approved with the skill, and no others. Raises as `add_server`, and
+    `SilasError` skill_missing 409, program_script, program_args, program_place 422.
+    """
     _require_name(name)
     found = ports.program(skill)
     if script not in found.scripts:
-        raise SilasError("program_script", "The skill has no such script: name it as scripts/name.py.", status=422)
+        raise SilasError("program_script", "The skill has no such script. Enter it as scripts/name.py.", status=422)
     if len(args) > MOST_ARGS or any(len(each) > LONGEST_ARG or not each.isprintable() for each in args):
-        raise SilasError("program_args", "These arguments are too many, too long, or cannot be read.", status=422)
+        raise SilasError("program_args", "There are too many arguments, or one is too long or unreadable.", status=422)
     if beyond := [place for place in places if place not in found.egress]:
         raise SilasError("program_place", f"The skill was not approved for {beyond[0][:100]}.", status=422)
     argv, egress = [script, *args], list(dict.fromkeys(places))
@@ -79,7 +81,7 @@ def add_program(
 
 
 def change_secret(server_id: UUID, secret: str, *, actor: str) -> None:
-    """Another bearer token from now on, or none. Raises `NotFound`, `SilasError("tool_server_secret")`."""
+    """Replace or remove the bearer token. Raises `NotFound`, `SilasError("tool_server_secret")`."""
     row = _lock_server(server_id)
     row.secret = _seal(row, secret)
     row.save(update_fields=["secret"])
@@ -87,7 +89,7 @@ def change_secret(server_id: UUID, secret: str, *, actor: str) -> None:
 
 
 def set_enabled(server_id: UUID, enabled: bool, *, actor: str) -> None:
-    """Let the server be asked, or not: its tools are in no run from this commit on. Raises `NotFound`."""
+    """Switch the server on or off: when it is off, its tools are in no run from this commit on. Raises `NotFound`."""
     row = _lock_server(server_id)
     if row.enabled != enabled:
         row.enabled = enabled
@@ -101,8 +103,8 @@ def set_enabled(server_id: UUID, enabled: bool, *, actor: str) -> None:
 
 
 def store_listing(server_id: UUID, listed: Iterable[Descriptor], *, actor: str = "system") -> ToolServer:
-    """What the server lists now: new tools wait for a person, changed and missing ones are suspended, none comes into
-    use by itself. Raises `NotFound`."""
+    """Store what the server lists now: new tools wait for a person, changed and missing ones are suspended, none is
+    accepted. Raises `NotFound`."""
     server = _lock_server(server_id)
     known = {tool.name: tool for tool in OutsideTool.objects.select_for_update(no_key=True).filter(server=server)}
     found = {said.name: said for said in listed}
@@ -122,15 +124,15 @@ def is_monitored(server_id: UUID) -> bool:
 
 
 def next_check_at(server_id: UUID) -> datetime | None:
-    """When the server is asked next: in an hour, more or less, so that not all are asked in one moment; None for one
-    that is not watched any more."""
+    """Return when the server is asked next: in an hour plus a random part, so that not all are asked at one moment;
+    None for one that is no longer monitored."""
     ToolServer.objects.select_for_update(no_key=True).filter(pk=server_id).first()
     return now() + CHECK_INTERVAL + _dice.random() * CHECK_INTERVAL / 4 if is_monitored(server_id) else None
 
 
 def compare_listing(server_id: UUID, listed: Iterable[Descriptor]) -> int:
-    """What a worker saw: of the tools in use, those that are described differently or gone are stopped; how many. New
-    ones wait for a person to ask. Raises `NotFound`."""
+    """Suspend the tools in use that the server describes differently or no longer lists; returns how many. New tools
+    are not stored: they wait until a person asks. Raises `NotFound`."""
     server = _lock_server(server_id)
     found = {said.name: said for said in listed}
     rows = OutsideTool.objects.select_for_update(no_key=True).filter(server=server, state=ToolState.ACCEPTED)
@@ -142,8 +144,8 @@ def compare_listing(server_id: UUID, listed: Iterable[Descriptor]) -> int:
 
 
 def record_failure(server_id: UUID, code: str, *, actor: str = "system") -> None:
-    """The server could not be asked, which the owners are told once. Its tools stay as they are: a call of one fails by
-    itself."""
+    """Record that the server could not be asked; owners are told once. Its tools stay as they are: a call of one fails
+    by itself."""
     if ToolServer.objects.filter(pk=server_id, failure="").exists():
         set_aside(SetAside.TOOL_SERVER, "system")
     if ToolServer.objects.filter(pk=server_id).update(failure=code[:60], failed_at=Now()):
@@ -151,14 +153,14 @@ def record_failure(server_id: UUID, code: str, *, actor: str = "system") -> None
 
 
 def record_descriptor(tool_id: UUID, said: Descriptor | None) -> None:
-    """A call found the tool described differently, or gone: suspended at once."""
+    """Suspend a tool that a call found described differently, or gone (`said` None)."""
     tool = _lock_tool(tool_id)
     if _update_descriptor(tool, said, "system"):
         _store_tool_set(tool.server)
 
 
 def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, actor: str) -> OutsideTool:
-    """Take the tool into use as it is described under `digest`, which is what the person had before them.
+    """Take the tool into use as it is described under `digest`, which is what the person read.
 
     Raises `SilasError` 409 `tool_changed` when its server says something else by now, 422 `tool_terms` for terms that
     make no sense, `tool_proof` for a proof that proves nothing, `tool_unusable` for a tool that cannot be used as it is
@@ -168,7 +170,9 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     _require_terms(terms)
     proof = _checked_proof(tool, terms)
     if not tool.seen_digest or tool.seen_digest != digest:
-        raise SilasError("tool_changed", "The server describes this tool differently by now. Look again.", status=409)
+        raise SilasError(
+            "tool_changed", "The server's description of this tool has changed. Review it again.", status=409
+        )
     if tool.problem:
         raise SilasError("tool_unusable", f"This tool cannot be used: {tool.problem}.", status=422)
     tool.said, tool.digest, tool.state = tool.seen, tool.seen_digest, ToolState.ACCEPTED
@@ -186,7 +190,7 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
 
 
 def suspend_tool(tool_id: UUID, *, actor: str) -> None:
-    """Out of use until somebody accepts it again. Raises `NotFound`."""
+    """Take the tool out of use until a person accepts it again. Raises `NotFound`."""
     tool = _lock_tool(tool_id)
     if tool.state == ToolState.ACCEPTED:
         _suspend(tool, "by_person", actor)
@@ -195,8 +199,8 @@ def suspend_tool(tool_id: UUID, *, actor: str) -> None:
 
 
 def remove_server(server_id: UUID, *, actor: str) -> None:
-    """Gone with its secret: its tools are in no run any more. Rows that runs and approvals name stay, suspended.
-    Raises `NotFound`."""
+    """Remove the server and its secret; its tools are in no run any more. Rows that runs and approvals refer to stay,
+    suspended. Raises `NotFound`."""
     row = _lock_server(server_id)
     for tool in OutsideTool.objects.select_for_update(no_key=True).filter(server=row, state=ToolState.ACCEPTED):
         _suspend(tool, "server_removed", actor)
@@ -207,7 +211,7 @@ def remove_server(server_id: UUID, *, actor: str) -> None:
 
 
 def reseal() -> int:
-    """The tokens of all servers under the company's newest data key."""
+    """Seal the tokens of all servers under the company's newest data key; returns how many were changed."""
     done = 0
     for row in ToolServer.objects.exclude(secret=b"").select_for_update(no_key=True):
         fresh = vault.reseal(bytes(row.secret), belongs_to=rules.seal_context(row.pk))
@@ -220,9 +224,9 @@ def reseal() -> int:
 
 def _create(row: ToolServer, secret: str, actor: str) -> ToolServer:
     if ToolServer.objects.filter(name=row.name, removed=False).exists():
-        raise SilasError("tool_server_exists", "There is a server of this name already.", status=422)
+        raise SilasError("tool_server_exists", "A server with this name already exists.", status=422)
     if ToolServer.objects.filter(removed=False).count() >= MOST_SERVERS:
-        raise SilasError("too_many_servers", f"{MOST_SERVERS} tool servers are the most.", status=422)
+        raise SilasError("too_many_servers", f"{MOST_SERVERS} is the maximum number of tool servers.", status=422)
     row.pk = uuid4()
     row.secret = _seal(row, secret)
     row.save(force_insert=True)
@@ -241,26 +245,32 @@ def _seal(row: ToolServer, secret: str) -> bytes:
     if not secret:
         return b""
     if len(secret) > LONGEST_SECRET or not (secret.isascii() and secret.isprintable()) or " " in secret:
-        raise SilasError("tool_server_secret", "This is no token: it has characters that no token has.", status=422)
+        raise SilasError(
+            "tool_server_secret", "This isn't a valid token: it contains characters that tokens can't have.", status=422
+        )
     return vault.seal(secret.encode(), belongs_to=rules.seal_context(row.pk))
 
 
 def _require_terms(terms: Terms) -> None:
     sensible = terms.risk in Risk.values and terms.timeout in SECONDS and len(terms.level) <= 60
     if not sensible or not terms.price.is_finite() or not 0 <= terms.price <= MOST_PRICE:
-        raise SilasError("tool_terms", "Say its risk, a price from 0 to 1000 dollars and 1 to 120 seconds.", status=422)
+        raise SilasError(
+            "tool_terms",
+            "Enter the risk, a price from 0 to 1000 dollars and a timeout from 1 to 120 seconds.",
+            status=422,
+        )
 
 
 def _checked_proof(tool: OutsideTool, terms: Terms) -> dict[str, Any]:
-    """How the tool's acts are proved: by a tool of the same server that only reads and is in use (ADR 76)."""
+    """Return how the tool's actions are proved: by a tool of the same server that only reads and is in use (ADR 76)."""
     if not terms.proof:
         return {}
     named = OutsideTool.objects.filter(server=tool.server_id, alias=str(terms.proof.get("tool")), acting=False)
     reading = named.filter(state=ToolState.ACCEPTED).first()
     if not terms.acting or reading is None:
-        problem = "An act is proved by a tool of the same server that only reads and is in use."
+        problem = "Verify actions with a read-only tool of the same server that is in use."
     elif tool.problem:
-        problem = "A tool that cannot be used proves nothing."
+        problem = "A tool that can't be used can't be verified."
     else:
         acts, reads = rules.closed_schema(tool.seen["schema"]), rules.closed_schema(reading.said["schema"])
         problem = rules.proof_problem(terms.proof, acting=acts, reading=reads) or _expectation_problem(terms.proof)
@@ -273,7 +283,7 @@ def _expectation_problem(proof: Mapping[str, Any]) -> str:
     try:
         Expectation.model_validate(proof["expect"])
     except ValidationError:
-        return "What the answer has to say cannot be read."
+        return "The expected answer is invalid."
     return ""
 
 
@@ -293,7 +303,7 @@ def _create_tool(server: ToolServer, said: Descriptor) -> OutsideTool:
 
 
 def _update_descriptor(tool: OutsideTool, said: Descriptor | None, actor: str) -> bool:
-    """Write down what the server says of it now; True when that took it out of use."""
+    """Store what the server says of the tool now; True when that took it out of use."""
     digest = said.digest if said else ""
     if digest == tool.seen_digest and (said is None or said.problem[:120] == tool.problem):
         return False
@@ -308,7 +318,7 @@ def _update_descriptor(tool: OutsideTool, said: Descriptor | None, actor: str) -
     return False
 
 
-# What a worker may write of a tool (silas_platform.worker_rights): what it saw, and that it is stopped.
+# The columns that a worker may write (silas_platform.worker_rights): what it saw, and the suspension.
 _DESCRIPTOR_FIELDS = ("state", "seen", "seen_digest", "problem")
 
 
@@ -320,7 +330,7 @@ def _suspend(tool: OutsideTool, reason: str, actor: str) -> None:
 
 
 def _stored_descriptor(said: Descriptor) -> dict[str, Any]:
-    """What is kept of a description: all that a person has to see. Of an unusable one, only that it is there."""
+    """Return what is stored of a description: all that a person has to see. Of an unusable one, only that it exists."""
     if said.problem:
         return {"title": "", "description": "", "schema": {}, "annotations": {}}
     annotations = {str(key): value for key, value in said.annotations.items() if isinstance(value, bool | str)}
@@ -333,7 +343,7 @@ def _stored_descriptor(said: Descriptor) -> dict[str, Any]:
 
 
 def _store_tool_set(server: ToolServer) -> None:
-    """Write the set of what is in use now, if it is a new one."""
+    """Store the set of tools in use now, if it is a new one."""
     tools = _accepted_digests(server)
     if tools:
         ToolSet.objects.get_or_create(server=server, digest=rules.set_digest(tools), defaults={"tools": tools})
@@ -354,12 +364,12 @@ def _lock_server(server_id: UUID) -> ToolServer:
 
 
 def _schedule_check(server_id: UUID) -> None:
-    """Have a worker look whether the locked server still says what was accepted."""
+    """Have a worker check soon whether the locked server still says what was accepted."""
     bus.schedule(Kind.TOOL_SERVER_CHECK, scope_id=server_id, due_at=now())
 
 
 def _lock_tool(tool_id: UUID) -> OutsideTool:
-    """The tool under its lock, the server's first: the order that every writer keeps."""
+    """Lock the tool, and its server first: the order that every writer keeps."""
     row: OutsideTool | None = OutsideTool.objects.filter(pk=tool_id).first()
     if row is None:
         raise NotFound("tool")

@@ -1,9 +1,8 @@
-"""How is a tool server asked that is a program? In the sandbox, over its standard input and output, as the official
-client's transport: one line, one message, either way.
+"""Transport of the official MCP client to a program in the sandbox: one message a line, over standard input and output.
 
-It sees its skill's approved files and nothing else, reaches the places that its owner listed, and gets its token from
-an inherited descriptor. It lives for one connection: whoever opened it ends it, and the sandbox does when time is up.
-A line that is no message ends it too.
+The program sees its skill's approved files and nothing else, reaches the places that its owner listed, and gets its
+token from an inherited descriptor. It lives for one connection: the opener ends it, and the sandbox ends it when time
+is up. A line that is no message ends it too.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _CODES = {
 
 
 def sandbox_spec(address: Address, seconds: float) -> SandboxSpec:
-    """What the program gets, and no more."""
+    """Return the launch of the program, with what it gets and no more."""
     assert address.folder is not None
     script, *args = address.argv
     return SandboxSpec(
@@ -54,14 +53,14 @@ def sandbox_spec(address: Address, seconds: float) -> SandboxSpec:
 
 
 class ProgramTransport:
-    """One program for one connection. `over`: why it talks no more, as a code of ours; empty while it does."""
+    """One program for one connection. `over`: the code of why it ended; empty while it runs."""
 
     def __init__(self, address: Address, seconds: float) -> None:
         self.over = ""
         self._held = _SandboxSession(sandbox_spec(address, seconds))
 
     def streams(self) -> AbstractAsyncContextManager[Any]:
-        """The client's transport: what the program says, and what it is told."""
+        """Return the client's transport: the streams of messages from and to the program."""
         return self._streams()
 
     @asynccontextmanager
@@ -96,7 +95,7 @@ class ProgramTransport:
             self.over = "no_mcp"
             return
         if isinstance(message, types.JSONRPCNotification):
-            return  # nobody here waits for anything that was not asked for
+            return  # only answers to requests are used
         with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             await said.send(SessionMessage(message))
 
@@ -112,8 +111,8 @@ class ProgramTransport:
 
 
 class _SandboxSession:
-    """The sandbox's conversation, whose waits are threads' and not the loop's. It is ended whatever was cancelled:
-    where it only came to be after its end was asked for, it ends at once."""
+    """A sandbox session whose blocking calls run in threads, beside the event loop. It is always ended: one that starts
+    only after its end was requested ends at once."""
 
     def __init__(self, spec: SandboxSpec) -> None:
         self._spec = spec
@@ -135,12 +134,12 @@ class _SandboxSession:
         await self._in_thread(self._tell, text)
 
     async def code(self) -> str:
-        """Ends it, and says why it ended."""
+        """End the session, and return the code of why it ended."""
         result: SandboxResult = await self._in_thread(self._close, self._open)
         return _CODES.get(result.reason, "program_stopped")
 
     async def end(self) -> None:
-        """Also for somebody who is cancelled: the thread goes on to the end."""
+        """End the session, also when the caller is cancelled: the thread runs to its end."""
         ending = asyncio.wrap_future(self._threads.submit(self._end))
         self._threads.shutdown(wait=False)
         with anyio.CancelScope(shield=True):

@@ -1,4 +1,4 @@
-"""The addresses of outside tool servers in the REST API."""
+"""URLs of outside tool servers in the REST API."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.connections import credentials
 from apps.connections.enums import ConnectionStatus, SetupState
-from apps.connections.handlers import attend
+from apps.connections.handlers import open_card
 from apps.connections.models import Connection, Credential, PendingSecret, SetupAnswer, SetupRun
 from apps.connections.services import lifecycle, setup_state
 from apps.connections.setup_session import Limits
@@ -49,7 +49,7 @@ def attend_owed(tenant: Any) -> None:
     """As a web process would: every card that is owed is opened."""
     with tenant_scope(tenant):
         for message in QueueMessage.objects.filter(kind="connection_owed"):
-            attend(message.payload["event"], UUID(message.payload["subject"]), message.payload["permissions"])
+            open_card(message.payload["event"], UUID(message.payload["subject"]), message.payload["permissions"])
 
 
 def until(condition: Any) -> None:

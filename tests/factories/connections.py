@@ -9,7 +9,7 @@ from uuid import UUID
 
 from apps.bus.deliveries import Delivery, lease_next
 from apps.bus.enums import Kind, Queue
-from apps.connections import credentials, holding, pending_secrets
+from apps.connections import credentials, handlers, pending_secrets
 from apps.connections.enums import AuthStrategy, ConnectionStatus, Purpose, SetupState
 from apps.connections.models import Connection, PendingSecret, SetupRun
 from apps.connections.services.status import schedule_check
@@ -104,7 +104,7 @@ def hold(tenant: Any, setup: SetupRun, limits: Limits | None = None) -> bool:
     if lease is None:
         return False
     delivery = Delivery(tenant.pk, lease, "work:connection_setup")
-    asyncio.run(holding.hold(delivery, limits=limits))
+    asyncio.run(handlers.run_setup(delivery, limits=limits))
     if not delivery.over:
         with tenant_scope(tenant):
             delivery.finish()

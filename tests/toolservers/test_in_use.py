@@ -140,6 +140,6 @@ def test_card_says_who_acts_and_that_nobody_here_can_prove_it(desk):
     assert said["Runs"] == f"By crm at {host}, outside of our sandbox, with the key that your company gave it"
     assert said["Judged"] == "High risk when your company accepted this tool"
     assert said["Compared first"] == "No. It changes what another service keeps, and that is not compared."
-    assert said["Proved by"] == "nothing but the word of crm: it will be handed over, not verified"
+    assert said["Proved by"] == "nothing but the answer of crm, so the result is not verified"
     assert said["Can be undone"] == "No"
     assert len(said) == 7

@@ -1,7 +1,7 @@
-"""The rows of a discovery: what came of it. Inside the caller's tenant scope.
+"""Record the result of a discovery. Inside the caller's tenant scope.
 
-Always holds: nobody is asked for a yes before the skill has said how it would sign in, where it can say so; what was
-found is part of what the yes binds.
+A person is asked for an approval only after the skill has said how it would sign in, where it can say so; what was
+discovered is part of what the approval binds.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from apps.connections.services.status import change_status
 
 
 def is_pending(connection_id: UUID) -> bool:
-    proposed = Connection.objects.filter(pk=connection_id, discovering=True, status=ConnectionStatus.PROPOSED)
-    return bool(proposed.exists())
+    """True while the connection is proposed and its discovery has not ended."""
+    rows = Connection.objects.filter(pk=connection_id, discovering=True, status=ConnectionStatus.PROPOSED)
+    return bool(rows.exists())
 
 
-def record_result(connection_id: UUID, lease: LeaseRef, said: Discovery) -> None:
-    """In the transaction that settles the guarded call; the card is owed with it."""
-    row = _outstanding(connection_id)
+def record_result(connection_id: UUID, lease: LeaseRef, result: Discovery) -> None:
+    """Store how the skill would sign in, and enqueue the card; in the transaction that settles the guarded call."""
+    row = _lock_pending(connection_id)
     if row is None or not is_lease_held(lease):
         return
-    row.auth_strategy, row.provider = said.auth_strategy.value, said.provider
+    row.auth_strategy, row.provider = result.auth_strategy.value, result.provider
     row.discovering = False
     change_status(row, ConnectionStatus.PROPOSED, "auth_strategy", "provider", "discovering")
     enqueue(DISCOVERED, row.pk, message_id=f"discovered:{row.pk}:{lease.message_pk}")
 
 
 def record_failure(connection_id: UUID, message_pk: UUID, failure: ConnectionFailure | None) -> None:
-    """The person who asked learns what is in the way, and what they can do. `message_pk`: by which it was owed."""
-    row = _outstanding(connection_id)
+    """Mark the connection as failed, which opens a card for the requester. `message_pk`: the discovery's message."""
+    row = _lock_pending(connection_id)
     if row is None:
         return
     row.failure = (failure or ConnectionFailure()).model_dump(mode="json")
@@ -45,6 +46,6 @@ def record_failure(connection_id: UUID, message_pk: UUID, failure: ConnectionFai
     enqueue(FAILED, row.pk, message_id=f"undiscovered:{row.pk}:{message_pk}")
 
 
-def _outstanding(connection_id: UUID) -> Connection | None:
+def _lock_pending(connection_id: UUID) -> Connection | None:
     row = lock_connection(connection_id)
     return row if row.discovering and row.status == ConnectionStatus.PROPOSED else None

@@ -1,13 +1,14 @@
-"""What follows from the state of a connection: checked by schedule, renewed in time, recovered once, then failed.
+"""Check connections by schedule, renew sign-ins in time, recover once, and fail after that.
 
-Always holds: who checks one holds the lease of its message, so that any number of workers check a thousand and none
-twice; one refresh at a time; at most one automatic recovery until it is healthy again (spec 5.10.3, 5.10.4).
+The lease of its message decides who checks a connection, so any number of workers check a thousand of them and none
+twice. One refresh runs at a time, and at most one automatic recovery until the connection is healthy again (spec
+5.10.3, 5.10.4).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -33,8 +34,8 @@ from kernel.errors import SilasError
 from kernel.schedules import next_due
 from kernel.tenancy import tenant_scope
 
-AGAIN = timedelta(minutes=5)
-_dice = random.Random()  # noqa: S311 (spreads load, keeps no secret)
+RETRY_AFTER = timedelta(minutes=5)
+_random = random.Random()  # noqa: S311 (spreads load, keeps no secret)
 
 
 def is_due(connection_id: UUID) -> bool:
@@ -43,113 +44,104 @@ def is_due(connection_id: UUID) -> bool:
 
 
 def next_check_at(connection_id: UUID) -> datetime | None:
-    """When it is checked next; None for one that is not active."""
+    """Return when the connection is checked next; None for one that is not active."""
     row = lock_connection(connection_id)
     return row.next_check_at if row.status == ConnectionStatus.ACTIVE else None
 
 
 class HealthCheck:
-    """The work of one guarded call: is it healthy, does its sign-in have to be renewed, can it be recovered?"""
+    """The work of one guarded call: check the connection, and renew its sign-in or recover it where that is needed."""
 
     def __init__(self, tenant_id: UUID, connection_id: UUID, lease: LeaseRef) -> None:
         self.tenant_id, self.connection_id, self.lease = tenant_id, connection_id, lease
+        self.request = {"connection_id": str(connection_id)}
 
     def __call__(self, ctx: CallContext) -> HandlerResult:
         job = scripts.load_job(self.tenant_id, self.connection_id)
         if rules.needs_refresh(job.connection.token_expires_at, now()):
-            return self._renewed(job) or self._unwell(job, HealthResult(healthy=False, error="token_expired"))
-        result = self._health(job)
+            return self._refresh(job) or self._repair(job, HealthResult(healthy=False, error="token_expired"))
+        result = self._check(job)
         if not result.healthy:
-            return self._unwell(job, result)
-        if self._ends(job, result):
-            return self._renewed(job, dormant=True) or self._settled(partial(record_healthy, result=result))
-        return self._settled(partial(record_healthy, result=result))
+            return self._repair(job, result)
+        if self._should_renew_dormant(job, result) and (refreshed := self._refresh(job, dormant=True)):
+            return refreshed
+        return self._settle(partial(record_healthy, result=result))
 
-    def _ends(self, job: Job, result: HealthResult) -> bool:
-        """A refresh token that is about to end on a connection that nobody uses: it is renewed in silence."""
+    def _should_renew_dormant(self, job: Job, result: HealthResult) -> bool:
+        """True for an unused connection whose refresh token ends soon: it is renewed without a card."""
         moment, row = now(), job.connection
         ends = result.refresh_token_expires_at or row.refresh_token_expires_at
         return rules.refresh_token_ends(ends, moment) and rules.is_dormant(row.last_used, moment)
 
-    def _health(self, job: Job) -> HealthResult:
+    def _check(self, job: Job) -> HealthResult:
         try:
-            answer, handed = scripts.run_script(job, Script.HEALTH_CHECK, self._asked())
+            answer, values = scripts.run_script(job, Script.HEALTH_CHECK, self.request)
             result = HealthResult.model_validate(answer)
         except (CallFailed, ValidationError) as error:
             code = error.code if isinstance(error, CallFailed) else "garbage_output"
             return HealthResult(healthy=False, error=code)
-        self._keep(handed)
+        self._store(values)
         return result
 
-    def _renewed(self, job: Job, *, dormant: bool = False) -> HandlerResult | None:
-        """None when it could not be renewed; why is in nobody's interest before the recovery was tried."""
-        result = self._refresh(job)
-        if result is None or not result.success:
-            return None
-        return self._settled(partial(record_refreshed, result=result, dormant=dormant))
-
-    def _refresh(self, job: Job) -> RefreshResult | None:
+    def _refresh(self, job: Job, *, dormant: bool = False) -> HandlerResult | None:
+        """Renew the sign-in; None when that is not possible. The reason does not matter: recovery is tried next."""
         if Script.REFRESH.value not in job.scripts:
             return None
         try:
-            answer, handed = scripts.run_script(job, Script.REFRESH, self._asked())
+            answer, values = scripts.run_script(job, Script.REFRESH, self.request)
             result = RefreshResult.model_validate(answer)
         except (CallFailed, ValidationError):
             return None
-        if result.success:
-            self._keep(handed)
-        return result
+        if not result.success:
+            return None
+        self._store(values)
+        return self._settle(partial(record_refreshed, result=result, dormant=dormant))
 
-    def _unwell(self, job: Job, result: HealthResult) -> HandlerResult:
-        """Renewed, if a sign-in ran out; else recovered, once; else failed, and a person is told (spec 5.10.4)."""
-        if "expired" in result.error and (renewed := self._renewed(job)):
-            return renewed
+    def _repair(self, job: Job, result: HealthResult) -> HandlerResult:
+        """Renew a sign-in that ran out; otherwise recover, once; otherwise fail, which opens a card (spec 5.10.4)."""
+        if "expired" in result.error and (refreshed := self._refresh(job)):
+            return refreshed
         if job.connection.recovered:
-            return self._settled(partial(record_broken, failure=result.failure or ConnectionFailure()))
-        return self._recovered(job, result)
-
-    def _recovered(self, job: Job, result: HealthResult) -> HandlerResult:
-        said = self._recover(job, result.error)
-        if said.success:
-            return self._settled(record_recovered)
-        return self._settled(partial(record_broken, failure=said.failure or result.failure or ConnectionFailure()))
+            return self._settle(partial(record_broken, failure=result.failure or ConnectionFailure()))
+        recovery = self._recover(job, result.error)
+        if recovery.success:
+            return self._settle(record_recovered)
+        failure = recovery.failure or result.failure or ConnectionFailure()
+        return self._settle(partial(record_broken, failure=failure))
 
     def _recover(self, job: Job, error: str) -> RecoverResult:
         try:
-            answer, handed = scripts.run_script(job, Script.RECOVER, {**self._asked(), "error": error})
+            answer, values = scripts.run_script(job, Script.RECOVER, {**self.request, "error": error})
             result = RecoverResult.model_validate(answer)
         except (CallFailed, ValidationError):
             return RecoverResult()
-        self._keep(handed)
+        self._store(values)
         return result
 
-    def _asked(self) -> dict[str, Any]:
-        return {"connection_id": str(self.connection_id)}
-
-    def _keep(self, handed: Mapping[str, str]) -> None:
-        """New credentials count at once, whatever becomes of the rest: the service may have ended the old ones."""
-        if not handed:
+    def _store(self, values: Mapping[str, str]) -> None:
+        """Store new credentials at once, whatever becomes of the call: the service may have ended the old ones."""
+        if not values:
             return
         try:
             with tenant_scope(self.tenant_id):
                 lock_leased(self.connection_id, self.lease)
-                credentials.store(self.connection_id, handed)
-        except SilasError as refusal:
-            raise call_failed(refusal.code, refusal.message) from refusal
+                credentials.store(self.connection_id, values)
+        except SilasError as error:
+            raise call_failed(error.code, error.message) from error
 
-    def _settled(self, step: Any) -> HandlerResult:
+    def _settle(self, step: Callable[[Connection], Any]) -> HandlerResult:
         return HandlerResult({}, on_settle=lambda: step(lock_leased(self.connection_id, self.lease)))
 
 
 def lock_leased(connection_id: UUID, lease: LeaseRef) -> Connection:
-    """Its row, locked. Raises `SilasError("lease_lost")` for whoever lost it."""
+    """Lock and return the row. Raises `SilasError("lease_lost")` when the lease is no longer held."""
     row = lock_connection(connection_id)
     if not is_lease_held(lease):
-        raise SilasError("lease_lost", "Somebody else sees to this connection now.", status=409)
+        raise SilasError("lease_lost", "Another process is checking this connection now.", status=409)
     return row
 
 
-_TIMES = ("token_expires_at", "refresh_token_expires_at", "last_health_check", "last_refresh", "next_check_at")
+_CHECK_FIELDS = ("token_expires_at", "refresh_token_expires_at", "last_health_check", "last_refresh", "next_check_at")
 
 
 def record_healthy(row: Connection, *, result: HealthResult) -> None:
@@ -158,7 +150,7 @@ def record_healthy(row: Connection, *, result: HealthResult) -> None:
     row.refresh_token_expires_at = result.refresh_token_expires_at or row.refresh_token_expires_at
     row.recovered = False
     _warn(row)
-    _done(row)
+    _save_check(row)
 
 
 def record_refreshed(row: Connection, *, result: RefreshResult, dormant: bool) -> None:
@@ -167,17 +159,17 @@ def record_refreshed(row: Connection, *, result: RefreshResult, dormant: bool) -
     row.refresh_token_expires_at = result.refresh_token_expires_at or row.refresh_token_expires_at
     event = AuditEvent.PROACTIVE_REFRESH_DORMANT if dormant else AuditEvent.CONNECTION_REFRESHED
     record(event, subject=f"connection:{row.pk}")
-    _done(row)
+    _save_check(row)
 
 
 def record_recovered(row: Connection) -> None:
     row.recovered, row.last_health_check = True, now()
     record(AuditEvent.CONNECTION_RECOVERED, subject=f"connection:{row.pk}")
-    _done(row)
+    _save_check(row)
 
 
 def record_broken(row: Connection, *, failure: ConnectionFailure) -> None:
-    """It does not work, and nobody tries again by themselves: a person is told."""
+    """Mark the connection as failed, which opens a card; it is not checked again by itself."""
     row.failure, row.recovered = failure.model_dump(mode="json"), False
     kind = FailureType(failure.failure_type).value
     change_status(row, ConnectionStatus.FAILED, "failure", "recovered", reason=kind)
@@ -185,8 +177,8 @@ def record_broken(row: Connection, *, failure: ConnectionFailure) -> None:
 
 
 def _warn(row: Connection) -> None:
-    """Its refresh token is about to end, and somebody uses it: they are told once, and again when it is a day nearer if
-    they wished to be reminded."""
+    """Enqueue a warning about a refresh token that ends soon: once, and again a day later for a person who asked to be
+    reminded (`warned_at` is empty again then)."""
     moment, ends = now(), row.refresh_token_expires_at
     if ends is None or not rules.refresh_token_ends(ends, moment) or row.warned_at is not None:
         return
@@ -199,14 +191,14 @@ def _warn(row: Connection) -> None:
     enqueue(ENDS_SOON, row.pk, message_id=message_id)
 
 
-def _done(row: Connection) -> None:
+def _save_check(row: Connection) -> None:
     moment = now()
     due = next_due(row.health_check, after=moment, zone="UTC")
-    row.next_check_at = rules.next_check(due, row.token_expires_at, now=moment, dice=_dice)
-    row.save(update_fields=[*_TIMES, "warned_at", "recovered"])
+    row.next_check_at = rules.next_check(due, row.token_expires_at, now=moment, dice=_random)
+    row.save(update_fields=[*_CHECK_FIELDS, "warned_at", "recovered"])
     signals.connection_changed(row)
 
 
 def postpone(connection_id: UUID) -> None:
-    """A check that did not happen (the guard refused it) is tried later."""
-    Connection.objects.filter(pk=connection_id).update(next_check_at=now() + AGAIN)
+    """Try a check that did not happen, because the guard refused it, again later."""
+    Connection.objects.filter(pk=connection_id).update(next_check_at=now() + RETRY_AFTER)

@@ -1,7 +1,8 @@
-"""What is an IT department asked? A draft made of the rows alone, which staff read, change, copy, or have sent by work
-that waits for a yes like any other (spec 5.10.4). In web processes, inside the caller's tenant scope.
+"""The message that asks an IT department to allow an account (spec 5.10.4).
 
-Always holds: nothing leaves from here; a script's words are not in it.
+The draft is made of the rows alone, never of a script's words. Staff read it, change it, copy it, or have it sent by
+work that needs an approval like any other; nothing is sent from here. In web processes, inside the caller's tenant
+scope.
 """
 
 from __future__ import annotations
@@ -27,52 +28,54 @@ MOST_TEXT, MOST_SUBJECT = 10_000, 200
 
 
 def draft(row: Connection, *, actor: str) -> ItRequest:
-    """The draft about this connection; the one there is, if somebody has begun to change it."""
+    """Return the draft about this connection; an existing one keeps its changes."""
     subject, text = draft_text(row)
-    made: ItRequest
-    made, created = ItRequest.objects.get_or_create(
+    request: ItRequest
+    request, created = ItRequest.objects.get_or_create(
         connection=row, defaults={"subject": subject, "text": text, "changed_by": actor}
     )
     if created:
         record(AuditEvent.IT_REQUEST_DRAFTED, actor=actor, subject=f"connection:{row.pk}")
-    return made
+    return request
 
 
 def update(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, actor: str) -> ItRequest:
-    """Keep other words. Raises `SilasError`: `it_request_missing` 409, `it_request_unfit` 422, 403 for who may not
-    decide."""
+    """Change the draft. Raises `SilasError`: `it_request_missing` 409, `it_request_unfit` 422, 403 for a member who may
+    not decide."""
     require_role(user, roles_with(Capability.DECIDE))
     lock_connection(connection_id)
     row: ItRequest | None = ItRequest.objects.filter(connection_id=connection_id).first()
     if row is None:
-        raise SilasError("it_request_missing", "No message to an IT department was prepared here.", status=409)
+        raise SilasError("it_request_missing", "There is no draft for an IT department here.", status=409)
     to, subject, text = to.strip(), " ".join(subject.split()), text.replace("\r\n", "\n").strip()
     if to and not _ADDRESS.match(to):
-        raise SilasError("it_request_unfit", "That is not one mail address.", status=422)
+        raise SilasError("it_request_unfit", "Enter one valid email address.", status=422)
     if not 0 < len(subject) <= MOST_SUBJECT or not 0 < len(text) <= MOST_TEXT:
-        raise SilasError("it_request_unfit", "A message has a subject and a text, neither too long.", status=422)
+        message = f"Enter a subject of up to {MOST_SUBJECT} characters and a text of up to {MOST_TEXT}."
+        raise SilasError("it_request_unfit", message, status=422)
     row.to, row.subject, row.text, row.changed_by, row.changed_at = to, subject, text, actor, now()
     row.save(update_fields=["to", "subject", "text", "changed_by", "changed_at"])
     return row
 
 
 def set_work_item(row: ItRequest, work_item_id: UUID) -> None:
-    """Work was asked for that sends it as it stands now."""
+    """Remember the work that sends the message as it is now."""
     ItRequest.objects.filter(pk=row.pk).update(work_item_id=work_item_id)
 
 
 def draft_text(row: Connection) -> tuple[str, str]:
-    """Subject and text: which application asks, for what and why, and where somebody consents for everybody."""
+    """Return subject and text: which application asks, for which permissions and why, and where an administrator
+    consents for everybody."""
     settings: Mapping[str, Any] = row.settings
-    why = {name: "to read" if rules.only_reads(name) else "to change or send" for name in row.initial_permissions}
+    reasons = {name: "to read" if rules.only_reads(name) else "to change or send" for name in row.initial_permissions}
     lines = [
-        f"We would like to connect {row.name} to our assistant, and your policy does not let us.",
+        f"We would like to connect {row.name} to our assistant, and your policy does not allow it yet.",
         "",
         f"Application (client) ID: {settings.get('client_id', 'see the settings of the connection')}",
         f"Redirect address: {row.callback or 'none'}",
-        "Permissions that are asked for, and why:",
-        *[f"- {name}: {reason}" for name, reason in why.items()],
+        "Requested permissions, and why:",
+        *[f"- {name}: {reason}" for name, reason in reasons.items()],
     ]
     consent = settings.get("admin_consent_url")
-    text = "\n".join([*lines, *([f"Consent for the organisation: {consent}"] if consent else [])])
+    text = "\n".join([*lines, *([f"Consent for the organization: {consent}"] if consent else [])])
     return f"Please allow {row.provider or row.skill_name} for our assistant"[:MOST_SUBJECT], text[:MOST_TEXT]

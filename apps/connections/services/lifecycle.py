@@ -1,6 +1,6 @@
-"""What else can somebody do with a connection? Pause, resume and remove it; answer its set-up, in a browser or not.
+"""Pause, resume, choose and remove a connection; answer and cancel its set-up, in a browser or not.
 
-Inside the caller's tenant scope. Members who may decide cards, and API keys (`user` None), may.
+Inside the caller's tenant scope, for members who may decide cards and for API keys (`user` None).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 
 _ACTIONS = ("done", "trouble")
-_MOST = 4000
+_LONGEST_PARAMETER = 4000
 
 
 def pause(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
-    """No tool uses it and nobody checks it until it is resumed. Raises 409 `connection_settled`."""
-    _require(user)
+    """Stop tools from using the connection, and its checks, until it is resumed. Raises 409 `connection_settled`."""
+    _require_role(user)
     row = lock_connection(connection_id)
     change_status(row, ConnectionStatus.PAUSED, actor=actor)
     return row
@@ -43,7 +43,7 @@ def pause(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
 
 def resume(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     """Raises 409 `connection_settled` for one that is not paused."""
-    _require(user)
+    _require_role(user)
     row = lock_connection(connection_id)
     if row.status != ConnectionStatus.PAUSED:
         raise SilasError("connection_settled", "This connection is not paused.", status=409)
@@ -54,8 +54,9 @@ def resume(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
 
 
 def remove(connection_id: UUID, *, actor: str, user: Any = None) -> None:
-    """For good: its credentials are gone with this commit; what happened stays in the log. Raises `NotFound`."""
-    _require(user)
+    """Remove the connection for good: its credentials are deleted with this commit, the audit log stays. Raises
+    `NotFound`."""
+    _require_role(user)
     row = lock_connection(connection_id)
     if row.status == ConnectionStatus.REMOVED:
         raise NotFound("connection")
@@ -71,9 +72,9 @@ def remove(connection_id: UUID, *, actor: str, user: Any = None) -> None:
 
 
 def choose(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
-    """Of several accounts of its skill, tools use this one from now on, and no other, whether or not it works. Raises
-    `NotFound`, and 409 `connection_settled` for one that was never connected."""
-    _require(user)
+    """Make tools use this account of its skill and no other, whether or not it works. Raises `NotFound`, and 409
+    `connection_settled` for one that was never connected."""
+    _require_role(user)
     row = lock_connection(connection_id)
     if row.status == ConnectionStatus.REMOVED:
         raise NotFound("connection")
@@ -88,62 +89,59 @@ def choose(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
 
 
 def answer(connection_id: UUID, *, step_id: str, action: str, actor: str, user: Any = None) -> SetupRun:
-    """A person says to the step that is shown that it is done, or gives trouble. Raises 404, and 409
-    `setup_not_asking`, `answered_already`, 422 `answer_unknown`."""
-    _require(user)
-    setup = _setup_at_step(connection_id, step_id)
+    """Answer the step that is shown: it is done, or does not work. Raises 404, and 409 `setup_not_asking`,
+    `answered_already`, 422 `answer_unknown`."""
+    _require_role(user)
+    setup = queries.setup_under_way(connection_id)
+    if setup is None or setup.step_id != step_id:
+        raise SilasError("setup_not_asking", "This step is no longer current.", status=409)
+    setup = lock_setup(setup.pk)
     if action not in _ACTIONS:
         raise SilasError("answer_unknown", "Say done or trouble.", status=422)
     if (setup.step or {}).get("type") != "device_code":
-        raise SilasError("setup_not_asking", "This step is answered elsewhere.", status=409)
+        raise SilasError("setup_not_asking", "This step can't be answered here.", status=409)
     setup_state.store_answer(setup, {"action": action}, actor=actor)
     return setup
 
 
 def cancel(connection_id: UUID, *, actor: str, user: Any = None) -> SetupRun:
-    """Raises 409 `setup_over` where nothing is being set up."""
-    _require(user)
+    """Cancel the set-up that is under way. Raises 409 `setup_over` when there is none."""
+    _require_role(user)
     setup = queries.setup_under_way(connection_id)
     if setup is None:
-        raise SilasError("setup_over", "Nothing is being set up here.", status=409)
+        raise SilasError("setup_over", "No set-up is under way.", status=409)
     return setup_state.cancel(setup.pk, actor=actor)
 
 
 def open_redirect(connection_id: UUID, *, user: Any, browser: str) -> str:
-    """The service's address for this person's browser: only the session that asked for it may come back. Raises 409
+    """Return the service's address for this person's browser, and bind the way back to its session. Raises 409
     `setup_not_asking`."""
-    _require(user)
+    _require_role(user)
     setup = queries.setup_under_way(connection_id)
     if setup is None or setup.state != SetupState.ASKING or (setup.step or {}).get("type") != "browser_redirect":
-        raise SilasError("setup_not_asking", "Nothing leads elsewhere at the moment.", status=409)
+        raise SilasError("setup_not_asking", "This set-up isn't waiting for a sign-in.", status=409)
     SetupRun.objects.filter(pk=setup.pk).update(browser=_browser_hash(browser))
     address: str = (setup.step or {})["auth_url"]
     return address
 
 
-def finish_redirect(state: UUID, said: Mapping[str, str], *, user: Any, browser: str) -> SetupRun:
-    """The service sent the browser back, with a code or a refusal, once. Raises 404 for a state that is unknown,
-    foreign, or another browser's; 409 `setup_not_asking`, `answered_already` for a replay."""
-    _require(user)
-    found = SetupRun.objects.filter(state_token=state).first()
-    if found is None or not browser or not hmac.compare_digest(found.browser, _browser_hash(browser)):
+def finish_redirect(state: UUID, parameters: Mapping[str, str], *, user: Any, browser: str) -> SetupRun:
+    """Take what the service sent back with the browser, a code or a refusal, once. Raises 404 for a state that is
+    unknown, foreign, or another browser's; 409 `setup_not_asking`, `answered_already` for a replay."""
+    _require_role(user)
+    known = SetupRun.objects.filter(state_token=state).first()
+    if known is None or not browser or not hmac.compare_digest(known.browser, _browser_hash(browser)):
         raise NotFound("set-up")
-    setup = lock_setup(found.pk)
+    setup = lock_setup(known.pk)
     if (setup.step or {}).get("type") != "browser_redirect":
-        raise SilasError("setup_not_asking", "Nobody waits for this any more.", status=409)
-    kept = {name: said[name][:_MOST] for name in ("code", "error", "error_description") if said.get(name)}
+        raise SilasError("setup_not_asking", "This set-up isn't waiting for a sign-in any more.", status=409)
+    names = ("code", "error", "error_description")
+    kept = {name: parameters[name][:_LONGEST_PARAMETER] for name in names if parameters.get(name)}
     setup_state.store_answer(setup, {**kept, "state": str(state)}, actor=f"user:{user.pk}")
     return setup
 
 
-def _setup_at_step(connection_id: UUID, step_id: str) -> SetupRun:
-    setup = queries.setup_under_way(connection_id)
-    if setup is None or setup.step_id != step_id:
-        raise SilasError("setup_not_asking", "This is not what is asked at the moment.", status=409)
-    return lock_setup(setup.pk)
-
-
-def _require(user: Any) -> None:
+def _require_role(user: Any) -> None:
     if user is not None:
         require_role(user, roles_with(Capability.DECIDE))
 

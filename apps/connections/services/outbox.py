@@ -1,4 +1,4 @@
-"""What is owed to web processes of this room? Cards that only they can open, in line by their connection."""
+"""Enqueue events for the trusted processes, which alone may open cards; in order for each connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DISCOVERED, FAILED, ENDS_SOON, WIDEN = "discovered", "failed", "ends_soon", "wid
 
 
 def enqueue(event: str, connection_id: UUID, *, message_id: str, permissions: Sequence[str] = ()) -> None:
-    """The same `message_id` is owed once."""
+    """Enqueue one event. Idempotent by `message_id`."""
     bus.send_message(
         Queue.TRUSTED,
         kind=Kind.CONNECTION_OWED,

@@ -1,5 +1,7 @@
-"""What is a person told of a connection that does not work or is about to end, and what can they do about it? In web
-processes, inside the caller's tenant scope (spec 5.10.3, 5.10.4)."""
+"""Cards about connections that are broken or about to end, and what follows from the answers.
+
+In web processes, inside the caller's tenant scope (spec 5.10.3, 5.10.4).
+"""
 
 from __future__ import annotations
 
@@ -23,24 +25,24 @@ from kernel.clock import now
 from kernel.errors import SilasError
 
 BROKEN = "connection_failure"
-_RECONNECT, _LATER = "reconnect", "remind_later"
-_AGAIN = (Recovery.RETRY, Recovery.RECONNECT, Recovery.PERSONAL_ACCOUNT)
+_REMIND_LATER = "remind_later"
+_RESTARTS = (Recovery.RETRY, Recovery.RECONNECT, Recovery.PERSONAL_ACCOUNT)
 
 
 def open_failure_card(row: Connection) -> Card | None:
-    """The failure card of what went wrong last; None where one waits already, or nothing is wrong any more."""
-    said = row.failure or _last_failure(row)
-    if said is None or waiting_about(row.pk, BROKEN).filter(kind=CardKind.CONNECTION_FAILURE).exists():
+    """Open a card about what went wrong last; None while one is open, or when nothing is wrong any more."""
+    failure = row.failure or _last_failure(row)
+    if failure is None or waiting_about(row.pk, BROKEN).filter(kind=CardKind.CONNECTION_FAILURE).exists():
         return None
-    payload = rules.failure_payload(parse_failure(said), row.name)
-    options = {each["action"]: each["description"] for each in payload["recovery_options"]}
+    payload = rules.failure_payload(parse_failure(failure), row.name)
+    options = {option["action"]: option["description"] for option in payload["recovery_options"]}
     skip = options.pop(Recovery.SKIP.value)
     return open_card(
         CardKind.CONNECTION_FAILURE,
         about=About(BROKEN, row.pk),
         binding=Binding(ApprovalScope.SINGLE_STEP, payload, reversible=True),
         text=CardText(
-            intent=f"{row.name} does not work",
+            intent=f"{row.name} isn't working",
             rationale=payload["message"],
             consequence={**options, "decline": skip},
         ),
@@ -48,10 +50,10 @@ def open_failure_card(row: Connection) -> Card | None:
 
 
 def open_reconnect_card(row: Connection) -> Card | None:
-    """Low friction: its sign-in ends soon, and somebody uses it."""
+    """Suggest to sign in again for a connection that is in use and whose sign-in ends soon."""
     ends = row.refresh_token_expires_at
-    asked = waiting_about(row.pk, BROKEN).filter(kind=CardKind.SUGGESTION)
-    if ends is None or row.status != ConnectionStatus.ACTIVE or asked.exists():
+    waiting = waiting_about(row.pk, BROKEN).filter(kind=CardKind.SUGGESTION)
+    if ends is None or row.status != ConnectionStatus.ACTIVE or waiting.exists():
         return None
     return open_card(
         CardKind.SUGGESTION,
@@ -63,69 +65,61 @@ def open_reconnect_card(row: Connection) -> Card | None:
                 "scope_id": f"connection:{row.pk}",
                 "source": "connection_check",
                 "cooldown_key": f"ends_soon:{row.pk}",
-                "options": [{"label": "Remind me later", "value": _LATER}],
+                "options": [{"label": "Remind me later", "value": _REMIND_LATER}],
             },
             reversible=True,
         ),
         text=CardText(
             intent=f"The sign-in of {row.name} ends on {ends.day} {ends:%B} {ends.year} (UTC)",
-            rationale="After that the account cannot be used until a colleague signs in again.",
-            consequence={"approve": "Reconnect now", _LATER: "Remind me later", "decline": "Let it end"},
+            rationale="After that, the account can't be used until a colleague signs in again.",
+            consequence={"approve": "Reconnect now", _REMIND_LATER: "Remind me later", "decline": "Let it end"},
         ),
     )
 
 
 def apply_decision(card: Card, decision: Decision) -> None:
-    """What a person chose; receivers call it in that transaction. What can no longer be done is left."""
-    row, chosen = lock_connection(card.subject_id), decision.said.get("choice", "")
+    """Do what a person chose, in the transaction that decides. A choice that is no longer possible does nothing."""
+    row, choice = lock_connection(card.subject_id), decision.said.get("choice", "")
     actor = f"user:{decision.user_id}"
     if card.kind == CardKind.SUGGESTION:
-        return _suggested(row, chosen, actor)
-    return _recover(row, chosen, actor)
-
-
-def _suggested(row: Connection, chosen: str, actor: str) -> None:
-    if chosen == _LATER:
-        Connection.objects.filter(pk=row.pk).update(warned_at=None)
-    elif chosen == "approve":
-        _begin_again(row, actor)
-
-
-def _recover(row: Connection, chosen: str, actor: str) -> None:
-    if chosen in _AGAIN:
-        _begin_again(row, actor)
-    elif chosen == Recovery.FEWER:
-        _begin_again(row, actor, fewer=True)
-    elif chosen == Recovery.LATER and row.status == ConnectionStatus.FAILED and row.permissions_granted:
-        _later(row, actor)
-    elif chosen == Recovery.LATER:
-        _begin_again(row, actor, later=_time_of(row))
-    elif chosen == Recovery.DRAFT_IT_REQUEST:
+        if choice == _REMIND_LATER:
+            Connection.objects.filter(pk=row.pk).update(warned_at=None)
+        elif choice == "approve":
+            _restart(row, actor)
+    elif choice in _RESTARTS:
+        _restart(row, actor)
+    elif choice == Recovery.FEWER:
+        _restart(row, actor, fewer=True)
+    elif choice == Recovery.LATER and row.status == ConnectionStatus.FAILED and row.permissions_granted:
+        _check_later(row, actor)
+    elif choice == Recovery.LATER:
+        _restart(row, actor, later=_retry_delay(row))
+    elif choice == Recovery.DRAFT_IT_REQUEST:
         it_requests.draft(row, actor=actor)
 
 
-def _begin_again(row: Connection, actor: str, *, fewer: bool = False, later: timedelta = timedelta()) -> None:
+def _restart(row: Connection, actor: str, *, fewer: bool = False, later: timedelta = timedelta()) -> None:
     if row.status == ConnectionStatus.FAILED and not SetupRun.objects.filter(connection=row).exists():
-        return requests.start_discovery(row)  # nobody was asked yet
+        requests.start_discovery(row)  # it was never approved, so the card about it comes after the discovery
+        return
     approved = list(row.permissions_granted) or list(row.initial_permissions)
     permissions = [name for name in approved if rules.only_reads(name)] if fewer else None
     try:
         requests.reconnect(row.pk, actor=actor, permissions=permissions, later=later)
     except SilasError:
-        return None  # it is being set up already, or is no more: there is nothing to begin
+        return  # it is being set up already, or was removed
 
 
-def _later(row: Connection, actor: str) -> None:
-    """It is looked at again after a while, and is broken again if it still does not work."""
-    row.next_check_at, row.recovered, row.failure = now() + _time_of(row), True, None
-    change_status(
-        row, ConnectionStatus.ACTIVE, "next_check_at", "recovered", "failure", actor=actor, reason="retry_later"
-    )
+def _check_later(row: Connection, actor: str) -> None:
+    """Activate the connection and check it after a while; it fails again if it still does not work."""
+    row.next_check_at, row.recovered, row.failure = now() + _retry_delay(row), True, None
+    fields = ("next_check_at", "recovered", "failure")
+    change_status(row, ConnectionStatus.ACTIVE, *fields, actor=actor, reason="retry_later")
     schedule_check(row)
 
 
-def _time_of(row: Connection) -> timedelta:
-    """How long the service wants to be left alone."""
+def _retry_delay(row: Connection) -> timedelta:
+    """Return how long the service asked not to be called."""
     return timedelta(minutes=parse_failure(row.failure or {}).retry_minutes or rules.USUAL_MINUTES)
 
 

@@ -1,8 +1,9 @@
-"""How does somebody ask for a connection, and what does their yes do? In web processes, inside the caller's scope.
+"""Request a connection or more access to one, and start its set-up after an approval. In web processes, inside the
+caller's scope.
 
-What a yes binds: the rights before and after, and in the operation the very files of the skill, the way of signing in
-and a hash of the settings. It is spent once, in the transaction that decides; a connection whose skill or settings are
-different by then is not set up (spec 5.10.1, 5.11; contract silas 8).
+An approval binds the permissions before and after, and in the operation the exact files of the skill, the way of
+signing in and a hash of the settings. It is spent once, in the transaction that decides; a connection whose skill or
+settings have changed by then is not set up (spec 5.10.1, 5.11; contract silas 8).
 """
 
 from __future__ import annotations
@@ -44,24 +45,22 @@ from kernel.schedules import next_due
 
 CONNECTION = "connection"
 SETUP_TIME = timedelta(minutes=30)
-_ONCE = timedelta(hours=1)
-_AT_ONCE = timedelta()
-_NO = "Nothing is connected"
-
+_ONE_TIME_GRANT_LASTS = timedelta(hours=1)
+_NO_DELAY = timedelta()
 _MOST_SETTINGS = 40
 
 
 def request_connection(
     wanted: NewConnection, *, user: Any = None, actor: str, callback: str = ""
 ) -> tuple[Connection, Card | None]:
-    """A proposed connection and the card that asks for it; no card yet where the skill's `discover.py` is to be heard
-    first. Raises `SilasError`: `skill_missing` 409,
-    `not_a_connection`, `permission_unknown`, `bad_schedule`, 403 for who may not decide."""
+    """Create a proposed connection and open the card that asks for its approval; the card comes later where the skill's
+    `discover.py` has to run first. Raises `SilasError`: `skill_missing` 409, `not_a_connection`, `permission_unknown`,
+    `bad_schedule`, 403 for a member who may not decide."""
     if user is not None:
         require_role(user, roles_with(Capability.DECIDE))
-    next_due(wanted.health_check, after=now(), zone="UTC")
+    next_due(wanted.health_check, after=now(), zone="UTC")  # raises `bad_schedule`
     version, manifest = _connection_skill(wanted.skill)
-    permissions = _wanted_permissions(wanted, manifest)
+    permissions = _requested_permissions(wanted, manifest)
     vault.ensure_key()
     row: Connection = Connection.objects.create(
         name=wanted.name,
@@ -84,45 +83,46 @@ def request_connection(
 
 
 def start_discovery(row: Connection) -> None:
-    """A worker finds out how it would sign in; then somebody is asked."""
+    """Have a worker find out how the skill would sign in; the card follows."""
     row.discovering, row.failure = True, None
     change_status(row, ConnectionStatus.PROPOSED, "discovering", "failure")
     bus.enqueue(Kind.CONNECTION_DISCOVERY, scope_id=row.pk)
 
 
 def _connection_skill(ref: str) -> tuple[SkillVersion, SkillManifest]:
-    """What names an outside tool server names no skill."""
+    """Return the connection skill of this reference. A reference to an outside tool server names no skill."""
     for version in skills.versions([ref]):
         manifest = SkillManifest.model_validate(version.manifest)
         if manifest.type == "connection":
             return version, manifest
-    raise SilasError("not_a_connection", "This skill connects no account.", status=409)
+    raise SilasError("not_a_connection", "This skill doesn't connect an account.", status=409)
 
 
-def _wanted_permissions(wanted: NewConnection, manifest: SkillManifest) -> list[str]:
-    """As few as the skill starts with, unless somebody names others that it knows."""
+def _requested_permissions(wanted: NewConnection, manifest: SkillManifest) -> list[str]:
+    """Return the permissions to ask for: those the skill starts with, unless others that it knows are requested."""
     known = {*manifest.initial_permissions, *manifest.available_permissions}
-    chosen = list(manifest.initial_permissions) if wanted.permissions is None else wanted.permissions
-    if set(chosen) - known:
-        raise SilasError("permission_unknown", "The skill does not know this permission.", status=422)
-    return list(dict.fromkeys(chosen))
+    permissions = list(manifest.initial_permissions) if wanted.permissions is None else wanted.permissions
+    if set(permissions) - known:
+        raise SilasError("permission_unknown", "The skill doesn't know this permission.", status=422)
+    return list(dict.fromkeys(permissions))
 
 
 def open_connection_card(row: Connection) -> Card | None:
-    """The card about a proposed connection; None where nobody wants it any more, or it is there."""
-    asked = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.CONNECTION)
-    if row.status != ConnectionStatus.PROPOSED or row.discovering or asked.exists():
+    """Open the card about a proposed connection; None while one is open, or when it is no longer proposed."""
+    waiting = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.CONNECTION)
+    if row.status != ConnectionStatus.PROPOSED or row.discovering or waiting.exists():
         return None
     permissions: list[str] = list(row.initial_permissions)
-    payload = payload_of(row, Purpose.SETUP, permissions)
     return open_card(
         CardKind.CONNECTION,
         about=About(CONNECTION, row.pk),
-        binding=Binding(ApprovalScope.CONNECTION_MANAGE, payload, reversible=True),
+        binding=Binding(
+            ApprovalScope.CONNECTION_MANAGE, approval_payload(row, Purpose.SETUP, permissions), reversible=True
+        ),
         text=CardText(
             intent=f"Connect {row.name}",
-            rationale=f"The skill {row.skill_name} would sign in and ask for {_listed(permissions)}.",
-            consequence={"approve": f"Begin to connect {row.name}"[:150], "decline": _NO},
+            rationale=f"The skill {row.skill_name} will sign in and ask for {_listed(permissions)}.",
+            consequence={"approve": f"Start connecting {row.name}"[:150], "decline": "Nothing is connected"},
             facts=[Fact("Permissions", text=_listed(permissions)), *_setting_facts(row)],
         ),
         body={
@@ -135,17 +135,17 @@ def open_connection_card(row: Connection) -> Card | None:
 
 
 def _setting_facts(row: Connection) -> list[Fact]:
-    found = [Fact(name, text=str(value)) for name, value in sorted(row.settings.items())]
-    left = len(found) - _MOST_SETTINGS
-    return found if left <= 0 else [*found[:_MOST_SETTINGS], Fact("Not shown", text=f"{left} more settings")]
+    facts = [Fact(name, text=str(value)) for name, value in sorted(row.settings.items())]
+    left = len(facts) - _MOST_SETTINGS
+    return facts if left <= 0 else [*facts[:_MOST_SETTINGS], Fact("Not shown", text=f"{left} more settings")]
 
 
 def _listed(permissions: Sequence[str]) -> str:
     return ", ".join(permissions) or "no particular permission"
 
 
-def payload_of(row: Connection, purpose: Purpose, after: Sequence[str]) -> dict[str, Any]:
-    """What a yes to this binds, as the connection is now."""
+def approval_payload(row: Connection, purpose: Purpose, after: Sequence[str]) -> dict[str, Any]:
+    """Return what an approval of this binds, as the connection is now."""
     operation = rules.operation(purpose.value, skill=row.skill, strategy=row.auth_strategy, settings=dict(row.settings))
     before = list(row.permissions_granted)
     # A service without permissions of its own is used or not used at all.
@@ -153,58 +153,51 @@ def payload_of(row: Connection, purpose: Purpose, after: Sequence[str]) -> dict[
 
 
 def apply_decision(card: Card, token: ApprovalToken | None, said: Mapping[str, Any]) -> None:
-    """A person decided about a connection or more access to one; receivers call it in that transaction."""
+    """Carry out the decision about a connection or more access to one, in the transaction that decides."""
     row = lock_connection(card.subject_id)
     if token is None:
-        return _declined(row, card)
+        if card.kind == CardKind.CONNECTION and row.status == ConnectionStatus.PROPOSED:
+            change_status(row, ConnectionStatus.REMOVED, reason="declined")
+        return
     purpose = Purpose.WIDEN if card.kind == CardKind.PERMISSION_ESCALATION else Purpose.SETUP
     after = [name for name in card.payload["after"] if name != "use"]
-    if payload_of(row, purpose, after) != card.payload:
+    if approval_payload(row, purpose, after) != card.payload:
         record(AuditEvent.CONNECTION_REFUSED, subject=f"connection:{row.pk}", data={"reason": "changed_since"})
-        return None
+        return
     if said.get("choice") == "just_this_once":
-        return _allow_once(row, card, token)
-    if not verify(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, card.payload)).ok:
-        return None
-    start_setup(row, purpose, after, actor=f"user:{token.decision.user_id}", card=card)
-    return None
-
-
-def _declined(row: Connection, card: Card) -> None:
-    if card.kind == CardKind.CONNECTION and row.status == ConnectionStatus.PROPOSED:
-        change_status(row, ConnectionStatus.REMOVED, reason="declined")
-
-
-def _allow_once(row: Connection, card: Card, token: ApprovalToken) -> None:
-    OnceGrant.objects.create(
-        connection=row,
-        permissions=rules.missing(card.payload["after"], row.permissions_granted),
-        payload=card.payload,
-        token_id=token.pk,
-        expires_at=min(token.expires_at, now() + _ONCE),
-    )
+        # The token is spent by the one call that uses the grant (`permissions`).
+        OnceGrant.objects.create(
+            connection=row,
+            permissions=rules.missing(card.payload["after"], row.permissions_granted),
+            payload=card.payload,
+            token_id=token.pk,
+            expires_at=min(token.expires_at, now() + _ONE_TIME_GRANT_LASTS),
+        )
+        return
+    if verify(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, card.payload)).ok:
+        start_setup(row, purpose, after, actor=f"user:{token.decision.user_id}", card=card)
 
 
 def start_setup(
     row: Connection,
     purpose: Purpose,
-    wanted: Sequence[str],
+    permissions: Sequence[str],
     *,
     actor: str,
     card: Card | None = None,
-    later: timedelta = _AT_ONCE,
+    later: timedelta = _NO_DELAY,
 ) -> SetupRun:
-    """A set-up conversation, for a worker to hold, not before `later` has passed. Raises `setup_under_way` 409 while
-    another one is held."""
+    """Create a set-up for a worker to hold, not before `later` has passed. Raises `setup_under_way` 409 while another
+    one is under way."""
     if SetupRun.objects.filter(connection=row, state__in=rules.UNDER_WAY).exists():
-        raise SilasError("setup_under_way", "This connection is being set up already.", status=409)
+        raise SilasError("setup_under_way", "This connection is already being set up.", status=409)
     if row.status in (ConnectionStatus.PROPOSED, ConnectionStatus.FAILED):
         change_status(row, ConnectionStatus.CONNECTING, actor=actor)
     setup: SetupRun = SetupRun.objects.create(
         connection=row,
         purpose=purpose,
         state=SetupState.WAITING,
-        wanted=list(wanted),
+        wanted=list(permissions),
         started_by=actor,
         card_id=card.pk if card else None,
         begins_at=now() + later if later else None,
@@ -222,46 +215,50 @@ def reconnect(
     actor: str,
     user: Any = None,
     permissions: Sequence[str] | None = None,
-    later: timedelta = _AT_ONCE,
+    later: timedelta = _NO_DELAY,
 ) -> SetupRun:
-    """Sign in again, with the rights that a person has said yes to before, or fewer of them. No new yes is needed.
+    """Sign in again with the permissions that were approved before, or fewer of them; no new approval is needed.
 
-    Raises `SilasError`: `not_approved` 409 for one that was never approved, `permission_unknown`, `setup_under_way`."""
+    Raises `SilasError`: `not_approved` 409 for one that was never approved, `permission_unknown`, `setup_under_way`.
+    """
     if user is not None:
         require_role(user, roles_with(Capability.DECIDE))
     row = lock_connection(connection_id)
     approved = list(row.permissions_granted) or list(row.initial_permissions)
     if not SetupRun.objects.filter(connection=row).exists():
-        raise SilasError("not_approved", "Nobody has said yes to this connection.", status=409)
-    chosen = approved if permissions is None else list(permissions)
-    if set(chosen) - set(approved):
-        raise SilasError("permission_unknown", "More than was approved needs a new yes.", status=409)
-    return start_setup(row, Purpose.RECONNECT, chosen, actor=actor, later=later)
+        raise SilasError("not_approved", "This connection has not been approved yet.", status=409)
+    requested = approved if permissions is None else list(permissions)
+    if set(requested) - set(approved):
+        raise SilasError("permission_unknown", "Additional permissions need a new approval.", status=409)
+    return start_setup(row, Purpose.RECONNECT, requested, actor=actor, later=later)
 
 
 def open_escalation_card(row: Connection, wanted: Sequence[str], reason: str) -> Card | None:
-    """Ask for more access: yes, just this once, or no (spec 5.10.2). None where nothing is missing or somebody is
-    asked already. Raises `permission_unknown`."""
+    """Open a card that asks for more access: approve, just this once, or decline (spec 5.10.2). None when nothing is
+    missing or a card is open. Raises `permission_unknown`."""
     if set(wanted) - {*row.permissions_available, *row.permissions_granted, *row.initial_permissions}:
-        raise SilasError("permission_unknown", "The skill does not know this permission.", status=422)
-    more = rules.missing(wanted, row.permissions_granted)
-    asked = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.PERMISSION_ESCALATION)
-    if not more or asked.exists():
+        raise SilasError("permission_unknown", "The skill doesn't know this permission.", status=422)
+    missing = rules.missing(wanted, row.permissions_granted)
+    waiting = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.PERMISSION_ESCALATION)
+    if not missing or waiting.exists():
         return None
-    after = [*row.permissions_granted, *more]
+    after = [*row.permissions_granted, *missing]
     return open_card(
         CardKind.PERMISSION_ESCALATION,
         about=About(CONNECTION, row.pk),
         binding=Binding(
-            ApprovalScope.CONNECTION_MANAGE, payload_of(row, Purpose.WIDEN, after), reversible=True, max_executions=1
+            ApprovalScope.CONNECTION_MANAGE,
+            approval_payload(row, Purpose.WIDEN, after),
+            reversible=True,
+            max_executions=1,
         ),
         text=CardText(
-            intent=f"Let {row.name} do more: {_listed(more)}",
+            intent=f"Give {row.name} more access: {_listed(missing)}",
             rationale=reason,
             consequence={
-                "approve": f"Sign in again and allow {_listed(more)}"[:150],
+                "approve": f"Sign in again and allow {_listed(missing)}"[:150],
                 "just_this_once": "Allow it for one use only",
-                "decline": "It stays as it is, and the action fails",
+                "decline": "Access stays as it is, and the action fails",
             },
             facts=[Fact("Permissions", before=_listed(row.permissions_granted), after=_listed(after))],
         ),

@@ -1,7 +1,7 @@
-"""The rows of one set-up conversation: begun, shown, answered, completed, failed. Inside the caller's tenant scope.
+"""State of a set-up: begin, show a step, answer it, complete, fail, cancel. Inside the caller's tenant scope.
 
-Always holds: one process holds a conversation, by the lease of its message; whoever lost it completes nothing. What a
-conversation brought counts only when it was completed and probed; in every other end it is gone.
+One process holds a set-up conversation, by the lease of its message; a process that lost the lease can complete
+nothing. What a conversation brings counts only when it was completed and probed, and is deleted in every other end.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from apps.tenants import vault
 from kernel.clock import now
 from kernel.errors import SilasError
 
-_ASKS = ("device_code", "browser_redirect", "secure_input")
+_ASKING_STEPS = ("device_code", "browser_redirect", "secure_input")
 _HELD = [SetupState.RUNNING, SetupState.ASKING]
 
 
 @dataclass(frozen=True)
 class SetupUpdate:
-    """What a look at the rows brought."""
+    """What has happened to a set-up since its process looked last."""
 
     cancelled: bool = False
     answer: Mapping[str, Any] | None = None
@@ -44,8 +44,8 @@ class SetupUpdate:
 
 
 def begin_session(setup_id: UUID) -> SetupRun | None:
-    """A conversation that waits is held from now on. None for one that is over; one that another process held and did
-    not end, or whose time is up, fails, so that somebody can begin again."""
+    """Mark a waiting set-up as running. Returns None for one that is over; one that another process held and did not
+    end, or whose deadline has passed, fails, so that a person can start again."""
     setup = lock_setup(setup_id)
     if setup.state != SetupState.WAITING or setup.deadline <= now():
         fail(setup_id, code="worker_lost" if setup.state in _HELD else "out_of_time")
@@ -62,7 +62,8 @@ def get_setup(setup_id: UUID) -> SetupRun:
 
 
 def start_message(setup: SetupRun) -> dict[str, Any]:
-    """The first line the script reads (spec 5.10.1); beside it, where a browser comes back to and with which state."""
+    """Return the first line that the script reads (spec 5.10.1), and with it the address and the state with which a
+    browser comes back."""
     row = setup.connection
     widens = setup.purpose == Purpose.WIDEN
     return {
@@ -78,41 +79,43 @@ def start_message(setup: SetupRun) -> dict[str, Any]:
 
 
 def show_step(setup_id: UUID, lease: LeaseRef, step_id: str, step: Step) -> None:
-    """Put the step where pages find it. Raises `SilasError`: `lease_lost`, `state_missing`."""
-    setup = _held(setup_id, lease)
-    asks = step.type in _ASKS
-    setup.step_id, setup.step = step_id, _shown(setup, step)
+    """Store the step where pages find it. Raises `SilasError`: `lease_lost`, `state_missing`."""
+    setup = _lock_leased(setup_id, lease)
+    asks = step.type in _ASKING_STEPS
+    setup.step_id, setup.step = step_id, _step_payload(setup, step)
     setup.state = SetupState.ASKING if asks else SetupState.RUNNING
     setup.save(update_fields=["step_id", "step", "state"])
     if asks:
         record(AuditEvent.SETUP_ASKED, subject=f"connection:{setup.connection_id}", data={"step": step.type})
 
 
-def _shown(setup: SetupRun, step: Step) -> dict[str, Any]:
-    shown = step.model_dump(mode="json")
+def _step_payload(setup: SetupRun, step: Step) -> dict[str, Any]:
+    payload = step.model_dump(mode="json")
     if isinstance(step, SecureInputStep):
-        wanted = pending_secrets.request_secret(setup, step.request.name)
-        shown["request"] |= {"ref_id": str(wanted.pk)}
+        pending = pending_secrets.request_secret(setup, step.request.name)
+        payload["request"] |= {"ref_id": str(pending.pk)}
     if isinstance(step, RedirectStep):
-        given = parse_qs(urlsplit(step.auth_url).query).get("state", [])
-        if given != [str(setup.state_token)]:
+        # Without our state in the address, a code that belongs to another person's sign-in could be sent back here.
+        state = parse_qs(urlsplit(step.auth_url).query).get("state", [])
+        if state != [str(setup.state_token)]:
             raise SilasError("state_missing", "The script's address does not carry the state it was given.", status=409)
-    return {**shown, "shown_at": now().isoformat()}
+    return {**payload, "shown_at": now().isoformat()}
 
 
 def poll(setup_id: UUID, lease: LeaseRef, step_id: str) -> SetupUpdate:
-    """See what happened. An answer is handed out once. Raises `SilasError`: `lease_lost`, `out_of_time`."""
+    """Return what has happened; an answer is returned once. Raises `SilasError`: `lease_lost`, `out_of_time`."""
     setup = lock_setup(setup_id)
     if setup.state == SetupState.CANCELLED:
         return SetupUpdate(cancelled=True)
     _require_lease(setup, lease)
     if setup.deadline <= now():
-        raise SilasError("out_of_time", "The time for this conversation has run out.", status=409)
-    return _stored(setup, step_id) or _answered(setup, step_id) or SetupUpdate()
+        raise SilasError("out_of_time", "The time for this set-up has run out.", status=409)
+    return _stored_secret(setup, step_id) or _stored_answer(setup, step_id) or SetupUpdate()
 
 
-def _stored(setup: SetupRun, step_id: str) -> SetupUpdate | None:
-    """A secret that was typed goes to the script over its descriptor; its answer says only that it is there."""
+def _stored_secret(setup: SetupRun, step_id: str) -> SetupUpdate | None:
+    """Return a secret that was typed. It goes to the script over its descriptor; the answer says only that it is
+    there."""
     step = setup.step or {}
     if step.get("type") != "secure_input" or setup.step_id != step_id or setup.state != SetupState.ASKING:
         return None
@@ -120,41 +123,42 @@ def _stored(setup: SetupRun, step_id: str) -> SetupUpdate | None:
     row = PendingSecret.objects.filter(pk=ref, stored_at__isnull=False).first()
     if row is None:
         return None
-    _taken(setup)
+    _resume(setup)
     value = credentials.unseal_all(setup.connection_id, setup=setup)[row.name]
     return SetupUpdate(answer={"ref_id": ref, "success": True}, secret={row.name: value})
 
 
-def _answered(setup: SetupRun, step_id: str) -> SetupUpdate | None:
+def _stored_answer(setup: SetupRun, step_id: str) -> SetupUpdate | None:
     row = SetupAnswer.objects.filter(setup=setup, step_id=step_id).first()
     if row is None or setup.state != SetupState.ASKING:
         return None
-    answer = json.loads(vault.unseal(bytes(row.sealed), belongs_to=_answer_place(setup.pk, step_id)))
+    answer = json.loads(vault.unseal(bytes(row.sealed), belongs_to=_seal_context(setup.pk, step_id)))
     row.delete()
-    if (setup.step or {}).get("type") != "device_code":  # its script asks the service, and can be told again
-        _taken(setup)
+    # The script of a device code polls the service itself, so its step stays answerable ("it does not work").
+    if (setup.step or {}).get("type") != "device_code":
+        _resume(setup)
     return SetupUpdate(answer=answer)
 
 
-def _taken(setup: SetupRun) -> None:
+def _resume(setup: SetupRun) -> None:
     setup.state = SetupState.RUNNING
     setup.save(update_fields=["state"])
 
 
 def store_answer(setup: SetupRun, payload: Mapping[str, Any], *, actor: str) -> None:
-    """What a person, or the service, says to the step that is shown; sealed until the script has it. Raises 409
+    """Store a person's or the service's answer to the step that is shown, sealed until the script has it. Raises 409
     `setup_not_asking`, `answered_already`."""
     if setup.state != SetupState.ASKING or setup.deadline <= now():
-        raise SilasError("setup_not_asking", "Nothing is asked at the moment.", status=409)
-    sealed = vault.seal(json.dumps(dict(payload)).encode(), belongs_to=_answer_place(setup.pk, setup.step_id))
+        raise SilasError("setup_not_asking", "This set-up isn't waiting for an answer.", status=409)
+    sealed = vault.seal(json.dumps(dict(payload)).encode(), belongs_to=_seal_context(setup.pk, setup.step_id))
     _, created = SetupAnswer.objects.get_or_create(setup=setup, step_id=setup.step_id, defaults={"sealed": sealed})
     if not created:
-        raise SilasError("answered_already", "This was answered already.", status=409)
+        raise SilasError("answered_already", "This has already been answered.", status=409)
     data = {"step": (setup.step or {}).get("type", "")}
     record(AuditEvent.SETUP_ANSWERED, actor=actor, subject=f"connection:{setup.connection_id}", data=data)
 
 
-def _answer_place(setup_id: UUID, step_id: str) -> str:
+def _seal_context(setup_id: UUID, step_id: str) -> str:
     return f"setup_answer:{setup_id}:{step_id}"
 
 
@@ -163,24 +167,25 @@ def record_ignored(setup_id: UUID, ignored: int) -> None:
 
 
 def store_partial(setup: SetupRun, values: Mapping[str, str]) -> None:
+    """Store credentials that count only once the set-up is complete."""
     if values:
         credentials.store(setup.connection_id, values, setup=setup)
 
 
 def complete(setup_id: UUID, lease: LeaseRef, done: Completed, facts: Mapping[str, Any]) -> None:
-    """The connection is active with what was brought. In the transaction that settles the guarded call."""
-    setup = _held(setup_id, lease)
+    """Activate the connection with what the set-up brought, in the transaction that settles the guarded call."""
+    setup = _lock_leased(setup_id, lease)
     row = lock_connection(setup.connection_id)
     credentials.promote(setup)
     before = len(row.permissions_granted)
-    row.permissions_granted = _granted(setup, row, done)
+    row.permissions_granted = _granted_permissions(setup, row, done)
     row.permissions = rules.tiers_of(row.permissions_granted)
     row.identity, row.provider = done.identity or row.identity, done.provider or row.provider
     row.token_expires_at, row.refresh_token_expires_at = done.token_expires_at, done.refresh_token_expires_at
     row.failure, row.recovered, row.warned_at, row.next_check_at = None, False, None, now()
-    change_status(
-        row, ConnectionStatus.ACTIVE if row.status != ConnectionStatus.PAUSED else ConnectionStatus.PAUSED, *_FACTS
-    )
+    # A paused connection stays paused when a person reconnects it.
+    status = ConnectionStatus.PAUSED if row.status == ConnectionStatus.PAUSED else ConnectionStatus.ACTIVE
+    change_status(row, status, *_COMPLETED_FIELDS)
     schedule_check(row)
     setup.summary = {"said": done.summary, "probe": dict(facts)}
     _end(setup, SetupState.DONE, "summary")
@@ -189,7 +194,7 @@ def complete(setup_id: UUID, lease: LeaseRef, done: Completed, facts: Mapping[st
         record(AuditEvent.CONNECTION_WIDENED, subject=f"connection:{row.pk}", data=data)
 
 
-_FACTS = (
+_COMPLETED_FIELDS = (
     "permissions_granted",
     "permissions",
     "identity",
@@ -203,15 +208,16 @@ _FACTS = (
 )
 
 
-def _granted(setup: SetupRun, row: Connection, done: Completed) -> list[str]:
-    """Never more than a person said yes to, whatever the service or the script says."""
+def _granted_permissions(setup: SetupRun, row: Connection, done: Completed) -> list[str]:
+    """Return the permissions that were granted, never more than a person approved, whatever the service or the script
+    reports."""
     kept = row.permissions_granted if setup.purpose == Purpose.WIDEN else []
-    said = done.permissions_granted or setup.wanted
-    return list(dict.fromkeys([*kept, *(name for name in said if name in {*setup.wanted, *kept})]))
+    reported = done.permissions_granted or setup.wanted
+    return list(dict.fromkeys([*kept, *(name for name in reported if name in {*setup.wanted, *kept})]))
 
 
 def fail(setup_id: UUID, *, code: str, failure: ConnectionFailure | None = None) -> None:
-    """It came to nothing. A conversation that is over already stays as it is."""
+    """End the set-up as failed, which opens a card. One that is over already stays as it is."""
     setup = lock_setup(setup_id)
     if SetupState(setup.state) in rules.OVER:
         return
@@ -226,31 +232,30 @@ def fail(setup_id: UUID, *, code: str, failure: ConnectionFailure | None = None)
 
 
 def cancel(setup_id: UUID, *, actor: str) -> SetupRun:
-    """Somebody changed their mind: what came in is gone, and the connection is as before. Raises 409 `setup_over`."""
+    """Cancel the set-up and delete what it brought; the connection is as before. Raises 409 `setup_over`."""
     setup = lock_setup(setup_id)
     if SetupState(setup.state) in rules.OVER:
-        raise SilasError("setup_over", "This is over already.", status=409)
+        raise SilasError("setup_over", "This set-up has already ended.", status=409)
     credentials.drop_partial(setup)
     SetupAnswer.objects.filter(setup=setup).delete()
     _end(setup, SetupState.CANCELLED, actor=actor, reason="cancelled")
     row = lock_connection(setup.connection_id)
     if row.status == ConnectionStatus.CONNECTING:
-        first = setup.purpose == Purpose.SETUP
-        change_status(
-            row, ConnectionStatus.PROPOSED if first else ConnectionStatus.FAILED, actor=actor, reason="cancelled"
-        )
+        is_first = setup.purpose == Purpose.SETUP
+        status = ConnectionStatus.PROPOSED if is_first else ConnectionStatus.FAILED
+        change_status(row, status, actor=actor, reason="cancelled")
     return setup
 
 
-def parse_failure(said: object) -> ConnectionFailure:
-    """What a script says is wrong; what cannot be read is `unknown`."""
+def parse_failure(value: object) -> ConnectionFailure:
+    """Read a failure as a script reports it; one that cannot be read is `unknown`."""
     try:
-        return ConnectionFailure.model_validate(said)
+        return ConnectionFailure.model_validate(value)
     except ValidationError:
         return ConnectionFailure(failure_type=FailureType.UNKNOWN)
 
 
-def _held(setup_id: UUID, lease: LeaseRef) -> SetupRun:
+def _lock_leased(setup_id: UUID, lease: LeaseRef) -> SetupRun:
     setup = lock_setup(setup_id)
     _require_lease(setup, lease)
     return setup
@@ -258,7 +263,7 @@ def _held(setup_id: UUID, lease: LeaseRef) -> SetupRun:
 
 def _require_lease(setup: SetupRun, lease: LeaseRef) -> None:
     if setup.state not in _HELD or not is_lease_held(lease):
-        raise SilasError("lease_lost", "This conversation is not held by this process any more.", status=409)
+        raise SilasError("lease_lost", "This process no longer holds the set-up.", status=409)
 
 
 def _end(setup: SetupRun, state: SetupState, *fields: str, actor: str = "system", reason: str = "") -> None:

@@ -1,4 +1,4 @@
-"""How does a connection's status move? As `rules.TRANSITIONS` says, under its lock, written down."""
+"""Change a connection's status under its lock, as `rules.TRANSITIONS` allows, with an audit entry."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from kernel.errors import SilasError
 
 
 def change_status(row: Connection, to: ConnectionStatus, *fields: str, actor: str = "system", reason: str = "") -> None:
-    """Raises `SilasError("connection_settled")` 409 for a way that there is not. To where it is already is no move, but
-    saves `fields`."""
+    """Change the status of the locked connection and save `fields` with it; the same status only saves `fields`.
+
+    Raises `SilasError("connection_settled")` 409 for a transition that is not allowed.
+    """
     before = ConnectionStatus(row.status)
     if to is not before and to not in rules.TRANSITIONS[before]:
-        message = f"A connection that is {before.label.lower()} cannot do that."
+        message = f"This isn't possible while the connection is {before.label.lower()}."
         raise SilasError("connection_settled", message, status=409)
     row.status = to
     row.save(update_fields=["status", *fields])

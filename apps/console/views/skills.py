@@ -210,7 +210,7 @@ def trust(request: StaffRequest, package_id: UUID) -> HttpResponseBase:
         row = _waiting(package_id)
         told = archive.fingerprint(row.public_key)
         if request.POST.get("last", "").strip().lower() != told.split()[-1]:
-            refusal = SilasError("fingerprint_differs", "These are not the last four characters of the fingerprint.")
+            refusal = SilasError("fingerprint_differs", "These aren't the last four characters of the fingerprint.")
             return _package(request, package_id, refusal=refusal).render()
         raw = bytes(row.content or b"")
     package = archive.unpack(raw)

@@ -1,1 +1,1 @@
-"""Skills over HTTP, for owners and their API keys: `skills`, `packages` with their publishers, and `drafts`."""
+"""REST API of skills, for owners and their API keys: `skills`, `packages` with their publishers, and `drafts`."""

@@ -1,5 +1,7 @@
-"""How is a skill written over HTTP? A draft begins with a wish, changes in words or file by file, is tried, and is put
-up for a yes. Each change names the revision that it was made on. Writing and trying happen outside of every scope.
+"""REST API of drafts: create one from a wish, change it in words or file by file, run its tests, and submit it for
+approval.
+
+Each change names the revision that it was made on. Writing and testing happen outside of every tenant scope.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ class ChangeRequest(SeenRequest):
 
 
 class Drafts(OwnersView):
-    """The skills that are being written here."""
+    """List drafts, and create new ones."""
 
     @extend_schema(operation_id="skill_drafts_list", tags=["skills"], responses={200: DraftLine(many=True), **REFUSALS})
     def get(self, request: Request) -> Response:
@@ -89,26 +91,26 @@ class Drafts(OwnersView):
         responses={201: DraftAnswer, **REFUSALS, **_CHANGE_REFUSALS},
     )
     def post(self, request: Request) -> Response:
-        """Say what a skill should do. A model writes it, or a template is laid out where none can be asked."""
+        """Describe what a skill should do. A model writes the draft; without a model, a template is laid out."""
         asked = DraftRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         given = asked.validated_data
         draft = services.create_draft(
             self.caller.tenant_id, name=given["name"], wish=given["wish"], by=requester(self.caller)
         )
-        return Response(_told(self.caller, draft.pk), status.HTTP_201_CREATED)
+        return Response(_response(self.caller, draft.pk), status.HTTP_201_CREATED)
 
 
 class OneDraft(OwnersView):
-    """One draft with its newest revision."""
+    """Get a draft with its newest revision, or delete it."""
 
     @extend_schema(operation_id="skill_drafts_get", tags=["skills"], responses={200: DraftAnswer, **REFUSALS})
     def get(self, request: Request, draft_id: UUID) -> Response:
-        return Response(_told(self.caller, draft_id))
+        return Response(_response(self.caller, draft_id))
 
     @extend_schema(operation_id="skill_drafts_delete", tags=["skills"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, draft_id: UUID) -> Response:
-        """The draft and all its revisions; what was proposed of it stays."""
+        """Delete the draft and all its revisions; what was proposed of it stays."""
         with tenant_scope(self.caller.tenant_id):
             services.delete_draft(draft_id, by=requester(self.caller))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -122,18 +124,18 @@ class Revising(OwnersView):
         responses={200: DraftAnswer, **REFUSALS, **_CHANGE_REFUSALS},
     )
     def post(self, request: Request, draft_id: UUID) -> Response:
-        """Have the draft changed in words, or write one of its files."""
+        """Have a model change the draft as described in words, or write one of its files."""
         asked = ChangeRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         given, about = asked.validated_data, {"seen": asked.validated_data["seen"], "by": requester(self.caller)}
         if ("words" in given) == ("path" in given):
-            raise SilasError("invalid", "Send words, or a path and its text, and one of them only.")
+            raise SilasError("invalid", "Send either words, or a path and its text.")
         if "words" in given:
             services.revise_draft(self.caller.tenant_id, draft_id, words=given["words"], **about)
         else:
             text = given.get("text", "")
             services.write_file(self.caller.tenant_id, draft_id, path=given["path"], text=text, **about)
-        return Response(_told(self.caller, draft_id))
+        return Response(_response(self.caller, draft_id))
 
 
 class Trying(OwnersView):
@@ -144,9 +146,9 @@ class Trying(OwnersView):
         responses={200: DraftAnswer, **REFUSALS, **_CHANGE_REFUSALS},
     )
     def post(self, request: Request, draft_id: UUID) -> Response:
-        """Run the revision's tests in a sandbox that has nothing."""
+        """Run the revision's tests in an isolated sandbox."""
         services.run_draft_tests(self.caller.tenant_id, draft_id, seen=_seen(request), by=requester(self.caller))
-        return Response(_told(self.caller, draft_id))
+        return Response(_response(self.caller, draft_id))
 
 
 class Submitting(OwnersView):
@@ -157,7 +159,7 @@ class Submitting(OwnersView):
         responses={201: SkillAnswer, **REFUSALS, **_CHANGE_REFUSALS},
     )
     def post(self, request: Request, draft_id: UUID) -> Response:
-        """Put exactly this revision up for a yes; nothing of it runs before."""
+        """Propose exactly this revision for approval; nothing of it runs before that."""
         seen = _seen(request)
         with tenant_scope(self.caller.tenant_id):
             version = services.propose_draft(draft_id, seen=seen, by=requester(self.caller))
@@ -170,7 +172,7 @@ def _seen(request: Request) -> int:
     return int(asked.validated_data["seen"])
 
 
-def _told(caller: Caller, draft_id: UUID) -> Any:
+def _response(caller: Caller, draft_id: UUID) -> Any:
     with tenant_scope(caller.tenant_id):
         draft = SkillDraft.objects.filter(pk=draft_id).first()
         if draft is None:

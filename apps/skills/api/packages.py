@@ -1,5 +1,5 @@
-"""What may an owner ask about signed packages over HTTP? To hand a version on, to hand a package in, to look at what
-waits and at whose packages are taken, to refuse the one and to take the other away.
+"""REST API of signed packages: export a version, import a package, list what waits and whose packages are trusted,
+refuse and remove.
 
 Pinning a key is not here: a person compares its fingerprint, in the console (docs/adr 0073).
 """
@@ -59,7 +59,7 @@ class PackageRequest(RequestSerializer):
 
 
 class Packages(OwnersView):
-    """Packages that came, and new ones."""
+    """List packages, and import new ones."""
 
     parser_classes = (MultiPartParser,)
 
@@ -82,7 +82,7 @@ class Packages(OwnersView):
         },
     )
     def post(self, request: Request) -> Response:
-        """Hand a package in. From a publisher who is known it is proposed; else a person looks at whose it is."""
+        """Import a package. One from a trusted publisher is proposed; for others, a person reviews the publisher."""
         asked = PackageRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         raw = asked.validated_data["package"].read(archive.MAX_BYTES + 1)
@@ -97,7 +97,7 @@ class RefusingPackage(OwnersView):
         operation_id="skill_packages_refuse", tags=["skills"], request=None, responses={204: None, **REFUSALS}
     )
     def post(self, request: Request, package_id: UUID) -> Response:
-        """A waiting package goes, its bytes with it."""
+        """Refuse a waiting package and delete its bytes."""
         with tenant_scope(self.caller.tenant_id):
             services.refuse_package(package_id, actor=self.caller.actor)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -114,7 +114,7 @@ class Exporting(OwnersView):
         },
     )
     def get(self, request: Request, name: str, number: int) -> HttpResponse:
-        """The version as one signed file; the same bytes each time."""
+        """Export the version as one signed file; the same bytes each time."""
         with tenant_scope(self.caller.tenant_id):
             version = next((one for one in queries.all_versions(name) if one.number == number), None)
             if version is None:
@@ -128,7 +128,7 @@ class Publishers(OwnersView):
         operation_id="skill_publishers_list", tags=["skills"], responses={200: PublisherAnswer(many=True), **REFUSALS}
     )
     def get(self, request: Request) -> Response:
-        """Whose packages are taken."""
+        """List the trusted publishers."""
         with tenant_scope(self.caller.tenant_id):
             return Response(PublisherAnswer(TrustedPublisher.objects.all()[:SHOWN], many=True).data)
 
@@ -136,7 +136,7 @@ class Publishers(OwnersView):
 class OnePublisher(OwnersView):
     @extend_schema(operation_id="skill_publishers_remove", tags=["skills"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, publisher_id: UUID) -> Response:
-        """What comes from this key from now on waits again; what was installed stays."""
+        """Remove a trusted publisher: new packages from this key wait for review, what was installed stays."""
         with tenant_scope(self.caller.tenant_id):
             services.distrust_publisher(publisher_id, actor=self.caller.actor)
         return Response(status=status.HTTP_204_NO_CONTENT)

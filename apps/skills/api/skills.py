@@ -1,7 +1,7 @@
-"""What may an owner ask about skills over HTTP? To see them with all their versions, to import one, and to take one out
-of use again. Nothing here brings one into use: that is a person's answer to a card.
+"""REST API of skills: list them with all their versions, import one, disable, roll back and purge.
 
-Fetching a repository waits on the network, so it happens outside of every scope.
+Nothing here brings a skill into use: that needs a person's decision on a card. Fetching a repository waits on the
+network, so it happens outside of every scope.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _IMPORT_REFUSALS: dict[int, Any] = {
 
 
 class ApiKeyActor(str):
-    """Who did it, when it was an API key: its name in the audit log, in the place of a member."""
+    """An API key as the requester: its name in the audit log, in the place of a member."""
 
     @property
     def actor(self) -> str:
@@ -43,7 +43,7 @@ class ApiKeyActor(str):
 
 
 def requester(caller: Caller) -> Any:
-    """The member who asks, or the API key."""
+    """Return the member who asks, or the API key."""
     return caller.user or ApiKeyActor(caller.actor)
 
 
@@ -54,8 +54,8 @@ class SkillAnswer(serializers.Serializer[Any]):
     status = serializers.CharField(help_text="proposed, active, disabled or withdrawn")
     came_from = serializers.CharField(source="source", help_text="bundled, folder, archive, git, maker or package")
     description = serializers.CharField(source="manifest.description")
-    card = serializers.UUIDField(source="card_id", allow_null=True, help_text="Where a person is or was asked")
-    report = serializers.DictField(help_text="What the checks, the import and the dry runs found")
+    card = serializers.UUIDField(source="card_id", allow_null=True, help_text="The card that asks for approval")
+    report = serializers.DictField(help_text="Results of the checks, the import and the dry runs")
     created_at = serializers.DateTimeField()
 
 
@@ -76,7 +76,7 @@ class CountAnswer(serializers.Serializer[Any]):
 
 
 class Skills(OwnersView):
-    """All skills of the tenant, the newest version of each, and new ones."""
+    """List the newest version of each skill, and import new ones."""
 
     parser_classes = (JSONParser, MultiPartParser)
 
@@ -92,7 +92,7 @@ class Skills(OwnersView):
         responses={201: SkillAnswer, **REFUSALS, **_IMPORT_REFUSALS},
     )
     def post(self, request: Request) -> Response:
-        """Import a skill. It is proposed: it is not in use before a person says yes to its card."""
+        """Import a skill and propose it. It is not in use before a person approves its card."""
         asked = ImportRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         given = asked.validated_data
@@ -103,7 +103,7 @@ class Skills(OwnersView):
 
 
 class OneSkill(OwnersView):
-    """One skill with every version that ever was; newest first."""
+    """Get all versions of one skill, newest first."""
 
     @extend_schema(operation_id="skills_get", tags=["skills"], responses={200: SkillAnswer(many=True), **REFUSALS})
     def get(self, request: Request, name: str) -> Response:
@@ -155,7 +155,7 @@ class Purging(OwnersView):
 def _fetched(given: dict[str, Any]) -> Fetched:
     archive, url, folder = given.get("archive"), given.get("url"), given.get("folder", "")
     if bool(archive) == bool(url):
-        raise SilasError("invalid", "Send an archive or an address, and one of them only.")
+        raise SilasError("invalid", "Send either an archive or an address.")
     if url:
         return imports.from_git(url, folder=folder, ref=given.get("ref", ""))
     raw = given["archive"].read(imports.MAX_ARCHIVE_BYTES + 1)

@@ -1,7 +1,7 @@
-"""How does somebody else's skill come in? Fetched from a folder, an archive or a git repository, adapted to our format
-with a report of all that was changed, and put up for a yes; never in use by itself (spec 10.4.1).
+"""Import foreign skills: fetched from a folder, an archive or a git repository, adapted to our format with a report of
+all changes, and proposed for approval (spec 10.4.1).
 
-`sources` fetches within hard limits and believes nothing, `adapting` is a pure function of what was fetched, and
+`sources` fetches within hard limits and trusts nothing, `adapter` is a pure function of what was fetched, and
 `installation.propose` does the rest. Called by the console, REST and `manage.py import_skill`, outside of any
 transaction: fetching waits on the network.
 """
@@ -19,8 +19,8 @@ __all__ = ["MAX_ARCHIVE_BYTES", "Fetched", "adapt", "from_archive", "from_folder
 
 
 def import_skill(fetched: Fetched, *, by: Any = None, format_hint: str = "") -> SkillVersion:
-    """Adapt what was fetched and propose it, inside the caller's scope. `format_hint`: silas, openai or claude; else
-    it is recognised. `by`: a member, or an actor's name.
+    """Adapt what was fetched and propose it, inside the caller's scope. `format_hint`: silas, openai or claude; else it
+    is detected. `by`: a member, or an actor's name.
 
     Raises `SilasError`: `format_unknown`, and what `installation.propose` raises (`skill_invalid` with `extra.report`).
     """

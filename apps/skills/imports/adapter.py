@@ -1,6 +1,5 @@
-"""What becomes of a foreign skill? The same folder in our format, and a report of everything that was kept, mapped,
-left out, rewritten or has to be looked at. Pure and deterministic: nothing is executed, nothing asked (spec 10.4.1).
-"""
+"""Adapt a foreign skill: the same folder in our format, and a report of everything that was kept, mapped, removed,
+rewritten or is unresolved. Pure and deterministic: nothing is executed (spec 10.4.1)."""
 
 from __future__ import annotations
 
@@ -42,9 +41,10 @@ class Adapted:
 
 
 def adapt(fetched: Fetched, *, format_hint: str = "") -> Adapted:
-    """Raises `SilasError` `format_unknown`, and `skill_invalid` when its SKILL.md cannot be read."""
+    """Adapt what was fetched. Raises `SilasError` `format_unknown`, and `skill_invalid` when its SKILL.md cannot be
+    read."""
     if format_hint and format_hint not in FORMATS:
-        raise SilasError("format_unknown", f"A skill's format is one of {', '.join(FORMATS)}.", status=422)
+        raise SilasError("format_unknown", f"The format must be one of {', '.join(FORMATS)}.", status=422)
     raw = fetched.files.get(MANIFEST)
     if raw is None:
         raise skill_invalid(["there is no SKILL.md"])
@@ -61,7 +61,8 @@ def adapt(fetched: Fetched, *, format_hint: str = "") -> Adapted:
 
 
 def detect_format(given: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
-    """The format by what only one of them has; the plain Agent Skills form counts as Claude's."""
+    """Return the format, by keys and files that only one of them has; the plain Agent Skills form counts as
+    Claude's."""
     metadata = given.get("metadata")
     if set(given) & _OURS or (isinstance(metadata, dict) and "tools" in metadata):
         return "silas"

@@ -1,4 +1,4 @@
-"""What is not taken in: one code, and a sentence that says why."""
+"""The error of everything that is not imported: one code, and a sentence that says why."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What becomes of foreign front matter? Compatible keys stay, what has a counterpart is mapped, the rest is left out;
-each is written into the report. Pure."""
+"""Map foreign front matter: compatible keys stay, keys with a counterpart are mapped, the rest is removed; each is
+written into the report. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INTO_METADATA = ("version", "author", "compatibility", "tags", "category", "hom
 
 
 def normalise(given: Mapping[str, Any], report: Report, *, called: str, ours: bool) -> dict[str, Any]:
-    """The front matter that our format knows. `called`: the folder's name, where front matter has none."""
+    """Return the front matter that our format knows. `called`: the folder's name, used where front matter has none."""
     meta = {key: given[key] for key in (*_KEPT, *_OURS) if key in given}
     report.kept += sorted(meta)
     _take_name(meta, report, called)
@@ -80,7 +80,7 @@ def _take_metadata(meta: dict[str, Any], given: Mapping[str, Any], report: Repor
 
 
 def _take_activation(meta: dict[str, Any], given: Mapping[str, Any], report: Report) -> None:
-    """Who may start it: nobody but a person, or nobody at all."""
+    """Map who may start the skill: only a person, or nobody at all."""
     if given.get("disable-model-invocation") is True:
         meta["activation"] = "manual"
         report.mapped.append("disable-model-invocation: activation manual")

@@ -1,9 +1,9 @@
-"""How does a foreign repository come in? git runs in a sandbox that reaches the repository's own host and port, alone.
+"""Fetch a foreign git repository, in a sandbox that reaches the repository's own host and port alone.
 
-The sandbox's proxy looks the name up, refuses addresses inside of the house but for `SILAS_EGRESS_PRIVATE`, and calls
-the very address it looked at (ADR 79, 86): whatever git is talked into, by a redirect, a submodule, alternates or a
-flaw of its own, it reaches nothing else, no file of this machine and no credential. It gets no configuration, hooks or
-prompts, and writes no working copy: one commit comes out, as a tar.
+The sandbox's proxy resolves the name, refuses private addresses but for `SILAS_EGRESS_PRIVATE`, and calls the very
+address it checked (ADR 79, 86): whatever git is talked into, by a redirect, a submodule, alternates or a flaw of its
+own, it reaches nothing else, no file of this machine and no credential. It gets no configuration, hooks or prompts, and
+writes no working copy: one commit comes out, as a tar.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ _ENVIRONMENT = {
 
 
 def fetch(url: str, ref: str, *, most_bytes: int) -> tuple[str, bytes]:
-    """The commit, and its files as a tar. Blocking. Raises `SilasError`: `import_refused`, `git_missing`,
+    """Return the commit, and its files as a tar. Blocking. Raises `SilasError`: `import_refused`, `git_missing`,
     `sandbox_unavailable`."""
     place = _egress_place(url)
     if ref and not _REF.match(ref):
-        raise import_refused("That is no name of a branch or tag.")
+        raise import_refused("This isn't a valid name of a branch or tag.")
     outcome = run(_spec(url, ref, place, most_bytes))
     commit, raw = outcome.artifacts.get("commit", b"").decode(errors="replace"), outcome.artifacts.get("tree.tar", b"")
     if not outcome.ok or not raw or len(raw) > most_bytes:
@@ -83,14 +83,14 @@ def fetch(url: str, ref: str, *, most_bytes: int) -> tuple[str, bytes]:
 
 
 def _egress_place(url: str) -> str:
-    """Its host and port, of the public internet or named by the operator, as the sandbox lists places."""
+    """Return its host and port, public or named by the operator, as the sandbox lists places."""
     host = host_of(url, schemes=settings.SKILL_GIT_SCHEMES)
     if not host:
-        raise import_refused("Repositories are fetched over https, without a name or password in the address.")
+        raise import_refused("Enter an https address without a user name or password.")
     parts = urlsplit(url)
     place = format_place(host, parts.port or _PORTS[parts.scheme])
     if place not in settings.EGRESS_PRIVATE and not is_public_url(url, schemes=settings.SKILL_GIT_SCHEMES):
-        raise import_refused("This address is not one of the public internet.")
+        raise import_refused("This isn't a public address.")
     return place
 
 
@@ -114,9 +114,9 @@ def _spec(url: str, ref: str, place: str, most_bytes: int) -> SandboxSpec:
 
 def _error_of(outcome: SandboxResult) -> SilasError:
     if outcome.exit_code == _NO_GIT:
-        return SilasError("git_missing", "There is no git on this machine.", status=503)
+        return SilasError("git_missing", "Git isn't installed on this machine.", status=503)
     if outcome.reason == "timeout":
         return import_refused("Fetching the repository took too long.")
     if outcome.reason or outcome.ok:
         return import_refused("The repository is too large.")
-    return import_refused("The repository cannot be fetched.")
+    return import_refused("The repository couldn't be fetched.")

@@ -1,5 +1,8 @@
-"""What becomes of foreign scripts? Python stays as it is, and what its arguments are is read off its syntax; a shell
-script gets a Python entry point that starts it with the arguments it is given; anything else nothing runs. Pure."""
+"""Adapt foreign scripts. Pure.
+
+Python stays as it is, and its arguments are read off its syntax; a shell script gets a Python entry point that starts
+it with the arguments it is given; nothing runs scripts in other languages.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +39,10 @@ if __name__ == "__main__":
 def adapt_scripts(
     meta: Mapping[str, Any], files: Mapping[str, bytes], report: Report
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The front matter with `script_args` for every script that can be called, and the files with their wrappers.
-    Raises `SilasError("import_refused")` for more Python than is read."""
+    """Return the front matter with `script_args` for every script that can be called, and the files with their
+    wrappers. Raises `SilasError("import_refused")` for more Python than is read."""
     if python_analysis.is_too_long(files):
-        raise import_refused("It holds more Python than is read here.")
+        raise import_refused("It contains too much Python code to be checked.")
     found, declared = dict(files), dict(meta.get("script_args") or {})
     for path in sorted(files):
         suffix = PurePosixPath(path).suffix
@@ -84,7 +87,8 @@ def _positional(number: int) -> dict[str, Any]:
 
 
 def arguments(content: bytes) -> dict[str, Any] | None:
-    """`script_args` of a script by its `add_argument` calls or its `sys.argv`; None when they cannot be read."""
+    """Return the `script_args` of a script by its `add_argument` calls or its `sys.argv`; None when they cannot be
+    read."""
     try:
         tree = python_analysis.parse(content.decode("utf-8"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -100,7 +104,7 @@ def arguments(content: bytes) -> dict[str, Any] | None:
 
 
 def _is_program(tree: ast.Module) -> bool:
-    """Something is done when it runs; a module that only defines is for others to import."""
+    """True when running the file does something; a module that only defines is for others to import."""
     passive = (
         ast.Import,
         ast.ImportFrom,
@@ -148,7 +152,7 @@ def _index(node: ast.Subscript) -> int | None:
 
 
 def _argument(call: ast.Call) -> tuple[str, dict[str, Any]] | None:
-    """One `add_argument` call; None for what has no plain counterpart."""
+    """Return one `add_argument` call as a name and its declaration; None for what has no plain counterpart."""
     flags = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     said = {word.arg: word.value for word in call.keywords if word.arg}
     long = next((flag for flag in flags if flag.startswith("--")), None)
@@ -196,7 +200,7 @@ def _constant(node: ast.expr | None) -> Any:
 
 
 def _with_requirements(meta: dict[str, Any], files: Mapping[str, bytes], report: Report) -> dict[str, Any]:
-    """What the scripts import and read, declared; whoever looks at it sees that it is not there."""
+    """Declare what the scripts import and read, so that a reviewer sees what is missing."""
     held = dict(meta.get("requirements") or {})
     missing = sorted(python_analysis.undeclared_imports(files, _requirements(held)))
     variables = sorted(python_analysis.undeclared_variables(files, _requirements(held)))
@@ -205,7 +209,7 @@ def _with_requirements(meta: dict[str, Any], files: Mapping[str, bytes], report:
         report.unresolved.append(f"Needs {', '.join(missing)}, which a sandbox does not have")
     if variables:
         held["env"] = [*held.get("env", []), *variables]
-        report.unresolved.append(f"Reads {', '.join(variables)} from its environment, which nobody sets")
+        report.unresolved.append(f"Reads {', '.join(variables)} from its environment, which are not set")
     return {**meta, "requirements": held} if held else meta
 
 

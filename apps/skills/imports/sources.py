@@ -1,6 +1,5 @@
-"""Where do the files of a foreign skill come from? Every source within the same limits; links, devices, paths that lead
-out, too many files and archives that swell are refused before anything is kept. Raises `SilasError("import_refused")`.
-"""
+"""Sources of foreign skills, all within the same limits. Links, devices, paths that lead out, too many files and
+archives that swell are refused before anything is kept. Raises `SilasError("import_refused")`."""
 
 from __future__ import annotations
 
@@ -19,18 +18,18 @@ MAX_ARCHIVE_BYTES, MAX_UNPACKED_BYTES, MAX_ENTRIES = 10_000_000, 50_000_000, 5_0
 _LIMITS = Limits(MAX_ENTRIES, MAX_UNPACKED_BYTES)
 _WHY = {
     Problem.UNREADABLE: "The archive cannot be read.",
-    Problem.TOO_MANY: "The archive holds too many files.",
-    Problem.TOO_LARGE: "The archive holds too much.",
-    Problem.NOT_PLAIN: "The archive holds a link, a device or something encrypted.",
-    Problem.PACKING: "The archive is packed in a way that is not read here.",
-    Problem.TWICE: "The archive holds a file twice.",
+    Problem.TOO_MANY: "The archive contains too many files.",
+    Problem.TOO_LARGE: "The archive's contents are too large.",
+    Problem.NOT_PLAIN: "The archive contains a link, a device or an encrypted file.",
+    Problem.PACKING: "The archive uses a compression that isn't supported.",
+    Problem.TWICE: "The archive contains a file twice.",
 }
 _IGNORED = frozenset({".git", "__pycache__", "__MACOSX", "node_modules", ".DS_Store"})
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """The files below one SKILL.md, by their path from it. `called`: the name of their folder, where there is one."""
+    """The files below one SKILL.md, by their path from it. `called`: the name of their folder, if any."""
 
     files: dict[str, bytes]
     source: SkillSource
@@ -41,12 +40,12 @@ class Fetched:
 
 
 def from_folder(path: Path) -> Fetched:
-    """A folder of this machine: for operators on the command line, never for what a request names."""
+    """Read a folder of this machine: for operators on the command line, never for what a request names."""
     return Fetched(read_folder(path), SkillSource.FOLDER, uri=path.name, called=path.name)
 
 
 def from_archive(raw: bytes, *, name: str = "", folder: str = "") -> Fetched:
-    """A zip or tar (plain or gz) that holds one skill, or several of which `folder` names one."""
+    """Read a zip or tar (plain or gz) that holds one skill, or several of which `folder` names one."""
     if len(raw) > MAX_ARCHIVE_BYTES:
         raise import_refused("The archive is too large.")
     files, called = _skill_in(_unpack(raw), folder)
@@ -54,8 +53,8 @@ def from_archive(raw: bytes, *, name: str = "", folder: str = "") -> Fetched:
 
 
 def from_git(url: str, *, folder: str = "", ref: str = "") -> Fetched:
-    """The newest commit of a repository's branch or tag, over https from a public host. Blocking, up to a minute. What
-    was fetched (`repository`) is read as an archive, like any other."""
+    """Fetch the newest commit of a repository's branch or tag, over https from a public host. Blocking, up to a minute.
+    What was fetched (`repository`) is read as an archive, like any other."""
     commit, raw = repository.fetch(url, ref, most_bytes=MAX_UNPACKED_BYTES)
     files, called = _skill_in(_unpack(raw), folder)
     named = called or PurePosixPath(urlsplit(url).path).name.removesuffix(".git")
@@ -75,7 +74,7 @@ def _unpack(raw: bytes) -> dict[str, bytes]:
         if path.endswith("/") or not path:
             continue
         if not is_safe_relative(path) or "\\" in path:
-            raise import_refused("A path in the archive leads out of it.")
+            raise import_refused("A path in the archive points outside of it.")
         if path in files:
             raise import_refused(_WHY[Problem.TWICE])
         files[path] = entry.content
@@ -83,13 +82,15 @@ def _unpack(raw: bytes) -> dict[str, bytes]:
 
 
 def _skill_in(files: dict[str, bytes], folder: str) -> tuple[dict[str, bytes], str]:
-    """The files below the one SKILL.md that is meant, and what their folder is called."""
+    """Return the files below the one SKILL.md that is meant, and the name of their folder."""
     roots = sorted(str(PurePosixPath(path).parent) for path in files if PurePosixPath(path).name == MANIFEST)
     wanted = folder.strip("/") if folder else ""
     fitting = [root for root in roots if root == wanted or root.endswith(f"/{wanted}")] if wanted else _outermost(roots)
     if len(fitting) != 1:
         listed = {"folders": roots[:50]}
-        raise import_refused("Say which of its skills." if roots else "There is no SKILL.md in it.", **listed)
+        raise import_refused(
+            "The archive contains several skills. Choose one." if roots else "It contains no SKILL.md.", **listed
+        )
     root = "" if fitting[0] == "." else f"{fitting[0]}/"
     found = {path[len(root) :]: content for path, content in files.items() if path.startswith(root)}
     kept = {path: content for path, content in found.items() if not _IGNORED & set(PurePosixPath(path).parts)}

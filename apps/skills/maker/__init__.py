@@ -1,5 +1,5 @@
-"""How does a skill get written here? Somebody describes it, a model drafts it, its tests run, a person says yes.
+"""Write skills here: a member describes one, a model drafts it, its tests run, a person approves it.
 
-`writing` asks the model, `trying` runs a draft's tests, `services` keeps drafts; nothing of a draft is on any disk
-outside of the sandbox (spec 10.5, docs/adr/0074).
+`writer` asks the model, `draft_tests` runs a draft's tests, `services` stores drafts; a draft is on no disk outside of
+the sandbox (spec 10.5, docs/adr/0074).
 """

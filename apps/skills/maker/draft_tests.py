@@ -1,6 +1,6 @@
-"""Do a draft's own tests pass? In a sandbox without a network, beside its example rows; nothing else is read.
+"""Run a draft's own tests, in a sandbox without a network, with its example rows.
 
-What comes back was written by the draft: counts are read from the test runner's words, the rest is shown as text.
+The output was written by the draft: counts are read from the test runner's words, the rest is shown as text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _BOOK = re.compile(r"[a-z][a-z0-9_]{0,59}")
 
 
 def run_tests(files: Mapping[str, str]) -> dict[str, Any]:
-    """`{passed, count, failed, output, reason}`. Blocking, outside of any transaction. Raises `sandbox_unavailable`."""
+    """Return `{passed, count, failed, output, reason}`. Blocking, outside of any transaction. Raises
+    `sandbox_unavailable`."""
     outcome = run(
         SandboxSpec(
             ["python3", "-I", "-S", "-m", "unittest", "discover", "-s", "/sandbox/skill/tests", "-v"],
@@ -31,7 +32,7 @@ def run_tests(files: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _records(files: Mapping[str, str]) -> dict[str, bytes]:
-    """The example rows by book; what cannot be read is no row."""
+    """Return the example rows by book; what cannot be read is no row."""
     try:
         told = json.loads(files.get(EXAMPLES, "{}"))
         books = told.get("records", {}) if isinstance(told, dict) else {}

@@ -1,7 +1,7 @@
-"""How does a draft begin, change, get tried and get proposed? Verbs that enter their own scopes, in a web process.
+"""Create, change, test and propose drafts, in a web process. These functions enter their own tenant scopes.
 
-A change names the revision it was made on; each is a row, and none is ever rewritten. What is proposed is exactly one
-revision, and passes the same gate as whatever comes from outside.
+A change names the revision it was made on; each revision is a row that is never rewritten. What is proposed is exactly
+one revision, and passes the same checks as a skill from outside.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ BY_HAND, LAID_OUT = "person", GROUNDED
 
 
 def create_draft(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraft:
-    """A draft of what was wished for, written by a model or laid out. Raises `SilasError` 422 `draft_name`,
-    `draft_wish`; 409 `too_many_drafts`."""
+    """Create a draft from a wish, written by a model or laid out from the template. Raises `SilasError` 422
+    `draft_name`, `draft_wish`; 409 `too_many_drafts`."""
     wish = _words(wish)
     if not is_skill_name(name):
-        raise SilasError("draft_name", "A name has lower case letters, digits and single hyphens.", status=422)
+        raise SilasError("draft_name", "Use lowercase letters, digits and single hyphens.", status=422)
     if len(wish) < 12:
-        raise SilasError("draft_wish", "Say in a sentence or two what the skill should do.", status=422)
+        raise SilasError("draft_wish", "Describe in a sentence or two what the skill should do.", status=422)
     with tenant_scope(tenant_id):
         if SkillDraft.objects.count() >= MOST_DRAFTS:
-            raise SilasError("too_many_drafts", "Delete a draft before you begin another.", status=409)
+            raise SilasError(
+                "too_many_drafts", "You have reached the maximum number of drafts. Delete one first.", status=409
+            )
         draft: SkillDraft = SkillDraft.objects.create(name=name, wish=wish, by=by.actor, revision=0)
         job = writer.prepare_job(tenant_id, draft.pk, name, wish)
     written = async_to_sync(writer.write)(job)
@@ -48,10 +50,11 @@ def create_draft(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraf
 
 
 def revise_draft(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: Any) -> SkillDraft:
-    """Have it changed in words. Raises `draft_changed` 409, `no_model` 409, `draft_wish` 422."""
+    """Have a model change the draft as described in words. Raises `draft_changed` 409, `no_model` 409, `draft_wish`
+    422."""
     words = _words(words)
     if not words:
-        raise SilasError("draft_wish", "Say what should be different.", status=422)
+        raise SilasError("draft_wish", "Describe what should change.", status=422)
     with tenant_scope(tenant_id):
         before = _current_revision(draft_id, seen)
         draft = before.draft
@@ -62,7 +65,7 @@ def revise_draft(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: 
 
 
 def write_file(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: int, by: Any) -> SkillDraft:
-    """One file as a person wrote it; an empty text takes the file away. Raises `draft_changed` 409, `draft_file`
+    """Store one file as a person wrote it; an empty text removes the file. Raises `draft_changed` 409, `draft_file`
     422."""
     text = text.replace("\r\n", "\n")
     with tenant_scope(tenant_id):
@@ -75,7 +78,7 @@ def write_file(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: i
 
 
 def run_draft_tests(tenant_id: UUID, draft_id: UUID, *, seen: int, by: Any) -> dict[str, Any]:
-    """Run the revision's tests and keep what came of it. Raises `draft_changed` 409, `sandbox_unavailable` 503."""
+    """Run the revision's tests and store the result. Raises `draft_changed` 409, `sandbox_unavailable` 503."""
     with tenant_scope(tenant_id):
         files = dict(_current_revision(draft_id, seen).files)
     tested = draft_tests.run_tests(files)
@@ -87,7 +90,7 @@ def run_draft_tests(tenant_id: UUID, draft_id: UUID, *, seen: int, by: Any) -> d
 
 
 def propose_draft(draft_id: UUID, *, seen: int, by: Any) -> SkillVersion:
-    """Inside a scope: put this revision up for a yes. Raises `draft_changed` 409 and what `installation.propose`
+    """Propose this revision for approval, inside a scope. Raises `draft_changed` 409 and what `installation.propose`
     raises."""
     revision = _current_revision(draft_id, seen)
     files = {path: text.encode() for path, text in revision.files.items()}
@@ -104,7 +107,7 @@ def propose_draft(draft_id: UUID, *, seen: int, by: Any) -> SkillVersion:
 
 
 def delete_draft(draft_id: UUID, *, by: Any) -> None:
-    """The draft and all its revisions; what was proposed of it stays."""
+    """Delete the draft and all its revisions; what was proposed of it stays."""
     rows = SkillDraft.objects.filter(pk=draft_id)
     if not rows.exists():
         raise NotFound("draft")
@@ -122,7 +125,9 @@ def _store_revision(
     if draft.revision != seen:
         raise _changed(draft)
     if seen >= MOST_REVISIONS:
-        raise SilasError("too_many_revisions", "This draft was changed too often; begin another.", status=409)
+        raise SilasError(
+            "too_many_revisions", "This draft has reached its maximum number of revisions. Start a new one.", status=409
+        )
     number = seen + 1
     DraftRevision.objects.create(
         draft=draft,
@@ -140,7 +145,7 @@ def _store_revision(
 
 
 def problems_of(name: str, files: Mapping[str, str]) -> list[str]:
-    """What an installation would refuse, at most twenty."""
+    """Return what an installation would refuse, at most twenty problems."""
     try:
         folder = load_files({path: text.encode() for path, text in files.items()})
     except SilasError as refusal:
@@ -163,13 +168,15 @@ def _require_shape(files: Mapping[str, str]) -> None:
         writer.WrittenSkill.model_validate({"files": [{"path": path, "content": text} for path, text in files.items()]})
     except ValueError as error:
         raise SilasError(
-            "draft_file", "A draft has SKILL.md and at most 24 texts in its folders.", status=422
+            "draft_file", "A draft contains SKILL.md and up to 24 text files in its folders.", status=422
         ) from error
 
 
 def _changed(draft: SkillDraft) -> SilasError:
     extra = {"revision": draft.revision}
-    return SilasError("draft_changed", "Somebody changed this draft meanwhile.", status=409, extra=extra)
+    return SilasError(
+        "draft_changed", "Someone else has changed this draft. Reload it and try again.", status=409, extra=extra
+    )
 
 
 def _words(text: str) -> str:

@@ -1,8 +1,8 @@
-"""Which files does a draft have? Written by the company's planner model between admit and settle; laid out by the
-bundled skill-maker's own script, in the sandbox, where there is no model to ask.
+"""Write a draft's files: by the company's planner model, within one guarded run; without a model, laid out by the
+bundled skill-maker's own script in the sandbox.
 
-What people wished for and the draft as it is are data to the model. What it writes is text until somebody proposed it,
-a person said yes, and it stood its trial. Outside of any scope, in a web process.
+The wish and the present draft are data to the model. What it writes is text until it is proposed, approved and has
+passed its trial. Outside of any scope, in a web process.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class WrittenFile(BaseModel):
 
 
 class WrittenSkill(BaseModel):
-    """All that the model can say."""
+    """The only shape of a model's answer."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -73,7 +73,7 @@ class WrittenSkill(BaseModel):
 
 @dataclass(frozen=True)
 class Job:
-    """One writing, ready to happen outside of any scope. `before`: the draft as it is, `words` what is to change."""
+    """One writing, ready to run outside of any scope. `before`: the present draft, `words`: the requested change."""
 
     tenant_id: UUID
     draft_id: UUID
@@ -88,7 +88,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Written:
-    """`by`: the model's name. `failed`: why no model wrote it, as a code."""
+    """`by`: the model's name. `failed`: the code of why no model wrote it."""
 
     files: dict[str, str]
     by: str
@@ -104,7 +104,8 @@ def prepare_job(
     before: Mapping[str, str] | None = None,
     words: str = "",
 ) -> Job:
-    """Inside a scope: with which model, paid by which run. The company's first chatbot that has a real planner."""
+    """Choose the model and open the run that pays for it, inside a scope: the company's first chatbot that has a real
+    planner."""
     place = _first_deployment_with_model()
     model, keys = (place.model_for(Role.PLANNER), place.keys) if place else (GROUNDED, ProviderKeys())
     opened = place and guard.open_run(
@@ -119,8 +120,8 @@ def prepare_job(
 
 
 async def write(job: Job) -> Written:
-    """A model's draft; the template where none can be asked or it failed. Raises `SilasError("no_model")` 409 when a
-    draft is to be changed by words and there is none."""
+    """Return a model's draft, or the template where there is no model or it failed. Raises `SilasError("no_model")` 409
+    when a draft is to be changed in words and no model did."""
     failed = "no_model"
     if job.run is not None:
         try:
@@ -129,13 +130,14 @@ async def write(job: Job) -> Written:
         except (ProviderFailed, ShapeBroken) as failure:
             failed = getattr(failure, "reason", "shape_broken")
     if job.before is not None:
-        message = "No model could change the draft. Change its files by hand, or try again."
+        message = "No model could change the draft. Edit the files yourself, or try again."
         raise SilasError("no_model", message, status=409, extra={"reason": failed})
     return Written(await asyncio.to_thread(lay_out, job.name, job.wish), by=GROUNDED, failed=failed)
 
 
 def lay_out(name: str, wish: str) -> dict[str, str]:
-    """What the bundled skill-maker lays out. Raises `SilasError("sandbox_unavailable")`, and `draft_failed` 409."""
+    """Return what the bundled skill-maker lays out. Raises `SilasError("sandbox_unavailable")`, and `draft_failed`
+    409."""
     description = " ".join(wish.split())[:1024]
     if len(description) < _SHORTEST:
         description = f"Use when somebody needs this: {description}"
@@ -148,12 +150,12 @@ def lay_out(name: str, wish: str) -> dict[str, str]:
     )
     outcome = run(spec)
     if not outcome.ok:
-        raise SilasError("draft_failed", "The draft could not be laid out.", status=409)
+        raise SilasError("draft_failed", "The draft could not be created.", status=409)
     return dict(json.loads(outcome.stdout)["files"])
 
 
 def has_model() -> bool:
-    """Inside a scope: could a model write here? Else drafts are laid out, and changed by hand."""
+    """True when a model could write here, inside a scope; else drafts are laid out, and changed by hand."""
     return _first_deployment_with_model() is not None
 
 
@@ -175,7 +177,7 @@ def _can_write(place: Deployment) -> bool:
 
 
 async def _run_model(job: Job, ref: RunRef) -> dict[str, str]:
-    """One model run of a guarded run that ends with it."""
+    """Run the model in a guarded run that ends with it."""
     guidelines = (_SKILL_MAKER / "references" / "authoring.md").read_text()
     inquiry = StructuredRequest(
         _TASK.format(name=job.name, guidelines=guidelines), data=_data(job), max_tokens=8000, seconds=120

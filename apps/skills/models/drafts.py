@@ -1,4 +1,4 @@
-"""Which skills are being written here, and how did each come to be what it is? Rows of `maker`."""
+"""Tables of drafts: skills that are being written here, and their revisions. Used by `maker`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from kernel.tenancy import TenantModel
 
 
 class SkillDraft(TenantModel):
-    """What somebody wished for, in their words. `version`: what was proposed of it last."""
+    """A skill that is being written, with the wish in the requester's words. `version`: what was proposed of it
+    last."""
 
     name = models.CharField(max_length=64)
     wish = models.TextField(max_length=4000)
@@ -33,8 +34,8 @@ class SkillDraft(TenantModel):
 
 
 class DraftRevision(TenantModel):
-    """One state of a draft: its files as texts, what was asked for, who wrote it (a model's name, or nobody's), and
-    what its tests came to. `problems` are what an installation would refuse."""
+    """One state of a draft: its files as texts, what was asked for, who wrote it (a model's name, or `person`), and the
+    result of its tests. `problems` are what an installation would refuse."""
 
     draft = models.ForeignKey(SkillDraft, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()

@@ -1,6 +1,6 @@
-"""Who signs skill packages, whose are taken, and which came? Rows of `packages`.
+"""Tables of signed packages: the company's keys, trusted publishers, and packages that came. Used by `packages`.
 
-A publisher is known by their key and by nothing else; the name they give themselves decides nothing.
+A publisher is identified by their key alone; the name they give themselves decides nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernel.tenancy import TenantModel
 
 
 class PackageKey(TenantModel):
-    """With which key does the company sign? The private half is sealed; an old key stays known as the company's own."""
+    """A key with which the company signs. The private half is sealed; an old key stays known as the company's own."""
 
     public_key = models.CharField(max_length=64)
     sealed_private = models.BinaryField()
@@ -30,7 +30,7 @@ class PackageKey(TenantModel):
 
 
 class TrustedPublisher(TenantModel):
-    """Whose packages may be proposed: pinned by a person who compared the fingerprint."""
+    """A publisher whose packages may be proposed: pinned by a person who compared the fingerprint."""
 
     public_key = models.CharField(max_length=64)
     name = models.CharField(max_length=120)
@@ -43,7 +43,7 @@ class TrustedPublisher(TenantModel):
 
 
 class SkillPackage(TenantModel):
-    """One package that came. Its bytes stay while it waits for a person to look at whose it is, and go with that."""
+    """One package that came. Its bytes are kept while it waits for a person to check its publisher."""
 
     name = models.CharField(max_length=64)
     number = models.PositiveIntegerField()

@@ -1,8 +1,8 @@
-"""Installed skill versions, and the tenant's own small records.
+"""Tables of installed skill versions, and of the tenant's own records.
 
-What a version says, and its files, are written once and never changed; its status goes its course, and becomes active
-only for what ships with the installation or by a spent approval of exactly this content (database triggers). A record's
-`revision` rises with every change, and a change names the revision it was decided on.
+A version's content and its files are written once and never changed; its status follows `TRANSITIONS`, and becomes
+active only for what ships with the installation or by a spent approval of exactly this content (database triggers). A
+record's `revision` rises with every change, and a change names the revision it was decided on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from apps.approvals.models import ApprovalToken
 from apps.skills.enums import SkillSource, SkillStatus
 from kernel.tenancy import TenantModel
 
-# The database keeps the same table (`append_only.COURSE`). Declined or failed content may be proposed anew.
+# A database trigger enforces the same transitions (`append_only.COURSE`). Declined or failed content may be proposed
+# again.
 TRANSITIONS: dict[SkillStatus, frozenset[SkillStatus]] = {
     SkillStatus.PROPOSED: frozenset({SkillStatus.ACTIVE, SkillStatus.WITHDRAWN}),
     SkillStatus.ACTIVE: frozenset({SkillStatus.DISABLED}),
@@ -29,7 +30,7 @@ TRANSITIONS: dict[SkillStatus, frozenset[SkillStatus]] = {
 class SkillVersion(TenantModel):
     """One content of one skill folder. `manifest` is its validated front matter, `body` its instructions.
 
-    `report`: what the checks, the import and the trials found. `card_id`: where a person is or was asked.
+    `report`: what the checks, the import and the trials reported. `card_id`: the card that asks for its approval.
     `approval_token`: the approval that was spent for it. The current version of a name is the active one that was
     activated last.
     """
@@ -75,7 +76,7 @@ class SkillFile(TenantModel):
 
 class Record(TenantModel):
     """One row of one of the tenant's books: a policy, a claim, an order. `subject` is the tenant's id of the customer
-    it belongs to; empty means that it is about nobody and every tool that declares the book may see it."""
+    it belongs to; an empty one belongs to no customer, and every tool that declares the book may see it."""
 
     book = models.CharField(max_length=60)
     key = models.CharField(max_length=80)

@@ -1,8 +1,8 @@
-"""What does a package hold? A stored zip: `package.json`, its signature, and the skill's files under `skill/`.
+"""Format of a package: a stored zip of `package.json`, its signature, and the skill's files under `skill/`.
 
 The same version signed by the same key is the same bytes. A package that comes is opened in the sandbox (ADR 109), and
-nothing of it is kept before everything that came back was checked: shape, signature, the hash of each file, and that
-there is neither one too few nor one too many.
+nothing of it is kept before everything was checked: shape, signature, the hash of each file, and that no file is
+missing or extra.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ MANIFEST, SIGNATURE, FOLDER = "package.json", "package.sig", "skill/"
 MAX_BYTES, MAX_FILES, MAX_NAME = 6_000_000, 400, 300
 _LIMITS, _SIGHT = Limits(MAX_FILES + 2, MAX_BYTES), Limits(5_000, 50_000_000)
 _WHY = {
-    Problem.TOO_MANY: "holds too many files, or one twice",
-    Problem.TWICE: "holds too many files, or one twice",
-    Problem.TOO_LARGE: "is compressed, or says that it holds more than it does",
-    Problem.NOT_PLAIN: "holds something that is no plain file",
+    Problem.TOO_MANY: "contains too many files, or one twice",
+    Problem.TWICE: "contains too many files, or one twice",
+    Problem.TOO_LARGE: "is compressed, or claims to contain more than it does",
+    Problem.NOT_PLAIN: "contains something that isn't a plain file",
 }
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class PackageManifest(BaseModel):
-    """What the signature covers. `number` is the version's number where it was made: an older one is not taken after a
+    """What the signature covers. `number` is the version's number where it was made: an older one is refused after a
     newer one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,7 +59,7 @@ class PackageManifest(BaseModel):
 
 @dataclass(frozen=True)
 class Package:
-    """A package that was checked whole. `raw`: the bytes that came."""
+    """A package that was checked completely. `raw`: the bytes that came."""
 
     manifest: PackageManifest
     files: dict[str, bytes]
@@ -67,7 +67,7 @@ class Package:
 
 
 def fingerprint(public_key: str) -> str:
-    """What a person compares: eight groups of four."""
+    """Return what a person compares: eight groups of four characters."""
     digest = sha256_hex(bytes.fromhex(public_key))
     return " ".join(digest[start : start + 4] for start in range(0, 32, 4))
 
@@ -97,7 +97,7 @@ def pack(
 
 
 def is_package(raw: bytes) -> bool:
-    """Whether it says of itself that it is one; nothing of it was checked. Outside of a transaction."""
+    """True for bytes that claim to be a package; nothing was checked. Outside of a transaction."""
     if not raw.startswith(b"PK"):
         return False
     try:
@@ -107,8 +107,9 @@ def is_package(raw: bytes) -> bool:
 
 
 def unpack(raw: bytes) -> Package:
-    """Outside of a transaction. Raises `SilasError` 422: `package_unreadable`, `package_signature`,
-    `package_incomplete`, `package_extra_file`, `package_tampered`; 503 where it cannot be opened now."""
+    """Check and open a package, outside of a transaction. Raises `SilasError` 422: `package_unreadable`,
+    `package_signature`, `package_incomplete`, `package_extra_file`, `package_tampered`; 503 where it cannot be opened
+    now."""
     contents = _contents(raw)
     told = contents.pop(MANIFEST, b"")
     signature = contents.pop(SIGNATURE, b"")
@@ -120,7 +121,7 @@ def unpack(raw: bytes) -> Package:
 
 
 def _zip(contents: Mapping[str, bytes]) -> bytes:
-    """Stored, in order, without a clock: compressed bytes differ from one zlib to the next."""
+    """Store the files in order and without a clock. Compressed bytes would differ from one zlib to the next."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for path in sorted(contents):
@@ -143,7 +144,7 @@ def _contents(raw: bytes) -> dict[str, bytes]:
         if not entry.stored:
             raise _unreadable("is compressed")
         if len(entry.name) > MAX_NAME or not is_safe_relative(entry.name):
-            raise _unreadable("holds something that is no plain file")
+            raise _unreadable("contains something that isn't a plain file")
     return {entry.name: entry.content for entry in entries}
 
 
@@ -151,9 +152,9 @@ def _manifest(told: bytes) -> PackageManifest:
     try:
         manifest = PackageManifest.model_validate_json(told)
     except ValidationError as error:
-        raise _unreadable("does not say what it is") from error
+        raise _unreadable("has no valid manifest") from error
     if _canonical_manifest(manifest) != told:
-        raise _unreadable("is not written as packages are")
+        raise _unreadable("has a manifest in another form")
     return manifest
 
 
@@ -162,17 +163,15 @@ def _require_signed(manifest: PackageManifest, told: bytes, signature: bytes) ->
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(manifest.public_key))
         key.verify(base64.b64decode(signature, validate=True), _signed_bytes(told))
     except (InvalidSignature, ValueError, binascii.Error):
-        raise SilasError(
-            "package_signature", "The package is not signed by the key that it names.", status=422
-        ) from None
+        raise SilasError("package_signature", "The package isn't signed with the key it names.", status=422) from None
 
 
 def _require_whole(manifest: PackageManifest, files: Mapping[str, bytes], *, others: int) -> None:
     missing, extra = set(manifest.files) - set(files), set(files) - set(manifest.files)
     if missing:
-        raise SilasError("package_incomplete", f"The package lacks {sorted(missing)[0]}.", status=422)
+        raise SilasError("package_incomplete", f"The package is missing {sorted(missing)[0]}.", status=422)
     if extra or others:
-        raise SilasError("package_extra_file", "The package holds a file that its maker did not sign.", status=422)
+        raise SilasError("package_extra_file", "The package contains a file that isn't signed.", status=422)
     changed = [path for path, content in files.items() if sha256_hex(content) != manifest.files[path]]
     if changed or rules.content_digest(files) != manifest.digest:
         raise SilasError("package_tampered", "A file of the package was changed after it was signed.", status=422)
@@ -183,9 +182,9 @@ def _canonical_manifest(manifest: PackageManifest) -> bytes:
 
 
 def _signed_bytes(told: bytes) -> bytes:
-    """With the name of the format before it: this signature can never be taken for one of something else."""
+    """Put the name of the format before the manifest, so that this signature is never valid for something else."""
     return FORMAT.encode() + b"\n" + told
 
 
 def _unreadable(why: str) -> SilasError:
-    return SilasError("package_unreadable", f"This is no skill package: it {why}.", status=422)
+    return SilasError("package_unreadable", f"This isn't a valid skill package: it {why}.", status=422)

@@ -1,7 +1,7 @@
-"""With which key does a company sign its packages? An Ed25519 key of its own, sealed with `SILAS_SIGNING_KEY`.
+"""The Ed25519 key with which a company signs its packages, sealed with `SILAS_SIGNING_KEY`.
 
-Made on first use by a web process; a key that the signing key no longer opens is followed by a new one, and what it
-signed stays the company's own.
+It is made on first use by a web process. When the signing key no longer opens it, a new one follows, and what the old
+one signed stays the company's own.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from kernel.tenancy import current_tenant_id
 
 
 def signing_key() -> Ed25519PrivateKey:
-    """Inside a scope. Raises `SilasError("signing_key_missing")` in a process that may not sign."""
+    """Return the key, inside a scope. Raises `SilasError("signing_key_missing")` in a process that may not sign."""
     if not settings.SILAS_SIGNING_KEY:
-        raise SilasError("signing_key_missing", "This process cannot sign packages.", status=403)
+        raise SilasError("signing_key_missing", "This process can't sign packages.", status=403)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"package_key:{current_tenant_id()}"])
     opened = (_unseal(row) for row in PackageKey.objects.all())

@@ -1,7 +1,7 @@
-"""How does a package leave, and what becomes of one that comes? Inside the caller's scope, in a web process.
+"""Export packages, and receive those that come. Inside the caller's scope, in a web process.
 
-A package is taken when it is whole, signed by a key that a person of the company pinned, and no older than what came
-from that key before. Then it is proposed like anything else: nothing of it runs before a yes.
+A package is accepted when it is complete, signed by a key that a person of the company pinned, and no older than what
+came from that key before. Then it is proposed like any other skill: nothing of it runs before an approval.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from kernel.tenancy import current_tenant_id
 
 
 def export_version(version_id: UUID, *, actor: str) -> bytes:
-    """The version as one signed file; the same bytes each time. Raises `SilasError("skill_not_active")` 409."""
+    """Return the version as one signed file; the same bytes each time. Raises `SilasError("skill_not_active")` 409."""
     version: SkillVersion | None = SkillVersion.objects.filter(pk=version_id).first()
     if version is None:
         raise NotFound("version of a skill")
     if version.status != SkillStatus.ACTIVE:
-        raise SilasError("skill_not_active", "Only a version that is in use is handed on.", status=409)
+        raise SilasError("skill_not_active", "Only a version that is in use can be exported.", status=409)
     key = keys.signing_key()
     files = dict(SkillFile.objects.filter(version=version).values_list("path", "content"))
     raw = archive.pack(
@@ -48,7 +48,7 @@ def export_version(version_id: UUID, *, actor: str) -> bytes:
 
 
 def receive(package: Package, *, by: Any) -> SkillPackage:
-    """A package that came, as `archive.unpack` read it: proposed, or waiting until a person trusts its publisher.
+    """Take in a package, as `archive.unpack` read it: propose it, or keep it until a person trusts its publisher.
 
     Raises `package_replayed` 409 and what `installation.propose` raises.
     """
@@ -78,7 +78,9 @@ def trust_publisher(package_id: UUID, fingerprint: str, package: Package, *, by:
         raise NotFound("package that waits")
     told = "".join(package.manifest.fingerprint.split())
     if not hmac.compare_digest(told, "".join(fingerprint.split()).lower().encode("ascii", "replace").decode()):
-        raise SilasError("fingerprint_differs", "This is not the fingerprint of the key that signed it.", status=409)
+        raise SilasError(
+            "fingerprint_differs", "This isn't the fingerprint of the key that signed the package.", status=409
+        )
     TrustedPublisher.objects.get_or_create(
         public_key=row.public_key, defaults={"name": row.publisher, "trusted_by": _actor(by)}
     )
@@ -102,12 +104,10 @@ def pin_publisher(public_key: str, *, name: str, last: str, by: Any) -> TrustedP
     """
     key, name = parse_public_key(public_key), " ".join(name.split())[:120]
     if not name:
-        raise SilasError("publisher_name", "Say whose key it is.", status=422)
+        raise SilasError("publisher_name", "Enter the publisher's name.", status=422)
     told = archive.fingerprint(key)
     if last.strip().lower() != told.split()[-1]:
-        raise SilasError(
-            "fingerprint_differs", "These are not the last four characters of the fingerprint.", status=409
-        )
+        raise SilasError("fingerprint_differs", "These aren't the last four characters of the fingerprint.", status=409)
     row: TrustedPublisher = TrustedPublisher.objects.get_or_create(
         public_key=key, defaults={"name": name, "trusted_by": _actor(by)}
     )[0]
@@ -117,14 +117,14 @@ def pin_publisher(public_key: str, *, name: str, last: str, by: Any) -> TrustedP
 
 
 def refuse_package(package_id: UUID, *, actor: str) -> None:
-    """A waiting package goes, its bytes with it."""
+    """Refuse a waiting package and delete its bytes."""
     row = _lock_waiting(package_id)
     _close(row, PackageState.REFUSED)
     record(AuditEvent.SKILL_PACKAGE_REFUSED, actor=actor, subject=_package(row), data={})
 
 
 def distrust_publisher(publisher_id: UUID, *, actor: str) -> None:
-    """What comes from this key from now on waits again; what was installed stays."""
+    """Remove a pinned key: what comes from it from now on waits again, what was installed stays."""
     row = TrustedPublisher.objects.filter(pk=publisher_id).first()
     if row is None:
         raise NotFound("publisher")
@@ -138,7 +138,7 @@ def is_trusted(public_key: str) -> bool:
 
 
 def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None = None) -> None:
-    """Whoever holds an old package cannot bring back what was mended since. One package of a skill at a time."""
+    """Refuse an old package, so that it cannot bring back what was fixed since. One package of a skill at a time."""
     with connection.cursor() as cursor:
         place = f"skill_package:{current_tenant_id()}:{manifest.name}"
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [place])
@@ -149,7 +149,7 @@ def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None
     if newest and (newest.number > manifest.number or newest.digest != manifest.digest):
         raise SilasError(
             "package_replayed",
-            "A newer package of this skill came from this publisher before.",
+            "A newer package of this skill from this publisher was already imported.",
             status=409,
             extra={"number": manifest.number, "newest": newest.number},
         )

@@ -1,7 +1,8 @@
-"""How is the web searched? The handler of `web_search`: counted, asked, and told as somebody else's words.
+"""Search the web. The handler of `web_search`.
 
-Only the guard calls it, with no transaction open. How often: so many times in one turn, in one run's minute, and in a
-company's day (spec 9.2 and its limits). Without Redis nothing is counted, so nothing is searched.
+Only the guard calls it, with no transaction open. Searches are limited for one turn, for one run's minute, and for a
+company's day (spec 9.2 and its limits). Without Redis nothing can be counted, so nothing is searched. Results are
+untrusted text.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from kernel.tenancy import in_scope
 from kernel.unicode_safety import has_hidden_characters
 
 _log = logging.getLogger(__name__)
-_OFF = ("web_search_off", "Searching the web is not set up here.")
+_OFF = ("web_search_off", "Web search isn't set up.")
 _HOUR, _DAY = 3600, 86_400
 _MESSAGES = ADDRESS_ERRORS | {
-    "key_refused": "The search provider does not take the key.",
-    "search_used_up": "The search provider takes no more questions just now.",
+    "key_refused": "The search provider rejected the key.",
+    "search_used_up": "The search provider's quota is used up for now.",
     "too_slow": "The search provider took too long.",
-    "unreadable": "The search provider's answer cannot be read.",
+    "unreadable": "The search provider's answer can't be read.",
     "answer_too_large": "The search provider's answer is too large.",
-    "answer_packed": "The search provider packs its answer, which is not read here.",
+    "answer_packed": "The search provider compresses its answer, which isn't supported here.",
 }
 _UNKNOWN = "The search provider did not answer."
 
@@ -44,13 +45,16 @@ def failure_message(code: str) -> str:
 
 
 def check_set_up(tool: str, context: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What the guard asks before a search is admitted: a company that did not set it up does not search."""
+    """Policy of the guard, asked before a search is admitted: a company that did not set it up does not search."""
     return None if tool == TOOL_NAME and queries.is_set_up() else _OFF
 
 
 async def search_web(ctx: CallContext) -> HandlerResult:
-    """`ctx.context`: `turn`, the number of the turn that asks, where there is one. What fails before the provider was
-    asked costs nothing; afterwards the price of a search is charged."""
+    """Search and return the pages.
+
+    `ctx.context`: `turn`, the number of the turn that asks, if there is one. A failure before the provider was asked
+    costs nothing; after that the price of a search is charged.
+    """
     query, count = _parse_arguments(ctx.args)
     source = await _source(ctx)
     await _count_search(ctx)
@@ -64,7 +68,7 @@ async def search_web(ctx: CallContext) -> HandlerResult:
 
 
 def format_results(source: SearchSource, query: str, found: tuple[SearchResult, ...]) -> dict[str, Any]:
-    """The answer as models and people get it: each page with its address, which is what is cited."""
+    """Return the results as models and people get them: each page with its address, which is what is cited."""
     pages = [
         {"number": number, "title": page.title, "address": page.url, "text": page.text}
         for number, page in enumerate(found, start=1)
@@ -75,9 +79,9 @@ def format_results(source: SearchSource, query: str, found: tuple[SearchResult, 
 def _parse_arguments(args: Mapping[str, Any]) -> tuple[str, int]:
     query, count = " ".join(str(args.get("query", "")).split()), args.get("count", 10)
     if not 2 <= len(query) <= LONGEST_QUERY or has_hidden_characters(query):
-        raise _call_failed("bad_arguments", f"Ask in 2 to {LONGEST_QUERY} characters that can be seen.")
+        raise _call_failed("bad_arguments", f"Ask in 2 to {LONGEST_QUERY} visible characters.")
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise _call_failed("bad_arguments", "Say how many results you want, from 1 on.")
+        raise _call_failed("bad_arguments", "Ask for at least 1 result.")
     return query, count
 
 
@@ -92,7 +96,7 @@ async def _source(ctx: CallContext) -> SearchSource:
 
 
 async def _count_search(ctx: CallContext) -> None:
-    """One search more, or none at all where a limit is used up."""
+    """Count one search against every limit, or none where a limit is used up."""
     most, run = settings.SEARCH_LIMITS, f"web_search:run:{ctx.run_id}"
     turn = ctx.context.get("turn")
     limits = [
@@ -105,9 +109,11 @@ async def _count_search(ctx: CallContext) -> None:
         used_up = await fixed_window.aconsume(limits)
     except (RedisError, TimeoutError):
         _log.warning("web_search_not_counted")
-        raise _call_failed("search_not_counted", "Searches cannot be counted just now.") from None
+        raise _call_failed("search_not_counted", "Web search is temporarily unavailable.") from None
     if used_up is not None:
-        raise _call_failed("too_many_searches", "The web was searched as often as it may be; go on with what you have.")
+        raise _call_failed(
+            "too_many_searches", "The limit for web searches is reached; continue with the results you have."
+        )
 
 
 def _call_failed(code: str, reason: str, *, asked: bool = False) -> CallFailed:

@@ -1,8 +1,8 @@
-"""How is each provider of searches asked, and what of its answer counts? One request, one bounded answer.
+"""Search providers: how each is asked, and how its answer is read. One request, one bounded answer.
 
-Only the provider's own host is called (`knocks`): no redirect is followed, nothing packed is read, and after
-`SECONDS` nobody waits. An answer is hostile until it was read here: what is no page of the outside is left out,
-markup and hidden characters go, the key never comes back. Called outside of every transaction.
+Only the provider's own host is called (`http_client`): no redirect is followed, nothing compressed is read, and the
+request ends after `SECONDS`. An answer is untrusted: addresses that are not public are left out, markup and invisible
+characters are removed, and the key never comes back. Called outside of every transaction.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _STATUS = {401: "key_refused", 403: "key_refused", 402: "search_used_up", 429: "
 
 
 class SearchFailed(Exception):
-    """No search. `code` is ours: key_refused, search_used_up, no_answer, too_slow, unreadable, answer_too_large,
-    answer_packed, address_inside, …; `asked`: the provider may want its money all the same."""
+    """A search that failed. `code` is ours: key_refused, search_used_up, no_answer, too_slow, unreadable,
+    answer_too_large, answer_packed, address_inside, …; `asked`: the provider may charge for it."""
 
     def __init__(self, code: str, *, asked: bool) -> None:
         super().__init__(code)
@@ -41,7 +41,7 @@ class SearchFailed(Exception):
 @dataclass(frozen=True)
 class Provider:
     """`home`: the only address with which a key of the installation is used; empty for one's own server. `pages` finds
-    the list in an answer, `text` is what a page's words are called in it."""
+    the list in an answer, `text` is the field of a page's text."""
 
     home: str
     needs_key: bool
@@ -81,7 +81,7 @@ PROVIDERS: Mapping[str, Provider] = {
 
 
 async def search(source: SearchSource, query: str, *, most: int) -> tuple[SearchResult, ...]:
-    """At most `most` pages, in the provider's order. `query` has been looked at. Raises `NotSearched`."""
+    """Return at most `most` pages, in the provider's order. `query` has been validated. Raises `SearchFailed`."""
     provider = PROVIDERS[source.provider]
     asked = provider.request(source, query[:LONGEST_QUERY], most)
     try:
@@ -110,7 +110,7 @@ def _parse_answer(provider: Provider, source: SearchSource, body: bytes) -> tupl
 
 
 def _parse_page(said: Mapping[str, Any], text: str, key: str) -> SearchResult | None:
-    """None for what is no page of the outside."""
+    """Return None for a page whose address is not public."""
     url = said.get("url")
     if not isinstance(url, str) or len(url) > _LONGEST_URL or not is_public_url(url, schemes=("https", "http")):
         return None
@@ -122,13 +122,13 @@ def _parse_page(said: Mapping[str, Any], text: str, key: str) -> SearchResult | 
 
 
 def is_within(url: str, domains: tuple[str, ...]) -> bool:
-    """Whether the page is of one of these domains, or of a name below it; without domains every page is."""
+    """True for a page of one of these domains or their subdomains; without domains, for every page."""
     host = host_of(url, schemes=("https", "http"))
     return not domains or any(host == domain or host.endswith(f".{domain}") for domain in domains)
 
 
 def _with_sites(query: str, domains: tuple[str, ...]) -> str:
-    """The provider may look there alone; what it finds elsewhere is left out in any case."""
+    """Ask the provider to search these sites alone; results from elsewhere are left out in any case."""
     sites = " OR ".join(f"site:{domain}" for domain in domains)
     wanted = f"{query} ({sites})" if sites else query
     return wanted if len(wanted) <= _LONGEST_WITH_SITES else query

@@ -1,6 +1,6 @@
-"""Does this company search the web, and with whom? Reads inside the caller's scope.
+"""Read how a company searches the web. Inside the caller's scope.
 
-Without a row that can be used there is no such tool: nobody is told of it, and the guard refuses it (spec 9.2).
+Without a usable row there is no such tool: no model is told of it, and the guard refuses it (spec 9.2).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _TERMS = """
 
 
 def search_terms(deployment_id: UUID | None) -> SearchTerms | None:
-    """The terms on which a chatbot searches: with its company's own key, or the installation's where it may use those.
-    One statement, so that setting and sealed list are of one moment."""
+    """Return the terms on which a chatbot searches: with its company's own key, or the installation's where it may use
+    that. One statement, so that setting and sealed list are of one moment."""
     with connection.cursor() as cursor:
         cursor.execute(_TERMS, [deployment_id, current_tenant_id()])
         rows = cursor.fetchall()
@@ -59,7 +59,8 @@ def search_terms(deployment_id: UUID | None) -> SearchTerms | None:
 
 
 def installation_key(provider: str, base_url: str, *, allowed: bool) -> str:
-    """The installation's key (`BRAVE_API_KEY`, `TAVILY_API_KEY`), which goes to the provider's own address alone."""
+    """Return the installation's key (`BRAVE_API_KEY`, `TAVILY_API_KEY`), which is sent to the provider's own address
+    alone."""
     own = PROVIDERS[provider].home
     return environment_key(f"{provider}:search", allowed=allowed and bool(own) and base_url == own) or ""
 
@@ -70,8 +71,8 @@ def is_set_up() -> bool:
 
 
 def search_source(run_id: UUID) -> SearchSource | None:
-    """Whom this run asks, with the key opened: for a moment, outside of rows and logs. None when there is nobody.
-    Raises `SilasError("seal_broken")`."""
+    """Return the provider for this run, with the key unsealed; never to be stored or logged. None when search is not
+    set up. Raises `SilasError("seal_broken")`."""
     row = web_search()
     if row is None or not integrity.is_authentic_search(
         integrity.search_row_value(row), policy_seals.load_items(PolicyKind.TOOLS)
@@ -93,5 +94,5 @@ def web_search() -> WebSearch | None:
 
 
 def seal_context(search_id: object) -> str:
-    """What the key is sealed for."""
+    """Return what the key is bound to when it is sealed."""
     return f"web_search:{search_id}"

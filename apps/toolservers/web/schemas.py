@@ -1,4 +1,4 @@
-"""Shapes of searching the web: how a company searches, what is asked, what was found. All frozen."""
+"""Shapes of web search: a company's terms, the provider to ask, a result. All frozen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ SECONDS = 8.0
 
 @dataclass(frozen=True)
 class SearchTerms:
-    """On which terms a company searches: at which access level, for how many US dollars a search, how much of it."""
+    """The terms on which a company searches: at which access level, for how many US dollars a search, how many
+    results."""
 
     provider: str
     level: str
@@ -23,7 +24,7 @@ class SearchTerms:
 
 @dataclass(frozen=True)
 class SearchSource:
-    """Whom to ask, and with what. `key` stands in no repr, row or log; `domains`: where results may come from, none
+    """The provider to ask, with its key. `key` is in no repr, row or log; `domains`: where results may come from, empty
     for anywhere."""
 
     search_id: UUID
@@ -36,7 +37,7 @@ class SearchSource:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """One page that a provider names: somebody else's words, cleaned and cut."""
+    """One page that a provider names: untrusted text, cleaned and cut."""
 
     title: str
     url: str

@@ -1,4 +1,4 @@
-"""How does a company come to search the web, and stop it? Verbs that write, inside the caller's scope."""
+"""Set up and remove a company's web search. Inside the caller's scope."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def set_search(
     level: str = "public",
     actor: str,
 ) -> WebSearch:
-    """Search with this provider from now on. An empty `key` keeps the one that is there, for the same provider and
-    address; with another of either it has to be given again. Raises `SilasError` 422: search_provider, address_refused,
+    """Search with this provider from now on. An empty `key` keeps the present one for the same provider and address;
+    with another of either it has to be given again. Raises `SilasError` 422: search_provider, address_refused,
     search_key, search_terms."""
     base_url = _require_address(provider, base_url.rstrip("/"))
     wanted = [domain.strip().lower() for domain in domains if domain.strip()]
@@ -60,7 +60,7 @@ def set_search(
 
 
 def remove_search(*, actor: str) -> None:
-    """Gone with its key: nothing is searched from this commit on. Raises `NotFound`."""
+    """Remove the search and its key: nothing is searched from this commit on. Raises `NotFound`."""
     row: WebSearch | None = WebSearch.objects.select_for_update(no_key=True).first()
     if row is None:
         raise NotFound("web search")
@@ -70,12 +70,12 @@ def remove_search(*, actor: str) -> None:
 
 
 def record_failure(search_id: UUID, code: str) -> None:
-    """What went wrong last, for the page of whoever set it up; empty when it went well."""
+    """Record what went wrong last, for the settings page; "" when it went well."""
     WebSearch.objects.filter(pk=search_id).exclude(failure=code[:60]).update(failure=code[:60])
 
 
 def reseal() -> int:
-    """The company's key under its newest data key."""
+    """Seal the company's key under its newest data key; returns how many were changed."""
     done = 0
     for row in WebSearch.objects.exclude(key=b"").select_for_update(no_key=True):
         fresh = vault.reseal(bytes(row.key), belongs_to=seal_context(row.pk))
@@ -87,12 +87,13 @@ def reseal() -> int:
 
 
 def _require_address(provider: str, base_url: str) -> str:
-    """A provider is asked at its own address, or at one inside that the operator allows; SearXNG where it stands."""
+    """Return the address to ask: the provider's own, or a private one that the operator allows; SearXNG's wherever it
+    runs."""
     if provider not in SearchProvider.values:
-        raise SilasError("search_provider", "Choose one of the providers.", status=422)
+        raise SilasError("search_provider", "Choose one of the listed providers.", status=422)
     home = PROVIDERS[provider].home
     if home and base_url not in ("", home) and not is_allowed_private(base_url):
-        raise SilasError("address_refused", "This provider is asked at its own address.", status=422)
+        raise SilasError("address_refused", "This provider can only be used at its own address.", status=422)
     if problem := address_problem(base_url or home):
         raise SilasError("address_refused", problem, status=422)
     return base_url or home
@@ -100,13 +101,13 @@ def _require_address(provider: str, base_url: str) -> str:
 
 def _require_terms(domains: Sequence[str], most_results: int, price: Decimal, level: str) -> None:
     if len(domains) > MOST_DOMAINS or not all(map(_DOMAIN.fullmatch, domains)):
-        problem = f"Name {MOST_DOMAINS} domains at most, each as example.org."
+        problem = f"Name {MOST_DOMAINS} domains or fewer, each like example.org."
     elif not price.is_finite() or not 0 <= price <= MOST_PRICE:
-        problem = "A search costs from 0 to 100 dollars."
+        problem = "Enter a price from 0 to 100 dollars per search."
     elif not 1 <= most_results <= 10:
-        problem = "From 1 to 10 results are shown."
+        problem = "Choose from 1 to 10 results."
     elif len(level) > 60:
-        problem = "No level has so long a name."
+        problem = "The name of the access level is too long."
     else:
         return
     raise SilasError("search_terms", problem, status=422)

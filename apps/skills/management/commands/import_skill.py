@@ -1,5 +1,6 @@
 """`manage.py import_skill SOURCE --tenant SLUG [--folder NAME] [--ref BRANCH] [--format silas|openai|claude]`: SOURCE
-is a folder, an archive or a git repository's https address. Prints the report; the skill waits for a yes in Review."""
+is a folder, an archive or a git repository's https address. Prints the report. The skill then waits for approval in
+Review."""
 
 from __future__ import annotations
 
