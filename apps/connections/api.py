@@ -286,22 +286,24 @@ class ConnectionSetup(MembersView):
 @require_GET
 def callback(request: HttpRequest) -> HttpResponse:
     """Take the browser of a member back from a service's sign-in; its parameters are passed to the set-up alone."""
-    asked = Request(request, authenticators=[SessionAuthentication()])
-    caller = member_caller(asked) if request.user.is_authenticated else None
+    api_request = Request(request, authenticators=[SessionAuthentication()])
+    caller = member_caller(api_request) if request.user.is_authenticated else None
     if caller is None:
         raise SilasError("not_authenticated", "Log in and start over.", status=401)
-    said = {name: str(value) for name, value in request.GET.items()}
+    parameters = {name: str(value) for name, value in request.GET.items()}
     with tenant_scope(caller.tenant_id):
         browser = request.session.session_key or ""
-        setup = lifecycle.finish_redirect(_state(said.get("state", "")), said, user=request.user, browser=browser)
+        setup = lifecycle.finish_redirect(
+            _state(parameters.get("state", "")), parameters, user=request.user, browser=browser
+        )
     response = redirect(reverse("console-connection", args=[setup.connection_id]))
     response["Referrer-Policy"] = "no-referrer"
     return response
 
 
-def _state(given: str) -> UUID:
+def _state(value: str) -> UUID:
     try:
-        return UUID(given)
+        return UUID(value)
     except ValueError:
         raise NotFound("set-up") from None
 
@@ -310,10 +312,10 @@ def _response(connection_id: UUID) -> Response:
     return Response(ConnectionAnswer(queries.connection(connection_id)).data, headers=_NO_STORE)
 
 
-def _new_connection(given: dict[str, Any]) -> NewConnection:
+def _new_connection(values: dict[str, Any]) -> NewConnection:
     """Raises 400 `invalid` with the names of the fields that are wrong, never their values."""
     try:
-        return NewConnection.model_validate(given)
+        return NewConnection.model_validate(values)
     except ValidationError as error:
         fields = sorted({str(item["loc"][0]) if item["loc"] else "all" for item in error.errors()})
         raise SilasError("invalid", "Some fields are invalid.", extra={"fields": fields}) from None

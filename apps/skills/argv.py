@@ -23,14 +23,14 @@ def command_line(script: str, args: Mapping[str, Any], spec: Mapping[str, ArgSpe
     base = [*_INTERPRETER, f"/sandbox/skill/{script}"]
     if spec is None:
         return base
-    placed = [str(args[name]) for name, one in spec.items() if one.passed == "position" and name in args]
-    options = [word for name, one in spec.items() if one.passed == "option" for word in _option(name, args.get(name))]
-    return [*base, *options, *(["--", *placed] if placed and _looks_like_option(placed) else placed)]
+    positional = [str(args[name]) for name, arg in spec.items() if arg.passed == "position" and name in args]
+    options = [word for name, arg in spec.items() if arg.passed == "option" for word in _option(name, args.get(name))]
+    return [*base, *options, *(["--", *positional] if positional and _looks_like_option(positional) else positional)]
 
 
 def with_defaults(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> dict[str, Any]:
     """Return the arguments with the declared defaults for those that were left out."""
-    defaults = {name: one.default for name, one in (spec or {}).items() if one.default is not None}
+    defaults = {name: arg.default for name, arg in (spec or {}).items() if arg.default is not None}
     return {**defaults, **args}
 
 
@@ -38,8 +38,8 @@ def schema_of(spec: Mapping[str, ArgSpec]) -> dict[str, Any]:
     """Return the arguments as a closed JSON schema."""
     return {
         "type": "object",
-        "properties": {name: one.as_schema for name, one in spec.items()},
-        "required": [name for name, one in spec.items() if one.default is None and not one.optional],
+        "properties": {name: arg.as_schema for name, arg in spec.items()},
+        "required": [name for name, arg in spec.items() if arg.default is None and not arg.optional],
         "additionalProperties": False,
     }
 
@@ -49,7 +49,7 @@ def argument_problem(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None
     if spec is None:
         return ""
     errors = Draft202012Validator(schema_of(spec)).iter_errors(dict(args))
-    first = next(iter(sorted(errors, key=lambda each: list(each.absolute_path))), None)
+    first = next(iter(sorted(errors, key=lambda error: list(error.absolute_path))), None)
     return str(first.message)[:200] if first else ""
 
 

@@ -47,14 +47,14 @@ def card_body(version: SkillVersion, before: SkillVersion | None, report: Mappin
 def report_lines(report: Mapping[str, Any]) -> list[str]:
     """Return the report in sentences: the checks, the import, the dry run."""
     origin = report.get("origin") or {}
-    found = ["Front matter, paths, syntax and forbidden patterns were checked. No problems found."]
-    found += [str(note) for note in report.get("notes") or ()]
-    found += [f"Left out: {each}" for each in origin.get("removed") or ()]
-    found += [f"Changed: {each}" for each in (*(origin.get("mapped") or ()), *(origin.get("rewritten") or ()))]
-    found += [f"Look at this: {each}" for each in origin.get("unresolved") or ()]
-    found += [f"Dry run of {trial['script']}: {trial['said']}" for trial in report.get("dry_run") or ()]
-    left = len(found) - MOST_LINES
-    kept = found if left <= 0 else [*found[: MOST_LINES - 1], f"and {left + 1} more lines in the report"]
+    lines = ["Front matter, paths, syntax and forbidden patterns were checked. No problems found."]
+    lines += [str(note) for note in report.get("notes") or ()]
+    lines += [f"Left out: {change}" for change in origin.get("removed") or ()]
+    lines += [f"Changed: {change}" for change in (*(origin.get("mapped") or ()), *(origin.get("rewritten") or ()))]
+    lines += [f"Look at this: {change}" for change in origin.get("unresolved") or ()]
+    lines += [f"Dry run of {trial['script']}: {trial['said']}" for trial in report.get("dry_run") or ()]
+    left = len(lines) - MOST_LINES
+    kept = lines if left <= 0 else [*lines[: MOST_LINES - 1], f"and {left + 1} more lines in the report"]
     return [truncate(line, 300) for line in kept]
 
 

@@ -36,17 +36,17 @@ def delete_batch() -> bool:
 
 
 def _delete_drafts(before: datetime) -> int:
-    found = _lock_due(SkillDraft.objects.filter(updated_at__lt=before).order_by("updated_at"))
-    SkillDraft.objects.filter(pk__in=found).delete()
-    return len(found)
+    due = _lock_due(SkillDraft.objects.filter(updated_at__lt=before).order_by("updated_at"))
+    SkillDraft.objects.filter(pk__in=due).delete()
+    return len(due)
 
 
 def _refuse_packages(before: datetime) -> int:
     waiting = SkillPackage.objects.filter(state=PackageState.WAITING, created_at__lt=before)
-    found = _lock_due(waiting.order_by("created_at"))
+    due = _lock_due(waiting.order_by("created_at"))
     refused = {"state": PackageState.REFUSED, "content": None, "ended_at": Now()}
-    SkillPackage.objects.filter(pk__in=found).update(**refused)
-    return len(found)
+    SkillPackage.objects.filter(pk__in=due).update(**refused)
+    return len(due)
 
 
 def _lock_due(rows: Any) -> list[UUID]:

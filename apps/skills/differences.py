@@ -42,8 +42,8 @@ def _change(path: str, before: bytes | None, after: bytes | None) -> FileChange:
     old, new = text_of(before or b""), text_of(after or b"")
     if old is None or new is None:
         return FileChange(path, kind, is_text=False)
-    told = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=_CONTEXT)
-    lines = [_line(line) for number, line in enumerate(told) if number > 1]
+    diff = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=_CONTEXT)
+    lines = [_line(line) for number, line in enumerate(diff) if number > 1]
     return FileChange(path, kind, tuple(lines[:MOST_LINES]), cut=len(lines) > MOST_LINES)
 
 

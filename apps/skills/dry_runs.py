@@ -57,13 +57,13 @@ def _declared(manifest: SkillManifest) -> dict[str, Mapping[str, Any]]:
     """Return the inputs by script: `metadata.dry_run`, else the arguments' examples and defaults."""
     given = manifest.metadata.get("dry_run")
     listed = given.items() if isinstance(given, dict) else ()
-    found: dict[str, Mapping[str, Any]] = {path: one for path, one in listed if isinstance(one, dict)}
+    inputs: dict[str, Mapping[str, Any]] = {path: declared for path, declared in listed if isinstance(declared, dict)}
     for script, spec in manifest.script_args.items():
         values = {name: arg.default if arg.example is None else arg.example for name, arg in spec.items()}
         known = {name: value for name, value in values.items() if value is not None}
-        if script not in found and all(name in known or arg.optional for name, arg in spec.items()):
-            found[script] = {"args": known}
-    return found
+        if script not in inputs and all(name in known or arg.optional for name, arg in spec.items()):
+            inputs[script] = {"args": known}
+    return inputs
 
 
 def _try(script: str, inputs: Mapping[str, Any] | None, manifest: SkillManifest, folder: Path) -> Trial:

@@ -44,37 +44,37 @@ _COMMAND = re.compile(r"\b(?:scripts|checks)/\S+\.(?:py|sh)\b|```|(?:^|\s)--[a-z
 
 def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
     """Return what keeps a folder from being installed; empty when nothing does."""
-    found = [f"description: {problem}" for problem in description_problems(manifest.description)]
+    messages = [f"description: {problem}" for problem in description_problems(manifest.description)]
     if python_analysis.is_too_long(files):
-        return [*found, "it contains too much Python code to be checked"]
+        return [*messages, "it contains too much Python code to be checked"]
     known = python_analysis.Known.of(files, manifest.requirements)
     for path, content in sorted(files.items()):
-        found += [f"{path}: {problem}" for problem in _file_problems(path, content, known)]
+        messages += [f"{path}: {problem}" for problem in _file_problems(path, content, known)]
     for tool in manifest.tools:
-        found += [f"{tool.name}: {path} is missing" for path in _tool_paths(tool) if path not in files]
-        found += [f"{tool.name}: asks for {name}, which it does not take" for name in _unknown_questions(tool)]
-    return [*found, *_missing_paths(manifest, files)]
+        messages += [f"{tool.name}: {path} is missing" for path in _tool_paths(tool) if path not in files]
+        messages += [f"{tool.name}: asks for {name}, which it does not take" for name in _unknown_questions(tool)]
+    return [*messages, *_missing_paths(manifest, files)]
 
 
 def notes(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
     """Return what a person should know before they approve."""
-    found = [f"Needs the package {name}; a sandbox has the standard library only." for name in _packages(manifest)]
+    messages = [f"Needs the package {name}; a sandbox has the standard library only." for name in _packages(manifest)]
     networked = sorted(path for path, content in files.items() if _opens_network(path, content))
     if networked and not manifest.requirements.network:
-        found.append(f"{networked[0]} opens the network, which this skill is not given.")
+        messages.append(f"{networked[0]} opens the network, which this skill is not given.")
     if manifest.requirements.network:
-        found.append(f"May reach {', '.join(manifest.requirements.network)} and nothing else.")
-    return [*found, *_uncalled_scripts(manifest, files)]
+        messages.append(f"May reach {', '.join(manifest.requirements.network)} and nothing else.")
+    return [*messages, *_uncalled_scripts(manifest, files)]
 
 
 def _uncalled_scripts(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
     scripts = {path: content for path, content in files.items() if path.startswith("scripts/") and path.endswith(".py")}
     imported = {name for content in scripts.values() for name in python_analysis.imports(content)}
     called = {tool.script for tool in manifest.tools} | set(manifest.script_args)
-    mute = sorted(path for path in scripts if path not in called and PurePosixPath(path).stem not in imported)
-    if not mute or manifest.type == "connection":
+    uncalled = sorted(path for path in scripts if path not in called and PurePosixPath(path).stem not in imported)
+    if not uncalled or manifest.type == "connection":
         return []
-    return [f"Nothing calls {', '.join(mute[:5])}: no tool or script_args names it."]
+    return [f"Nothing calls {', '.join(uncalled[:5])}: no tool or script_args names it."]
 
 
 def description_problems(text: str) -> list[str]:
@@ -94,13 +94,13 @@ def _file_problems(path: str, content: bytes, known: python_analysis.Known) -> I
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         return ["not text"] if suffix in _TEXTS else []
-    found = ["looks like it holds a credential"] if _holds_credential(text) or holds_secret(text) else []
+    messages = ["looks like it holds a credential"] if _holds_credential(text) or holds_secret(text) else []
     if suffix == ".sh" and _UNSAFE_SHELL.search(text):
-        found.append("runs in a shell what it fetched or was told")
+        messages.append("runs in a shell what it fetched or was told")
     if suffix == ".py":
         # Guards and checks get variables of their own from the gate that runs them.
-        found += python_analysis.problems(text, known, has_env=path.startswith("scripts/"))
-    return found
+        messages += python_analysis.problems(text, known, has_env=path.startswith("scripts/"))
+    return messages
 
 
 def _holds_credential(text: str) -> bool:
@@ -128,7 +128,7 @@ def _missing_paths(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[
 
 
 def _is_folder(path: str, files: Mapping[str, bytes]) -> bool:
-    return any(each.startswith(f"{path.rstrip('/')}/") for each in files)
+    return any(file.startswith(f"{path.rstrip('/')}/") for file in files)
 
 
 def _dry_run_paths(manifest: SkillManifest) -> list[str]:

@@ -46,28 +46,30 @@ def propose(
     """
     _require(by, PROPOSERS)
     folder = load_files(files)
-    known = find_version(folder)
-    if known is None or known.status == SkillStatus.WITHDRAWN:
-        return _propose_version(folder, known, SkillSource(source), by, report)
-    if known.status == SkillStatus.DISABLED:
-        raise SilasError("skill_disabled", f"Version {known.number} has this content and is disabled.", status=409)
-    return known
+    existing = find_version(folder)
+    if existing is None or existing.status == SkillStatus.WITHDRAWN:
+        return _propose_version(folder, existing, SkillSource(source), by, report)
+    if existing.status == SkillStatus.DISABLED:
+        raise SilasError("skill_disabled", f"Version {existing.number} has this content and is disabled.", status=409)
+    return existing
 
 
 def _propose_version(
-    folder: Folder, known: SkillVersion | None, source: SkillSource, by: Any, report: Mapping[str, Any] | None
+    folder: Folder, existing: SkillVersion | None, source: SkillSource, by: Any, report: Mapping[str, Any] | None
 ) -> SkillVersion:
     if SkillVersion.objects.filter(status=SkillStatus.PROPOSED).count() >= MAX_WAITING:
         raise SilasError("skills_waiting", f"{MAX_WAITING} skills are already waiting for approval.", status=409)
     lock_skill(folder.manifest.name)
-    asked = {
+    fields = {
         "requested_by": _actor(by) if by else "",
         "report": {"origin": dict(report or {}), "notes": list(folder.notes)},
     }
-    if known is None:
-        version = store_version(folder, status=SkillStatus.PROPOSED, source=source, **asked)
+    if existing is None:
+        version = store_version(folder, status=SkillStatus.PROPOSED, source=source, **fields)
     else:
-        version = change_status(known, SkillStatus.PROPOSED, source=source, **asked, card_id=None, approval_token=None)
+        version = change_status(
+            existing, SkillStatus.PROPOSED, source=source, **fields, card_id=None, approval_token=None
+        )
     record(AuditEvent.SKILL_PROPOSED, actor=_actor(by), subject=f"skill:{version.pk}", data=audit_data(version))
     trials.enqueue_trial(version)
     return version
@@ -78,10 +80,10 @@ def disable(skill: SkillVersion | str, *, by: Any = None) -> int:
     Returns how many were switched off. Raises `SilasError` `forbidden_role` 403."""
     _require(by, ADMINISTRATORS)
     if isinstance(skill, str):
-        meant = lock_skill(skill)
+        versions = lock_skill(skill)
     else:
-        meant = [each for each in lock_skill(skill.name) if each.pk == skill.pk]
-    return _switch_off([each for each in meant if each.status == SkillStatus.ACTIVE], by)
+        versions = [version for version in lock_skill(skill.name) if version.pk == skill.pk]
+    return _switch_off([version for version in versions if version.status == SkillStatus.ACTIVE], by)
 
 
 def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
@@ -91,14 +93,16 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
     """
     _require(by, ADMINISTRATORS)
     versions = lock_skill(name)
-    wanted = next((each for each in versions if each.pk == to.pk), None)
+    wanted = next((version for version in versions if version.pk == to.pk), None)
     if wanted is None:
         raise NotFound("skill")
     if wanted.status not in (SkillStatus.ACTIVE, SkillStatus.DISABLED):
         raise SilasError(
             "skill_not_approved", "This version was never in use, so it needs an approval first.", status=409
         )
-    _switch_off([each for each in versions if each.status == SkillStatus.ACTIVE and each.pk != wanted.pk], by)
+    _switch_off(
+        [version for version in versions if version.status == SkillStatus.ACTIVE and version.pk != wanted.pk], by
+    )
     if wanted.status == SkillStatus.DISABLED:
         change_status(wanted, SkillStatus.ACTIVE, activated_at=now())
     record(AuditEvent.SKILL_ROLLED_BACK, actor=_actor(by), subject=f"skill:{wanted.pk}", data=audit_data(wanted))
@@ -116,7 +120,7 @@ def purge(name: str, *, by: Any = None) -> int:
     versions = lock_skill(name)
     if not versions:
         raise NotFound("skill")
-    count = _switch_off([each for each in versions if each.status == SkillStatus.ACTIVE], by)
+    count = _switch_off([version for version in versions if version.status == SkillStatus.ACTIVE], by)
     signals.skill_purged(name, _actor(by))
     record(AuditEvent.SKILL_PURGED, actor=_actor(by), subject=f"skill:{versions[-1].pk}", data=audit_data(versions[-1]))
     return count

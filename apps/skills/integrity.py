@@ -60,7 +60,7 @@ def sealed_skills() -> dict[str, dict[str, str]]:
 
 
 def _is_proven(version: SkillVersion) -> bool:
-    known = (
+    key = (
         current_tenant_id(),
         version.pk,
         version.name,
@@ -70,8 +70,8 @@ def _is_proven(version: SkillVersion) -> bool:
         json.dumps(version.manifest),
         version.body,
     )
-    seen = sha256_hex(repr(known))
-    if (seen,) in _proven:
+    fingerprint = sha256_hex(repr(key))
+    if (fingerprint,) in _proven:
         return True
     problem = _problem(version)
     if problem:
@@ -79,7 +79,7 @@ def _is_proven(version: SkillVersion) -> bool:
         return False
     if len(_proven) >= _MOST_PROVEN:
         _proven.clear()
-    _proven.add((seen,))
+    _proven.add((fingerprint,))
     return True
 
 
@@ -92,8 +92,8 @@ def _problem(version: SkillVersion) -> str:
         folder = load_files(files)
     except SilasError:
         return "content"
-    said = (folder.manifest.name, folder.manifest.model_dump(mode="json"), folder.body)
-    if said != (version.name, version.manifest, version.body):
+    content = (folder.manifest.name, folder.manifest.model_dump(mode="json"), folder.body)
+    if content != (version.name, version.manifest, version.body):
         return "content"
     if version.source == SkillSource.BUNDLED:
         return "" if is_bundled(version.name, version.digest) else "not_bundled"
@@ -126,5 +126,5 @@ def is_bundled(name: str, digest: str) -> bool:
 @functools.cache
 def bundled_digests() -> dict[str, list[str]]:
     """Return the hashes of all contents that ship, or shipped, with the platform, by the skill's name."""
-    found: dict[str, list[str]] = json.loads(BUNDLED.read_text())
-    return found
+    digests: dict[str, list[str]] = json.loads(BUNDLED.read_text())
+    return digests

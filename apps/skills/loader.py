@@ -49,15 +49,15 @@ def load_files(files: Mapping[str, bytes], *, called: str = "") -> Folder:
 
     Raises `SilasError("skill_invalid")` with every problem in `extra`.
     """
-    found = _limit_problems(files)
-    if found:
-        raise skill_invalid(found)
+    problems = _limit_problems(files)
+    if problems:
+        raise skill_invalid(problems)
     manifest, body = _parse(files.get(MANIFEST))
-    found = inspection.problems(manifest, files)
+    problems = inspection.problems(manifest, files)
     if called and manifest.name != called:
-        found.append(f"the folder is called {called}, the skill {manifest.name}")
-    if found:
-        raise skill_invalid(found)
+        problems.append(f"the folder is called {called}, the skill {manifest.name}")
+    if problems:
+        raise skill_invalid(problems)
     return Folder(manifest, body, dict(files), tuple(inspection.notes(manifest, files)))
 
 
@@ -111,10 +111,10 @@ def read_front_matter(raw: bytes) -> tuple[dict[str, Any], str]:
             return {}, text
         front, body = _FRONT.split(text)
         _require_plain(front)
-        given = _FRONT.load(front)
+        values = _FRONT.load(front)
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, OverflowError, RecursionError) as error:
         raise skill_invalid([f"SKILL.md cannot be read: {' '.join(str(error).split())[:300]}"]) from error
-    return (given if isinstance(given, dict) else {}), body.strip()
+    return (values if isinstance(values, dict) else {}), body.strip()
 
 
 def _require_plain(front: str) -> None:
@@ -143,5 +143,5 @@ def manifest_of(front: Mapping[str, Any]) -> SkillManifest:
     return SkillManifest(**{**front, "metadata": rest, "tools": metadata["tools"] or []})
 
 
-def skill_invalid(found: list[str]) -> SilasError:
-    return SilasError("skill_invalid", f"The skill cannot be installed: {found[0]}", extra={"problems": found})
+def skill_invalid(problems: list[str]) -> SilasError:
+    return SilasError("skill_invalid", f"The skill cannot be installed: {problems[0]}", extra={"problems": problems})

@@ -88,9 +88,9 @@ def web_search_tool_of(terms: SearchTerms | None) -> tuple[OutsideToolSpec, ...]
 
 
 def _spec(tool: RemoteTool) -> OutsideToolSpec:
-    said: dict[str, Any] = {}
+    card: dict[str, Any] = {}
     if tool.acting:
-        said = {
+        card = {
             "intent": f"Let {tool.server} carry out: {one_line(tool.title, 60)}",
             "consequence": Consequence(approve=f"Ask {tool.server} to do it"),
             "rationale": "The assistant prepared this. It is done by an outside server.",
@@ -110,7 +110,7 @@ def _spec(tool: RemoteTool) -> OutsideToolSpec:
         timeout=tool.timeout,
         proof=dict(tool.proof),
         runs=tool.runs,
-        **said,
+        **card,
     )
 
 

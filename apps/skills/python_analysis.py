@@ -68,7 +68,7 @@ class Known:
         paths = [PurePosixPath(path) for path in files if path.endswith(".py")]
         own = {path.stem for path in paths} | {part for path in paths for part in path.parent.parts}
         plain = [name.lower().replace("-", "_") for name in requirements.packages]
-        packages = {name for each in plain for name in (each, _IMPORTED_AS.get(each, each))}
+        packages = {name for package in plain for name in (package, _IMPORTED_AS.get(package, package))}
         return cls(frozenset(own | packages), frozenset(requirements.env) | _HARNESS_ENV)
 
 
@@ -80,12 +80,12 @@ def problems(text: str, known: Known, *, has_env: bool) -> list[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [error.__class__.__name__]
     names = _aliases(tree)
-    found = {f"{name} is not allowed" for name in _forbidden_calls(tree, names)}
+    messages = {f"{name} is not allowed" for name in _forbidden_calls(tree, names)}
     if has_env:
         undeclared = _undeclared_env(tree, names, known)
-        found |= {f"reads {name}, which requirements.env does not name" for name in undeclared}
-    found |= {f"imports {name}, which requirements.packages does not name" for name in _undeclared(tree, known)}
-    return sorted(found)
+        messages |= {f"reads {name}, which requirements.env does not name" for name in undeclared}
+    messages |= {f"imports {name}, which requirements.packages does not name" for name in _undeclared(tree, known)}
+    return sorted(messages)
 
 
 def undeclared_imports(files: Mapping[str, bytes], requirements: Requirements) -> set[str]:
@@ -97,8 +97,8 @@ def undeclared_imports(files: Mapping[str, bytes], requirements: Requirements) -
 def undeclared_variables(files: Mapping[str, bytes], requirements: Requirements) -> set[str]:
     """Return the variables that scripts read by a plain name and that are not declared."""
     known = Known.of(files, requirements)
-    found = {name for tree in _trees(files, "scripts/") for name in _undeclared_env(tree, _aliases(tree), known)}
-    return {name for name in found if name.isidentifier() and name.isupper()}
+    names = {name for tree in _trees(files, "scripts/") for name in _undeclared_env(tree, _aliases(tree), known)}
+    return {name for name in names if name.isidentifier() and name.isupper()}
 
 
 def _trees(files: Mapping[str, bytes], below: str) -> Iterator[ast.AST]:
@@ -145,13 +145,13 @@ def _nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
 
 def _aliases(tree: ast.AST) -> dict[str, str]:
     """Return what each imported name of the script stands for: `from os import system as s` gives `s: os.system`."""
-    found: dict[str, str] = {}
+    aliases: dict[str, str] = {}
     for node in _nodes(tree):
         if isinstance(node, ast.Import):
-            found |= {name.asname: name.name for name in node.names if name.asname}
+            aliases |= {name.asname: name.name for name in node.names if name.asname}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found |= {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
-    return found
+            aliases |= {name.asname or name.name: f"{node.module}.{name.name}" for name in node.names}
+    return aliases
 
 
 def _full_name(node: ast.expr, names: Mapping[str, str]) -> str:
@@ -201,11 +201,11 @@ def _text(node: ast.expr) -> str:
 
 def _undeclared_env(tree: ast.AST, names: Mapping[str, str], known: Known) -> Iterator[str]:
     """Yield undeclared variables by name; the whole environment, or a computed name, is never declared."""
-    named: set[int] = set()
+    seen_nodes: set[int] = set()
     for node in _nodes(tree):
         key = _env_key(node, names)
         if key is not None:
-            named |= {id(each) for each in ast.walk(node)}
+            seen_nodes |= {id(child) for child in ast.walk(node)}
             variable = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
             if not _is_declared(variable, known):
                 yield variable or "a variable that is computed"
@@ -214,7 +214,7 @@ def _undeclared_env(tree: ast.AST, names: Mapping[str, str], known: Known) -> It
             "os.environ",
             "os.environb",
         )
-        if is_whole and id(node) not in named:
+        if is_whole and id(node) not in seen_nodes:
             yield "the whole environment"
 
 
@@ -236,7 +236,7 @@ def _is_declared(variable: str, known: Known) -> bool:
 def _undeclared(tree: ast.AST, known: Known) -> Iterator[str]:
     """Yield modules that neither come with Python nor are in the folder; an import that the script can do without is
     allowed."""
-    optional = {id(each) for node in _nodes(tree) if _is_attempt(node) for each in ast.walk(node)}
+    optional = {id(child) for node in _nodes(tree) if _is_attempt(node) for child in ast.walk(node)}
     for node in _nodes(tree):
         if id(node) in optional:
             continue
@@ -250,7 +250,7 @@ def _is_attempt(node: ast.AST) -> bool:
     if not isinstance(node, ast.Try):
         return False
     caught = [handler.type for handler in node.handlers if handler.type is not None]
-    names = {getattr(each, "id", getattr(each, "attr", "")) for kind in caught for each in ast.walk(kind)}
+    names = {getattr(part, "id", getattr(part, "attr", "")) for kind in caught for part in ast.walk(kind)}
     return not names.isdisjoint(("ImportError", "ModuleNotFoundError"))
 
 

@@ -44,10 +44,10 @@ def versions_in_use(refs: Iterable[str]) -> tuple[SkillVersion, ...]:
 
 def _look_up(refs: Iterable[str]) -> list[tuple[str, SkillVersion | None]]:
     """Look up all references in one statement."""
-    wanted = [ref for ref in refs if not outside_tools.is_reference(ref)]
-    names = {rules.split_reference(ref)[0] for ref in wanted}
+    skill_refs = [ref for ref in refs if not outside_tools.is_reference(ref)]
+    names = {rules.split_reference(ref)[0] for ref in skill_refs}
     rows = _authentic(active_versions().filter(name__in=names)) if names else []
-    return [(ref, next((row for row in rows if _is_meant(row, ref)), None)) for ref in wanted]
+    return [(ref, next((row for row in rows if _is_meant(row, ref)), None)) for ref in skill_refs]
 
 
 def _is_meant(version: SkillVersion, ref: str) -> bool:
@@ -127,7 +127,7 @@ def record_keys(customer: str, books: Iterable[str]) -> set[str]:
 
 
 def as_files(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, bytes]:
-    return {f"{book}.json": canonical_bytes(list(found)) for book, found in rows.items()}
+    return {f"{book}.json": canonical_bytes(list(records)) for book, records in rows.items()}
 
 
 @dataclass(frozen=True)
@@ -194,23 +194,23 @@ def card_facts(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[d
 
 def card_reads(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, Any]]:
     """Return the records that a card about this call shows, with the revision at which it shows them; 0 for none."""
-    named = {(fact.book, rules.fill(fact.key or "", args)) for fact in tool.facts if fact.book}
-    rows = records_for(customer, [book for book, _ in named])
-    revisions = {(book, row["key"]): row["revision"] for book, found in rows.items() for row in found}
-    return [{"book": book, "key": key, "revision": revisions.get((book, key), 0)} for book, key in sorted(named)]
+    shown = {(fact.book, rules.fill(fact.key or "", args)) for fact in tool.facts if fact.book}
+    rows = records_for(customer, [book for book, _ in shown])
+    revisions = {(book, row["key"]): row["revision"] for book, records in rows.items() for row in records}
+    return [{"book": book, "key": key, "revision": revisions.get((book, key), 0)} for book, key in sorted(shown)]
 
 
 def have_changed(reads: Iterable[Mapping[str, Any]], customer: str) -> bool:
     """True when one of these records is at another revision than was shown; another customer's record counts as
     none."""
-    wanted = {(str(read["book"]), str(read["key"])): int(read["revision"]) for read in reads}
-    if not wanted:
+    expected = {(str(read["book"]), str(read["key"])): int(read["revision"]) for read in reads}
+    if not expected:
         return False
     same = Record.objects.filter(
-        book__in={book for book, _ in wanted}, key__in={key for _, key in wanted}, subject__in={"", customer}
+        book__in={book for book, _ in expected}, key__in={key for _, key in expected}, subject__in={"", customer}
     )
-    found = {(row.book, row.key): row.revision for row in same}
-    return any(found.get(name, 0) != revision for name, revision in wanted.items())
+    revisions = {(row.book, row.key): row.revision for row in same}
+    return any(revisions.get(name, 0) != revision for name, revision in expected.items())
 
 
 def verification_mounts(
@@ -244,9 +244,9 @@ def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, st
     A skill that was switched off brings no folder, and its gate does not pass. With `claimed` and `config.match`
     (`{field: claim value}`) only records that fit.
     """
-    wanted = gate.config.get("skill")
-    named = [version for ref, version in _look_up(refs) if wanted in (None, rules.split_reference(ref)[0])]
-    mounts: dict[str, Mount] = {"skill": folder_of(named[0])} if named and named[0] else {}
+    name = gate.config.get("skill")
+    matching = [version for ref, version in _look_up(refs) if name in (None, rules.split_reference(ref)[0])]
+    mounts: dict[str, Mount] = {"skill": folder_of(matching[0])} if matching and matching[0] else {}
     rows = Record.objects.filter(book__in=list(gate.config.get("records") or ()))
     for field, value in (gate.config.get("match") or {}).items():
         if claimed and value in claimed:
@@ -272,13 +272,13 @@ def _authentic(rows: QuerySet[SkillVersion]) -> list[SkillVersion]:
     """Return those versions that may be loaded. The sealed list comes with the rows, in one statement."""
     list_of_skills = PolicySeal.objects.filter(kind=PolicyKind.SKILLS)
     seal = list_of_skills.values(seal=JSONObject(version="version", signature="signature", items="items"))
-    found = list(rows.annotate(seal=Subquery(seal)))
-    if not found:
+    versions = list(rows.annotate(seal=Subquery(seal)))
+    if not versions:
         return []
-    said = found[0].seal
-    seals = [(said["version"], said["signature"], said["items"])] if said else []
+    seal_row = versions[0].seal
+    seals = [(seal_row["version"], seal_row["signature"], seal_row["items"])] if seal_row else []
     sealed = policy_seals.verified_items(current_tenant_id(), PolicyKind.SKILLS, seals)
-    return [row for row in found if is_authentic(row, sealed)]
+    return [row for row in versions if is_authentic(row, sealed)]
 
 
 def newest_versions() -> list[SkillVersion]:

@@ -79,18 +79,18 @@ def _active_skill(version: SkillVersion) -> ActiveSkill:
 # --- activation
 
 
-def unnamed_manual_skills(skills: Iterable[ActiveSkill], said: Iterable[str]) -> frozenset[str]:
+def unnamed_manual_skills(skills: Iterable[ActiveSkill], messages: Iterable[str]) -> frozenset[str]:
     """Return the references of skills with `activation: manual` that no text of `said` names.
 
     A skill is named by its name or display name, in whatever case, with hyphens or without.
     """
-    waiting = [skill for skill in skills if skill.activation == "manual"]
-    heard = [_as_words(text) for text in said] if waiting else []
-    return frozenset(skill.ref for skill in waiting if not any(_is_named(skill, text) for text in heard))
+    manual = [skill for skill in skills if skill.activation == "manual"]
+    texts = [_as_words(text) for text in messages] if manual else []
+    return frozenset(skill.ref for skill in manual if not any(_is_named(skill, text) for text in texts))
 
 
-def _is_named(skill: ActiveSkill, heard: str) -> bool:
-    return any(words.strip() and words in heard for words in map(_as_words, skill.called))
+def _is_named(skill: ActiveSkill, text: str) -> bool:
+    return any(words.strip() and words in text for words in map(_as_words, skill.called))
 
 
 def _as_words(text: str) -> str:
@@ -129,19 +129,19 @@ def planner_view(
     model tokens those are dropped that were not asked for. A skill that does not fit is left out whole.
     """
     names, left, kept = {skill.name for skill in skills}, budget, []
-    for skill in sorted(skills, key=lambda each: _rank(each, skills, wanted)):
-        told = SkillBrief(skill.name, skill.metadata.description, _with_companions(skill, names))
-        left -= count_tokens(told.instructions)
+    for skill in sorted(skills, key=lambda row: _rank(row, skills, wanted)):
+        brief = SkillBrief(skill.name, skill.metadata.description, _with_companions(skill, names))
+        left -= count_tokens(brief.instructions)
         if left < 0:
             break
-        kept.append(told)
+        kept.append(brief)
     return tuple(kept)
 
 
 def _rank(skill: ActiveSkill, skills: Sequence[ActiveSkill], wanted: Collection[str]) -> int:
     if skill.ref in wanted:
         return 0
-    return 1 if any(skill.name in each.companions for each in skills if each.ref in wanted) else 2
+    return 1 if any(skill.name in other.companions for other in skills if other.ref in wanted) else 2
 
 
 def _with_companions(skill: ActiveSkill, names: Collection[str]) -> str:
@@ -158,9 +158,9 @@ def instructions(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
 def executor_view(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
     """Return the instructions with the scripts that a call may start; no other file of the folder is ever started.
     Raises `SilasError("skill_missing")`."""
-    found = queries.versions(refs)
-    names = {version.name for version in found}
-    return tuple(_executor_brief(version, names) for version in found)
+    versions = queries.versions(refs)
+    names = {version.name for version in versions}
+    return tuple(_executor_brief(version, names) for version in versions)
 
 
 def _executor_brief(version: SkillVersion, names: Collection[str]) -> SkillBrief:
@@ -194,5 +194,5 @@ class InheritedSkills:
 
 def inherited_skills(refs: Sequence[str]) -> InheritedSkills:
     """Return what a child may inherit of these references of a parent."""
-    aside = [skill.ref for skill in active_skills(refs) if skill.activation == "background"]
-    return InheritedSkills(tuple(refs), tuple(aside))
+    background = [skill.ref for skill in active_skills(refs) if skill.activation == "background"]
+    return InheritedSkills(tuple(refs), tuple(background))

@@ -96,10 +96,10 @@ def faulty_argument(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     error = _first_error(tool, args)
     if error is None:
         return ""
-    known: Mapping[str, Any] = tool.args.get("properties") or {}
+    properties: Mapping[str, Any] = tool.args.get("properties") or {}
     missing = [name for name in error.validator_value if name not in args] if error.validator == "required" else []
-    named = next((name for name in (*error.absolute_path, *missing) if name in known), "")
-    return str(known[named].get("title") or named) if named else ""
+    argument = next((name for name in (*error.absolute_path, *missing) if name in properties), "")
+    return str(properties[argument].get("title") or argument) if argument else ""
 
 
 def decides_destination(tool: ToolSpec, name: str, value: Any) -> bool:
@@ -107,9 +107,9 @@ def decides_destination(tool: ToolSpec, name: str, value: Any) -> bool:
 
     The tool's author names such arguments (`decides`), beside those whose name or format says so.
     """
-    known: Mapping[str, Any] = tool.args.get("properties") or {}
-    said = known.get(name)
-    declared = str(said.get("format", "")) if isinstance(said, Mapping) else ""
+    properties: Mapping[str, Any] = tool.args.get("properties") or {}
+    schema = properties.get(name)
+    declared = str(schema.get("format", "")) if isinstance(schema, Mapping) else ""
     return (
         name in tool.decides
         or declared in _DESTINATION_FORMATS
@@ -120,8 +120,8 @@ def decides_destination(tool: ToolSpec, name: str, value: Any) -> bool:
 
 def has_listed_values(tool: ToolSpec, name: str) -> bool:
     """True when the tool's author lists the values that this argument may have."""
-    said = (tool.args.get("properties") or {}).get(name)
-    return isinstance(said, Mapping) and ("enum" in said or "const" in said or said.get("type") == "boolean")
+    schema = (tool.args.get("properties") or {}).get(name)
+    return isinstance(schema, Mapping) and ("enum" in schema or "const" in schema or schema.get("type") == "boolean")
 
 
 def undeclared_names(tool: ToolSpec, value: Any) -> list[str]:
@@ -132,15 +132,15 @@ def undeclared_names(tool: ToolSpec, value: Any) -> list[str]:
 
 def destinations_in(value: Any) -> list[str]:
     """Return the web and mail addresses, bank accounts and telephone numbers inside the texts and names of a value."""
-    texts = [*(each for each in leaves(value) if isinstance(each, str)), *_names(value)]
-    return [found[0] for text in texts for found in _DESTINATION.finditer(text[:_MOST_READ])]
+    texts = [*(leaf for leaf in leaves(value) if isinstance(leaf, str)), *_names(value)]
+    return [match[0] for text in texts for match in _DESTINATION.finditer(text[:_MOST_READ])]
 
 
 def amounts_in(value: Any) -> list[str]:
     """Return the amounts of money inside the texts of a value, as they are written."""
-    texts = [each for each in leaves(value) if isinstance(each, str)]
-    found = [match for text in texts for match in _AMOUNT.finditer(text[:_MOST_READ])]
-    return [(each[1] or each[2]).rstrip(".,'") for each in found]
+    texts = [leaf for leaf in leaves(value) if isinstance(leaf, str)]
+    matches = [match for text in texts for match in _AMOUNT.finditer(text[:_MOST_READ])]
+    return [(leaf[1] or leaf[2]).rstrip(".,'") for leaf in matches]
 
 
 def _names(value: Any) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _declared(schema: Any) -> Iterator[str]:
 
 
 def _names_destination(name: str) -> bool:
-    bare = "".join(each for each in unicodedata.normalize("NFKD", name) if not unicodedata.combining(each))
+    bare = "".join(char for char in unicodedata.normalize("NFKD", name) if not unicodedata.combining(char))
     words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", bare).lower())
     return not _DESTINATION_WORDS.isdisjoint(words)
 
@@ -174,7 +174,7 @@ def _has_destination_names(value: Any) -> bool:
 
 def _first_error(tool: ToolSpec, args: Mapping[str, Any]) -> Any:
     validator = Draft202012Validator(tool.args, format_checker=FormatChecker())
-    return next(iter(sorted(validator.iter_errors(dict(args)), key=lambda each: list(each.absolute_path))), None)
+    return next(iter(sorted(validator.iter_errors(dict(args)), key=lambda error: list(error.absolute_path))), None)
 
 
 def parse_changes(raw: bytes, tool: ToolSpec, customer: str) -> tuple[Change, ...]:
@@ -188,8 +188,8 @@ def parse_changes(raw: bytes, tool: ToolSpec, customer: str) -> tuple[Change, ..
         raise ValueError("the list of changes cannot be read") from error
     if len(changes) > MAX_CHANGES:
         raise ValueError("too many changes")
-    touched = [(change.book, change.key) for change in changes]
-    if len(set(touched)) != len(touched):
+    targets = [(change.book, change.key) for change in changes]
+    if len(set(targets)) != len(targets):
         raise ValueError("a row is changed twice")
     for change in changes:
         _require_allowed(change, tool, customer)
@@ -206,8 +206,8 @@ def undo_args(tool: ToolSpec, args: Mapping[str, Any], answer: Mapping[str, Any]
     or its answer lacks a value that the inverse needs."""
     if tool.undo is None or not tool.reversible:
         return None
-    found = {name: _undo_value(value, args, answer) for name, value in tool.undo.args.items()}
-    return None if any(value is None for value in found.values()) else found
+    values = {name: _undo_value(value, args, answer) for name, value in tool.undo.args.items()}
+    return None if any(value is None for value in values.values()) else values
 
 
 def _undo_value(value: Any, args: Mapping[str, Any], answer: Mapping[str, Any]) -> Any:
@@ -231,18 +231,18 @@ def card_facts(
 def _fact(
     spec: Mapping[str, Any], args: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> dict[str, str]:
-    said = {"label": str(spec["label"])}
+    fact = {"label": str(spec["label"])}
     if spec["text"]:
-        said["text"] = fill(spec["text"], args)
+        fact["text"] = fill(spec["text"], args)
     if spec["book"]:
         key = fill(spec["key"], args)
         row = next((row for row in rows.get(spec["book"], ()) if row["key"] == key), None)
         value = _plain(row["data"].get(spec["field"], "")) if row else ""
         value = spec["shown"].replace("{value}", value) if value and spec["shown"] else value
-        said["before" if spec["after"] else "text"] = value or "not on record"
+        fact["before" if spec["after"] else "text"] = value or "not on record"
     if spec["after"]:
-        said["after"] = fill(spec["after"], args)
-    return said
+        fact["after"] = fill(spec["after"], args)
+    return fact
 
 
 def _plain(value: Any) -> str:

@@ -41,24 +41,24 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     acts on an outside account: what it did there before it failed is unknown, unless it says that it refused.
     """
     customer = str(ctx.context.get("customer") or "")
-    found = _load(ctx, customer)
-    args = argv.with_defaults(ctx.args, found.script_args)
-    problem = rules.argument_problem(found.tool, args) or argv.argument_problem(args, found.script_args)
+    runnable = _load(ctx, customer)
+    args = argv.with_defaults(ctx.args, runnable.script_args)
+    problem = rules.argument_problem(runnable.tool, args) or argv.argument_problem(args, runnable.script_args)
     if problem:
         raise _failed("bad_arguments", problem)
-    opened = open_credentials(ctx, found.tool) if found.tool.connection else None
-    documents = library().shelf(ctx) if found.tool.knowledge else {}
-    outcome = _run(found, ctx, customer, args, opened, documents)
+    opened = open_credentials(ctx, runnable.tool) if runnable.tool.connection else None
+    documents = library().shelf(ctx) if runnable.tool.knowledge else {}
+    outcome = _run(runnable, ctx, customer, args, opened, documents)
     if opened and outcome.secret_out:
         store_credentials(ctx, opened.account, outcome.secret_out)
     try:
-        value, changes = _parse_outcome(found, outcome, customer)
+        value, changes = _parse_outcome(runnable, outcome, customer)
     except CallFailed as failure:
-        raise _with_effect(failure, found) from failure
-    if found.tool.acting and found.tool.knowledge:
+        raise _with_effect(failure, runnable) from failure
+    if runnable.tool.acting and runnable.tool.knowledge:
         value |= library().editor(ctx)
     left = {name: content for name, content in outcome.artifacts.items() if name != CHANGES}
-    if left and found.tool.acting:
+    if left and runnable.tool.acting:
         value["_artifacts"] = {name: base64.b64encode(content).decode() for name, content in left.items()}
     return HandlerResult(value, on_settle=_effect(changes, customer, ctx) if changes else None)
 
@@ -67,20 +67,20 @@ def _load(ctx: CallContext, customer: str) -> Runnable:
     refs = [str(ref) for ref in ctx.context.get("skills") or ()]
     try:
         with tenant_scope(ctx.tenant_id):
-            found = queries.load_runnable(ctx.tool, refs, customer, house=bool(ctx.context.get("house")))
+            runnable = queries.load_runnable(ctx.tool, refs, customer, house=bool(ctx.context.get("house")))
     except SilasError as refusal:
         raise _failed(refusal.code, refusal.message) from refusal
-    if found is None:
+    if runnable is None:
         raise _failed("tool_missing", "There is no such tool here.")
-    if found.tool.acting and ctx.context.get("house"):
+    if runnable.tool.acting and ctx.context.get("house"):
         raise _failed("tool_missing", "There is no such tool here.")
-    if found.tool.acting and found.tool.skill not in refs:
+    if runnable.tool.acting and runnable.tool.skill not in refs:
         raise _failed("skill_not_pinned", "An acting tool runs only in the version that was approved.")
-    return found
+    return runnable
 
 
 def _run(
-    found: Runnable,
+    runnable: Runnable,
     ctx: CallContext,
     customer: str,
     args: Mapping[str, Any],
@@ -95,18 +95,18 @@ def _run(
         "now": now().isoformat(),
     }
     spec = SandboxSpec(
-        argv.command_line(found.tool.script, args, found.script_args if found.is_plain else None),
+        argv.command_line(runnable.tool.script, args, runnable.script_args if runnable.is_plain else None),
         work={"call.json": canonical_bytes(call)},
         read_only={
-            "skill": found.folder,
-            "records": queries.as_files(found.rows),
+            "skill": runnable.folder,
+            "records": queries.as_files(runnable.rows),
             **({"knowledge": documents} if documents else {}),
             **_inputs(ctx),
         },
         env=opened.env if opened else {},
         hidden=HIDDEN_FOLDERS,
-        timeout_seconds=found.tool.timeout,
-        egress=opened.egress if opened else found.egress,
+        timeout_seconds=runnable.tool.timeout,
+        egress=opened.egress if opened else runnable.egress,
         secret=opened.secret if opened else None,
     )
     try:
@@ -116,14 +116,16 @@ def _run(
     return outcome
 
 
-def _parse_outcome(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[dict[str, Any], tuple[Change, ...]]:
+def _parse_outcome(
+    runnable: Runnable, outcome: SandboxResult, customer: str
+) -> tuple[dict[str, Any], tuple[Change, ...]]:
     if outcome.reason:
         raise _failed(f"script_{outcome.reason}", "The tool exceeded its limits and was stopped.")
-    return _parse_value(outcome, plain=found.is_plain), _parse_changes(found, outcome, customer)
+    return _parse_value(outcome, plain=runnable.is_plain), _parse_changes(runnable, outcome, customer)
 
 
-def _with_effect(failure: CallFailed, found: Runnable) -> CallFailed:
-    reached_out = found.tool.acting and found.tool.connection and failure.code != "refused_by_tool"
+def _with_effect(failure: CallFailed, runnable: Runnable) -> CallFailed:
+    reached_out = runnable.tool.acting and runnable.tool.connection and failure.code != "refused_by_tool"
     return CallFailed(failure.code, failure.reason, effect_free=not reached_out)
 
 
@@ -152,12 +154,12 @@ def _parse_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, An
     return {str(name): item for name, item in value.items() if not str(name).startswith("_")}
 
 
-def _parse_changes(found: Runnable, outcome: SandboxResult, customer: str) -> tuple[Change, ...]:
+def _parse_changes(runnable: Runnable, outcome: SandboxResult, customer: str) -> tuple[Change, ...]:
     raw = outcome.artifacts.get(CHANGES)
     if raw is None:
         return ()
     try:
-        return rules.parse_changes(raw, found.tool, customer)
+        return rules.parse_changes(raw, runnable.tool, customer)
     except (ValueError, RecursionError) as error:
         raise _failed("forbidden_change", f"The tool asked for a change that isn't allowed: {error}.") from error
 

@@ -258,7 +258,7 @@ class ArgSpec(Frozen):
     @property
     def as_schema(self) -> dict[str, Any]:
         """The argument as JSON schema."""
-        said = {
+        schema = {
             "type": self.type,
             "description": self.description or None,
             "maxLength": (self.max_length or 2000) if self.type == "string" else None,
@@ -267,7 +267,7 @@ class ArgSpec(Frozen):
             "enum": self.choices,
             "default": self.default,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in schema.items() if value is not None}
 
 
 class Requirements(Frozen):

@@ -34,9 +34,9 @@ def install_version(path: Path) -> SkillVersion:
     `installation.propose`. Raises `SilasError`: `skill_invalid`; `skill_not_bundled` 409.
     """
     folder = load_folder(path)
-    known = find_version(folder)
-    if known:
-        return known
+    existing = find_version(folder)
+    if existing:
+        return existing
     if not is_bundled(folder.manifest.name, folder.digest):
         raise SilasError(
             "skill_not_bundled",
@@ -50,8 +50,8 @@ def install_version(path: Path) -> SkillVersion:
 
 def find_version(folder: Folder) -> SkillVersion | None:
     """Return the version with exactly this content, whatever its status."""
-    found: SkillVersion | None = SkillVersion.objects.filter(name=folder.manifest.name, digest=folder.digest).first()
-    return found
+    version: SkillVersion | None = SkillVersion.objects.filter(name=folder.manifest.name, digest=folder.digest).first()
+    return version
 
 
 def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, **fields: Any) -> SkillVersion:
@@ -86,8 +86,8 @@ def change_status(version: SkillVersion, status: SkillStatus, **fields: Any) -> 
     before = SkillStatus(version.status)
     if status not in TRANSITIONS[before]:
         raise SilasError("skill_moved", f"A skill can't change from {before} to {status}.", status=409)
-    found = SkillVersion.objects.filter(pk=version.pk, status=before).update(status=status, **fields)
-    if not found:
+    changed = SkillVersion.objects.filter(pk=version.pk, status=before).update(status=status, **fields)
+    if not changed:
         raise SilasError("skill_moved", "Someone else has changed this skill. Reload and try again.", status=409)
     version.refresh_from_db()
     if status == SkillStatus.ACTIVE:

@@ -71,10 +71,10 @@ def enqueue_trial(version: SkillVersion) -> None:
 
 async def run_trial(delivery: Delivery) -> None:
     """Try the version's scripts and report. Handler of `Kind.SKILL_TRIAL`, on the queue `work`."""
-    found = await in_scope(delivery.tenant_id, _with_folder, UUID(delivery.message.subject))
-    if found is None:
+    waiting = await in_scope(delivery.tenant_id, _with_folder, UUID(delivery.message.subject))
+    if waiting is None:
         return
-    version, folder = found
+    version, folder = waiting
     trials = await asyncio.to_thread(dry_runs.dry_run, SkillManifest.model_validate(version.manifest), folder)
     await delivery.commit(_enqueue_report, version, dry_runs.as_report(trials))
 
@@ -99,8 +99,10 @@ async def handle_report(delivery: Delivery) -> None:
 def _waiting(version_id: UUID) -> SkillVersion | None:
     """Return the version if it waits for a trial: no card was opened yet, or the approval was given."""
     waits = Q(card_id=None) | Q(approval_token__isnull=False)
-    found: SkillVersion | None = SkillVersion.objects.filter(waits, pk=version_id, status=SkillStatus.PROPOSED).first()
-    return found
+    version: SkillVersion | None = SkillVersion.objects.filter(
+        waits, pk=version_id, status=SkillStatus.PROPOSED
+    ).first()
+    return version
 
 
 def _with_folder(version_id: UUID) -> tuple[SkillVersion, Path] | None:
@@ -120,7 +122,7 @@ def _apply_report(version_id: UUID, report: Report) -> None:
     if report.trials is None:
         _withdraw_failed(version)
         return
-    trials = [Trial(each.script, each.ok, each.said) for each in report.trials]
+    trials = [Trial(result.script, result.ok, result.said) for result in report.trials]
     if [trial.script for trial in trials] != dry_runs.scripts_of(SkillManifest.model_validate(version.manifest)):
         raise Undeliverable("report_of_other_scripts", "The report names other scripts than the version has.")
     if report.approved:
@@ -131,7 +133,7 @@ def _apply_report(version_id: UUID, report: Report) -> None:
 
 def _open_card(version: SkillVersion, trials: list[Trial]) -> None:
     """Open the card about the version, once."""
-    waiting = [each for each in lock_skill(version.name) if each.pk == version.pk and each.card_id is None]
+    waiting = [row for row in lock_skill(version.name) if row.pk == version.pk and row.card_id is None]
     if not waiting or waiting[0].status != SkillStatus.PROPOSED:
         return
     report = {**version.report, "dry_run": dry_runs.as_report(trials)}

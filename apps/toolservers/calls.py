@@ -36,13 +36,13 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
     _require_arguments(tool, ctx.args)
     try:
         reply = await client.call_tool(address, tool.name, ctx.args, digest=tool.digest, seconds=tool.timeout)
-    except ServerFailed as no:
-        await in_scope(ctx.tenant_id, _record_failure, tool, no)
-        raise _call_failed(no.code, failure_message(no.code), asked=no.asked) from None
+    except ServerFailed as failure:
+        await in_scope(ctx.tenant_id, _record_failure, tool, failure)
+        raise _call_failed(failure.code, failure_message(failure.code), asked=failure.asked) from None
     value = format_reply(reply, tool.server, address.secret)
     if reply.is_error:
-        said = str(value.get("text") or "It gave no reason.")[:300]
-        raise _call_failed("tool_error", f"The tool server answered with an error: {said}", asked=True)
+        message = str(value.get("text") or "It gave no reason.")[:300]
+        raise _call_failed("tool_error", f"The tool server answered with an error: {message}", asked=True)
     return HandlerResult(value, cost=None)
 
 
@@ -91,11 +91,11 @@ def _require_arguments(tool: RemoteTool, args: Mapping[str, Any]) -> None:
         raise _call_failed("bad_arguments", error.message[:200])
 
 
-def _record_failure(tool: RemoteTool, no: ServerFailed) -> None:
-    if no.code in _SUSPENDS:
-        services.record_descriptor(tool.tool_id, no.seen)
+def _record_failure(tool: RemoteTool, failure: ServerFailed) -> None:
+    if failure.code in _SUSPENDS:
+        services.record_descriptor(tool.tool_id, failure.seen)
     else:
-        services.record_failure(tool.server_id, no.code)
+        services.record_failure(tool.server_id, failure.code)
 
 
 def _call_failed(code: str, reason: str, *, asked: bool = False) -> CallFailed:

@@ -39,16 +39,16 @@ async def list_tools(address: Address) -> tuple[Descriptor, ...]:
 async def call_tool(address: Address, name: str, args: Mapping[str, Any], *, digest: str, seconds: float) -> Reply:
     """Call the tool if it is still described as it was accepted (`digest`). Raises `ServerFailed`; once `asked` is set,
     the call may have had an effect."""
-    begun = _Progress()
+    progress = _Progress()
 
     async def ask(address: Address) -> Reply:
         async with _connected(address, seconds) as client:
             _require_unchanged(await _list_all(client), name, digest)
-            begun.asked = True
-            answered = await client.call_tool(name, dict(args))
-            return _reply(answered)
+            progress.asked = True
+            result = await client.call_tool(name, dict(args))
+            return _reply(result)
 
-    return await _with_deadline(seconds, ask, address, begun)
+    return await _with_deadline(seconds, ask, address, progress)
 
 
 class _Progress:
@@ -61,22 +61,22 @@ async def _list(address: Address) -> tuple[Descriptor, ...]:
 
 
 async def _with_deadline(
-    seconds: float, ask: Callable[[Address], Awaitable[T]], address: Address, begun: _Progress | None = None
+    seconds: float, ask: Callable[[Address], Awaitable[T]], address: Address, progress: _Progress | None = None
 ) -> T:
     """Ask within a time limit, and turn every failure into one code."""
-    begun = begun or _Progress()
+    progress = progress or _Progress()
     try:
         async with asyncio.timeout(seconds):
             return await ask(address)
     except TimeoutError:
-        raise ServerFailed("too_slow", asked=begun.asked) from None
+        raise ServerFailed("too_slow", asked=progress.asked) from None
     except ServerFailed:
         raise
     except Exception as error:  # noqa: BLE001 (any fault of a server fails this call alone)
-        found = _root_failure(error)
-        if isinstance(found, ServerFailed):
-            raise found from None
-        raise ServerFailed(found, asked=begun.asked) from None
+        failure = _root_failure(error)
+        if isinstance(failure, ServerFailed):
+            raise failure from None
+        raise ServerFailed(failure, asked=progress.asked) from None
 
 
 def _root_failure(error: BaseException) -> str | ServerFailed:
@@ -86,8 +86,8 @@ def _root_failure(error: BaseException) -> str | ServerFailed:
     if isinstance(error, RequestRefused | SilasError):
         return error.code
     if isinstance(error, BaseExceptionGroup):
-        found = [_root_failure(each) for each in error.exceptions]
-        return next((each for each in found if each != "no_answer"), "no_answer")
+        failures = [_root_failure(failure) for failure in error.exceptions]
+        return next((failure for failure in failures if failure != "no_answer"), "no_answer")
     if isinstance(error, MCPError):
         return "server_error"
     cause = error.__cause__ or error.__context__
@@ -122,43 +122,43 @@ async def _connected_program(address: Address, seconds: float) -> AsyncIterator[
 
 async def _list_all(client: Client) -> tuple[Descriptor, ...]:
     """Return every page of the list. Two tools of one name are refused: a call could not say which is meant."""
-    found: dict[str, Descriptor] = {}
+    tools: dict[str, Descriptor] = {}
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
-            said = descriptor_of(tool)
-            if said.name in found:
+            descriptor = descriptor_of(tool)
+            if descriptor.name in tools:
                 raise ServerFailed("name_twice")
-            found[said.name] = said
-        if len(found) > rules.MOST_TOOLS:
+            tools[descriptor.name] = descriptor
+        if len(tools) > rules.MOST_TOOLS:
             raise ServerFailed("too_many_tools")
         cursor = page.next_cursor
         if not cursor:
-            return tuple(found.values())
+            return tuple(tools.values())
     raise ServerFailed("too_many_tools")
 
 
 def descriptor_of(tool: types.Tool) -> Descriptor:
-    said: dict[str, Any] = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-    annotations = said.get("annotations") or {}
-    description, schema = str(said.get("description", "")), said.get("inputSchema") or {}
+    raw: dict[str, Any] = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+    annotations = raw.get("annotations") or {}
+    description, schema = str(raw.get("description", "")), raw.get("inputSchema") or {}
     try:
-        digest, problem = rules.descriptor_digest(said), rules.problem_of(tool.name, description, schema)
+        digest, problem = rules.descriptor_digest(raw), rules.problem_of(tool.name, description, schema)
     except (ValueError, RecursionError, TypeError):
         digest, problem = rules.descriptor_digest({"name": tool.name}), "it cannot be read"
-    title = str(said.get("title") or annotations.get("title") or "")[:200]
+    title = str(raw.get("title") or annotations.get("title") or "")[:200]
     return Descriptor(tool.name[:128], title, description, schema, annotations, digest, problem)
 
 
 def _require_unchanged(listed: tuple[Descriptor, ...], name: str, digest: str) -> None:
-    found = next((each for each in listed if each.name == name), None)
-    if found is None:
+    present = next((tool for tool in listed if tool.name == name), None)
+    if present is None:
         raise ServerFailed("tool_gone")
-    if found.digest != digest:
-        raise ServerFailed("tool_changed", seen=found)
+    if present.digest != digest:
+        raise ServerFailed("tool_changed", seen=present)
 
 
-def _reply(answered: types.CallToolResult) -> Reply:
-    texts = tuple(block.text for block in answered.content if isinstance(block, types.TextContent))
-    return Reply(texts, len(answered.content) - len(texts), answered.structured_content, bool(answered.is_error))
+def _reply(result: types.CallToolResult) -> Reply:
+    texts = tuple(block.text for block in result.content if isinstance(block, types.TextContent))
+    return Reply(texts, len(result.content) - len(texts), result.structured_content, bool(result.is_error))

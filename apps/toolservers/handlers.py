@@ -21,8 +21,10 @@ _log = logging.getLogger(__name__)
 
 async def check_server(delivery: Delivery) -> None:
     server_id = UUID(delivery.message.subject)
-    found = await in_scope(delivery.tenant_id, _address, server_id)
-    await delivery.reschedule(_record, server_id, await _list_tools(found) if isinstance(found, Address) else found)
+    address = await in_scope(delivery.tenant_id, _address, server_id)
+    await delivery.reschedule(
+        _record, server_id, await _list_tools(address) if isinstance(address, Address) else address
+    )
 
 
 def _address(server_id: UUID) -> Address | str | None:
@@ -31,8 +33,8 @@ def _address(server_id: UUID) -> Address | str | None:
         return None
     try:
         return queries.address_of(server_id)
-    except SilasError as broken:
-        return broken.code
+    except SilasError as error:
+        return error.code
 
 
 async def _list_tools(address: Address) -> tuple[Descriptor, ...] | str:
@@ -41,15 +43,15 @@ async def _list_tools(address: Address) -> tuple[Descriptor, ...] | str:
 
     try:
         return await list_tools(address)
-    except ServerFailed as no:
-        return no.code
+    except ServerFailed as failure:
+        return failure.code
     except Exception as error:  # noqa: BLE001 (owners are told of any fault in the answer)
         return type(error).__name__
 
 
-def _record(server_id: UUID, said: tuple[Descriptor, ...] | str | None) -> datetime | None:
-    if isinstance(said, str):
-        services.record_failure(server_id, said)
-    elif said is not None and (stopped := services.compare_listing(server_id, said)):
+def _record(server_id: UUID, listed: tuple[Descriptor, ...] | str | None) -> datetime | None:
+    if isinstance(listed, str):
+        services.record_failure(server_id, listed)
+    elif listed is not None and (stopped := services.compare_listing(server_id, listed)):
         _log.warning("outside_tools_stopped server=%s tools=%s", server_id, stopped)
     return services.next_check_at(server_id)

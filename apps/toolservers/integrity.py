@@ -93,12 +93,12 @@ def is_authentic_search(value: dict[str, Any], sealed: policy_seals.Items | None
 def sealed_tools() -> dict[str, dict[str, Any]]:
     """Return the items of this tenant as the rows have them, for `manage.py certify`."""
     servers = list(ToolServer.objects.filter(removed=False))
-    found = {server_name(row.pk): server_value(row) for row in servers}
-    found |= {disabled_name(row.pk): {} for row in servers if not row.enabled}
+    items = {server_name(row.pk): server_value(row) for row in servers}
+    items |= {disabled_name(row.pk): {} for row in servers if not row.enabled}
     accepted = OutsideTool.objects.filter(state=ToolState.ACCEPTED, server__removed=False)
-    found |= {tool_name(row.pk): tool_value(row) for row in accepted}
+    items |= {tool_name(row.pk): tool_value(row) for row in accepted}
     search = WebSearch.objects.first()
-    return found | ({SEARCH: search_row_value(search)} if search is not None else {})
+    return items | ({SEARCH: search_row_value(search)} if search is not None else {})
 
 
 def search_row_value(row: WebSearch) -> dict[str, Any]:

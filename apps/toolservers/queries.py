@@ -24,19 +24,19 @@ from kernel.errors import NotFound, SilasError
 def tools_for(refs: Iterable[str]) -> tuple[RemoteTool, ...]:
     """Return every tool of these references that is in use as it was pinned. A server that is gone, switched off or
     without tools gives none: a conversation goes on without it."""
-    wanted = list(refs)
-    sealed = policy_seals.load_items(PolicyKind.TOOLS) if wanted else None
-    return tuple(tool for ref in wanted for tool in _tools_of(ref, sealed))
+    references = list(refs)
+    sealed = policy_seals.load_items(PolicyKind.TOOLS) if references else None
+    return tuple(tool for ref in references for tool in _tools_of(ref, sealed))
 
 
 def pin(ref: str) -> str:
     """Return the reference pinned to its content. Raises `SilasError("skill_missing")` for a server that has nothing in
     use."""
     name, digest = rules.split_reference(ref)
-    found = _pinned_set(name, digest) if digest else _current_set(name)
-    if found is None:
+    tool_set = _pinned_set(name, digest) if digest else _current_set(name)
+    if tool_set is None:
         raise SilasError("skill_missing", f"The tool server {name} has no tool in use under this name.", status=409)
-    return rules.reference(name, found.digest)
+    return rules.reference(name, tool_set.digest)
 
 
 def find_tool(alias: str, refs: Iterable[str]) -> RemoteTool | None:
@@ -84,14 +84,14 @@ def tool(server_id: UUID, tool_id: UUID) -> OutsideTool:
 
 def _tools_of(ref: str, sealed: policy_seals.Items | None) -> tuple[RemoteTool, ...]:
     name, digest = rules.split_reference(ref)
-    found = _pinned_set(name, digest) if digest else _current_set(name)
-    if found is None or not found.server.enabled or found.server.removed:
+    tool_set = _pinned_set(name, digest) if digest else _current_set(name)
+    if tool_set is None or not tool_set.server.enabled or tool_set.server.removed:
         return ()
-    rows = OutsideTool.objects.filter(server=found.server, state=ToolState.ACCEPTED).order_by("alias")
-    pin = rules.reference(name, found.digest)
-    pinned_rows = [row for row in rows if found.tools.get(row.alias) == row.digest]
-    in_use = [row for row in pinned_rows if integrity.is_authentic_tool(row, found.server, sealed)]
-    return tuple(_remote_tool(row, found.server, pin) for row in in_use)
+    rows = OutsideTool.objects.filter(server=tool_set.server, state=ToolState.ACCEPTED).order_by("alias")
+    pin = rules.reference(name, tool_set.digest)
+    pinned_rows = [row for row in rows if tool_set.tools.get(row.alias) == row.digest]
+    in_use = [row for row in pinned_rows if integrity.is_authentic_tool(row, tool_set.server, sealed)]
+    return tuple(_remote_tool(row, tool_set.server, pin) for row in in_use)
 
 
 def _pinned_set(name: str, digest: str) -> ToolSet | None:
@@ -109,8 +109,8 @@ def _current_set(name: str) -> ToolSet | None:
 
 def _sets_of(name: str) -> QuerySet[ToolSet]:
     sets = ToolSet.objects.select_related("server")
-    found: QuerySet[ToolSet] = sets.filter(server__name=name, server__removed=False)
-    return found
+    rows: QuerySet[ToolSet] = sets.filter(server__name=name, server__removed=False)
+    return rows
 
 
 def _remote_tool(row: OutsideTool, server: ToolServer, ref: str) -> RemoteTool:

@@ -62,9 +62,9 @@ def seal_context(server_id: object) -> str:
     return f"tool_server:{server_id}"
 
 
-def descriptor_digest(said: Mapping[str, Any]) -> str:
+def descriptor_digest(description: Mapping[str, Any]) -> str:
     """Return the digest of everything a server says about a tool that could mislead a model or a person."""
-    return sha256_hex(dict(said))
+    return sha256_hex(dict(description))
 
 
 def set_digest(tools: Mapping[str, str]) -> str:
@@ -148,7 +148,7 @@ class _Expansion:
         if self.nodes > MOST_NODES or depth > DEEPEST:
             raise BadSchema("the schema of its arguments is too complex")
         if isinstance(node, list):
-            return [self.of(each, depth + 1, through) for each in node]
+            return [self.of(item, depth + 1, through) for item in node]
         return self._mapping(node, depth, through) if isinstance(node, Mapping) else node
 
     def _mapping(self, node: Mapping[str, Any], depth: int, through: tuple[str, ...]) -> dict[str, Any]:
@@ -173,10 +173,10 @@ class _Expansion:
         if not isinstance(ref, str) or not re.fullmatch(r"#/(\$defs|definitions)/[A-Za-z0-9_.-]{1,100}", ref):
             raise BadSchema("the schema of its arguments refers to another document")
         _, where, name = ref.split("/")
-        found = (self.root.get(where) or {}).get(name)
-        if not isinstance(found, Mapping):
+        target = (self.root.get(where) or {}).get(name)
+        if not isinstance(target, Mapping):
             raise BadSchema("the schema of its arguments refers to a missing definition")
-        return found
+        return target
 
 
 def clean(text: str) -> str:
@@ -188,7 +188,7 @@ def clean(text: str) -> str:
             break
         plain = html.unescape(nh3.clean(plain, tags=set()))
     plain = _MARKUP.sub("", plain)
-    return "".join(each for each in plain if each in "\n\t" or not has_hidden_characters(each))
+    return "".join(char for char in plain if char in "\n\t" or not has_hidden_characters(char))
 
 
 def one_line(text: str, most: int) -> str:
@@ -222,7 +222,7 @@ def redact(secret: str, text: str) -> str:
 def _encodings(secret: str) -> tuple[str, ...]:
     raw = secret.encode()
     packed = (base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode())
-    return (secret, secret[::-1], quote(secret, safe=""), *packed, *(each.rstrip("=") for each in packed), raw.hex())
+    return (secret, secret[::-1], quote(secret, safe=""), *packed, *(text.rstrip("=") for text in packed), raw.hex())
 
 
 def redact_value(secret: str, value: Any) -> Any:
@@ -255,8 +255,8 @@ def proof_problem(proof: Mapping[str, Any], *, acting: Mapping[str, Any], readin
         return "A check names a tool, its arguments and the expected answer."
     if len(expect) != 1 or not expect.keys() <= _EXPECTED or next(iter(expect.values())) in ("", None):
         return "Enter one thing that the answer must be or contain."
-    known, asked = acting["properties"], reading["properties"]
-    if not asked.keys() >= args.keys() or not args.keys() >= set(reading.get("required") or ()):
+    known, accepted = acting["properties"], reading["properties"]
+    if not accepted.keys() >= args.keys() or not args.keys() >= set(reading.get("required") or ()):
         return "Give the read-only tool all its required arguments, and no others."
     if any(isinstance(value, str) and value.startswith("$") and value[1:] not in known for value in args.values()):
         return "After $, use the name of an argument of the acting tool."
@@ -265,11 +265,11 @@ def proof_problem(proof: Mapping[str, Any], *, acting: Mapping[str, Any], readin
 
 def proof_args(args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of the reading tool after a call with `given`; values that were not given are left out."""
-    meant = {
+    values = {
         name: given.get(value[1:]) if isinstance(value, str) and value.startswith("$") else value
         for name, value in args.items()
     }
-    return {name: value for name, value in meant.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def strip_echo(text: str, given: Mapping[str, Any]) -> str:

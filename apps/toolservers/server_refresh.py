@@ -45,11 +45,11 @@ def refresh_server(tenant_id: UUID, server_id: UUID, *, actor: str) -> None:
         address = queries.address_of(server_id)
     try:
         listed = asyncio.run(list_tools(address))
-    except ServerFailed as no:
+    except ServerFailed as failure:
         with tenant_scope(tenant_id):
-            services.record_failure(server_id, no.code, actor=actor)
+            services.record_failure(server_id, failure.code, actor=actor)
         raise SilasError(
-            "tool_server_unreachable", failure_message(no.code), extra={"code": no.code}, status=502
+            "tool_server_unreachable", failure_message(failure.code), extra={"code": failure.code}, status=502
         ) from None
     with tenant_scope(tenant_id):
         services.store_listing(server_id, listed, actor=actor)

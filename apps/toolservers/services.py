@@ -68,15 +68,15 @@ def add_program(
     `SilasError` skill_missing 409, program_script, program_args, program_place 422.
     """
     _require_name(name)
-    found = ports.program(skill)
-    if script not in found.scripts:
+    program = ports.program(skill)
+    if script not in program.scripts:
         raise SilasError("program_script", "The skill has no such script. Enter it as scripts/name.py.", status=422)
-    if len(args) > MOST_ARGS or any(len(each) > LONGEST_ARG or not each.isprintable() for each in args):
+    if len(args) > MOST_ARGS or any(len(arg) > LONGEST_ARG or not arg.isprintable() for arg in args):
         raise SilasError("program_args", "There are too many arguments, or one is too long or unreadable.", status=422)
-    if beyond := [place for place in places if place not in found.egress]:
+    if beyond := [place for place in places if place not in program.egress]:
         raise SilasError("program_place", f"The skill was not approved for {beyond[0][:100]}.", status=422)
     argv, egress = [script, *args], list(dict.fromkeys(places))
-    row = ToolServer(name=name, transport=Transport.STDIO, program=found.ref, argv=argv, egress=egress)
+    row = ToolServer(name=name, transport=Transport.STDIO, program=program.ref, argv=argv, egress=egress)
     return _create(row, secret, actor)
 
 
@@ -107,12 +107,12 @@ def store_listing(server_id: UUID, listed: Iterable[Descriptor], *, actor: str =
     accepted. Raises `NotFound`."""
     server = _lock_server(server_id)
     known = {tool.name: tool for tool in OutsideTool.objects.select_for_update(no_key=True).filter(server=server)}
-    found = {said.name: said for said in listed}
-    added = [_create_tool(server, said) for name, said in found.items() if name not in known]
-    suspended = sum(_update_descriptor(tool, found.get(name), actor) for name, tool in known.items())
+    by_name = {descriptor.name: descriptor for descriptor in listed}
+    added = [_create_tool(server, descriptor) for name, descriptor in by_name.items() if name not in known]
+    suspended = sum(_update_descriptor(tool, by_name.get(name), actor) for name, tool in known.items())
     ToolServer.objects.filter(pk=server.pk).update(listed_at=Now(), failure="", failed_at=None)
     _store_tool_set(server)
-    data = {"listed": len(found), "new": len(added), "suspended": suspended}
+    data = {"listed": len(by_name), "new": len(added), "suspended": suspended}
     record(AuditEvent.TOOL_SERVER_LISTED, actor=actor, subject=f"tool_server:{server.pk}", data=data)
     return server
 
@@ -134,9 +134,9 @@ def compare_listing(server_id: UUID, listed: Iterable[Descriptor]) -> int:
     """Suspend the tools in use that the server describes differently or no longer lists; returns how many. New tools
     are not stored: they wait until a person asks. Raises `NotFound`."""
     server = _lock_server(server_id)
-    found = {said.name: said for said in listed}
+    by_name = {descriptor.name: descriptor for descriptor in listed}
     rows = OutsideTool.objects.select_for_update(no_key=True).filter(server=server, state=ToolState.ACCEPTED)
-    stopped = sum(_update_descriptor(tool, found.get(tool.name), "system") for tool in rows)
+    stopped = sum(_update_descriptor(tool, by_name.get(tool.name), "system") for tool in rows)
     ToolServer.objects.filter(pk=server.pk).exclude(failure="").update(failure="", failed_at=None)
     if stopped:
         _store_tool_set(server)
@@ -152,10 +152,10 @@ def record_failure(server_id: UUID, code: str, *, actor: str = "system") -> None
         record(AuditEvent.TOOL_SERVER_FAILED, actor=actor, subject=f"tool_server:{server_id}", data={"code": code[:60]})
 
 
-def record_descriptor(tool_id: UUID, said: Descriptor | None) -> None:
+def record_descriptor(tool_id: UUID, descriptor: Descriptor | None) -> None:
     """Suspend a tool that a call found described differently, or gone (`said` None)."""
     tool = _lock_tool(tool_id)
-    if _update_descriptor(tool, said, "system"):
+    if _update_descriptor(tool, descriptor, "system"):
         _store_tool_set(tool.server)
 
 
@@ -212,14 +212,14 @@ def remove_server(server_id: UUID, *, actor: str) -> None:
 
 def reseal() -> int:
     """Seal the tokens of all servers under the company's newest data key; returns how many were changed."""
-    done = 0
+    count = 0
     for row in ToolServer.objects.exclude(secret=b"").select_for_update(no_key=True):
-        fresh = vault.reseal(bytes(row.secret), belongs_to=rules.seal_context(row.pk))
-        if fresh is not None:
-            row.secret = fresh
+        sealed = vault.reseal(bytes(row.secret), belongs_to=rules.seal_context(row.pk))
+        if sealed is not None:
+            row.secret = sealed
             row.save(update_fields=["secret"])
-            done += 1
-    return done
+            count += 1
+    return count
 
 
 def _create(row: ToolServer, secret: str, actor: str) -> ToolServer:
@@ -287,30 +287,30 @@ def _expectation_problem(proof: Mapping[str, Any]) -> str:
     return ""
 
 
-def _create_tool(server: ToolServer, said: Descriptor) -> OutsideTool:
+def _create_tool(server: ToolServer, descriptor: Descriptor) -> OutsideTool:
     taken = OutsideTool.objects.values_list("alias", flat=True)
-    values = _stored_descriptor(said)
+    values = _stored_descriptor(descriptor)
     row: OutsideTool = OutsideTool.objects.create(
         server=server,
-        alias=rules.alias_of(server.name, said.name, taken),
-        name=said.name,
+        alias=rules.alias_of(server.name, descriptor.name, taken),
+        name=descriptor.name,
         said=values,
         seen=values,
-        seen_digest=said.digest,
-        problem=said.problem[:120],
+        seen_digest=descriptor.digest,
+        problem=descriptor.problem[:120],
     )
     return row
 
 
-def _update_descriptor(tool: OutsideTool, said: Descriptor | None, actor: str) -> bool:
+def _update_descriptor(tool: OutsideTool, descriptor: Descriptor | None, actor: str) -> bool:
     """Store what the server says of the tool now; True when that took it out of use."""
-    digest = said.digest if said else ""
-    if digest == tool.seen_digest and (said is None or said.problem[:120] == tool.problem):
+    digest = descriptor.digest if descriptor else ""
+    if digest == tool.seen_digest and (descriptor is None or descriptor.problem[:120] == tool.problem):
         return False
-    tool.seen, tool.seen_digest = (_stored_descriptor(said), digest) if said else ({}, "")
-    tool.problem = said.problem[:120] if said else ""
+    tool.seen, tool.seen_digest = (_stored_descriptor(descriptor), digest) if descriptor else ({}, "")
+    tool.problem = descriptor.problem[:120] if descriptor else ""
     if tool.state == ToolState.ACCEPTED:
-        _suspend(tool, "changed" if said else "gone", actor)
+        _suspend(tool, "changed" if descriptor else "gone", actor)
         return True
     if tool.state == ToolState.NEW:
         tool.said = tool.seen
@@ -329,15 +329,15 @@ def _suspend(tool: OutsideTool, reason: str, actor: str) -> None:
     record(AuditEvent.OUTSIDE_TOOL_SUSPENDED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
 
 
-def _stored_descriptor(said: Descriptor) -> dict[str, Any]:
+def _stored_descriptor(descriptor: Descriptor) -> dict[str, Any]:
     """Return what is stored of a description: all that a person has to see. Of an unusable one, only that it exists."""
-    if said.problem:
+    if descriptor.problem:
         return {"title": "", "description": "", "schema": {}, "annotations": {}}
-    annotations = {str(key): value for key, value in said.annotations.items() if isinstance(value, bool | str)}
+    annotations = {str(key): value for key, value in descriptor.annotations.items() if isinstance(value, bool | str)}
     return {
-        "title": rules.one_line(said.title, 200),
-        "description": said.description,
-        "schema": dict(said.schema),
+        "title": rules.one_line(descriptor.title, 200),
+        "description": descriptor.description,
+        "schema": dict(descriptor.schema),
         "annotations": rules.clean_value(annotations),
     }
 

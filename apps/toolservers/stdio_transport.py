@@ -65,30 +65,30 @@ class ProgramTransport:
 
     @asynccontextmanager
     async def _streams(self) -> AsyncIterator[Any]:
-        said, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        told, asked = anyio.create_memory_object_stream[SessionMessage](0)
+        answers, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, requests = anyio.create_memory_object_stream[SessionMessage](0)
         try:
             await self._held.begin()
-            async with anyio.create_task_group() as both:
-                both.start_soon(self._listen, said)
-                both.start_soon(self._tell, asked, said)
-                yield heard, told
-                both.cancel_scope.cancel()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._listen, answers)
+                tasks.start_soon(self._tell, requests, answers)
+                yield incoming, outgoing
+                tasks.cancel_scope.cancel()
         finally:
-            for end in (said, heard, told, asked):
+            for end in (answers, incoming, outgoing, requests):
                 end.close()
             await self._held.end()
 
-    async def _listen(self, said: Any) -> None:
-        async with said:
+    async def _listen(self, answers: Any) -> None:
+        async with answers:
             while not self.over:
                 line = await self._held.line()
                 if line is None:
                     self.over = await self._held.code() if self._held.is_over else ""
                 elif line.strip():
-                    await self._pass_on(said, line)
+                    await self._pass_on(answers, line)
 
-    async def _pass_on(self, said: Any, line: str) -> None:
+    async def _pass_on(self, answers: Any, line: str) -> None:
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
@@ -97,16 +97,16 @@ class ProgramTransport:
         if isinstance(message, types.JSONRPCNotification):
             return  # only answers to requests are used
         with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-            await said.send(SessionMessage(message))
+            await answers.send(SessionMessage(message))
 
-    async def _tell(self, asked: Any, said: Any) -> None:
-        async with asked:
-            async for each in asked:
+    async def _tell(self, requests: Any, answers: Any) -> None:
+        async with requests:
+            async for request in requests:
                 try:
-                    await self._held.tell(each.message.model_dump_json(by_alias=True, exclude_unset=True))
+                    await self._held.tell(request.message.model_dump_json(by_alias=True, exclude_unset=True))
                 except SessionClosed:
                     self.over = self.over or await self._held.code()
-                    said.close()
+                    answers.close()
                     return
 
 
@@ -126,8 +126,8 @@ class _SandboxSession:
         await self._in_thread(self._begin)
 
     async def line(self) -> str | None:
-        found: str | None = await self._in_thread(self._open.read_line, _LOOK_SECONDS)
-        return found
+        text: str | None = await self._in_thread(self._open.read_line, _LOOK_SECONDS)
+        return text
 
     async def tell(self, text: str) -> None:
         """Raises `SessionClosed`."""

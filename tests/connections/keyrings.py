@@ -1,5 +1,4 @@
-"""A keyring in a folder, that several processes share. One that `kills` takes its process with it once it keeps a
-value."""
+"""A keyring in a folder that several processes share. With `kills`, it ends its process once it has stored a value."""
 
 from __future__ import annotations
 

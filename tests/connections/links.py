@@ -1,4 +1,4 @@
-"""A connection skill of the tests, as rows: its scripts do what the test says, in the real sandbox."""
+"""A connection skill for tests, as rows: its scripts do what the test says, in the real sandbox."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ FRONT = {
 
 
 def make_skill(tenant: Any, front: Mapping[str, Any] = {}, **scripts: str | None) -> SkillVersion:
-    """`setup=None` leaves a script out; `front` goes over what stands in its SKILL.md."""
+    """`setup=None` leaves a script out; `front` overrides the front matter."""
     chosen = {name: code for name, code in {**SCRIPTS, **scripts}.items() if code is not None}
     files = {f"scripts/{name}.py": HEAD + textwrap.dedent(code) for name, code in chosen.items()}
     files["SKILL.md"] = f"---\n{yaml.safe_dump({**FRONT, **front})}---\n\n# Test link\n\nNothing to do.\n"
@@ -109,7 +109,7 @@ def make_skill(tenant: Any, front: Mapping[str, Any] = {}, **scripts: str | None
 def link(
     tenant: Any, front: Mapping[str, Any] = {}, settings: Mapping[str, Any] = {}, **scripts: str | None
 ) -> Connection:
-    """A proposed connection of that skill, whose card waits."""
+    """Return a proposed connection of that skill, whose card is open."""
     version = make_skill(tenant, front, **scripts)
     with tenant_scope(tenant):
         wanted = NewConnection(
@@ -119,7 +119,7 @@ def link(
 
 
 def said_yes(tenant: Any, row: Connection, user: Any, choice: str = "approve") -> SetupRun | None:
-    """The newest card about it is answered; the conversation that begins, if one does."""
+    """Answer the newest card about the connection; return the set-up that starts, if any."""
     from apps.approvals.models import Card
     from apps.approvals.queries import face_hash
     from apps.approvals.services import answer_card

@@ -1,9 +1,9 @@
-"""Where does a secret turn up? All that a run writes or says outside of its seal, gathered while it happens.
+"""Search everything that a run writes or says for a secret outside of its seal.
 
-A `Watch` listens to every logger, to what a tracer is told, and to all that goes over Redis (messages to workers,
-frames to sockets, caches), and looks when asked into every table as the superuser, into the environment and arguments
-of every process (also whenever a script has stopped itself for it), and into the files that a run may leave. `found`
-names the places where a secret stands, plain or in a usual disguise.
+A `Watch` listens to every logger, to tracers, and to everything that goes over Redis (messages to workers, frames to
+sockets, caches). When asked, it searches every table as the superuser, the environment and arguments of every process
+(also when a script has stopped itself for that), and the files that a run may leave. `found` names the places where a
+secret is, plain or in a usual encoding.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HEARD = (LOG, WIRE, PROCESSES, FILES, TRACES)
 
 
 class _Span(NonRecordingSpan):
-    """Takes everything that a span may be told: attributes, events, exceptions, a status."""
+    """Records everything that a span is given: attributes, events, exceptions, a status."""
 
     def __init__(self, heard: list[bytes]) -> None:
         super().__init__(INVALID_SPAN_CONTEXT)
@@ -55,7 +55,7 @@ class _Span(NonRecordingSpan):
 
 
 class _Tracers(NoOpTracerProvider, NoOpTracer):
-    """Whoever wants a tracer gets this one."""
+    """Provides this one tracer to all callers."""
 
     def __init__(self, heard: list[bytes]) -> None:
         self.heard = heard
@@ -83,7 +83,7 @@ class _Ear(logging.Handler):
 
 @dataclass
 class Watch:
-    """`told`: what somebody was shown, sent or asked, put here by the test itself under its own name."""
+    """`told`: what a person was shown, sent or asked, added by the test itself under its own name."""
 
     superuser_dsn: str
     secrets: tuple[str, ...]
@@ -152,7 +152,7 @@ class Watch:
 
 
 def _stopped() -> list[tuple[int, str]]:
-    """Scripts of skills that have stopped themselves: process and file name."""
+    """Return the scripts of skills that have stopped themselves: process and file name."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -170,7 +170,7 @@ def _dresses(secret: str) -> list[str]:
 
 @contextlib.contextmanager
 def watching(superuser_dsn: str, *secrets: str) -> Iterator[Watch]:
-    """Everything from here on; what Redis was told has arrived when this is over."""
+    """Watch everything from here on; what Redis was sent has arrived when this is over."""
     watch = Watch(superuser_dsn, secrets)
     ear, root = _Ear(watch.heard[LOG]), logging.getLogger()
     before = root.level

@@ -1,4 +1,4 @@
-"""On whose account does a tool act where a company has several? Never on one that nobody meant."""
+"""A tool uses the one account that is meant, where a company has several, and otherwise none."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Is a credential as safe in the machine's keyring, or in a vault outside, as in its row? Given sealed, read by nobody
-but a script, and never lost to a transaction that came to nothing or to a keyring that is locked.
+"""Credentials in a keyring or an outside vault: given sealed, read by scripts only, and never lost to a transaction
+that is rolled back or a keyring that is locked.
 
-The keyring is a backend of the library itself, kept in memory; what stands around it is the library's own.
+The keyring is a backend of the library itself, kept in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.factories.connections import check_due, keep, make_connection, make_p
 
 
 class InMemory(KeyringBackend):
-    """`locked`: nobody has unlocked it; `after`: it locks itself after so many more questions."""
+    """`locked`: the keyring is locked; `after`: it locks itself after so many more calls."""
 
     priority = 1
 
@@ -227,7 +227,7 @@ def test_what_is_elsewhere_is_still_read_after_another_choice(tenant: Any, ring:
 
 
 class Shelf:
-    """An outside vault of the tests."""
+    """An outside vault for tests."""
 
     kept: ClassVar[dict[bytes, bytes]] = {}
 

@@ -1,5 +1,7 @@
-"""Does a secret leave its seal anywhere but in the process of a script? One whole life of a connection is searched for
-it: set-up by a secure field, a tool used by a model, a renewal, a crash, a failure. The search finds what is planted.
+"""A secret leaves its seal only in the process of a script.
+
+One whole life of a connection is searched for it: set-up by a secure field, a tool used by a model, a renewal, a crash,
+a failure. The search finds what is planted.
 """
 
 from __future__ import annotations
@@ -125,7 +127,7 @@ def _set_up(tenant: Any, owner: Any, watch: Watch) -> Connection:
 
 
 async def _use(tenant: Any, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A visitor's turn in which the model calls the tool, and reads what it said."""
+    """Run a visitor's turn in which the model calls the tool and reads its answer."""
     async with serving([Reply(calls=(("letters", "{}"),)), direct("There are some.")]) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
@@ -163,7 +165,7 @@ def _due(tenant: Any, **fields: Any) -> None:
 
 
 def _look_around(owner: Any, row: Connection, watch: Watch) -> None:
-    """What a member can look at afterwards."""
+    """Open the pages that a member can look at afterwards."""
     client = browser(owner)
     with tenant_scope(row.tenant_id):
         cards = [reverse("console-card", args=[card.pk]) for card in Card.objects.all()]

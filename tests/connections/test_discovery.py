@@ -1,4 +1,4 @@
-"""Is nobody asked for a yes before the skill has said how it would sign in, and is it believed only so far?"""
+"""A card is opened only after the skill has said how it would sign in, and what it says is trusted only so far."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Can a stranger do what docs/connections.md says? Its skills are taken from its text, installed and set up: one with a
-secure field, one in the browser and one with a code, these two at a real OAuth 2 server."""
+"""The skills in docs/connections.md work as described: they are taken from its text, installed and set up. One has a
+secure field, one signs in through the browser and one with a code, these two at a real OAuth 2 server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXT = Path(__file__).resolve().parents[2] / "docs" / "connections.md"
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Path:
-    """The skills of the page; what is the same in the other two stands there once."""
+    """The skills of the page; files that the skills share are on it once."""
     found = re.findall(r"```\w+ file=(\S+)\n(.*?)```", TEXT.read_text(), re.DOTALL)
     texts = dict(found)
     assert len(texts) == len(found) == 8

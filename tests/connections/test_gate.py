@@ -1,4 +1,4 @@
-"""The `connection_permission` gate as the guard asks it: before anything is admitted, spent or run (spec 5.10.2)."""
+"""The `connection_permission` policy as the guard asks it: before anything is admitted, spent or run (spec 5.10.2)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def called(tenant: Any) -> Any:
 
 def test_call_without_its_permission_is_refused_before_it_costs_anything(tenant: Any, row: Connection) -> None:
     refused = called(tenant)
-    assert (refused.gate, "may not do this" in refused.reason) == ("connection_permission", True)
+    assert (refused.gate, "have this permission" in refused.reason) == ("connection_permission", True)
     with tenant_scope(tenant):
         (kept,) = ToolCall.objects.filter(tool="look")
         (run,) = GuardedRun.objects.all()

@@ -1,4 +1,4 @@
-"""Is a connection checked once, renewed in time and once, recovered once, and then put before a person?"""
+"""A connection is checked once, renewed in time and once, recovered once, and then a card is opened."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.rivals import race
 
 
 def linked(tenant: Any, *, scripts: dict[str, str | None] | None = None, **fields: Any) -> Connection:
-    """An active connection that is due."""
+    """An active connection whose check is due."""
     version = make_skill(tenant, **(scripts or {}))
     row = make_connection(
         tenant,

@@ -1,4 +1,4 @@
-"""The message to an IT department: a draft that staff change, and that leaves only by work with a yes (spec 5.10.4)."""
+"""The message to an IT department: a draft that staff change, and that is sent only by approved work (spec 5.10.4)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LETTER = {"to": "it@company.example", "subject": "Please allow it", "text": "We 
 
 @pytest.fixture
 def row(tenant: Any, owner: Any) -> Connection:
-    """Its policy forbids it, and somebody has asked for the message."""
+    """A connection that the company's policy forbids, with a draft."""
     made = make_connection(
         tenant,
         status=ConnectionStatus.FAILED,

@@ -1,4 +1,4 @@
-"""Does anything stay in the keyring that no row leads to, whoever dies, comes to nothing or finds it locked?"""
+"""No stray value stays in the keyring when a process dies, a transaction is rolled back or the keyring is locked."""
 
 from __future__ import annotations
 

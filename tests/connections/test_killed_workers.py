@@ -1,6 +1,6 @@
-"""A worker is killed, with -9, while a script of its runs: in the middle of a set-up, and of a renewal.
+"""A worker is killed, with -9, while a script of its runs: during a set-up, and during a renewal.
 
-The worker is a process of its own; how far it has come is read off the script's process, which is told apart by the
+The worker is a process of its own; its progress is read off the script's process, which is identified by the
 connection's settings in its environment.
 """
 
@@ -55,7 +55,7 @@ def worker(tenant: Any, kind: Kind) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def running(mark: str, script: str) -> list[int]:
-    """Processes of this script, for the connection whose settings hold the mark."""
+    """Return processes of this script, for the connection whose settings hold the mark."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -73,7 +73,7 @@ def set_(row: Connection, **settings: Any) -> None:
 
 
 def kill(process: subprocess.Popen[bytes], mark: str, script: str) -> None:
-    """And nothing of what it ran is left behind."""
+    """Kill the worker; nothing of what it ran is left."""
     process.send_signal(signal.SIGKILL)
     process.wait()
     until(lambda: not running(mark, script))

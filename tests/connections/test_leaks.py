@@ -1,5 +1,5 @@
-"""A tool of a connection skill that says its account's secret: through the guard's own door it is a failure, and the
-secret is in no table, message, frame, log line or file."""
+"""A tool of a connection skill that prints its account's secret fails, and the secret is in no table, message, frame,
+log line or file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def watch(superuser_dsn: str) -> Iterator[Watch]:
 
 @pytest.fixture
 def run(tenant: Any, tmp_path: Path) -> RunRef:
-    """With an account, and a tool for each way."""
+    """A run with an account, and a tool for each way to leak."""
     version = make_skill(tenant)
     row = make_connection(tenant, skill=skill_rules.reference(version.name, version.digest))
     permitted = {"records": [], "connection": "test-link", "permissions": ["Mail.Read"]}

@@ -1,4 +1,4 @@
-"""Does a tool use an account only with the permissions that a person allowed, and one use no more than once?"""
+"""A tool uses an account only with approved permissions, and a one-time grant only once."""
 
 from __future__ import annotations
 

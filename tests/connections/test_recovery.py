@@ -1,4 +1,4 @@
-"""What does each way out of a failure do when somebody presses it (spec 5.10.4)?"""
+"""Each option of a failure card does what it says (spec 5.10.4)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WAYS: list[tuple[str, str, list[str] | None]] = [
 
 
 def broken(tenant: Any, kind: str, **fields: Any) -> Connection:
-    """It was connected once; its failure is told."""
+    """A connection that was active once, with an open failure card."""
     failure = ConnectionFailure(failure_type=FailureType(kind), retry_minutes=40).model_dump(mode="json")
     made = {"status": ConnectionStatus.FAILED, "failure": failure, "permissions_granted": ALL, **fields}
     row = make_connection(tenant, **made)

@@ -1,4 +1,4 @@
-"""Are connections that fell due together checked apart from then on, and never too late to renew?"""
+"""Checks that fell due together are spread out, and never too late to renew."""
 
 from __future__ import annotations
 

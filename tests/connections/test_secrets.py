@@ -1,4 +1,4 @@
-"""Can a secret come in anywhere but at its reference, once, in time, from its own tenant, and leave its seal?"""
+"""A secret comes in only at its reference, once, in time and from its own tenant, and stays sealed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a set-up end well only when everything was in order, and leave nothing behind otherwise? In the real sandbox."""
+"""A set-up succeeds only when everything is in order, and leaves nothing behind otherwise. In the real sandbox."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHORT, LONG = Limits(silence=3, whole=60), Limits(silence=30, whole=120)
 
 
 def held(tenant: Any, owner: Any, **scripts: str | None) -> tuple[Connection, SetupRun]:
-    """Approved and held to its end, in this thread."""
+    """Approve the connection and hold its set-up to its end, in this thread."""
     row = link(tenant, **scripts)
     setup = said_yes(tenant, row, owner)
     assert setup is not None
@@ -46,7 +46,7 @@ def credentials_of(tenant: Any, row: Connection) -> dict[str, str]:
 
 
 def attend_owed(tenant: Any) -> None:
-    """As a web process would: every card that is owed is opened."""
+    """Open every card that is enqueued, as a trusted process would."""
     with tenant_scope(tenant):
         for message in QueueMessage.objects.filter(kind="connection_owed"):
             open_card(message.payload["event"], UUID(message.payload["subject"]), message.payload["permissions"])
@@ -60,7 +60,7 @@ def until(condition: Any) -> None:
 
 
 class Beside:
-    """The conversation held in a thread, while the test does what a person would."""
+    """A set-up held in a thread, while the test does what a person would."""
 
     def __init__(self, tenant: Any, setup: SetupRun, limits: Limits = LONG) -> None:
         self.tenant, self.setup, self.limits = tenant, setup, limits
@@ -317,7 +317,7 @@ def test_failed_setup_is_told_with_its_ways_out_and_begins_again_at_a_press(tena
 
 
 def written_anywhere(tenant: Any, text: str) -> list[str]:
-    """The tables in which the text stands in any column, as it is or in another dress; the audit log is one of them."""
+    """Return the tables that hold the text in any column, plain or encoded; the audit log is one of them."""
     from base64 import b64encode
 
     from django.apps import apps

@@ -1,4 +1,4 @@
-"""Packages, publishers and drafts over HTTP: an API key hands on, hands in and writes; a person still decides."""
+"""Packages, publishers and drafts over HTTP: an API key exports, imports and writes; a person still decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The skills that ship do what they say, in real sandboxes behind the guard's door."""
+"""The bundled skills do what they say, in real sandboxes and through the guard."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NEW_FILE = "--- /dev/null\n+++ b/NOTES.md\n@@ -0,0 +1,1 @@\n+Round to cents.\n"
 
 
 class Shelf:
-    """A tenant with one shipped skill, and calls of its tools as the guard makes them."""
+    """A tenant with one bundled skill, and calls of its tools as the guard makes them."""
 
     def __init__(self, tenant: Any, skill: str) -> None:
         self.tenant = tenant
@@ -148,7 +148,7 @@ def test_skill_maker_lints_what_would_be_refused(maker: Shelf) -> None:
 
 
 class Shop(BaseHTTPRequestHandler):
-    """A company's own interface, and an address beside it that nobody declared."""
+    """A company's own API, and an address beside it that is not declared."""
 
     def do_GET(self) -> None:
         self.server.seen.append(self.path)  # type: ignore[attr-defined]
@@ -174,7 +174,7 @@ class Shop(BaseHTTPRequestHandler):
 
 
 class Api(Shelf):
-    """http-api as a company declares endpoints in it, and the server that they lead to."""
+    """http-api with a company's declared endpoints, and the server that they lead to."""
 
     def __init__(self, tenant: Any, tmp_path: Path, server: ThreadingHTTPServer) -> None:
         self.tenant, self.server = tenant, server

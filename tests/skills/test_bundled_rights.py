@@ -1,4 +1,4 @@
-"""Web's role makes no skill that ships: it takes in contents of the manifest alone, and only those are loaded."""
+"""The role `web` makes no bundled skill: it stores contents of the manifest alone, and only those are loaded."""
 
 from __future__ import annotations
 

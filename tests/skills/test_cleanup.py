@@ -1,4 +1,4 @@
-"""Drafts that nobody goes on with and packages that nobody looked at stay only as long as the company says."""
+"""Abandoned drafts and unreviewed packages are kept only for the company's retention period."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AGO = timedelta(days=11)
 
 
 def leave_lying(tenant: Any) -> None:
-    """A draft and a package of eleven days ago, and what was taken then."""
+    """A draft and a package of eleven days ago, and a package that was accepted then."""
     named = {"name": "parcel-count", "number": 1, "digest": "d", "public_key": "k", "publisher": "Acme", "by": "user:1"}
     with tenant_scope(tenant):
         draft = SkillDraft.objects.create(name="parcel-count", wish="Count parcels", by="user:1")

@@ -1,4 +1,4 @@
-"""A folder that holds a credential is not installed; one that only names where tokens come from is."""
+"""A folder that contains a credential is not installed; one that only names where tokens come from is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two demo desks do what they say, prove it from outside, and touch nobody else's rows."""
+"""The two demo desks do what they say, prove it from outside, and touch no other customer's rows."""
 
 import asyncio
 from uuid import uuid4

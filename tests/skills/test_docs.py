@@ -1,4 +1,4 @@
-"""Does what docs/skills.md shows work? Its first skill is taken from the page, imported, approved and called."""
+"""The first skill in docs/skills.md works: it is taken from the page, imported, approved and called."""
 
 import asyncio
 import re

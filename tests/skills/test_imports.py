@@ -1,4 +1,4 @@
-"""What comes from outside is refused, or adapted with a report; it is never in use by itself (spec 10.4.1)."""
+"""Foreign skills are refused, or adapted with a report; they are never in use by themselves (spec 10.4.1)."""
 
 import gzip
 import io
@@ -77,14 +77,14 @@ def member(kind, name="scripts/extra.py"):
 
 
 def lying_zip(files):
-    """Of its last file it says that it holds ten bytes."""
+    """A zip that claims its last file has ten bytes."""
     raw = bytearray(zipped(files))
     struct.pack_into("<I", raw, raw.rfind(b"PK\x01\x02") + 24, 10)
     return bytes(raw)
 
 
 def lying_tar(size):
-    """One file that says it is this large, as tar writes what does not fit into its field."""
+    """A tar of one file that claims to be this large, as tar writes what does not fit into its field."""
     header = bytearray(member(tarfile.REGTYPE, "SKILL.md").tobuf(tarfile.GNU_FORMAT))
     header[124:136] = bytes([0o377 if size < 0 else 0o200]) + (size % (1 << 88)).to_bytes(11, "big")
     header[148:156] = b" " * 8
@@ -93,7 +93,7 @@ def lying_tar(size):
 
 
 def tar_with_long_header(length):
-    """A header that every later one is read by, of digits that tarfile looks through again from each of them."""
+    """A tar with a header that applies to every later one, of digits that tarfile parses again for each of them."""
     head = member(tarfile.XHDTYPE, "pax")
     head.size, head.linkname = length, ""
     return head.tobuf() + b"1" * length + bytes(-length % 512) + tarred(skill(), mode="w")

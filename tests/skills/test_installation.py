@@ -1,4 +1,5 @@
-"""What was proposed is found by nobody without a spent yes; what was in use goes off and on again (spec 10.4)."""
+"""A proposed version is never found without a spent approval; one that was in use can be disabled and rolled back to
+(spec 10.4)."""
 
 import pytest
 from django.db import DatabaseError
@@ -140,5 +141,5 @@ def test_purged_skill_is_told_to_the_rooms_above(tenant, two_versions):
 def test_proposed_content_that_was_switched_off_is_refused(tenant, tmp_path, two_versions):
     with tenant_scope(tenant):
         installation.disable(two_versions[1])
-    with pytest.raises(SilasError, match="switched off"):
+    with pytest.raises(SilasError, match="disabled"):
         propose(tenant, tmp_path / "test-desk")

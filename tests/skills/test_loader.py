@@ -1,4 +1,4 @@
-"""Which folders come in, and which do not (spec 10.4)."""
+"""Folders that are accepted, and those that are not (spec 10.4)."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""A draft is data until a person says yes: written by a model or laid out, tried in a sandbox, proposed as it is."""
+"""A draft is data until a person approves it: written by a model or laid out, tested in a sandbox, proposed unchanged."""
 
 from __future__ import annotations
 

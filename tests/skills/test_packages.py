@@ -1,4 +1,4 @@
-"""A package is taken whole, from a known key, and never older than what came before; else nothing of it is kept."""
+"""A package is accepted whole, from a trusted key, and never older than an earlier one; else nothing of it is kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Contents = dict[str, bytes]
 
 
 def repacked(raw: bytes, change: Callable[[Contents], Any], **options: Any) -> bytes:
-    """The same package with other contents, as somebody in the middle would make it."""
+    """The same package with other contents, as an attacker in the middle would make it."""
     with zipfile.ZipFile(io.BytesIO(raw)) as opened:
         contents = {name: opened.read(name) for name in opened.namelist()}
     change(contents)
@@ -34,7 +34,7 @@ def repacked(raw: bytes, change: Callable[[Contents], Any], **options: Any) -> b
 
 
 class Publisher:
-    """Another installation's company that hands a skill on."""
+    """Another installation's company that exports a skill."""
 
     def __init__(self, tmp_path: Any) -> None:
         self.tenant, self.tmp_path = make_tenant(name="Acme Tools"), tmp_path
@@ -122,7 +122,7 @@ def test_package_that_is_not_as_it_was_signed_is_refused(
 
 @pytest.mark.parametrize("garbage", [b"", b"PK\x03\x04", b"x" * 1000], ids=["empty", "half", "noise"])
 def test_garbage_is_no_package(garbage: bytes) -> None:
-    with pytest.raises(SilasError, match="no skill package"):
+    with pytest.raises(SilasError, match="valid skill package"):
         archive.unpack(garbage)
 
 

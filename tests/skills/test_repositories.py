@@ -1,5 +1,5 @@
-"""Does git reach the one repository that was named, and nothing else of the house or of this machine? In the real
-sandbox, against git's own server."""
+"""Git reaches the named repository and nothing else, in the private network or on this machine. In the real sandbox,
+against git's own server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SKILL = {"SKILL.md": "---\nname: text-tools\n---\n\n# Text\n", "scripts/count.py
 
 @pytest.fixture
 def server(tmp_path: Path, settings: Any) -> Iterator[Repositories]:
-    """Inside of the house, where the operator has allowed this one place."""
+    """A server in the private network, where the operator has allowed this one place."""
     with repositories.serving(tmp_path) as found:
         settings.SKILL_GIT_SCHEMES = ("https", "http")
         settings.EGRESS_PRIVATE = [found.place]
@@ -91,7 +91,7 @@ def test_repository_with_a_link_is_refused(server: Repositories) -> None:
 def test_place_that_nobody_allowed_is_not_asked(server: Repositories, settings: Any) -> None:
     server.make("text-tools", SKILL)
     settings.EGRESS_PRIVATE = []
-    assert "public internet" in refusal(server.url("text-tools")).message
+    assert "public address" in refusal(server.url("text-tools")).message
     assert server.asked == []
 
 
@@ -153,4 +153,4 @@ def test_repository_that_swells_is_given_up(server: Repositories, monkeypatch: p
 
 
 def test_server_that_is_away_is_a_refusal(server: Repositories) -> None:
-    assert "cannot be fetched" in refusal(server.url("nothing-here")).message
+    assert "couldn't be fetched" in refusal(server.url("nothing-here")).message

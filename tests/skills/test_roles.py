@@ -1,4 +1,4 @@
-"""What does each agent see of a skill, when is a skill there at all, and what has a child of its parent's?"""
+"""What each agent sees of a skill, when a skill is available, and what a child inherits from its parent."""
 
 from __future__ import annotations
 

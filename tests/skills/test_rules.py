@@ -1,4 +1,4 @@
-"""Arguments, changes and facts: what a script may be given, may ask for, and what a person is shown."""
+"""Arguments, changes and facts: what a script may be given, what it may ask for, and what a person is shown."""
 
 import json
 

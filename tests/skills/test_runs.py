@@ -1,4 +1,4 @@
-"""A tool through the guard's door, for real: a hostile script changes nothing that is not the customer's to change."""
+"""Tools run through the guard: a hostile script changes only what is the customer's to change."""
 
 import asyncio
 import json

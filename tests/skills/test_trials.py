@@ -182,7 +182,7 @@ def test_skill_whose_trial_kills_its_workers_is_withdrawn(tenant, proposed):
 
 
 def report(tenant, version, trials, *, approved=False):
-    """As a worker reports, and as one that was taken over may."""
+    """Enqueue a report as a worker does, or as a compromised one might."""
     with tenant_scope(tenant):
         enqueue(Kind.SKILL_TRIED, scope_id=version.pk, payload={"approved": approved, "trials": trials})
     Hands(tenant).work(Queue.TRUSTED)

@@ -1,4 +1,4 @@
-"""Versions are found by content, lie on disk as they were installed, and belong to one tenant."""
+"""Versions are found by content, unpacked as they were installed, and belong to one tenant."""
 
 import stat
 
@@ -94,7 +94,7 @@ def test_folder_with_an_extra_file_is_unpacked_anew(tenant, version):
 
 
 def test_files_with_another_hash_are_refused():
-    with pytest.raises(SilasError, match="not the ones"):
+    with pytest.raises(SilasError, match="differ from the installed"):
         store.unpack("f" * 64, lambda: {"SKILL.md": b"x"})
 
 

@@ -1,4 +1,4 @@
-"""Outside tools through the guard's door, with a real server on the other side that means no good."""
+"""Outside tools called through the guard, with a real and hostile server on the other side."""
 
 import base64
 import time

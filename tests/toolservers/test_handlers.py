@@ -1,4 +1,4 @@
-"""Workers look at servers whose tools are in use: what changed is stopped before a call."""
+"""Workers check servers whose tools are in use: a change is suspended before a call."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row(desk: Desk) -> ToolServer:
 
 
 def look(desk: Desk) -> int:
-    """Carry out the looks that the tenant is owed; how often its server was asked."""
+    """Run the checks that are due; returns how often the server was asked."""
     before = desk.fake.lists
     carry_out_kinds(desk.tenant, Kind.TOOL_SERVER_CHECK)
     return desk.fake.lists - before

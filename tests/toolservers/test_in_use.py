@@ -1,4 +1,4 @@
-"""Accepted tools beside a skill's: in a goal's list, at a level, on a card, in an approved plan."""
+"""Accepted tools together with a skill's: in a goal's list, at a level, on a card, in an approved plan."""
 
 from dataclasses import replace
 from decimal import Decimal

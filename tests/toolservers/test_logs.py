@@ -1,5 +1,4 @@
-"""Does what an outside tool server says, or what somebody searches for, get into our logs? With the levels that a run
-has (`LOGGING`)."""
+"""Neither an outside tool server's words nor a search query gets into our logs, at the levels of a run (`LOGGING`)."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ EVENTS = {
 
 
 class Hostile(http.server.BaseHTTPRequestHandler):
-    """Whatever it is asked, it answers with its words: in the status line, a header and the events."""
+    """Answers every request with its words: in the status line, a header and the events."""
 
     says = ""
 

@@ -1,4 +1,4 @@
-"""A superuser of the database changes no outside tool, no server and no search of the web that people set up."""
+"""A superuser of the database changes no outside tool, no server and no web search that people set up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool servers that are programs of a skill, in the sandbox: honest ones, and those that mean no good."""
+"""Tool servers that are programs of a skill, in the sandbox: honest and hostile ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching the web through the guard's door, with a provider on the other side that means no good."""
+"""Web search through the guard, with a hostile provider on the other side."""
 
 from __future__ import annotations
 

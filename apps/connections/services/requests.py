@@ -152,7 +152,7 @@ def approval_payload(row: Connection, purpose: Purpose, after: Sequence[str]) ->
     return {"connection_id": str(row.pk), "operation": operation, "before": before, "after": list(after) or ["use"]}
 
 
-def apply_decision(card: Card, token: ApprovalToken | None, said: Mapping[str, Any]) -> None:
+def apply_decision(card: Card, token: ApprovalToken | None, answer: Mapping[str, Any]) -> None:
     """Carry out the decision about a connection or more access to one, in the transaction that decides."""
     row = lock_connection(card.subject_id)
     if token is None:
@@ -164,7 +164,7 @@ def apply_decision(card: Card, token: ApprovalToken | None, said: Mapping[str, A
     if approval_payload(row, purpose, after) != card.payload:
         record(AuditEvent.CONNECTION_REFUSED, subject=f"connection:{row.pk}", data={"reason": "changed_since"})
         return
-    if said.get("choice") == "just_this_once":
+    if answer.get("choice") == "just_this_once":
         # The token is spent by the one call that uses the grant (`permissions`).
         OnceGrant.objects.create(
             connection=row,

@@ -92,11 +92,11 @@ class Drafts(OwnersView):
     )
     def post(self, request: Request) -> Response:
         """Describe what a skill should do. A model writes the draft; without a model, a template is laid out."""
-        asked = DraftRequest(data=request.data)
-        asked.is_valid(raise_exception=True)
-        given = asked.validated_data
+        form = DraftRequest(data=request.data)
+        form.is_valid(raise_exception=True)
+        values = form.validated_data
         draft = services.create_draft(
-            self.caller.tenant_id, name=given["name"], wish=given["wish"], by=requester(self.caller)
+            self.caller.tenant_id, name=values["name"], wish=values["wish"], by=requester(self.caller)
         )
         return Response(_response(self.caller, draft.pk), status.HTTP_201_CREATED)
 
@@ -125,16 +125,16 @@ class Revising(OwnersView):
     )
     def post(self, request: Request, draft_id: UUID) -> Response:
         """Have a model change the draft as described in words, or write one of its files."""
-        asked = ChangeRequest(data=request.data)
-        asked.is_valid(raise_exception=True)
-        given, about = asked.validated_data, {"seen": asked.validated_data["seen"], "by": requester(self.caller)}
-        if ("words" in given) == ("path" in given):
+        form = ChangeRequest(data=request.data)
+        form.is_valid(raise_exception=True)
+        values, about = form.validated_data, {"seen": form.validated_data["seen"], "by": requester(self.caller)}
+        if ("words" in values) == ("path" in values):
             raise SilasError("invalid", "Send either words, or a path and its text.")
-        if "words" in given:
-            services.revise_draft(self.caller.tenant_id, draft_id, words=given["words"], **about)
+        if "words" in values:
+            services.revise_draft(self.caller.tenant_id, draft_id, words=values["words"], **about)
         else:
-            text = given.get("text", "")
-            services.write_file(self.caller.tenant_id, draft_id, path=given["path"], text=text, **about)
+            text = values.get("text", "")
+            services.write_file(self.caller.tenant_id, draft_id, path=values["path"], text=text, **about)
         return Response(_response(self.caller, draft_id))
 
 
@@ -167,9 +167,9 @@ class Submitting(OwnersView):
 
 
 def _seen(request: Request) -> int:
-    asked = SeenRequest(data=request.data)
-    asked.is_valid(raise_exception=True)
-    return int(asked.validated_data["seen"])
+    form = SeenRequest(data=request.data)
+    form.is_valid(raise_exception=True)
+    return int(form.validated_data["seen"])
 
 
 def _response(caller: Caller, draft_id: UUID) -> Any:

@@ -83,9 +83,9 @@ class Packages(OwnersView):
     )
     def post(self, request: Request) -> Response:
         """Import a package. One from a trusted publisher is proposed; for others, a person reviews the publisher."""
-        asked = PackageRequest(data=request.data)
-        asked.is_valid(raise_exception=True)
-        raw = asked.validated_data["package"].read(archive.MAX_BYTES + 1)
+        form = PackageRequest(data=request.data)
+        form.is_valid(raise_exception=True)
+        raw = form.validated_data["package"].read(archive.MAX_BYTES + 1)
         package = archive.unpack(raw)
         with tenant_scope(self.caller.tenant_id):
             row = services.receive(package, by=requester(self.caller))
@@ -116,7 +116,7 @@ class Exporting(OwnersView):
     def get(self, request: Request, name: str, number: int) -> HttpResponse:
         """Export the version as one signed file; the same bytes each time."""
         with tenant_scope(self.caller.tenant_id):
-            version = next((one for one in queries.all_versions(name) if one.number == number), None)
+            version = next((row for row in queries.all_versions(name) if row.number == number), None)
             if version is None:
                 raise NotFound("version of this skill")
             raw = services.export_version(version.pk, actor=self.caller.actor)

@@ -93,12 +93,12 @@ class Skills(OwnersView):
     )
     def post(self, request: Request) -> Response:
         """Import a skill and propose it. It is not in use before a person approves its card."""
-        asked = ImportRequest(data=request.data)
-        asked.is_valid(raise_exception=True)
-        given = asked.validated_data
-        fetched = _fetched(given)
+        form = ImportRequest(data=request.data)
+        form.is_valid(raise_exception=True)
+        values = form.validated_data
+        fetched = _fetched(values)
         with tenant_scope(self.caller.tenant_id):
-            version = imports.import_skill(fetched, by=self.caller.actor, format_hint=given.get("format_hint", ""))
+            version = imports.import_skill(fetched, by=self.caller.actor, format_hint=values.get("format_hint", ""))
             return Response(SkillAnswer(version).data, status.HTTP_201_CREATED)
 
 
@@ -135,13 +135,13 @@ class RollingBack(OwnersView):
     )
     def post(self, request: Request, name: str) -> Response:
         """Make an earlier version the only one in use."""
-        asked = RollBackRequest(data=request.data)
-        asked.is_valid(raise_exception=True)
+        form = RollBackRequest(data=request.data)
+        form.is_valid(raise_exception=True)
         with tenant_scope(self.caller.tenant_id):
-            wanted = next((one for one in _versions(name) if one.number == asked.validated_data["version"]), None)
-            if wanted is None:
+            version = next((row for row in _versions(name) if row.number == form.validated_data["version"]), None)
+            if version is None:
                 raise NotFound("skill")
-            return Response(SkillAnswer(installation.roll_back(name, to=wanted, by=self.caller.actor)).data)
+            return Response(SkillAnswer(installation.roll_back(name, to=version, by=self.caller.actor)).data)
 
 
 class Purging(OwnersView):
@@ -152,18 +152,18 @@ class Purging(OwnersView):
             return Response({"switched_off": installation.purge(name, by=self.caller.actor)})
 
 
-def _fetched(given: dict[str, Any]) -> Fetched:
-    archive, url, folder = given.get("archive"), given.get("url"), given.get("folder", "")
+def _fetched(values: dict[str, Any]) -> Fetched:
+    archive, url, folder = values.get("archive"), values.get("url"), values.get("folder", "")
     if bool(archive) == bool(url):
         raise SilasError("invalid", "Send either an archive or an address.")
     if url:
-        return imports.from_git(url, folder=folder, ref=given.get("ref", ""))
-    raw = given["archive"].read(imports.MAX_ARCHIVE_BYTES + 1)
-    return imports.from_archive(raw, name=given["archive"].name, folder=folder)
+        return imports.from_git(url, folder=folder, ref=values.get("ref", ""))
+    raw = values["archive"].read(imports.MAX_ARCHIVE_BYTES + 1)
+    return imports.from_archive(raw, name=values["archive"].name, folder=folder)
 
 
 def _versions(name: str) -> list[SkillVersion]:
-    found = queries.all_versions(name)
-    if not found:
+    versions = queries.all_versions(name)
+    if not versions:
         raise NotFound("skill")
-    return found
+    return versions

@@ -39,43 +39,46 @@ def normalise(given: Mapping[str, Any], report: Report, *, called: str, ours: bo
 
 
 def _take_name(meta: dict[str, Any], report: Report, called: str) -> None:
-    said = str(meta.get("name") or called)
-    name = re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9]+", "-", said.lower())).strip("-")[:64].rstrip("-")
+    given = str(meta.get("name") or called)
+    name = re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9]+", "-", given.lower())).strip("-")[:64].rstrip("-")
     if name != meta.get("name"):
-        report.mapped.append(f"name: {said[:80]} became {name}")
+        report.mapped.append(f"name: {given[:80]} became {name}")
     meta["name"] = name
 
 
 def _take_description(meta: dict[str, Any], report: Report) -> None:
-    said = meta.get("description")
-    if isinstance(said, str) and " ".join(said.split()) != said:
-        meta["description"] = " ".join(said.split())
+    text = meta.get("description")
+    if isinstance(text, str) and " ".join(text.split()) != text:
+        meta["description"] = " ".join(text.split())
         report.mapped.append("description: written on one line")
 
 
 def _take_requirements(meta: dict[str, Any], report: Report) -> None:
-    said = meta.get("requirements")
-    if said is None or isinstance(said, dict):
+    value = meta.get("requirements")
+    if value is None or isinstance(value, dict):
         return
     del meta["requirements"]
-    meta["metadata"] = {**_mapping(meta.get("metadata")), "requirements": said}
+    meta["metadata"] = {**_mapping(meta.get("metadata")), "requirements": value}
     report.mapped.append("requirements: kept as metadata; say under requirements which hosts and packages it needs")
 
 
 def _take_metadata(meta: dict[str, Any], given: Mapping[str, Any], report: Report, *, ours: bool) -> None:
-    held = _mapping(meta.get("metadata"))
-    if not ours and "tools" in held:
-        held = {key: value for key, value in held.items() if key != "tools"}
+    metadata = _mapping(meta.get("metadata"))
+    if not ours and "tools" in metadata:
+        metadata = {key: value for key, value in metadata.items() if key != "tools"}
         report.removed.append("the key metadata.tools")
     for key in _INTO_METADATA:
         if key in given:
-            held[key] = given[key]
+            metadata[key] = given[key]
             report.mapped.append(f"{key}: kept as metadata.{key}")
-    if held or "metadata" in meta:
-        meta["metadata"] = held
+    if metadata or "metadata" in meta:
+        meta["metadata"] = metadata
     packages = given.get("dependencies")
     if isinstance(packages, list) and packages:
-        meta["requirements"] = {**_mapping(meta.get("requirements")), "packages": [str(each) for each in packages]}
+        meta["requirements"] = {
+            **_mapping(meta.get("requirements")),
+            "packages": [str(package) for package in packages],
+        }
         report.mapped.append("dependencies: kept as requirements.packages")
 
 

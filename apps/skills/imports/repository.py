@@ -96,12 +96,12 @@ def _egress_place(url: str) -> str:
 
 def _spec(url: str, ref: str, place: str, most_bytes: int) -> SandboxSpec:
     schemes = settings.SKILL_GIT_SCHEMES
-    given = [f"{name}={value}" for name, value in _SETTINGS.items()]
-    given += [f"protocol.{scheme}.allow=always" for scheme in schemes]
-    asked: dict[str, Any] = {"url": url, "settings": given, "clone": [*_CLONE, *(["--branch", ref] if ref else [])]}
+    options = [f"{name}={value}" for name, value in _SETTINGS.items()]
+    options += [f"protocol.{scheme}.allow=always" for scheme in schemes]
+    request: dict[str, Any] = {"url": url, "settings": options, "clone": [*_CLONE, *(["--branch", ref] if ref else [])]}
     return SandboxSpec(
         ["python3", "-I", "-S", "-c", _FETCH],
-        work={"request.json": canonical_bytes(asked)},
+        work={"request.json": canonical_bytes(request)},
         env={**_ENVIRONMENT, "GIT_ALLOW_PROTOCOL": ":".join(schemes)},
         egress=(place,),
         timeout_seconds=SECONDS,

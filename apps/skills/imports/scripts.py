@@ -43,7 +43,7 @@ def adapt_scripts(
     wrappers. Raises `SilasError("import_refused")` for more Python than is read."""
     if python_analysis.is_too_long(files):
         raise import_refused("It contains too much Python code to be checked.")
-    found, declared = dict(files), dict(meta.get("script_args") or {})
+    adapted, declared = dict(files), dict(meta.get("script_args") or {})
     for path in sorted(files):
         suffix = PurePosixPath(path).suffix
         if not path.startswith("scripts/") or path in declared:
@@ -51,11 +51,11 @@ def adapt_scripts(
         if suffix == ".py":
             _declare(path, files[path], declared, report)
         elif suffix in (".sh", ".bash"):
-            _wrap(path, files[path], found, declared, report)
+            _wrap(path, files[path], adapted, declared, report)
         elif suffix in (".js", ".ts", ".rb", ".pl", ".mjs", ".php"):
             report.unresolved.append(f"{path} is not Python: nothing runs it")
     meta = {**meta, "script_args": declared} if declared else dict(meta)
-    return _with_requirements(meta, found, report), found
+    return _with_requirements(meta, adapted, report), adapted
 
 
 def _declare(path: str, content: bytes, declared: dict[str, Any], report: Report) -> None:
@@ -67,15 +67,15 @@ def _declare(path: str, content: bytes, declared: dict[str, Any], report: Report
     report.mapped.append(f"{path}: takes {', '.join(args) or 'nothing'}, as its code says")
 
 
-def _wrap(path: str, content: bytes, found: dict[str, bytes], declared: dict[str, Any], report: Report) -> None:
+def _wrap(path: str, content: bytes, files: dict[str, bytes], declared: dict[str, Any], report: Report) -> None:
     text, name = content.decode("utf-8", "replace"), PurePosixPath(path).name
     entry = f"{path.rpartition('.')[0]}_{PurePosixPath(path).suffix[1:]}.py"
-    if entry in found:
+    if entry in files:
         report.unresolved.append(f"{path}: {entry} is taken, so nothing starts it")
         return
     shell = "/bin/bash" if "bash" in text.partition("\n")[0] else "/bin/sh"
-    found[entry] = _WRAPPER.format(name=name, shell=shell).encode()
-    highest = max((int(each) for each in _POSITIONS.findall(text)), default=0)
+    files[entry] = _WRAPPER.format(name=name, shell=shell).encode()
+    highest = max((int(position) for position in _POSITIONS.findall(text)), default=0)
     declared[entry] = {f"arg{number}": _positional(number) for number in range(1, highest + 1)}
     report.rewritten.append(f"{path}: started by {entry}")
     if "$@" in text or "$*" in text:
@@ -98,9 +98,9 @@ def arguments(content: bytes) -> dict[str, Any] | None:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_named(node.func, "add_argument")]
     if not calls:
         return _by_position(tree)
-    found = [_argument(call) for call in calls]
-    known = [one for one in found if one is not None]
-    return dict(known) if len(known) == len(found) else None
+    parsed = [_argument(call) for call in calls]
+    readable = [arg for arg in parsed if arg is not None]
+    return dict(readable) if len(readable) == len(parsed) else None
 
 
 def _is_program(tree: ast.Module) -> bool:
@@ -153,46 +153,51 @@ def _index(node: ast.Subscript) -> int | None:
 
 def _argument(call: ast.Call) -> tuple[str, dict[str, Any]] | None:
     """Return one `add_argument` call as a name and its declaration; None for what has no plain counterpart."""
-    flags = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    said = {word.arg: word.value for word in call.keywords if word.arg}
+    flags = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    options = {word.arg: word.value for word in call.keywords if word.arg}
     long = next((flag for flag in flags if flag.startswith("--")), None)
-    if not flags or len(flags) != len(call.args) or set(said) & {"nargs", "dest"} or (flags[0][0] == "-" and not long):
+    if (
+        not flags
+        or len(flags) != len(call.args)
+        or set(options) & {"nargs", "dest"}
+        or (flags[0][0] == "-" and not long)
+    ):
         return None
     name = (long or flags[0]).lstrip("-").replace("-", "_").lower()
     if not _WORD.match(name) or (long and long != f"--{name.replace('_', '-')}"):
         return None
-    spec = _kind_of(said)
+    spec = _kind_of(options)
     if spec is None:
         return None
     spec["passed"] = "option" if long else "position"
-    spec |= _limits_of(said, is_option=long is not None, is_boolean=spec["type"] == "boolean")
+    spec |= _limits_of(options, is_option=long is not None, is_boolean=spec["type"] == "boolean")
     return name, spec
 
 
-def _kind_of(said: Mapping[str, ast.expr]) -> dict[str, Any] | None:
-    action = _constant(said.get("action"))
+def _kind_of(options: Mapping[str, ast.expr]) -> dict[str, Any] | None:
+    action = _constant(options.get("action"))
     if action == "store_true":
         return {"type": "boolean"}
     if action not in (None, "store"):
         return None
-    kind = said.get("type")
+    kind = options.get("type")
     name = kind.id if isinstance(kind, ast.Name) else "str" if kind is None else ""
     return {"type": _TYPES.get(name, "string")}
 
 
-def _limits_of(said: Mapping[str, ast.expr], *, is_option: bool, is_boolean: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if text := _constant(said.get("help")):
-        found["description"] = str(text)[:300]
-    choices = [_constant(each) for each in getattr(said.get("choices"), "elts", ())]
-    if choices and all(isinstance(each, str | int | float) for each in choices):
-        found["choices"] = choices[:50]
-    default = False if is_boolean else _constant(said.get("default"))
-    if default is None and is_option and _constant(said.get("required")) is not True:
-        found["optional"] = True
+def _limits_of(options: Mapping[str, ast.expr], *, is_option: bool, is_boolean: bool) -> dict[str, Any]:
+    limits: dict[str, Any] = {}
+    if text := _constant(options.get("help")):
+        limits["description"] = str(text)[:300]
+    choices = [_constant(choice) for choice in getattr(options.get("choices"), "elts", ())]
+    if choices and all(isinstance(choice, str | int | float) for choice in choices):
+        limits["choices"] = choices[:50]
+    default = False if is_boolean else _constant(options.get("default"))
+    if default is None and is_option and _constant(options.get("required")) is not True:
+        limits["optional"] = True
     elif default is not None:
-        found["default"] = default
-    return found
+        limits["default"] = default
+    return limits
 
 
 def _constant(node: ast.expr | None) -> Any:
@@ -201,20 +206,20 @@ def _constant(node: ast.expr | None) -> Any:
 
 def _with_requirements(meta: dict[str, Any], files: Mapping[str, bytes], report: Report) -> dict[str, Any]:
     """Declare what the scripts import and read, so that a reviewer sees what is missing."""
-    held = dict(meta.get("requirements") or {})
-    missing = sorted(python_analysis.undeclared_imports(files, _requirements(held)))
-    variables = sorted(python_analysis.undeclared_variables(files, _requirements(held)))
+    requirements = dict(meta.get("requirements") or {})
+    missing = sorted(python_analysis.undeclared_imports(files, _requirements(requirements)))
+    variables = sorted(python_analysis.undeclared_variables(files, _requirements(requirements)))
     if missing:
-        held["packages"] = [*held.get("packages", []), *missing]
+        requirements["packages"] = [*requirements.get("packages", []), *missing]
         report.unresolved.append(f"Needs {', '.join(missing)}, which a sandbox does not have")
     if variables:
-        held["env"] = [*held.get("env", []), *variables]
+        requirements["env"] = [*requirements.get("env", []), *variables]
         report.unresolved.append(f"Reads {', '.join(variables)} from its environment, which are not set")
-    return {**meta, "requirements": held} if held else meta
+    return {**meta, "requirements": requirements} if requirements else meta
 
 
-def _requirements(held: Mapping[str, Any]) -> Requirements:
+def _requirements(declared: Mapping[str, Any]) -> Requirements:
     try:
-        return Requirements.model_validate(dict(held))
+        return Requirements.model_validate(dict(declared))
     except ValueError:
         return Requirements()

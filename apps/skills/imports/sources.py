@@ -85,15 +85,17 @@ def _skill_in(files: dict[str, bytes], folder: str) -> tuple[dict[str, bytes], s
     """Return the files below the one SKILL.md that is meant, and the name of their folder."""
     roots = sorted(str(PurePosixPath(path).parent) for path in files if PurePosixPath(path).name == MANIFEST)
     wanted = folder.strip("/") if folder else ""
-    fitting = [root for root in roots if root == wanted or root.endswith(f"/{wanted}")] if wanted else _outermost(roots)
-    if len(fitting) != 1:
+    matching = (
+        [root for root in roots if root == wanted or root.endswith(f"/{wanted}")] if wanted else _outermost(roots)
+    )
+    if len(matching) != 1:
         listed = {"folders": roots[:50]}
         raise import_refused(
             "The archive contains several skills. Choose one." if roots else "It contains no SKILL.md.", **listed
         )
-    root = "" if fitting[0] == "." else f"{fitting[0]}/"
-    found = {path[len(root) :]: content for path, content in files.items() if path.startswith(root)}
-    kept = {path: content for path, content in found.items() if not _IGNORED & set(PurePosixPath(path).parts)}
+    root = "" if matching[0] == "." else f"{matching[0]}/"
+    below = {path[len(root) :]: content for path, content in files.items() if path.startswith(root)}
+    kept = {path: content for path, content in below.items() if not _IGNORED & set(PurePosixPath(path).parts)}
     return kept, PurePosixPath(root).name
 
 

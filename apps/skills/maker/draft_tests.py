@@ -34,22 +34,22 @@ def run_tests(files: Mapping[str, str]) -> dict[str, Any]:
 def _records(files: Mapping[str, str]) -> dict[str, bytes]:
     """Return the example rows by book; what cannot be read is no row."""
     try:
-        told = json.loads(files.get(EXAMPLES, "{}"))
-        books = told.get("records", {}) if isinstance(told, dict) else {}
-        found = {book: rows for book, rows in books.items() if _BOOK.fullmatch(book) and isinstance(rows, list)}
+        content = json.loads(files.get(EXAMPLES, "{}"))
+        books = content.get("records", {}) if isinstance(content, dict) else {}
+        examples = {book: rows for book, rows in books.items() if _BOOK.fullmatch(book) and isinstance(rows, list)}
     except (ValueError, RecursionError, AttributeError):
-        found = {}
-    return {f"{book}.json": canonical_bytes(rows) for book, rows in found.items()}
+        examples = {}
+    return {f"{book}.json": canonical_bytes(rows) for book, rows in examples.items()}
 
 
 def _parse_result(outcome: SandboxResult) -> dict[str, Any]:
-    said = outcome.stderr
-    ran = re.search(r"^Ran (\d+) tests?", said, re.M)
+    output = outcome.stderr
+    ran = re.search(r"^Ran (\d+) tests?", output, re.M)
     count = int(ran[1]) if ran else 0
     return {
         "passed": outcome.ok and count > 0,
         "count": count,
-        "failed": re.findall(r"^(?:FAIL|ERROR): (.{1,200})", said, re.M)[:20],
-        "output": said[-_SHOWN:].replace("\0", " "),
+        "failed": re.findall(r"^(?:FAIL|ERROR): (.{1,200})", output, re.M)[:20],
+        "output": output[-_SHOWN:].replace("\0", " "),
         "reason": outcome.reason,
     }

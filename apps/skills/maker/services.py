@@ -84,8 +84,8 @@ def run_draft_tests(tenant_id: UUID, draft_id: UUID, *, seen: int, by: Any) -> d
     tested = draft_tests.run_tests(files)
     with tenant_scope(tenant_id):
         DraftRevision.objects.filter(draft_id=draft_id, number=seen).update(tested=tested)
-        told = {"revision": seen, "passed": tested["passed"], "tests": tested["count"]}
-        record(AuditEvent.SKILL_DRAFT_TRIED, actor=by.actor, subject=_subject(draft_id), data=told)
+        data = {"revision": seen, "passed": tested["passed"], "tests": tested["count"]}
+        record(AuditEvent.SKILL_DRAFT_TRIED, actor=by.actor, subject=_subject(draft_id), data=data)
     return tested
 
 
@@ -95,13 +95,13 @@ def propose_draft(draft_id: UUID, *, seen: int, by: Any) -> SkillVersion:
     revision = _current_revision(draft_id, seen)
     files = {path: text.encode() for path, text in revision.files.items()}
     tested = revision.tested or {}
-    told = {
+    draft = {
         "revision": seen,
         "written_by": revision.written_by,
         "tests": tested.get("count"),
         "passed": tested.get("passed"),
     }
-    version = installation.propose(files, source=SkillSource.MAKER, by=by, report={"draft": told})
+    version = installation.propose(files, source=SkillSource.MAKER, by=by, report={"draft": draft})
     SkillDraft.objects.filter(pk=draft_id).update(version=version)
     return version
 
@@ -139,8 +139,8 @@ def _store_revision(
     )
     draft.revision = number
     SkillDraft.objects.filter(pk=draft.pk).update(revision=number, updated_at=Now())
-    told = {"revision": number, "files": len(files), "by_model": written_by != BY_HAND}
-    record(AuditEvent.SKILL_DRAFT_WRITTEN, actor=by.actor, subject=_subject(draft.pk), data=told)
+    data = {"revision": number, "files": len(files), "by_model": written_by != BY_HAND}
+    record(AuditEvent.SKILL_DRAFT_WRITTEN, actor=by.actor, subject=_subject(draft.pk), data=data)
     return draft
 
 
@@ -159,8 +159,8 @@ def _current_revision(draft_id: UUID, seen: int) -> DraftRevision:
         raise NotFound("draft")
     if draft.revision != seen or seen == 0:
         raise _changed(draft)
-    found: DraftRevision = DraftRevision.objects.select_related("draft").get(draft=draft, number=seen)
-    return found
+    revision: DraftRevision = DraftRevision.objects.select_related("draft").get(draft=draft, number=seen)
+    return revision
 
 
 def _require_shape(files: Mapping[str, str]) -> None:

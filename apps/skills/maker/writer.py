@@ -168,7 +168,9 @@ def _folder() -> dict[str, bytes]:
 
 
 def _first_deployment_with_model() -> Deployment | None:
-    return next((one for one in Deployment.objects.order_by("created_at") if _can_write(one)), None)
+    return next(
+        (deployment for deployment in Deployment.objects.order_by("created_at") if _can_write(deployment)), None
+    )
 
 
 def _can_write(place: Deployment) -> bool:
@@ -182,13 +184,13 @@ async def _run_model(job: Job, ref: RunRef) -> dict[str, str]:
     inquiry = StructuredRequest(
         _TASK.format(name=job.name, guidelines=guidelines), data=_data(job), max_tokens=8000, seconds=120
     )
-    asked = Call(
+    call = Call(
         tool=PURPOSE,
         model=job.model_name,
         forecast=structured_output.estimate_usage(inquiry),
         patience_seconds=inquiry.seconds * 2,
     )
-    admitted = await in_scope(job.tenant_id, guard.admit, ref, Intent.CONVERSE, asked)
+    admitted = await in_scope(job.tenant_id, guard.admit, ref, Intent.CONVERSE, call)
     try:
         if not isinstance(admitted, Admitted):
             raise ProviderFailed("not_admitted")
@@ -202,14 +204,14 @@ async def _query_model(job: Job, inquiry: StructuredRequest, admitted: Admitted)
     spent, failed = RunUsage(), "interrupted"
     try:
         key = job.keys.of(job.model_name)
-        said = await structured_output.request(job.model_name, inquiry, WrittenSkill, spent=spent, key=key)
+        result = await structured_output.request(job.model_name, inquiry, WrittenSkill, spent=spent, key=key)
         failed = ""
     except (ProviderFailed, ShapeBroken) as failure:
         failed = getattr(failure, "reason", "shape_broken")
         raise
     finally:
         await in_scope(job.tenant_id, guard.charge, admitted, Usage.of(spent), failed=failed)
-    return {file.path: file.content for file in said.answer.files}
+    return {file.path: file.content for file in result.answer.files}
 
 
 def _data(job: Job) -> tuple[tuple[str, str], ...]:

@@ -90,8 +90,8 @@ def pack(
         public_key=public_key.hex(),
         publisher=publisher,
     )
-    told = _canonical_manifest(manifest)
-    contents = {MANIFEST: told, SIGNATURE: base64.b64encode(sign(_signed_bytes(told)))}
+    manifest_bytes = _canonical_manifest(manifest)
+    contents = {MANIFEST: manifest_bytes, SIGNATURE: base64.b64encode(sign(_signed_bytes(manifest_bytes)))}
     contents |= {FOLDER + path: content for path, content in files.items()}
     return _zip(contents)
 
@@ -111,10 +111,10 @@ def unpack(raw: bytes) -> Package:
     `package_signature`, `package_incomplete`, `package_extra_file`, `package_tampered`; 503 where it cannot be opened
     now."""
     contents = _contents(raw)
-    told = contents.pop(MANIFEST, b"")
+    manifest_bytes = contents.pop(MANIFEST, b"")
     signature = contents.pop(SIGNATURE, b"")
-    manifest = _manifest(told)
-    _require_signed(manifest, told, signature)
+    manifest = _manifest(manifest_bytes)
+    _require_signed(manifest, manifest_bytes, signature)
     files = {path.removeprefix(FOLDER): content for path, content in contents.items() if path.startswith(FOLDER)}
     _require_whole(manifest, files, others=len(contents) - len(files))
     return Package(manifest, files, raw)
@@ -148,20 +148,20 @@ def _contents(raw: bytes) -> dict[str, bytes]:
     return {entry.name: entry.content for entry in entries}
 
 
-def _manifest(told: bytes) -> PackageManifest:
+def _manifest(raw: bytes) -> PackageManifest:
     try:
-        manifest = PackageManifest.model_validate_json(told)
+        manifest = PackageManifest.model_validate_json(raw)
     except ValidationError as error:
         raise _unreadable("has no valid manifest") from error
-    if _canonical_manifest(manifest) != told:
+    if _canonical_manifest(manifest) != raw:
         raise _unreadable("has a manifest in another form")
     return manifest
 
 
-def _require_signed(manifest: PackageManifest, told: bytes, signature: bytes) -> None:
+def _require_signed(manifest: PackageManifest, manifest_bytes: bytes, signature: bytes) -> None:
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(manifest.public_key))
-        key.verify(base64.b64decode(signature, validate=True), _signed_bytes(told))
+        key.verify(base64.b64decode(signature, validate=True), _signed_bytes(manifest_bytes))
     except (InvalidSignature, ValueError, binascii.Error):
         raise SilasError("package_signature", "The package isn't signed with the key it names.", status=422) from None
 
@@ -181,9 +181,9 @@ def _canonical_manifest(manifest: PackageManifest) -> bytes:
     return canonical_bytes(manifest.model_dump(mode="json"))
 
 
-def _signed_bytes(told: bytes) -> bytes:
+def _signed_bytes(manifest_bytes: bytes) -> bytes:
     """Put the name of the format before the manifest, so that this signature is never valid for something else."""
-    return FORMAT.encode() + b"\n" + told
+    return FORMAT.encode() + b"\n" + manifest_bytes
 
 
 def _unreadable(why: str) -> SilasError:

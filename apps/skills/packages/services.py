@@ -76,15 +76,15 @@ def trust_publisher(package_id: UUID, fingerprint: str, package: Package, *, by:
     row = _lock_waiting(package_id)
     if bytes(row.content or b"") != package.raw:
         raise NotFound("package that waits")
-    told = "".join(package.manifest.fingerprint.split())
-    if not hmac.compare_digest(told, "".join(fingerprint.split()).lower().encode("ascii", "replace").decode()):
+    expected = "".join(package.manifest.fingerprint.split())
+    if not hmac.compare_digest(expected, "".join(fingerprint.split()).lower().encode("ascii", "replace").decode()):
         raise SilasError(
             "fingerprint_differs", "This isn't the fingerprint of the key that signed the package.", status=409
         )
     TrustedPublisher.objects.get_or_create(
         public_key=row.public_key, defaults={"name": row.publisher, "trusted_by": _actor(by)}
     )
-    record(AuditEvent.PUBLISHER_TRUSTED, actor=_actor(by), subject=_package(row), data={"key": told[:16]})
+    record(AuditEvent.PUBLISHER_TRUSTED, actor=_actor(by), subject=_package(row), data={"key": expected[:16]})
     _require_newer(package.manifest, other_than=row)
     return _propose(row, package, by)
 
@@ -105,13 +105,13 @@ def pin_publisher(public_key: str, *, name: str, last: str, by: Any) -> TrustedP
     key, name = parse_public_key(public_key), " ".join(name.split())[:120]
     if not name:
         raise SilasError("publisher_name", "Enter the publisher's name.", status=422)
-    told = archive.fingerprint(key)
-    if last.strip().lower() != told.split()[-1]:
+    fingerprint = archive.fingerprint(key)
+    if last.strip().lower() != fingerprint.split()[-1]:
         raise SilasError("fingerprint_differs", "These aren't the last four characters of the fingerprint.", status=409)
     row: TrustedPublisher = TrustedPublisher.objects.get_or_create(
         public_key=key, defaults={"name": name, "trusted_by": _actor(by)}
     )[0]
-    data = {"key": "".join(told.split())[:16]}
+    data = {"key": "".join(fingerprint.split())[:16]}
     record(AuditEvent.PUBLISHER_TRUSTED, actor=_actor(by), subject=f"publisher:{row.pk}", data=data)
     return row
 
@@ -140,12 +140,12 @@ def is_trusted(public_key: str) -> bool:
 def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None = None) -> None:
     """Refuse an old package, so that it cannot bring back what was fixed since. One package of a skill at a time."""
     with connection.cursor() as cursor:
-        place = f"skill_package:{current_tenant_id()}:{manifest.name}"
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [place])
-    taken = SkillPackage.objects.filter(
+        lock_name = f"skill_package:{current_tenant_id()}:{manifest.name}"
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [lock_name])
+    accepted = SkillPackage.objects.filter(
         name=manifest.name, public_key=manifest.public_key, state=PackageState.TAKEN, number__gte=manifest.number
     )
-    newest = taken.exclude(pk=other_than.pk if other_than else None).order_by("-number", "-created_at").first()
+    newest = accepted.exclude(pk=other_than.pk if other_than else None).order_by("-number", "-created_at").first()
     if newest and (newest.number > manifest.number or newest.digest != manifest.digest):
         raise SilasError(
             "package_replayed",
@@ -157,8 +157,8 @@ def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None
 
 def _propose(row: SkillPackage, package: Package, by: Any) -> SkillPackage:
     manifest = package.manifest
-    told = {"publisher": manifest.publisher, "fingerprint": manifest.fingerprint, "number": manifest.number}
-    row.version = installation.propose(package.files, source=SkillSource.PACKAGE, by=by, report={"package": told})
+    origin = {"publisher": manifest.publisher, "fingerprint": manifest.fingerprint, "number": manifest.number}
+    row.version = installation.propose(package.files, source=SkillSource.PACKAGE, by=by, report={"package": origin})
     _close(row, PackageState.TAKEN)
     return row
 

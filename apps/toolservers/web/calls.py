@@ -59,19 +59,19 @@ async def search_web(ctx: CallContext) -> HandlerResult:
     source = await _source(ctx)
     await _count_search(ctx)
     try:
-        found = await providers.search(source, query, most=min(count, source.most_results))
-    except SearchFailed as no:
-        await in_scope(ctx.tenant_id, services.record_failure, source.search_id, no.code)
-        raise _call_failed(no.code, failure_message(no.code), asked=no.asked) from None
+        results = await providers.search(source, query, most=min(count, source.most_results))
+    except SearchFailed as failure:
+        await in_scope(ctx.tenant_id, services.record_failure, source.search_id, failure.code)
+        raise _call_failed(failure.code, failure_message(failure.code), asked=failure.asked) from None
     await in_scope(ctx.tenant_id, services.record_failure, source.search_id, "")
-    return HandlerResult(format_results(source, query, found), cost=None)
+    return HandlerResult(format_results(source, query, results), cost=None)
 
 
-def format_results(source: SearchSource, query: str, found: tuple[SearchResult, ...]) -> dict[str, Any]:
+def format_results(source: SearchSource, query: str, results: tuple[SearchResult, ...]) -> dict[str, Any]:
     """Return the results as models and people get them: each page with its address, which is what is cited."""
     pages = [
         {"number": number, "title": page.title, "address": page.url, "text": page.text}
-        for number, page in enumerate(found, start=1)
+        for number, page in enumerate(results, start=1)
     ]
     return {"from": source.provider, "taint": Taint.EXTERNAL.value, "query": query, "pages": pages}
 
@@ -88,8 +88,8 @@ def _parse_arguments(args: Mapping[str, Any]) -> tuple[str, int]:
 async def _source(ctx: CallContext) -> SearchSource:
     try:
         source: SearchSource | None = await in_scope(ctx.tenant_id, queries.search_source, ctx.run_id)
-    except SilasError as broken:
-        raise _call_failed(broken.code, broken.message) from None
+    except SilasError as error:
+        raise _call_failed(error.code, error.message) from None
     if source is None:
         raise _call_failed(*_OFF)
     return source

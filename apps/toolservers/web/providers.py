@@ -59,9 +59,9 @@ def _brave(source: SearchSource, query: str, most: int) -> dict[str, Any]:
 
 def _tavily(source: SearchSource, query: str, most: int) -> dict[str, Any]:
     """https://docs.tavily.com/documentation/api-reference/endpoint/search"""
-    wanted = {"query": query, "max_results": most, "search_depth": "basic", "include_domains": list(source.domains)}
+    body = {"query": query, "max_results": most, "search_depth": "basic", "include_domains": list(source.domains)}
     headers = {"Authorization": f"Bearer {source.key}"}
-    return {"method": "POST", "url": f"{source.base_url}/search", "json": wanted, "headers": headers}
+    return {"method": "POST", "url": f"{source.base_url}/search", "json": body, "headers": headers}
 
 
 def _searxng(source: SearchSource, query: str, most: int) -> dict[str, Any]:
@@ -83,10 +83,10 @@ PROVIDERS: Mapping[str, Provider] = {
 async def search(source: SearchSource, query: str, *, most: int) -> tuple[SearchResult, ...]:
     """Return at most `most` pages, in the provider's order. `query` has been validated. Raises `SearchFailed`."""
     provider = PROVIDERS[source.provider]
-    asked = provider.request(source, query[:LONGEST_QUERY], most)
+    request = provider.request(source, query[:LONGEST_QUERY], most)
     try:
         async with asyncio.timeout(SECONDS), client_for(source.base_url, {}, most=MOST_BYTES) as client:
-            answer = await client.request(**asked)
+            answer = await client.request(**request)
     except TimeoutError:
         raise SearchFailed("too_slow", asked=True) from None
     except (RequestRefused, SilasError) as refused:
@@ -103,20 +103,20 @@ def _parse_answer(provider: Provider, source: SearchSource, body: bytes) -> tupl
         pages = provider.pages(json.loads(body))
         if pages is None:
             return ()
-        found = [_parse_page(each, provider.text, source.key) for each in pages[:50] if isinstance(each, Mapping)]
+        results = [_parse_page(item, provider.text, source.key) for item in pages[:50] if isinstance(item, Mapping)]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise SearchFailed("unreadable", asked=True) from None
-    return tuple(page for page in found if page is not None and is_within(page.url, source.domains))
+    return tuple(page for page in results if page is not None and is_within(page.url, source.domains))
 
 
-def _parse_page(said: Mapping[str, Any], text: str, key: str) -> SearchResult | None:
+def _parse_page(item: Mapping[str, Any], text: str, key: str) -> SearchResult | None:
     """Return None for a page whose address is not public."""
-    url = said.get("url")
+    url = item.get("url")
     if not isinstance(url, str) or len(url) > _LONGEST_URL or not is_public_url(url, schemes=("https", "http")):
         return None
     title, words = (
         rules.redact(key, rules.one_line(str(part or ""), most))
-        for part, most in ((said.get("title"), _LONGEST_TITLE), (said.get(text), _LONGEST_TEXT))
+        for part, most in ((item.get("title"), _LONGEST_TITLE), (item.get(text), _LONGEST_TEXT))
     )
     return SearchResult(title, rules.redact(key, url), words)
 
@@ -130,5 +130,5 @@ def is_within(url: str, domains: tuple[str, ...]) -> bool:
 def _with_sites(query: str, domains: tuple[str, ...]) -> str:
     """Ask the provider to search these sites alone; results from elsewhere are left out in any case."""
     sites = " OR ".join(f"site:{domain}" for domain in domains)
-    wanted = f"{query} ({sites})" if sites else query
-    return wanted if len(wanted) <= _LONGEST_WITH_SITES else query
+    restricted = f"{query} ({sites})" if sites else query
+    return restricted if len(restricted) <= _LONGEST_WITH_SITES else query

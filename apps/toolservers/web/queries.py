@@ -66,8 +66,8 @@ def installation_key(provider: str, base_url: str, *, allowed: bool) -> str:
 
 
 def is_set_up() -> bool:
-    found: bool = WebSearch.objects.exists()
-    return found
+    exists: bool = WebSearch.objects.exists()
+    return exists
 
 
 def search_source(run_id: UUID) -> SearchSource | None:

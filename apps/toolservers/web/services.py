@@ -76,14 +76,14 @@ def record_failure(search_id: UUID, code: str) -> None:
 
 def reseal() -> int:
     """Seal the company's key under its newest data key; returns how many were changed."""
-    done = 0
+    count = 0
     for row in WebSearch.objects.exclude(key=b"").select_for_update(no_key=True):
-        fresh = vault.reseal(bytes(row.key), belongs_to=seal_context(row.pk))
-        if fresh is not None:
-            row.key = fresh
+        sealed = vault.reseal(bytes(row.key), belongs_to=seal_context(row.pk))
+        if sealed is not None:
+            row.key = sealed
             row.save(update_fields=["key"])
-            done += 1
-    return done
+            count += 1
+    return count
 
 
 def _require_address(provider: str, base_url: str) -> str:
