@@ -7,17 +7,17 @@ class ConnectionStatus(TextChoices):
     """Status of a connection; `rules.TRANSITIONS` lists the allowed changes."""
 
     PROPOSED = "proposed", "Proposed"
-    CONNECTING = "connecting", "Being connected"
+    CONNECTING = "connecting", "Connecting"
     ACTIVE = "active", "Active"
     PAUSED = "paused", "Paused"
-    FAILED = "failed", "Broken"
+    FAILED = "failed", "Not working"
     REMOVED = "removed", "Removed"
 
 
 class AuthStrategy(TextChoices):
-    DEVICE_CODE = "device_code", "A code typed at the service"
-    BROWSER_REDIRECT = "browser_redirect", "Signing in at the service"
-    SECURE_INPUT = "secure_input", "A secret typed here"
+    DEVICE_CODE = "device_code", "Code entered at the service"
+    BROWSER_REDIRECT = "browser_redirect", "Sign-in at the service"
+    SECURE_INPUT = "secure_input", "Secret entered here"
 
 
 class Tier(TextChoices):
@@ -33,7 +33,7 @@ class Purpose(TextChoices):
     """Why a connection is set up."""
 
     SETUP = "setup", "First connection"
-    RECONNECT = "reconnect", "Connecting again"
+    RECONNECT = "reconnect", "Reconnect"
     WIDEN = "widen", "More access"
 
 

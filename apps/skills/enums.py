@@ -7,9 +7,9 @@ class SkillStatus(TextChoices):
     """Status of a version. Only an active one is ever found. A version that was declined or failed its trial is
     withdrawn; one that a person switched off is disabled."""
 
-    PROPOSED = "proposed", "Waits for a yes"
+    PROPOSED = "proposed", "Waiting for approval"
     ACTIVE = "active", "In use"
-    DISABLED = "disabled", "Switched off"
+    DISABLED = "disabled", "Disabled"
     WITHDRAWN = "withdrawn", "Withdrawn"
 
 
@@ -17,7 +17,7 @@ class SkillSource(TextChoices):
     """Where a version came from. What ships with the installation is trusted by the operator; everything else needs an
     approval."""
 
-    BUNDLED = "bundled", "Ships with the installation"
+    BUNDLED = "bundled", "Built-in"
     FOLDER = "folder", "A folder"
     ARCHIVE = "archive", "An archive"
     GIT = "git", "A git repository"
@@ -26,6 +26,6 @@ class SkillSource(TextChoices):
 
 
 class PackageState(TextChoices):
-    WAITING = "waiting", "Waits for a look at whose it is"
+    WAITING = "waiting", "Waiting for review"
     TAKEN = "taken", "Proposed"
     REFUSED = "refused", "Refused"

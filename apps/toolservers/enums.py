@@ -14,9 +14,9 @@ class ToolState(TextChoices):
     """new → accepted ⇄ suspended. A tool that its server no longer lists, or describes differently, is suspended at
     once; only a person accepts."""
 
-    NEW = "new", "Nobody has looked at it"
+    NEW = "new", "Not reviewed"
     ACCEPTED = "accepted", "In use"
-    SUSPENDED = "suspended", "Stopped until somebody looks"
+    SUSPENDED = "suspended", "Suspended until reviewed"
 
 
 class SearchProvider(TextChoices):

@@ -217,7 +217,7 @@ def test_pasted_skill_is_proposed_and_shown_safely(tenant: Any, approver: Any) -
     answer = press(approver, "console-skill-add", what="paste", text=PASTED)
     assert answer.url == reverse("console-skill", args=["parcel-count"])
     page = shown(approver, "console-skill", "parcel-count")
-    assert "Waits for a yes" in page and "<script>alert" not in page
+    assert "Waiting for approval" in page and "<script>alert" not in page
 
 
 def test_pasted_skill_that_is_none_is_told_why(approver: Any) -> None:
