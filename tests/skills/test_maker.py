@@ -1,4 +1,4 @@
-"""A draft is data until a person approves it: written by a model or laid out, tested in a sandbox, proposed unchanged."""
+"""A draft is data until a person approves it: written by a model or laid out, tested in a sandbox, proposed as is."""
 
 from __future__ import annotations
 
