@@ -166,7 +166,11 @@ WALKS = {
         "approvals.services.answering.answer_card",
     ),
     "a guarded call": ("guard.services.door.guarded_call", "guard.services.guarded_call.guarded_call"),
-    "a connection's set-up": ("connections.services.requesting.request_setup", "connections.services.requesting.ask"),
+    "a connection's set-up": (
+        "connections.services.requesting.request_setup",
+        "connections.services.requesting.ask",
+        "connections.services.requests.request_connection",
+    ),
 }
 
 
