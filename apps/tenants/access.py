@@ -1,8 +1,8 @@
-"""Which of a person's tenants does this login open? Asked by the console, its socket, the REST API and the
+"""Decide which of a user's tenants a login session may enter. Used by the console, its socket, the REST API and the
 administration, so that none of them is a way around the others.
 
-A login by a company's own provider opens that company and nothing else: whoever runs the provider says who comes in,
-and may say so for their own company only. A tenant that requires a second factor stays shut to members without one.
+A login through a company's own provider enters that company only: the provider decides who logs in, and may decide it
+for its own company alone. A tenant that requires a second factor is closed to members without one.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from apps.tenants.models import LoginPasskey, Membership, Tenant, Totp
 from apps.tenants.queries import memberships_of
 from kernel.errors import SilasError
 
-# What a login session remembers: the only tenant it opens (empty: all), how it came about, and its `Login`.
+# Keys of the session: the only tenant it may enter (empty: all), the login method, and the id of its `Login`.
 ONLY_TENANT, METHOD, LOGIN = "login_only_tenant", "login_method", "login_id"
 SECOND_FACTOR_REQUIRED = "second_factor_required"
 
 
 def memberships_in(session: Any, user: Any) -> list[Membership]:
-    """The user's memberships that this login session opens, with their tenants, oldest first."""
-    mine, only = memberships_of(user), session.get(ONLY_TENANT, "")
-    return [one for one in mine if str(one.tenant_id) == only] if only else mine
+    """The user's memberships that this session may enter, with their tenants, oldest first."""
+    memberships, only = memberships_of(user), session.get(ONLY_TENANT, "")
+    return [row for row in memberships if str(row.tenant_id) == only] if only else memberships
 
 
 def has_second_factor(user: Any) -> bool:
@@ -30,12 +30,15 @@ def has_second_factor(user: Any) -> bool:
 
 
 def lacks_second_factor(session: Any, user: Any, tenant: Tenant) -> bool:
-    """Whether the tenant wants one that this person does not have. A company's provider asks for its own."""
+    """Whether the tenant requires a second factor that the user does not have.
+
+    A company's provider asks for its own.
+    """
     return tenant.second_factor_required and not session.get(ONLY_TENANT) and not has_second_factor(user)
 
 
 def require_second_factor(session: Any, user: Any, tenant: Tenant) -> None:
     """Raises 403 `second_factor_required`."""
     if lacks_second_factor(session, user, tenant):
-        message = f"{tenant.name} asks for a second factor. Set one up under My account first."
+        message = f"{tenant.name} requires two-factor authentication. Set it up under My account first."
         raise SilasError(SECOND_FACTOR_REQUIRED, message, status=403)

@@ -1,4 +1,4 @@
-"""Is that a mail address? By its form; nobody is asked whether there is a box."""
+"""Validate e-mail addresses by their form."""
 
 from __future__ import annotations
 

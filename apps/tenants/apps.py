@@ -7,4 +7,4 @@ class TenantsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apps.tenants import receivers  # noqa: F401  (hears who logs in and out)
+        from apps.tenants import receivers  # noqa: F401  (connects signals)

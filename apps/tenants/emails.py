@@ -1,8 +1,8 @@
-"""Mail about accounts: written down in one step, sent afterwards by a worker that holds the signing key (ADR 51).
+"""Account e-mails: written as rows in the caller's transaction, sent later by a worker with the signing key (ADR 51).
 
-Whoever asks for a letter gets the same answer in the same time whether there is such an account or not: who it is for
-is looked up when it leaves. A letter that cannot be sent is tried again for most of a day, with growing waits; given
-up, it stays in the administration's list of letters and in the log.
+The caller gets the same answer in the same time whether or not the account exists: the recipient is looked up when the
+e-mail is sent. Failed deliveries are retried for most of a day with growing delays; after that the row stays in the
+administration's list and in the log.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ _SMTP = "django.core.mail.backends.smtp.EmailBackend"
 
 
 @dataclass(frozen=True)
-class Written:
-    """What is in a letter: `told` fills the templates `tenants/emails/<kind>.{txt,html}`."""
+class EmailContent:
+    """Subject of an e-mail and the context of its templates `tenants/emails/<kind>.{txt,html}`."""
 
     subject: str
-    told: Mapping[str, Any]
+    context: Mapping[str, Any]
 
 
 def can_send() -> bool:
-    """Is there a mail server? Without one, links are shown to whoever made them."""
+    """Whether a mail server is configured. Without one, links are shown to the member who created them."""
     return settings.EMAIL_BACKEND != _SMTP or bool(settings.EMAIL_HOST)
 
 
 def enqueue(
     kind: EmailKind, address: str, *, origin: str, company_id: UUID | None = None, invitation_id: UUID | None = None
 ) -> Letter:
-    """It leaves after this transaction has committed, and not without it."""
+    """Queue an e-mail, to be sent once the transaction has committed."""
     with transaction.atomic():
         letter = Letter.objects.create(
             kind=kind,
@@ -71,19 +71,19 @@ def enqueue(
 
 
 async def send(delivery: Delivery) -> None:
-    """Carry out one `ACCOUNT_MAIL`. The letter's scope on the bus is its own, so no letter waits for another."""
-    begun = await in_thread(_begin, UUID(delivery.message.subject))
-    if begun is None:
+    """Handle one `ACCOUNT_MAIL`. Each e-mail has its own scope on the bus, so none waits for another."""
+    started = await in_thread(_start_attempt, UUID(delivery.message.subject))
+    if started is None:
         return
-    letter, written = begun
+    letter, content = started
     state, code = EmailState.SENT, ""
-    if written is None:
+    if content is None:
         state = EmailState.DROPPED
     elif not can_send():
         state, code = EmailState.FAILED, "no_mail_server"
     else:
         try:
-            await asyncio.to_thread(_post, letter, written)
+            await asyncio.to_thread(_deliver, letter, content)
         except Exception as error:  # noqa: BLE001 (a mail server refuses in many ways)
             code = type(error).__name__
             state = EmailState.FAILED if letter.attempts >= MOST_ATTEMPTS else EmailState.WAITING
@@ -91,26 +91,26 @@ async def send(delivery: Delivery) -> None:
 
 
 def mark_failed(message: QueueMessage) -> bool:
-    """The letter's deliveries failed for good. Nobody is told by this."""
+    """Record that the bus gave up on an e-mail; returns False because no alert is raised."""
     _end(UUID(message.subject), EmailState.FAILED, message.reason)
     return False
 
 
 def latest_by_invitation(invitation_ids: list[UUID]) -> dict[UUID, Letter]:
-    """The newest letter of each of these invitations."""
+    """The newest e-mail for each of these invitations."""
     rows = Letter.objects.filter(invitation_id__in=invitation_ids).order_by("created_at")
     return {row.invitation_id: row for row in rows if row.invitation_id}
 
 
 def delete_old() -> bool:
-    """Delete letters that ended a month ago; False, because nothing is left to delete."""
+    """Delete e-mails that ended a month ago; returns False because nothing is left to delete."""
     Letter.objects.filter(ended_at__lt=now() - _KEPT).delete()
     return False
 
 
-def _begin(letter_id: UUID) -> tuple[Letter, Written | None] | None:
-    """Count the try and write the letter, None where its person is gone. Outside of any scope, because a letter may
-    concern several companies."""
+def _start_attempt(letter_id: UUID) -> tuple[Letter, EmailContent | None] | None:
+    """Count the attempt and compose the e-mail; the content is None if there is no recipient any more. Outside any
+    scope, because an e-mail may concern several companies."""
     with transaction.atomic():
         letter = Letter.objects.select_for_update(no_key=True).filter(pk=letter_id, state=EmailState.WAITING).first()
         if letter is None:
@@ -120,10 +120,10 @@ def _begin(letter_id: UUID) -> tuple[Letter, Written | None] | None:
         return letter, _COMPOSE[EmailKind(letter.kind)](letter)
 
 
-def _post(letter: Letter, written: Written) -> None:
-    told = {**written.told, "subject": written.subject, "origin": letter.origin, "address": letter.address}
-    text, html = (render_to_string(f"tenants/emails/{letter.kind}.{form}", told) for form in ("txt", "html"))
-    message = EmailMultiAlternatives(" ".join(written.subject.split()), text, None, [letter.address])
+def _deliver(letter: Letter, content: EmailContent) -> None:
+    context = {**content.context, "subject": content.subject, "origin": letter.origin, "address": letter.address}
+    text, html = (render_to_string(f"tenants/emails/{letter.kind}.{form}", context) for form in ("txt", "html"))
+    message = EmailMultiAlternatives(" ".join(content.subject.split()), text, None, [letter.address])
     message.attach_alternative(html, "text/html")
     message.send()
 
@@ -145,39 +145,39 @@ def _end(letter_id: UUID, state: EmailState, code: str) -> None:
     waiting.update(state=state, error_code=code[:60], ended_at=now())
 
 
-def _reset(letter: Letter) -> Written | None:
+def _reset(letter: Letter) -> EmailContent | None:
     user = _person(letter.address)
     if user is None or not user.has_usable_password() or now() - letter.created_at > resets.GOOD_FOR:
         return None
-    return Written("Set a new password", {"link": letter.origin + resets.path_of(user)})
+    return EmailContent("Reset your password", {"link": letter.origin + resets.path_of(user)})
 
 
-def _locked(letter: Letter) -> Written | None:
-    """Written down for the person's companies here, and not where the failures are answered."""
+def _locked(letter: Letter) -> EmailContent | None:
+    """Audit the lock-out for the user's companies here: the login view answers alike for unknown addresses."""
     user = _person(letter.address)
     if user is None:
         return None
     if letter.attempts == 1:
         record_in_all_tenants(user, AuditEvent.LOGIN_LOCKED)
-    return Written("Somebody failed to log in as you", {})
+    return EmailContent("Failed attempts to log in to your account", {})
 
 
-def _invitation(letter: Letter) -> Written | None:
+def _invitation(letter: Letter) -> EmailContent | None:
     assert letter.company_id and letter.invitation_id
     company = Tenant.objects.get(pk=letter.company_id)
     with tenant_scope(company):
-        made = invitations.new_link(letter.invitation_id)
-    if made is None:
+        link = invitations.new_link(letter.invitation_id)
+    if link is None:
         return None
-    told = {"company": company.name, "link": letter.origin + made.path, "role": made.invitation.get_role_display()}
-    return Written(f"Join {company.name}", told)
+    context = {"company": company.name, "link": letter.origin + link.path, "role": link.invitation.get_role_display()}
+    return EmailContent(f"Join {company.name}", context)
 
 
 def _person(address: str) -> User | None:
     return User.objects.filter(email__iexact=address, is_active=True).first()
 
 
-_COMPOSE: Mapping[EmailKind, Callable[[Letter], Written | None]] = {
+_COMPOSE: Mapping[EmailKind, Callable[[Letter], EmailContent | None]] = {
     EmailKind.RESET: _reset,
     EmailKind.LOCKED: _locked,
     EmailKind.INVITATION: _invitation,

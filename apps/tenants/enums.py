@@ -1,10 +1,10 @@
-"""The words of the tenants' room: roles and what each may do, scopes of API keys, how sites sign, letters."""
+"""Enums of the tenants room: roles, capabilities, API key scopes, login methods, e-mails, kinds of policy."""
 
 from django.db.models import TextChoices
 
 
 class Role(TextChoices):
-    """What a member may do: owners administer, approvers decide cards, agents answer, viewers look."""
+    """A member's role: owners administer, approvers decide cards, agents answer visitors, viewers read."""
 
     OWNER = "owner", "Owner"
     APPROVER = "approver", "Approver"
@@ -13,14 +13,14 @@ class Role(TextChoices):
 
 
 class KeyScope(TextChoices):
-    """What a narrowed API key may do; one without any may what owners may."""
+    """What an API key with scopes may do. A key without scopes has the rights of an owner."""
 
     SAFETY_AGENT = "safety:agent", "Report to the safety loop"
-    SAFETY_CONFIRM = "safety:confirm", "Confirm what other agents' safety loop paused"
+    SAFETY_CONFIRM = "safety:confirm", "Confirm steps that another agent's safety loop paused"
 
 
 class IdentityAlgorithm(TextChoices):
-    """With what a site signs who its visitor is. The key decides, never the token."""
+    """Algorithm with which a website signs its visitors' identity. It is set by the key, never by the token."""
 
     HS256 = "HS256", "HS256: a secret that the site's server shares with us"
     EDDSA = "EdDSA", "EdDSA: an Ed25519 key of the site's server"
@@ -29,19 +29,19 @@ class IdentityAlgorithm(TextChoices):
 
 
 class Capability(TextChoices):
-    """What somebody can be allowed to do. Who may, says `apps.tenants.rules.roles_with`."""
+    """What a member can be allowed to do; `apps.tenants.rules.roles_with` says which roles are."""
 
-    LOOK = "look", "Read conversations, work, runs and the activity log"
+    LOOK = "look", "View conversations, work, runs and the activity log"
     ANSWER = "answer", "Answer visitors, take conversations over, stop runs"
     DECIDE = "decide", "Decide cards, sign approvals, set up tasks"
-    ADMINISTER = "administer", "Change gates, deployments, limits, what runs by itself, and use the REST API"
+    ADMINISTER = "administer", "Manage gates, deployments, limits and automations, and use the REST API"
     MANAGE_MEMBERS = "manage_members", "Invite and remove members, change roles"
-    MANAGE_API_KEYS = "manage_api_keys", "Make and revoke API keys"
-    MANAGE_LOGIN = "manage_login", "Say how members log in"
+    MANAGE_API_KEYS = "manage_api_keys", "Create and revoke API keys"
+    MANAGE_LOGIN = "manage_login", "Manage login settings"
 
 
 class LoginMethod(TextChoices):
-    """How somebody came in."""
+    """How a member logged in."""
 
     PASSWORD = "password", "Password"
     CODE = "code", "Password and a code"
@@ -58,7 +58,7 @@ class EmailKind(TextChoices):
 
 
 class EmailState(TextChoices):
-    """`DROPPED`: there was nobody to tell, or nothing to say any more."""
+    """`DROPPED`: the recipient or the reason for the e-mail was gone when it was due."""
 
     WAITING = "waiting", "on its way"
     SENT = "sent", "sent"
@@ -67,7 +67,7 @@ class EmailState(TextChoices):
 
 
 class PolicyKind(TextChoices):
-    """The kinds of policy whose items in force are sealed (policy_seals)."""
+    """The kinds of policy whose active items are sealed (policy_seals)."""
 
     GATES = "gates", "Gates"
     LEVELS = "levels", "Access levels"

@@ -1,9 +1,8 @@
-"""How does a company get from nothing to a chatbot on its site?
+"""Set up an installation's first company and its first chatbot.
 
-An installation without a company has one door: an address with a code that only whoever holds its secret key can make.
-It closes with the first company. What is chosen on a screen stands in the deployment at once; the row only says which
-screens were seen, so that the next visit goes on where this one ended.
-"""
+An installation without a company accepts one setup URL, with a code that is derived from its secret key; it is closed
+by the first company. What is chosen on a screen is written to the deployment at once; the `FirstRun` row only records
+which screens were completed, so that the next visit continues there."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ SUGGESTIONS = ("What can you help me with?",)
 
 @dataclass(frozen=True)
 class NewCompany:
-    """What the first screen asks."""
+    """Input of the first screen."""
 
     name: str
     email: str
@@ -42,14 +41,14 @@ class NewCompany:
 
 
 def setup_code(secret_key: str) -> str:
-    """The code of an installation's setup address: the same for one secret key, good until there is a company."""
+    """The code of the installation's setup URL: derived from the secret key, valid until there is a company."""
     return salted_hmac(_SALT, "setup", secret=secret_key, algorithm="sha256").hexdigest()[:40]
 
 
 def may_set_up(code: str, *, secret_key: str) -> bool:
-    """Whether this address may still make the first company. Outside of any scope."""
-    right = hmac.compare_digest(code.encode("utf-8", "replace"), setup_code(secret_key).encode())
-    return right and not has_company()
+    """Whether this code may create the first company. Outside any scope."""
+    matches = hmac.compare_digest(code.encode("utf-8", "replace"), setup_code(secret_key).encode())
+    return matches and not has_company()
 
 
 def has_company() -> bool:
@@ -57,13 +56,17 @@ def has_company() -> bool:
 
 
 def create_first_company(company: NewCompany) -> User:
-    """The first company with its owner and an empty deployment. Opens its own scope. Raises `SilasError` 409
-    `already_set_up`, and what `create_tenant` raises: of two who send the form at once, the second is refused."""
+    """Create the first company with its owner and an empty deployment; returns the owner. Opens its own scope.
+
+    Raises `SilasError("already_set_up")` 409, and as `create_tenant`.
+    """
     slug = slugify(company.name)[:50] or "company"
     with transaction.atomic():
-        _wait_for_the_other()
+        with connection.cursor() as cursor:
+            # Held until the transaction ends: of two requests at once, the second finds the first one's company.
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         if has_company():
-            raise SilasError("already_set_up", "This installation has a company already. Log in instead.", status=409)
+            raise SilasError("already_set_up", "This installation is already set up. Log in instead.", status=409)
         owner = create_tenant(
             slug,
             name=company.name,
@@ -78,54 +81,50 @@ def create_first_company(company: NewCompany) -> User:
     return user
 
 
-def _wait_for_the_other() -> None:
-    """Until this transaction ends, nobody else makes a first company."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-
-
 def get_or_start(*, actor: str) -> FirstRun:
-    """The scope's first run, begun if it was not: with the company's first deployment, or a new one. Safe to repeat."""
-    found: FirstRun | None = FirstRun.objects.select_related("deployment", "tenant").first()
-    if found is not None:
-        return found
-    locks.lock_owners()  # of two who begin at once, the second finds what the first made
-    place = Deployment.objects.select_related("tenant").order_by("created_at").first() or _first_deployment(actor)
-    row, is_new = FirstRun.objects.get_or_create(defaults={"deployment": place})
+    """The scope's first run; starts it with the company's first deployment, or a new one, if needed. Idempotent."""
+    existing: FirstRun | None = FirstRun.objects.select_related("deployment", "tenant").first()
+    if existing is not None:
+        return existing
+    locks.lock_owners()  # of two requests at once, the second one finds the first one's row
+    deployment = Deployment.objects.select_related("tenant").order_by("created_at").first() or _create_first_deployment(
+        actor
+    )
+    row, is_new = FirstRun.objects.get_or_create(defaults={"deployment": deployment})
     if is_new:
-        record(AuditEvent.FIRST_RUN_WENT_ON, actor=actor, subject=f"deployment:{place.pk}", data={"step": "begun"})
+        record(AuditEvent.FIRST_RUN_WENT_ON, actor=actor, subject=f"deployment:{deployment.pk}", data={"step": "begun"})
     run: FirstRun = row
     return run
 
 
 def unfinished() -> FirstRun | None:
-    """Where the scope's company stopped, if it has begun and not ended."""
-    found: FirstRun | None = FirstRun.objects.filter(finished_at=None).first()
-    return found
+    """The scope's first run if it was started and not finished."""
+    run: FirstRun | None = FirstRun.objects.filter(finished_at=None).first()
+    return run
 
 
 def complete_step(run: FirstRun, step: str, *, actor: str) -> None:
-    """This screen was seen; the last one ends the first run."""
+    """Mark a screen as completed; the last one finishes the first run."""
     row = FirstRun.objects.select_for_update(of=("self",), no_key=True).get(pk=run.pk)
     if step in row.done:
         return
-    row.done = [each for each in STEPS if each in {*row.done, step}]
+    row.done = [name for name in STEPS if name in {*row.done, step}]
     row.finished_at = now() if step == STEPS[-1] else row.finished_at
     row.save(update_fields=["done", "finished_at"])
     record(AuditEvent.FIRST_RUN_WENT_ON, actor=actor, subject=f"deployment:{row.deployment_id}", data={"step": step})
 
 
 def next_step(run: FirstRun) -> str:
-    """The first screen that nobody has been through."""
+    """The first screen that is not completed."""
     return next((step for step in STEPS if step not in run.done), STEPS[-1])
 
 
 def new_public_key(title: str) -> str:
-    """A key that tells whose it is and that nobody guesses by accident."""
+    """A public key made of the title and random characters."""
     return f"{slugify(title)[:40] or 'chat'}-{secrets.token_hex(4)}"
 
 
-def _first_deployment(actor: str) -> Deployment:
+def _create_first_deployment(actor: str) -> Deployment:
     tenant = Tenant.objects.get(pk=current_tenant_id())
     return create_deployment(
         "main",

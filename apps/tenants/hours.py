@@ -1,8 +1,8 @@
-"""When do people answer? Opening hours of a deployment by day of the week, in its own time zone. Pure.
+"""Evaluate a deployment's opening hours, by day of the week in its own time zone. Pure.
 
-`{"mon": "08:00-12:00, 13:00-20:00", "sat": "09:00-16:00"}`: a day that is left out is closed; nothing at all means that
-somebody is always there. Times are those on the wall, so that a change to summer time changes nothing. Asked when a
-person is wanted; never decides who answers.
+`{"mon": "08:00-12:00, 13:00-20:00", "sat": "09:00-16:00"}`: a missing day is closed; an empty value means always open.
+Times are local, so daylight saving time does not shift them. Used when a visitor asks for a person; does not decide who
+answers.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from kernel.timezones import get_timezone
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SPAN = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*[-\u2013]\s*(?:([01]\d|2[0-3]):([0-5]\d)|(24):(00))")
-_MOST_SPANS, _LOOK_AHEAD = 4, 8
+_MAX_SPANS, _LOOK_AHEAD_DAYS = 4, 8
 _EXAMPLE = '{"mon": "08:00-18:00", "sat": "09:00-12:00"}'
 
 
 def hours_problem(hours: Any) -> str:
-    """What is wrong with what somebody typed, or empty."""
+    """What is wrong with these opening hours, as a sentence; empty if nothing is."""
     if not isinstance(hours, dict):
-        return f"Give the hours of each day, such as {_EXAMPLE}."
+        return f"Enter opening hours by day, for example {_EXAMPLE}."
     for day, spans in hours.items():
         if day not in DAYS:
-            return f"{str(day)[:20]} is no day; {', '.join(DAYS)} are."
+            return f"Unknown day {str(day)[:20]}. Use {', '.join(DAYS)}."
         if not isinstance(spans, str) or not _spans(spans):
             return f'{day} must be one or more times such as "09:00-12:00, 13:00-17:00".'
     return ""
@@ -37,36 +37,37 @@ def is_open(hours: Mapping[str, str], *, zone: str, moment: datetime) -> bool:
         return True
     local = moment.astimezone(get_timezone(zone))
     minute = local.hour * 60 + local.minute
-    return any(start <= minute < end for start, end in _of(hours, local.date()))
+    return any(start <= minute < end for start, end in _spans_on(hours, local.date()))
 
 
 def next_opening(hours: Mapping[str, str], *, zone: str, moment: datetime) -> datetime | None:
-    """When somebody is there again, in the zone's own time; None where nobody ever is, or somebody is now."""
+    """The next opening in local time; None if it is open now or never opens."""
     if is_open(hours, zone=zone, moment=moment):
         return None
     local = moment.astimezone(get_timezone(zone))
-    for ahead in range(_LOOK_AHEAD):
+    for ahead in range(_LOOK_AHEAD_DAYS):
         day = local.date() + timedelta(days=ahead)
-        for start, _ in _of(hours, day):
+        for start, _ in _spans_on(hours, day):
             opens = datetime.combine(day, time(start // 60, start % 60), tzinfo=local.tzinfo)
             if opens > local:
                 return opens
     return None
 
 
-def _of(hours: Mapping[str, str], day: date) -> list[tuple[int, int]]:
+def _spans_on(hours: Mapping[str, str], day: date) -> list[tuple[int, int]]:
     return _spans(hours.get(DAYS[day.weekday()], ""))
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    """Minutes of the day, in order; empty when it cannot be read, overlaps or ends before it begins."""
-    found = []
+    """(start, end) in minutes of the day, in order; empty if the text is malformed, or if spans overlap or are
+    reversed."""
+    spans = []
     for part in text.split(",") if text else ():
         match = _SPAN.fullmatch(part.strip())
         if match is None:
             return []
         from_hour, from_minute, to_hour, to_minute = (int(group) for group in match.groups() if group is not None)
-        found.append((from_hour * 60 + from_minute, to_hour * 60 + to_minute))
-    ends = [0, *(end for _, end in found)]
-    in_order = all(before <= start < end for before, (start, end) in zip(ends, found, strict=False))
-    return found if in_order and len(found) <= _MOST_SPANS else []
+        spans.append((from_hour * 60 + from_minute, to_hour * 60 + to_minute))
+    ends = [0, *(end for _, end in spans)]
+    in_order = all(before <= start < end for before, (start, end) in zip(ends, spans, strict=False))
+    return spans if in_order and len(spans) <= _MAX_SPANS else []

@@ -1,8 +1,8 @@
-"""How does somebody become a member who was asked to? By a link that works once and for a week.
+"""Invite people to become members, by a link that works once and for seven days.
 
-Whoever holds the link has read the letter to that address: a new account is made with it, or an account of exactly
-that address joins, once its person has logged in. Links stand as hashes; a new one voids the one before. Accepting
-claims the invitation first, so that of two rivals one joins.
+The link proves access to the mailbox of the invited address: it creates an account with that address, or lets the
+logged-in account with exactly that address join. Links are stored as hashes; a new link voids the previous one.
+Accepting claims the invitation first, so that of two requests at once only one joins.
 """
 
 from __future__ import annotations
@@ -27,43 +27,45 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import lookup_scope
 
 GOOD_FOR = timedelta(days=7)
-_ACCOUNT_EXISTS = SilasError("account_exists", "There is an account of this address. Log in to accept.", status=409)
+_ACCOUNT_EXISTS = SilasError(
+    "account_exists", "An account with this email address already exists. Log in to accept.", status=409
+)
 
 
 @dataclass(frozen=True)
 class Link:
-    """`path` is the address that works once: this is the only time anybody sees it."""
+    """`path` is the one-time URL; it is not stored, so it is only available here."""
 
     invitation: Invitation
     path: str
 
 
 def invite(email: str, *, role: Role, by: User) -> Invitation:
-    """Ask somebody into the scope's tenant. An invitation of theirs that is open ends.
+    """Invite someone to the scope's tenant. Revokes an open invitation for the same address.
 
     Raises `SilasError("invalid_email")`, and `SilasError("member_exists")` 409.
     """
     address = email.strip().lower()
     check_email(address)
     if Membership.objects.filter(user__email__iexact=address).exists():
-        raise SilasError("member_exists", "This person is a member already.", status=409)
+        raise SilasError("member_exists", "This person is already a member.", status=409)
     moment = now()
     Invitation.objects.filter(email=address, accepted_at=None, revoked_at=None).update(revoked_at=moment)
-    made: Invitation = Invitation.objects.create(
+    invitation: Invitation = Invitation.objects.create(
         email=address, role=role, invited_by=by, created_at=moment, expires_at=moment + GOOD_FOR
     )
     data = {"role": str(role)}
-    record(AuditEvent.MEMBER_INVITED, actor=f"user:{by.pk}", subject=f"invitation:{made.pk}", data=data)
-    return made
+    record(AuditEvent.MEMBER_INVITED, actor=f"user:{by.pk}", subject=f"invitation:{invitation.pk}", data=data)
+    return invitation
 
 
 def list_open() -> Sequence[Invitation]:
-    """Of the scope's tenant, those that ran out too: they can be sent again."""
+    """Open invitations of the scope's tenant, including expired ones, which can be sent again."""
     return list(Invitation.objects.filter(accepted_at=None, revoked_at=None).select_related("invited_by"))
 
 
 def resend(invitation_id: UUID, *, by: User) -> Invitation:
-    """It is good for another week, by a new link only. Raises `NotFound` for one that was accepted or taken back."""
+    """Extend it by seven days and void its link. Raises `NotFound` for an accepted or revoked one."""
     if not _open(invitation_id).update(hashed="", expires_at=now() + GOOD_FOR):
         raise NotFound("invitation")
     invitation: Invitation = Invitation.objects.get(pk=invitation_id)
@@ -73,14 +75,14 @@ def resend(invitation_id: UUID, *, by: User) -> Invitation:
 
 
 def revoke(invitation_id: UUID, *, by: User) -> None:
-    """Raises `NotFound` for one that was accepted or taken back."""
+    """Raises `NotFound` for an accepted or revoked invitation."""
     if not _open(invitation_id).update(revoked_at=now()):
         raise NotFound("invitation")
     record(AuditEvent.INVITATION_REVOKED, actor=f"user:{by.pk}", subject=f"invitation:{invitation_id}")
 
 
 def new_link(invitation_id: UUID) -> Link | None:
-    """The link of an open invitation, which voids the one before; None for one that has ended."""
+    """A new link for an open invitation, which voids the previous one; None if the invitation has ended."""
     token = secrets.token_urlsafe(32)
     if not _open(invitation_id).filter(expires_at__gt=now()).update(hashed=sha256_hex(token)):
         return None
@@ -88,15 +90,15 @@ def new_link(invitation_id: UUID) -> Link | None:
 
 
 def find_by_token(token: str) -> Invitation | None:
-    """The open invitation with this link, and its tenant; None for every dead one. Outside of any scope."""
+    """The open invitation with this token and its tenant, or None. Outside any scope."""
     hashed = sha256_hex(token)
     with lookup_scope(hashed):
-        found: Invitation | None = (
+        invitation: Invitation | None = (
             Invitation.objects.select_related("tenant")
             .filter(hashed=hashed, accepted_at=None, revoked_at=None, expires_at__gt=now())
             .first()
         )
-        return found
+        return invitation
 
 
 def has_account(invitation: Invitation) -> bool:
@@ -104,7 +106,7 @@ def has_account(invitation: Invitation) -> bool:
 
 
 def accept(invitation: Invitation, *, user: Any = None, name: str = "", password: str = "") -> NewMember:
-    """Make a new account a member, or `user`, whose address the invitation must be for. In its tenant's scope.
+    """Make `user` a member, whose address must be the invited one, or a new account. In the tenant's scope.
 
     Raises `SilasError`: `invitation_ended` 409, `not_yours` 409, `account_exists` 409, `member_exists` 409.
     """
@@ -116,13 +118,13 @@ def accept(invitation: Invitation, *, user: Any = None, name: str = "", password
         pk=invitation.pk, hashed=invitation.hashed, accepted_at=None, revoked_at=None, expires_at__gt=now()
     )
     if not claimed.update(accepted_at=now()):
-        raise SilasError("invitation_ended", "This invitation does not hold any more.", status=409)
+        raise SilasError("invitation_ended", "This invitation is no longer valid.", status=409)
     role = Role(invitation.role)
     new = add_member(
         invitation.email, role=role, full_name=name, password=password or None, actor=f"user:{invitation.invited_by_id}"
     )
     if user is None and not new.membership.user.check_password(password):
-        raise _ACCOUNT_EXISTS  # a rival made it meanwhile
+        raise _ACCOUNT_EXISTS  # another request created it meanwhile
     record(
         AuditEvent.INVITATION_ACCEPTED,
         actor=f"user:{new.membership.user_id}",

@@ -1,5 +1,5 @@
-"""Which rows does this room lock? A tenant's owners, before one of them may stop being one; a member whose role
-changes, so that what it was is written down truly."""
+"""Row locks of this room: a tenant's owners, before one of them loses the role; a member whose role changes, so that
+the previous role is audited correctly."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from apps.tenants.models import Membership
 
 
 def lock_owners() -> list[UUID]:
-    """The memberships of the scope's owners who can log in, locked until the scope ends: of two owners who demote each
-    other one comes second, and learns that nobody else is left."""
+    """Lock the memberships of the scope's active owners until the scope ends. Of two owners who demote each other, the
+    second waits and finds that no other owner is left."""
     owners = Membership.objects.select_for_update(of=("self",), no_key=True).filter(
         role=Role.OWNER, user__is_active=True
     )
@@ -19,6 +19,6 @@ def lock_owners() -> list[UUID]:
 
 
 def lock_role(membership_id: UUID) -> str:
-    """The member's role, locked until the scope ends; empty for somebody who is none any more."""
+    """Lock the membership until the scope ends; returns its role, empty if it no longer exists."""
     rows = Membership.objects.select_for_update(of=("self",), no_key=True).filter(pk=membership_id)
     return rows.values_list("role", flat=True).first() or ""

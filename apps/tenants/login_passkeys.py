@@ -47,7 +47,9 @@ def begin_registration(session: Any, user: Any, *, rp_id: str, origin: str) -> d
     _require_name(rp_id)
     known = passkeys_of(user)
     if len(known) >= _MOST_PASSKEYS:
-        raise SilasError("too_many_passkeys", "Remove a passkey that you no longer use first.", status=409)
+        raise SilasError(
+            "too_many_passkeys", "You have too many passkeys. Remove one that you no longer use first.", status=409
+        )
     return webauthn.registration_options(
         user=user,
         challenge=_ask(session, _REGISTER, user=user, rp_id=rp_id, origin=origin),
@@ -80,7 +82,7 @@ def finish_registration(session: Any, user: Any, *, name: str, credential: str) 
             },
         )
         if not is_new:
-            raise SilasError("passkey_known", "This passkey is registered already.", status=409)
+            raise SilasError("passkey_known", "This passkey is already registered.", status=409)
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "passkey"})
         return [] if codes_left(user) else make_recovery_codes(user)
 
@@ -102,7 +104,7 @@ def begin_login(session: Any, *, rp_id: str, origin: str, user: Any = None) -> d
     if user is not None:
         known = [one.credential_id for one in passkeys_of(user) if one.rp_id == rp_id]
         if not known:
-            raise SilasError("passkey_elsewhere", "You have no passkey for this address.", status=409)
+            raise SilasError("passkey_elsewhere", "You have no passkey for this website.", status=409)
     return webauthn.authentication_options(
         challenge=_ask(session, _LOG_IN, user=user, rp_id=rp_id, origin=origin),
         credential_ids=known,
@@ -146,12 +148,12 @@ def _spend(session: Any, purpose: str, answered: str, *, user: Any) -> dict[str,
     try:
         signed = webauthn.base64url_encode(webauthn.read_challenge(answered))
     except ValueError:
-        raise NotBelieved("The passkey's answer could not be read.") from None
+        raise NotBelieved("We couldn't read the passkey's response.") from None
     wanted = (purpose, str(user.pk) if user is not None else "", signed)
     if (asked.get("purpose"), asked.get("user"), asked.get("challenge")) != wanted or asked["until"] < time.time():
-        raise NotBelieved("That took too long or belongs to something else. Try again.")
+        raise NotBelieved("That took too long. Try again.")
     if not cache.add(f"login_passkey:{sha256_hex(signed)}", 1, settings.PASSKEY_SECONDS + 60):
-        raise NotBelieved("This was answered already.")
+        raise NotBelieved("This request was already answered.")
     return asked
 
 
@@ -168,7 +170,7 @@ def _passkey_of(answered: str, user: Any) -> LoginPasskey:
     mine = mine.filter(user_id=user.pk) if user is not None else mine
     found = mine.filter(credential_id=str(json.loads(answered).get("id", ""))[:1400].replace("\0", "")).first()
     if found is None:
-        raise NotBelieved("This passkey is not known here.")
+        raise NotBelieved("This passkey isn't registered here.")
     return found
 
 
@@ -177,19 +179,21 @@ def _believed(verify: Callable[[], Any]) -> Any:
     try:
         return verify()
     except Exception as error:
-        raise NotBelieved("The passkey's answer does not hold.") from error
+        raise NotBelieved("We couldn't verify the passkey.") from error
 
 
 def _count(passkey: LoginPasskey, counted: int) -> None:
     """A counter that does not rise means that somebody has a copy; 0 for ever means that there is none."""
     if (counted or passkey.sign_count) and counted <= passkey.sign_count:
-        raise NotBelieved("This passkey may have been copied. It was not believed.", "passkey_counter")
+        raise NotBelieved("This passkey may have been copied, so it was refused.", "passkey_counter")
     unchanged = LoginPasskey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
     if not unchanged.update(sign_count=counted, last_used_at=now()):
-        raise NotBelieved("This passkey was used at the same time. Try again.", "passkey_counter")
+        raise NotBelieved("This passkey was used at the same time elsewhere. Try again.", "passkey_counter")
 
 
 def _require_name(rp_id: str) -> None:
     if not webauthn.is_domain_name(rp_id):
-        message = "Passkeys belong to a name. Open the console at localhost or at its name, not at numbers."
+        message = (
+            "Passkeys need a domain name. Open the console at its domain name or at localhost, not at an IP address."
+        )
         raise SilasError("passkey_needs_a_name", message)

@@ -168,10 +168,10 @@ def _knock(place: str, host: str, name: str, form: dict[str, str] | None) -> tup
 
 
 def _unreachable() -> SilasError:
-    message = "Your company's login does not answer as it should. Try again in a moment, or tell an owner."
+    message = "Your company's login isn't responding correctly. Try again in a moment, or contact an owner."
     return SilasError("provider_unreachable", message, status=502)
 
 
 def _refused() -> SilasError:
-    message = "Your company's login sent something that does not hold. Nothing was changed; begin again."
+    message = "We couldn't verify the response from your company's login. Nothing was changed. Try again."
     return SilasError("provider_refused", message, status=403)

@@ -1,5 +1,5 @@
-"""What may an owner do in the administration? With rows of their own tenant what each page allows; with anything else
-nothing. Superusers are Django's own business.
+"""Permissions of owners in the administration: what each page allows on rows of their own tenant, nothing else.
+Superusers have Django's own permissions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernel.tenancy.scope import current_tenant_id
 
 
 class OwnerBackend(BaseBackend):
-    """Grants permissions inside an owner's own tenant scope only; logs nobody in."""
+    """Grants permissions inside an owner's own tenant scope only; authenticates no one."""
 
     def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
         label, _, codename = perm.partition(".")
@@ -40,7 +40,7 @@ def _is_tenant_row(label: str, name: str) -> bool:
 
 
 def _owns_open_tenant(user: Any) -> bool:
-    """Asked many times a page, looked up once a tenant."""
+    """Cached on the user object per tenant, because the admin asks many times a page."""
     try:
         tenant_id = current_tenant_id()
     except ScopeError:

@@ -1,11 +1,10 @@
 """Remember outside the database which version of each policy list was sealed last (ADR 100).
 
 A line of the file SILAS_CHECKPOINTS names a tenant and, by kind, the version and hash of the list that was sealed,
-certified by the installation key. Lines are only appended. A list that is older than its pin, or has none, is not
-believed: whoever writes rows cannot put back what was certified once, and a file that is missing or cannot be read
-fails closed. A version above its pin is believed, because a pin follows its COMMIT and may be read from a copy that is
-behind. A process keeps in mind what it has read.
-"""
+certified by the installation key. Lines are only appended. A list that is older than its pin, or has none, does not
+verify: an attacker with database access cannot restore an older certified list, and a missing or unreadable file fails
+closed. A version above its pin verifies, because a pin is written after its COMMIT and may be read from a copy that
+lags behind. Each process caches what it has read."""
 
 from __future__ import annotations
 
@@ -34,13 +33,13 @@ from kernel.errors import SilasError
 
 _log = logging.getLogger(__name__)
 CERTIFICATE = "policy_pin"
-# A reader may be overtaken by one that saw the next version first; after this long an older version is a step back.
+# A reader may see an older version than a concurrent one; after this long an older version counts as restored.
 OVERTAKEN_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Pin:
-    """`since`: the moment, on this process' monotonic clock, at which the version was the one in force."""
+    """`since`: when the version became the active one, on this process' monotonic clock."""
 
     version: int
     digest: str
@@ -48,7 +47,7 @@ class Pin:
 
 
 def pin(tenant_id: UUID, sealed: Mapping[PolicyKind, tuple[int, str]], *, signing_key: str = "") -> None:
-    """Append one line: of these kinds the version that was sealed and the text of its list.
+    """Append one line with the version and the text of the list that was sealed, for each of these kinds.
 
     Raises `SilasError("policy_pin_failed")` 503 when the file cannot be written.
     """
@@ -61,23 +60,23 @@ def pin(tenant_id: UUID, sealed: Mapping[PolicyKind, tuple[int, str]], *, signin
         _log.error("policy_pin_failed tenant=%s: %s", tenant_id, error.strerror)
         raise SilasError(
             "policy_pin_failed",
-            "The file that keeps what is in force outside the database (SILAS_CHECKPOINTS) cannot be written.",
+            "The checkpoint file that records active policy outside the database (SILAS_CHECKPOINTS) can't be written.",
             status=503,
         ) from None
 
 
 def pin_of(tenant_id: UUID, kind: PolicyKind) -> Pin | None:
-    """The newest version of the list that is known outside the database."""
+    """The newest pinned version of the list."""
     with _lock:
-        _read_on()
-        _take_in(tenant_id)
+        _read_new_lines()
+        _verify_lines(tenant_id)
         return _pins.get((tenant_id, kind))
 
 
 def learn(tenant_id: UUID, kind: PolicyKind, version: int, text: str) -> None:
-    """Keep a certified version in mind that is above its pin."""
+    """Remember a certified version that is above its pin."""
     with _lock:
-        _keep(tenant_id, kind, Pin(version, digest_of(text), time.monotonic()))
+        _remember(tenant_id, kind, Pin(version, digest_of(text), time.monotonic()))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -86,7 +85,7 @@ def digest_of(text: str) -> str:
 
 
 class _Place(NamedTuple):
-    """How far which file was read."""
+    """How far the file was read."""
 
     path: str
     inode: int
@@ -94,14 +93,14 @@ class _Place(NamedTuple):
 
 
 _pins: dict[tuple[UUID, PolicyKind], Pin] = {}
-# Lines of each tenant whose certificates were not looked at yet.
+# Lines of each tenant whose certificates were not verified yet.
 _unread: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
 _place = _Place("", 0, 0)
 _lock = threading.Lock()
 
 
-def _read_on() -> None:
-    """Take in the lines that were appended since the last look; all of them when the file is another one."""
+def _read_new_lines() -> None:
+    """Read the lines that were appended since the last read; all of them if the file was replaced."""
     global _place
     path = settings.CHECKPOINTS_FILE
     try:
@@ -129,12 +128,12 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
         row = json.loads(line)
     except ValueError:
         return None
-    wanted = {"tenant": str, "policy": dict, "at": str, "certificate": str}
-    is_pin = isinstance(row, dict) and {name: type(value) for name, value in row.items()} == wanted
+    types = {"tenant": str, "policy": dict, "at": str, "certificate": str}
+    is_pin = isinstance(row, dict) and {name: type(value) for name, value in row.items()} == types
     return row if is_pin else None
 
 
-def _take_in(tenant_id: UUID) -> None:
+def _verify_lines(tenant_id: UUID) -> None:
     for row in _unread.pop(str(tenant_id), []):
         fields = {name: value for name, value in row.items() if name != "certificate"}
         if not trust.is_certified(CERTIFICATE, fields, row["certificate"]):
@@ -142,10 +141,10 @@ def _take_in(tenant_id: UUID) -> None:
         age = (now() - datetime.fromisoformat(row["at"])).total_seconds()
         for kind, (version, digest) in row["policy"].items():
             if kind in PolicyKind.values:
-                _keep(tenant_id, PolicyKind(kind), Pin(version, digest, time.monotonic() - max(age, 0.0)))
+                _remember(tenant_id, PolicyKind(kind), Pin(version, digest, time.monotonic() - max(age, 0.0)))
 
 
-def _keep(tenant_id: UUID, kind: PolicyKind, fresh: Pin) -> None:
+def _remember(tenant_id: UUID, kind: PolicyKind, fresh: Pin) -> None:
     known = _pins.get((tenant_id, kind))
     if known is None or fresh.version > known.version:
         _pins[tenant_id, kind] = fresh

@@ -1,4 +1,4 @@
-"""Seal the policy that is in force with the installation key, and believe only what is sealed (ADR 100).
+"""Seal active policy with the installation key, and use only what verifies (ADR 100).
 
 Each kind of policy of a tenant has one signed list of its active items: the name and hash of each. An item that was
 written, changed, copied or restored by SQL therefore does not verify, and one that was deleted is missed. Code that
@@ -46,26 +46,26 @@ Items = Mapping[str, str]
 
 
 def seal_empty_lists(tenant_id: UUID) -> None:
-    """Seal that nothing is in force yet: a tenant without its lists is one whose lists were deleted. In its scope.
+    """Seal empty lists for a new tenant, so that a missing list later means that it was deleted. In its scope.
 
     Raises `SilasError`: `signing_key_missing` 403; `policy_pin_failed` 503.
     """
     seals = [_sealed(tenant_id, kind, 1, {}) for kind in PolicyKind]
     PolicySeal.objects.bulk_create(seals)
-    # Before the COMMIT, because a tenant without pins is not believed; the pins of one that is rolled back harm nobody.
+    # Before the COMMIT, because a tenant without pins does not verify; pins of a rolled-back tenant do no harm.
     policy_pins.pin(tenant_id, {PolicyKind(seal.kind): (seal.version, seal.items) for seal in seals})
 
 
 def seal_item(kind: PolicyKind, name: str, value: Mapping[str, Any]) -> None:
-    """This item is in force from now on with exactly this value; in the transaction that writes it.
+    """Add or replace an active item with exactly this value, in the transaction that writes it.
 
-    Raises `SilasError`: `signing_key_missing` 403; `policy_not_certified` 409 when the list itself is not believed.
+    Raises `SilasError`: `signing_key_missing` 403; `policy_not_certified` 409 if the list does not verify.
     """
     _change(kind, {name: digest(value)})
 
 
 def remove_item(kind: PolicyKind, name: str) -> None:
-    """This item is in force no longer. Raises as `seal_item`."""
+    """Remove an active item. Raises as `seal_item`."""
     _change(kind, {name: None})
 
 
@@ -74,13 +74,14 @@ def digest(value: Mapping[str, Any]) -> str:
 
 
 def load_items(kind: PolicyKind) -> Items | None:
-    """The names and hashes of what is in force; None when the list is missing, forged or an old one."""
+    """Names and hashes of the active items; None if the list is missing, forged or outdated."""
     rows = PolicySeal.objects.filter(kind=kind).values_list("version", "signature", "items")
     return verified_items(current_tenant_id(), kind, list(rows))
 
 
 def verified_items(tenant_id: UUID, kind: PolicyKind, rows: list[tuple[Any, ...]]) -> Items | None:
-    """What a row of `(version, signature, items)` is worth; for whoever reads it in a statement of their own."""
+    """The items of a row `(version, signature, items)` if it verifies, for callers that query it themselves; else
+    None."""
     for version, signature, text in rows:
         if not trust.is_certified(CERTIFICATE, _fields(tenant_id, kind, version, text), signature):
             report_untrusted(kind, "seal", "forged")
@@ -94,7 +95,7 @@ def verified_items(tenant_id: UUID, kind: PolicyKind, rows: list[tuple[Any, ...]
 
 
 def report_untrusted(kind: str, name: str, problem: str) -> None:
-    """Log and audit that a policy was not believed; once in each process for the same thing."""
+    """Log and audit that a policy did not verify, once per process for the same problem."""
     tenant_id = current_tenant_id()
     with _lock:
         if (tenant_id, kind, name, problem) in _reported or len(_reported) >= _MOST_REPORTED:
@@ -106,22 +107,22 @@ def report_untrusted(kind: str, name: str, problem: str) -> None:
 
 
 def not_certified_error(kind: PolicyKind) -> SilasError:
-    """For whoever must stop because policy is not believed."""
+    """The error for callers that must stop because policy does not verify."""
     return SilasError(
         NOT_CERTIFIED,
-        f"The {kind.label.lower()} in the database are not the ones that were put in force here. Nothing was done. "
-        "The operator compares them and runs “manage.py certify”.",
+        f"The {kind.label.lower()} in the database don't match what was activated here, so nothing was done. "
+        "An operator must compare them and run “manage.py certify”.",
         status=409,
     )
 
 
 def certify_rows(model: type[Model], kind: PolicyKind, value: Callable[[Any], Mapping[str, Any] | None]) -> None:
-    """Let every row of a model that people edit be an item of this kind: sealed when it is saved, taken out when it is
-    deleted or has no value. What changes rows without saving them is not believed."""
+    """Make every row of a model an item of this kind: sealed when it is saved, removed when it is deleted or has no
+    value. Changes that bypass `save()` do not verify."""
 
     def saved(instance: Any, **_: Any) -> None:
-        found = value(instance)
-        _change(kind, {str(instance.pk): None if found is None else digest(found)})
+        item = value(instance)
+        _change(kind, {str(instance.pk): None if item is None else digest(item)})
 
     def deleted(instance: Any, **_: Any) -> None:
         remove_item(kind, str(instance.pk))
@@ -130,10 +131,10 @@ def certify_rows(model: type[Model], kind: PolicyKind, value: Callable[[Any], Ma
     post_delete.connect(deleted, sender=model, weak=False, dispatch_uid=f"policy:{kind.value}:deleted")
 
 
-def certify(kind: PolicyKind, found: Mapping[str, Mapping[str, Any]]) -> int:
-    """Seal these items as all that is in force, whatever was sealed before; returns how many are new, changed or gone,
-    the list itself counted where there was none. For `manage.py certify` alone."""
-    wanted = {name: digest(value) for name, value in found.items()}
+def certify(kind: PolicyKind, current: Mapping[str, Mapping[str, Any]]) -> int:
+    """Seal these items as the whole list, replacing what was sealed; returns how many are new, changed or gone, at
+    least one if there was no list. For `manage.py certify` only."""
+    wanted = {name: digest(value) for name, value in current.items()}
     seal = PolicySeal.objects.select_for_update(no_key=True).filter(kind=kind).first()
     before = (
         None
@@ -148,7 +149,7 @@ def certify(kind: PolicyKind, found: Mapping[str, Mapping[str, Any]]) -> int:
 
 
 def reseal(*, old: str, new: str) -> None:
-    """Seal the scope's lists with another signing key's installation key, as far as the old one had sealed them."""
+    """Reseal the scope's lists with a new installation key; only those that the old one had sealed."""
     for seal in PolicySeal.objects.select_for_update(no_key=True):
         kind = PolicyKind(seal.kind)
         fields = _fields(seal.tenant_id, kind, seal.version, seal.items)
@@ -183,7 +184,7 @@ def _write(seal: PolicySeal | None, kind: PolicyKind, after: Items, *, at_least:
 
 
 def _pin_after_commit(tenant_id: UUID, kind: PolicyKind, version: int, text: str, *, signing_key: str = "") -> None:
-    """A pin that is not written is logged, and made up for by the next web process that reads the list."""
+    """Pin after the commit. A failure is logged, and the next web process that reads the list pins it."""
 
     def pin() -> None:
         with suppress(SilasError):
@@ -204,19 +205,19 @@ def _fields(tenant_id: UUID | None, kind: PolicyKind, version: int, text: str) -
 
 @functools.lru_cache(maxsize=1024)
 def _parsed(text: str) -> Items:
-    found: dict[str, str] = json.loads(text)
-    return found
+    items: dict[str, str] = json.loads(text)
+    return items
 
 
-# What was already reported.
+# Problems already reported by this process.
 _reported: set[tuple[UUID, str, str, str]] = set()
 _MOST_REPORTED = 10_000
 _lock = threading.Lock()
 
 
 def _compared_with_pin(tenant_id: UUID, kind: PolicyKind, version: int, text: str) -> str:
-    """What is wrong with this version of the list, by what is known outside the database; empty when nothing is. What
-    the scope itself wrote may yet be rolled back, and is not kept in mind."""
+    """The problem of this version compared with its pin; empty if there is none. A version written in this scope may
+    yet be rolled back, so it is not remembered."""
     pin = policy_pins.pin_of(tenant_id, kind)
     if pin is None:
         return "unpinned"

@@ -60,7 +60,7 @@ def save_provider(
     wanted = _checked(issuer, client_id, domains, default_role)
     row = provider_here() or LoginProvider()
     if not secret and (row._state.adding or row.issuer != wanted["issuer"]):
-        raise SilasError("invalid_provider", "Give the client secret that the provider shows you.", status=422)
+        raise SilasError("invalid_provider", "Enter the client secret from your provider.", status=422)
     for name, value in wanted.items():
         setattr(row, name, value)
     row.enabled = enabled
@@ -93,9 +93,9 @@ def person_of(provider: LoginProvider, claims: Claims) -> User:
     account: ProviderAccount | None = known.first()
     user = account.user if account else _newcomer(provider, claims)
     if not user.is_active or user.is_superuser or user.is_staff:
-        raise _no("provider_account", "This account cannot log in by a company. Log in with its password.")
+        raise _no("provider_account", "This account can't log in through a company. Log in with its password.")
     if not Membership.objects.filter(user=user).exists():
-        raise _no("provider_not_a_member", "You are no member any more. Ask an owner to invite you.")
+        raise _no("provider_not_a_member", "You're no longer a member. Ask an owner to invite you.")
     if account is None:
         ProviderAccount.objects.create(user=user, issuer=provider.issuer, subject=claims.subject)
     return user
@@ -104,17 +104,17 @@ def person_of(provider: LoginProvider, claims: Claims) -> User:
 def _newcomer(provider: LoginProvider, claims: Claims) -> User:
     """The member with this address, or a new member. Never a stranger's account: somebody else may have made it."""
     if not claims.email or not claims.email_verified:
-        raise _no("provider_unverified", "Your company's login has not verified your e-mail address.")
+        raise _no("provider_unverified", "Your company's login hasn't verified your email address.")
     address = claims.email.lower()
     if address.rpartition("@")[2] not in provider.domains:
-        raise _no("provider_domain", "Your e-mail address is of no domain that may log in here.")
+        raise _no("provider_domain", "Your email address isn't in a domain that may log in here.")
     user = User.objects.filter(email__iexact=address).first()
     if user is None:
         role = Role(provider.default_role)
         made = add_member(address, role=role, full_name=claims.name[:120], actor=f"login_provider:{provider.pk}")
         return made.membership.user
     if not Membership.objects.filter(user=user).exists():
-        raise _no("provider_not_a_member", "Your account is no member here. Ask an owner to invite you.")
+        raise _no("provider_not_a_member", "Your account isn't a member here. Ask an owner to invite you.")
     return user
 
 
@@ -122,14 +122,14 @@ def _checked(issuer: str, client_id: str, domains: Iterable[str], default_role: 
     plain = issuer.strip()
     named = sorted({one.strip().lower().lstrip("@") for one in domains if one.strip()})
     if not _may_be_issuer(plain):
-        raise SilasError("invalid_provider", "The issuer is an https address outside of this house.", status=422)
+        raise SilasError("invalid_provider", "The issuer must be a public https URL.", status=422)
     if not client_id.strip() or len(client_id.strip()) > 200:
-        raise SilasError("invalid_provider", "Give the client id that the provider shows you.", status=422)
+        raise SilasError("invalid_provider", "Enter the client ID from your provider.", status=422)
     if not named or len(named) > _MOST_DOMAINS or not all(map(_DOMAIN.fullmatch, named)):
-        message = "Name the domains of your people's e-mail addresses, such as example.com; twenty at most."
+        message = "Enter up to 20 domains of your members' email addresses, such as example.com."
         raise SilasError("invalid_provider", message, status=422)
     if default_role not in Role.values or default_role == Role.OWNER:
-        raise SilasError("invalid_provider", "New members may be approvers, agents or viewers.", status=422)
+        raise SilasError("invalid_provider", "New members can be approvers, agents or viewers.", status=422)
     return {"issuer": plain, "client_id": client_id.strip(), "domains": named, "default_role": default_role}
 
 

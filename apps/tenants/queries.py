@@ -1,4 +1,4 @@
-"""Who belongs where, and which deployment has this key? The ways to find a tenant before its scope is open."""
+"""Find memberships, deployments and keys, also before the tenant's scope is open."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kernel.tenancy import lookup_scope
 
 @dataclass(frozen=True)
 class VerifyingKey:
-    """What a token is checked with: `key` is the unsealed secret or the public PEM, and is never written anywhere."""
+    """A key that verifies tokens: `key` is the unsealed secret or the public PEM; it is never stored or logged."""
 
     key_id: str
     algorithm: str
@@ -49,18 +49,20 @@ def memberships_of(user: Any) -> list[Membership]:
 def deployment_by_key(public_key: str) -> Deployment | None:
     """The deployment with this public key, enabled or not; None when there is none."""
     with lookup_scope(public_key):
-        found: Deployment | None = Deployment.objects.select_related("tenant").filter(public_key=public_key).first()
-        return found
+        deployment: Deployment | None = (
+            Deployment.objects.select_related("tenant").filter(public_key=public_key).first()
+        )
+        return deployment
 
 
 def api_key(key: str) -> ApiKey | None:
-    """The row of this API key with its tenant; None for an unknown or revoked one. Found by its hash."""
+    """The row of this API key with its tenant, found by its hash; None if it is unknown or revoked."""
     if not is_api_key(key):
         return None
     hashed = sha256_hex(key)
     with lookup_scope(hashed):
-        found: ApiKey | None = ApiKey.objects.select_related("tenant").filter(hashed=hashed, revoked_at=None).first()
-        return found
+        row: ApiKey | None = ApiKey.objects.select_related("tenant").filter(hashed=hashed, revoked_at=None).first()
+        return row
 
 
 def list_api_keys() -> list[ApiKey]:
@@ -77,21 +79,21 @@ def get_api_key(key_id: UUID) -> ApiKey:
 
 
 def verifying_keys(deployment_id: UUID) -> list[VerifyingKey]:
-    """With which keys the deployment's site may say who its visitor is, newest first. In web processes only."""
+    """Active keys with which the deployment's website may sign identities, newest first. In web processes only."""
     rows = IdentityKey.objects.filter(deployment_id=deployment_id, retired_at=None).order_by("-created_at")
-    return [VerifyingKey(row.key_id, row.algorithm, row.gate, _key_of(row)) for row in rows]
+    return [VerifyingKey(row.key_id, row.algorithm, row.gate, _verifying_key(row)) for row in rows]
 
 
 def signed_gates(deployment_id: UUID) -> frozenset[str]:
-    """Which gates a token of the deployment's site passes."""
+    """Names of the gates that a token signed by the deployment's website passes."""
     return frozenset(
         IdentityKey.objects.filter(deployment_id=deployment_id, retired_at=None).values_list("gate", flat=True)
     )
 
 
 def message_key(key_id: str) -> tuple[str, Role] | None:
-    """The public key of this id and the present role of whoever signs with it; None for a retired or unknown key, and
-    for somebody who is no member any more or cannot log in."""
+    """The public key with this id and the current role of its member; None if the key is retired or unknown, or if its
+    member left or is deactivated."""
     rows = MessageKey.objects.select_related("user").filter(key_id=key_id, retired_at=None, user__is_active=True)
     row: MessageKey | None = rows.first()
     role = role_of(row.user) if row else None
@@ -99,14 +101,14 @@ def message_key(key_id: str) -> tuple[str, Role] | None:
 
 
 def visitor_limits() -> VisitorLimits | None:
-    """How the scope's tenant differs from what the installation allows visitors, if it does."""
+    """The scope's own visitor limits, if it has any."""
     row: VisitorLimits | None = VisitorLimits.objects.first()
     return row
 
 
 @dataclass(frozen=True)
-class Kept:
-    """For how many days something is kept; None: for ever."""
+class RetentionDays:
+    """Days after which data is deleted; None means never."""
 
     conversations: int | None
     memories: int | None
@@ -114,21 +116,21 @@ class Kept:
     skills: int | None
 
 
-def retention() -> Kept:
-    """What the scope's tenant keeps for how long: its own numbers, else those of the installation."""
+def retention() -> RetentionDays:
+    """The retention of the scope's tenant: its own values, else those of the installation."""
     row: Retention | None = Retention.objects.first()
     if row is None:
-        return Kept(None, None, settings.BUS_KEEP_DAYS, None)
+        return RetentionDays(None, None, settings.BUS_KEEP_DAYS, None)
     messages = row.message_days or settings.BUS_KEEP_DAYS
-    return Kept(row.conversation_days, row.memory_days, messages, row.skill_days)
+    return RetentionDays(row.conversation_days, row.memory_days, messages, row.skill_days)
 
 
 def identity_seal(row: IdentityKey) -> str:
-    """What a sealed secret belongs to: moved to another row, it does not open."""
+    """The row to which the sealed secret is bound: copied to another row, it does not open."""
     return f"identity_key:{row.pk}"
 
 
-def _key_of(row: IdentityKey) -> str:
+def _verifying_key(row: IdentityKey) -> str:
     if row.sealed_secret is None:
         return row.public_key
     return unseal_secret(bytes(row.sealed_secret), belongs_to=identity_seal(row)).decode()
@@ -139,7 +141,7 @@ def all_tenants() -> list[Tenant]:
 
 
 def role_of(user: Any) -> Role | None:
-    """The user's role in the scope's tenant; None for a stranger."""
+    """The user's role in the scope's tenant; None if they are not a member."""
     role = Membership.objects.filter(user_id=user.pk).values_list("role", flat=True).first()
     return Role(role) if role else None
 
@@ -152,20 +154,20 @@ def users_with_second_factor(user_ids: Iterable[UUID]) -> set[UUID]:
 
 
 def models_without_key(deployment: Deployment) -> list[str]:
-    """Those of the deployment's models for which this process has no key that it may use."""
-    named = sorted(set(deployment.model_names.values()))
-    return [name for name in named if needs_key(name) and not deployment.keys.of(name)]
+    """Models of the deployment for which there is no provider key that it may use."""
+    names = sorted(set(deployment.model_names.values()))
+    return [name for name in names if needs_key(name) and not deployment.keys.of(name)]
 
 
 def is_last_owner(membership: Membership) -> bool:
-    """Whether the tenant would have no owner left who can log in, if this member were none."""
+    """Whether the member is the tenant's only active owner."""
     others = Membership.objects.filter(tenant_id=membership.tenant_id, role=Role.OWNER, user__is_active=True)
     was_owner = Membership.objects.filter(pk=membership.pk, role=Role.OWNER).exists()
     return was_owner and not others.exclude(pk=membership.pk).exists()
 
 
 def require_role(user: Any, allowed: Collection[Role]) -> Role:
-    """The user's role in the scope's tenant, if it is one of `allowed`; raises 403 `forbidden_role` otherwise."""
+    """The user's role in the scope's tenant. Raises 403 `forbidden_role` if it is not one of `allowed`."""
     role = role_of(user)
     if role is None or role not in allowed:
         raise forbidden_role(allowed)

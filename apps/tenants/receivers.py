@@ -1,4 +1,4 @@
-"""What this room hears from Django: that a person logged in or out, by whatever way, and that a tenant was created."""
+"""Signal receivers: record logins and logouts, and seal the empty policy lists of a new tenant."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from kernel.tenancy import tenant_scope
 
 
 @receiver(post_save, sender=Tenant)
-def _tenant_began(instance: Tenant, created: bool, **_: Any) -> None:
+def _seal_new_tenant(instance: Tenant, created: bool, **_: Any) -> None:
     if created:
         with tenant_scope(instance):
             policy_seals.seal_empty_lists(instance.pk)
 
 
 @receiver(user_logged_in)
-def _logged_in(request: Any, user: Any, **_: Any) -> None:
+def _record_login(request: Any, user: Any, **_: Any) -> None:
     logins.begin(request, user)
 
 
 @receiver(user_logged_out)
-def _logged_out(request: Any, user: Any, **_: Any) -> None:
+def _delete_login(request: Any, user: Any, **_: Any) -> None:
     if user is not None:
         logins.forget(request.session)

@@ -1,7 +1,6 @@
-"""Which settings of a deployment make sense, and what does an API key look like? Decided from values alone.
+"""Rules about roles, deployment settings, origins and keys. Pure.
 
-Asked wherever a deployment is written; the widget reads origins by the same rule. Each answer is a sentence for the
-person who typed the value, or empty.
+Functions called `*_problem` return a sentence for the person who entered the value, or an empty string.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from apps.tenants.hours import hours_problem
 from kernel.errors import SilasError
 from kernel.timezones import timezone_error
 
-# Who may do what: the one table that the console, the REST API, the administration and the rooms ask.
-_EVERYBODY = (Role.OWNER, Role.APPROVER, Role.AGENT, Role.VIEWER)
+# Which roles have which capability; the only such table. Used by the console, the REST API and the administration.
+_ALL_ROLES = (Role.OWNER, Role.APPROVER, Role.AGENT, Role.VIEWER)
 ROLES_WITH: Mapping[Capability, tuple[Role, ...]] = {
-    Capability.LOOK: _EVERYBODY,
+    Capability.LOOK: _ALL_ROLES,
     Capability.ANSWER: (Role.OWNER, Role.APPROVER, Role.AGENT),
     Capability.DECIDE: (Role.OWNER, Role.APPROVER),
     Capability.ADMINISTER: (Role.OWNER,),
@@ -33,23 +32,23 @@ ROLES_WITH: Mapping[Capability, tuple[Role, ...]] = {
     Capability.MANAGE_API_KEYS: (Role.OWNER,),
     Capability.MANAGE_LOGIN: (Role.OWNER,),
 }
-LAST_OWNER = "A tenant keeps at least one owner. Make somebody else an owner first."
+LAST_OWNER = "A company needs at least one owner. Make another member an owner first."
 FORBIDDEN_ROLE = "forbidden_role"
-# Under which name a login session remembers which of a person's tenants is open.
+# Key of the login session for the tenant that is open.
 TENANT_IN_SESSION = "console_tenant"
 MODEL_ROLES = ("proxy", "planner", "executor")
-# Without one the rules alone say what leaves a window that is too full.
+# Without a scorer, rules alone decide what is dropped from a full context window.
 OPTIONAL_ROLES = ("scorer",)
 MOST_SUGGESTIONS = 6
 LONGEST_SUGGESTION = 80
-# What the widget itself speaks, each by its own name; its words are files of the same codes.
+# Languages of the widget's own texts, each by its own name; its locale files have the same codes.
 LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español", "ar": "العربية"}
 SHORTEST_RSA = 2048
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _API_KEY = re.compile(r"sk_[A-Za-z0-9_-]{43}")
-# What the widget's theme understands; it ignores the rest, so the rest is a mistake.
+# Keys and values of a theme. The widget ignores anything else, so anything else is refused as a mistake.
 _THEME = {
     "accent": re.compile(r"#[0-9a-fA-F]{6}"),
     "mode": re.compile(r"light|dark|auto"),
@@ -68,21 +67,21 @@ _THEME_FORMS = {
 }
 
 
-def roles_with(*wanted: Capability | Role) -> tuple[Role, ...]:
-    """The roles that have one of these capabilities, or are named themselves; in the order of the table."""
-    found = {role for one in wanted for role in (ROLES_WITH[one] if isinstance(one, Capability) else (one,))}
-    return tuple(role for role in _EVERYBODY if role in found)
+def roles_with(*allowed: Capability | Role) -> tuple[Role, ...]:
+    """The roles that are named or have one of the named capabilities, in the order of `Role`."""
+    roles = {role for item in allowed for role in (ROLES_WITH[item] if isinstance(item, Capability) else (item,))}
+    return tuple(role for role in _ALL_ROLES if role in roles)
 
 
 def is_api_key(text: str) -> bool:
-    """Whether `text` has the shape of an API key; nothing else is worth a look into the database."""
+    """Whether `text` has the form of an API key. Anything else is not looked up."""
     return _API_KEY.fullmatch(text) is not None
 
 
 def as_origin(text: Any) -> str:
-    """`text` as browsers would send this origin (lower case, no default port), or an empty string if it is none.
+    """Normalise `text` to the origin that browsers send (lower case, no default port); empty if it is not an origin.
 
-    Nothing that is returned can end a directive or add one to a Content-Security-Policy.
+    The result is safe to embed in a Content-Security-Policy: it cannot end a directive or add one.
     """
     try:
         parts = urlsplit(text.strip().lower())
@@ -99,8 +98,8 @@ def as_origin(text: Any) -> str:
 
 
 def deployment_problems(fields: Mapping[str, Any], *, knows_model: Callable[[str], bool]) -> dict[str, str]:
-    """What is wrong with those of a deployment's settings that are given, by field."""
-    judges: dict[str, Callable[[Any], str]] = {
+    """Problems of the given deployment settings, by field."""
+    checks: dict[str, Callable[[Any], str]] = {
         "allowed_origins": origins_problem,
         "theme": theme_problem,
         "suggestions": suggestions_problem,
@@ -109,15 +108,15 @@ def deployment_problems(fields: Mapping[str, Any], *, knows_model: Callable[[str
         "timezone": timezone_error,
         "model_names": lambda names: models_problem(names, knows_model=knows_model),
     }
-    told = {name: judge(fields[name]) for name, judge in judges.items() if name in fields}
-    return {name: problem for name, problem in told.items() if problem}
+    problems = {name: check(fields[name]) for name, check in checks.items() if name in fields}
+    return {name: problem for name, problem in problems.items() if problem}
 
 
 def origins_problem(listed: Any) -> str:
-    """A list of exact origins: https, or http on this machine only."""
+    """The value must be a list of exact origins: https, or http on localhost."""
     if not isinstance(listed, list):
         return 'Give a list, such as ["https://www.example.com"].'
-    wrong = [one for one in listed if not _is_exact_origin(one)]
+    wrong = [item for item in listed if not _is_exact_origin(item)]
     return f"{_shown(wrong[0])} is not an exact origin, such as https://www.example.com." if wrong else ""
 
 
@@ -135,53 +134,53 @@ def theme_problem(theme: Any) -> str:
 
 
 def theme_problems(theme: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with a theme, by the name of its part."""
+    """Problems of a theme, by key."""
     problems = {}
     for name, value in theme.items():
         if name not in _THEME:
-            problems[name] = f"{_shown(name)} is not part of a theme; {', '.join(_THEME)} are."
+            problems[name] = f"{_shown(name)} is not part of a theme. Use {', '.join(_THEME)}."
         elif not isinstance(value, str) or not _THEME[name].fullmatch(value):
             problems[name] = f"{name} must be {_THEME_FORMS[name]}."
     return problems
 
 
 def suggestions_problem(listed: Any) -> str:
-    if not isinstance(listed, list) or not all(isinstance(one, str) and one.strip() for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(item, str) and item.strip() for item in listed):
         return 'Give a list of texts, such as ["Where is my order?"].'
-    if len(listed) > MOST_SUGGESTIONS or any(len(one) > LONGEST_SUGGESTION for one in listed):
+    if len(listed) > MOST_SUGGESTIONS or any(len(item) > LONGEST_SUGGESTION for item in listed):
         return f"At most {MOST_SUGGESTIONS} suggestions of {LONGEST_SUGGESTION} characters each."
     return ""
 
 
 def languages_problem(listed: Any) -> str:
-    """Some of `LANGUAGES`, each once; none for all of them."""
-    if not isinstance(listed, list) or not all(isinstance(one, str) and one in LANGUAGES for one in listed):
-        return f"Give a list of what the widget speaks: {', '.join(LANGUAGES)}."
+    """The value must list some of `LANGUAGES`, each once; an empty list means all."""
+    if not isinstance(listed, list) or not all(isinstance(item, str) and item in LANGUAGES for item in listed):
+        return f"Give a list of languages of the widget: {', '.join(LANGUAGES)}."
     return "" if len(set(listed)) == len(listed) else 'Give each language once, such as ["en", "de"].'
 
 
 def models_problem(names: Any, *, knows_model: Callable[[str], bool]) -> str:
-    """One known model for each role, one for `scorer` if it is wanted, and no other role."""
+    """The value must name a known model for each of `MODEL_ROLES`, and may name one for `OPTIONAL_ROLES`."""
     if not isinstance(names, dict) or set(names) - set(OPTIONAL_ROLES) != set(MODEL_ROLES):
         return f"Name a model for each of {', '.join(MODEL_ROLES)}, such as builtin:grounded."
-    wrong = [one for one in names.values() if not (isinstance(one, str) and knows_model(one))]
+    wrong = [name for name in names.values() if not (isinstance(name, str) and knows_model(name))]
     return f"{_shown(wrong[0])} is not a known model, such as builtin:grounded or openai:NAME." if wrong else ""
 
 
 def identity_key_problem(algorithm: str, public_key: str) -> str:
-    """A shared secret is ours to make; of a pair we take the public half, and nothing else that a PEM may hold."""
+    """HS256 secrets are generated here; other algorithms need a public key, and no other kind of PEM."""
     if algorithm == IdentityAlgorithm.HS256:
-        return "An HS256 secret is made here: leave this empty." if public_key.strip() else ""
+        return "The HS256 secret is generated here. Leave this empty." if public_key.strip() else ""
     if "PRIVATE KEY" in public_key:
-        return "This is a private key. Keep it, treat it as lost, and give us the public half of a new one."
+        return "This is a private key, which is now exposed. Create a new key pair and enter only its public key."
     try:
         key = load_pem_public_key(public_key.strip().encode())
     except (ValueError, UnsupportedAlgorithm):
-        return "Give the public key as PEM, beginning with -----BEGIN PUBLIC KEY-----."
-    return "" if _fits(algorithm, key) else f"This is no key for {algorithm}."
+        return "Enter the public key as PEM, starting with -----BEGIN PUBLIC KEY-----."
+    return "" if _is_key_for(algorithm, key) else f"This key can't be used with {algorithm}."
 
 
-def _fits(algorithm: str, key: Any) -> bool:
+def _is_key_for(algorithm: str, key: Any) -> bool:
     match algorithm:
         case IdentityAlgorithm.RS256:
             return isinstance(key, RSAPublicKey) and key.key_size >= SHORTEST_RSA
@@ -197,7 +196,7 @@ def _shown(value: Any) -> str:
 
 
 def forbidden_role(roles: Collection[Role]) -> SilasError:
-    """What somebody reads whose role does not reach: which one does."""
-    named = [f"an {role.label.lower()}" if role.label[0] in "AEIOU" else f"a {role.label.lower()}" for role in roles]
-    who = " or ".join(filter(None, (", ".join(named[:-1]), named[-1])))
-    return SilasError(FORBIDDEN_ROLE, f"Your role does not allow this. It takes {who}.", status=403)
+    """The 403 error that names the roles which are required."""
+    names = [f"an {role.label.lower()}" if role.label[0] in "AEIOU" else f"a {role.label.lower()}" for role in roles]
+    required = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return SilasError(FORBIDDEN_ROLE, f"You don't have permission to do this. It requires {required}.", status=403)

@@ -1,4 +1,4 @@
-"""News of a company's people for the rooms above. Receivers run inside the transaction that changed them."""
+"""Signals about members and account e-mails. Receivers run inside the sender's transaction."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from apps.tenants.enums import Role
 from apps.tenants.models import Letter
 from kernel.events import Event
 
-# (user, their role now, who changed it)
+# (user, new role, actor)
 role_changed: Event[[UUID, Role, str]] = Event("role_changed")
-# Somebody is no member any more.
+# (user) who is no longer a member.
 member_removed: Event[[UUID]] = Event("member_removed")
-# A letter about an account is to be sent.
+# An account e-mail was queued.
 email_enqueued: Event[[Letter]] = Event("email_enqueued")

@@ -83,7 +83,7 @@ def test_lock_out_is_written_down_once_in_the_members_tenant(tenant: Any, owner:
 
 def test_lock_out_is_told_the_accounts_person(owner: Any) -> None:
     _locked(guest(), owner)
-    assert [letter.subject for letter in sent_to(owner.email)] == ["Somebody failed to log in as you"]
+    assert [letter.subject for letter in sent_to(owner.email)] == ["Failed attempts to log in to your account"]
 
 
 def test_lock_out_of_nobody_writes_to_nobody(database: None) -> None:

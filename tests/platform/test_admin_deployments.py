@@ -59,13 +59,13 @@ def test_owner_cannot_allow_themselves_the_installations_keys(keeper: Client, de
 
 def test_owner_is_told_that_a_model_has_no_key(keeper: Client, deployment: Any) -> None:
     names = {"proxy": "openai:gpt-5-mini", "planner": "builtin:grounded", "executor": "builtin:grounded"}
-    assert "No provider key may be used for openai:gpt-5-mini" in changed(
+    assert "There is no provider key for openai:gpt-5-mini" in changed(
         keeper, deployment, model_names=json.dumps(names)
     )
 
 
 def test_nobody_is_warned_about_a_model_that_needs_no_key(keeper: Client, deployment: Any) -> None:
-    assert "No provider key" not in changed(keeper, deployment)
+    assert "no provider key" not in changed(keeper, deployment)
 
 
 @pytest.mark.parametrize("hours", ['{"monday": "8-18"}', "always", '{"mon": "18:00-08:00"}'])

@@ -160,9 +160,9 @@ def test_text_of_another_shape_is_no_api_key(key: str) -> None:
 @pytest.mark.parametrize(
     ("roles", "said"),
     [
-        ([Role.OWNER], "It takes an owner."),
-        ([Role.OWNER, Role.APPROVER], "It takes an owner or an approver."),
-        ([Role.OWNER, Role.APPROVER, Role.VIEWER], "It takes an owner, an approver or a viewer."),
+        ([Role.OWNER], "It requires an owner."),
+        ([Role.OWNER, Role.APPROVER], "It requires an owner or an approver."),
+        ([Role.OWNER, Role.APPROVER, Role.VIEWER], "It requires an owner, an approver or a viewer."),
     ],
 )
 def test_whoever_may_not_reads_who_may(roles: list[Role], said: str) -> None:
@@ -170,5 +170,5 @@ def test_whoever_may_not_reads_who_may(roles: list[Role], said: str) -> None:
     assert (refusal.code, refusal.status, refusal.message) == (
         "forbidden_role",
         403,
-        f"Your role does not allow this. {said}",
+        f"You don't have permission to do this. {said}",
     )

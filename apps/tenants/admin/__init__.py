@@ -1,4 +1,4 @@
-"""Tenants, people, deployments and keys in the administration, and what every row of a tenant has in common there."""
+"""Admin of tenants, members, deployments, keys and account e-mails, and the base classes for rows of a tenant."""
 
 from apps.tenants.admin import deployments, emails, keys, people
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm

@@ -1,4 +1,4 @@
-"""Tenants, their deployments, and how much the visitors of these may send."""
+"""Admin of tenants, deployments, visitor limits and retention."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.tenants.models import Deployment, Retention, Tenant, VisitorLimits
 from kernel.tenancy import tenant_scope
 
 KEYLESS = (
-    "No provider key may be used for {models}: the built-in model answers instead. Whoever runs the platform can allow "
+    "There is no provider key for {models}, so the built-in model answers instead. The platform operator can allow "
     "the keys of this installation here."
 )
 
@@ -23,20 +23,20 @@ KEYLESS = (
 class DeploymentForm(TenantRowForm):
     class Meta:
         help_texts: ClassVar = {
-            "allowed_origins": 'Sites that may show the widget, exactly: ["https://www.example.com"]',
+            "allowed_origins": 'Websites that may show the widget, as exact origins: ["https://www.example.com"]',
             "theme": 'Accent, mode, position, font, launcher, placement: {"accent": "#1f5f8b", "mode": "auto"}',
-            "languages": 'What the widget itself may speak, the first by itself: ["en", "de"]; empty: all it can',
-            "suggestions": 'What a visitor may press instead of typing: ["Where is my order?"]',
-            "opening_hours": 'By day, in its time zone: {"mon": "08:00-18:00", "sat": "09:00-12:00"}',
-            "active_goal_id": "The id of the goal whose levels and rules govern the conversations",
+            "languages": 'Languages of the widget, the default first: ["en", "de"]; empty for all',
+            "suggestions": 'Suggested questions: ["Where is my order?"]',
+            "opening_hours": 'By day, in the time zone below: {"mon": "08:00-18:00", "sat": "09:00-12:00"}',
+            "active_goal_id": "Id of the goal whose access levels and rules apply to the conversations",
         }
 
     def clean_opening_hours(self) -> Any:
-        """An empty field means that somebody is always there."""
+        """Store an empty field as always open."""
         return self.cleaned_data["opening_hours"] or {}
 
     def clean_languages(self) -> Any:
-        """An empty field means every language."""
+        """Store an empty field as all languages."""
         return self.cleaned_data["languages"] or []
 
     def clean(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class DeploymentForm(TenantRowForm):
 
 @admin.register(Deployment)
 class DeploymentAdmin(TenantRowAdmin):
-    """A deployment is switched off, not deleted: its conversations stay where they were held."""
+    """Deployments are disabled, never deleted, because conversations refer to them."""
 
     form = DeploymentForm
     list_display = ("title", "slug", "public_key", "enabled")
@@ -56,13 +56,13 @@ class DeploymentAdmin(TenantRowAdmin):
     search_fields = ("title", "slug", "public_key")
     fieldsets: ClassVar = [
         (None, {"fields": ("title", "slug", "enabled", "public_key", "allowed_origins")}),
-        ("How it looks and sounds", {"fields": ("greeting", "suggestions", "theme", "languages", "persona")}),
-        ("When people answer", {"fields": ("opening_hours", "timezone", "after_hours")}),
-        ("What answers", {"fields": ("model_names", "environment_keys", "active_goal_id")}),
+        ("Appearance and tone", {"fields": ("greeting", "suggestions", "theme", "languages", "persona")}),
+        ("Opening hours", {"fields": ("opening_hours", "timezone", "after_hours")}),
+        ("Models", {"fields": ("model_names", "environment_keys", "active_goal_id")}),
     ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Whose keys are used is decided by whoever pays for them."""
+        """Only superusers allow the installation's keys, because the operator pays for them."""
         fields = super().get_readonly_fields(request, obj)
         return fields if is_superuser(request) else (*fields, "environment_keys")
 
@@ -77,14 +77,14 @@ class DeploymentAdmin(TenantRowAdmin):
 
 @admin.register(VisitorLimits)
 class VisitorLimitsAdmin(TenantRowAdmin):
-    """One row a tenant; what is empty is as the installation has it."""
+    """One row per tenant; empty fields use the limits of the installation."""
 
     list_display = ("messages_a_minute", "address_messages_a_minute", "tenant_messages_a_minute", "sockets")
 
 
 @admin.register(Retention)
 class RetentionAdmin(TenantRowAdmin):
-    """One row a tenant; a sweep forgets what is due, and the audit log is never part of it."""
+    """One row per tenant. The audit log is never deleted."""
 
     list_display = ("__str__", "conversation_days", "memory_days", "message_days", "skill_days")
     fields = ("conversation_days", "memory_days", "message_days", "skill_days")

@@ -1,4 +1,4 @@
-"""Letters about accounts that left or could not leave, for whoever runs the platform; nothing here is written."""
+"""Read-only list of account e-mails that were sent or failed, for superusers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from apps.tenants.models import Letter
 
 
 @admin.register(Letter)
-class LetterAdmin(ReadOnlyAdmin):
+class EmailAdmin(ReadOnlyAdmin):
     list_display = ("kind", "address", "state", "attempts", "error_code", "created_at", "ended_at")
     list_filter = ("state", "kind")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """An address may be anybody's, of any company or of none."""
+        """Superusers only, because an address may belong to any company or to none."""
         return is_superuser(request)

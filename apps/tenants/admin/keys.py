@@ -1,4 +1,4 @@
-"""Keys that other machines have: for the REST API, and for saying who a visitor is. Shown once, never changed."""
+"""Admin of API keys, identity keys and message keys. Secrets are shown once; keys are never changed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kernel.tenancy.scope import current_scope
 
 
 class KeyAdmin(TenantRowAdmin):
-    """Kept for what it opened or signed: made and ended, never changed or deleted. `public`: shown of one that stands,
-    besides what the list shows."""
+    """Keys are created and revoked, never changed or deleted, because the audit log refers to them. `public` names
+    fields that an existing key shows besides those of the list."""
 
     public: ClassVar[tuple[str, ...]] = ()
 
@@ -31,13 +31,13 @@ class KeyAdmin(TenantRowAdmin):
         return False
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        shown = (*self.list_display, *self.public)
-        return super().get_fieldsets(request) if obj is None else [(None, {"fields": shown})]
+        fields = (*self.list_display, *self.public)
+        return super().get_fieldsets(request) if obj is None else [(None, {"fields": fields})]
 
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(KeyAdmin):
-    """Made here, shown once in the answer itself (no cookie, no message store), revoked here; never changed."""
+    """The new key is shown once, in the response itself: it passes through no cookie and no message store."""
 
     list_display = ("name", "prefix", "created_at", "revoked_at")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
@@ -51,13 +51,13 @@ class ApiKeyAdmin(KeyAdmin):
         obj.pk, request.__dict__["api_key"] = made.row.pk, made
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
-        shown = {**self.admin_site.each_context(request), "opts": self.opts, "made": request.__dict__["api_key"]}
-        response = TemplateResponse(request, "admin/tenants/apikey/made.html", {**shown, "title": "The new API key"})
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "made": request.__dict__["api_key"]}
+        response = TemplateResponse(request, "admin/tenants/apikey/made.html", {**context, "title": "New API key"})
         add_never_cache_headers(response)
         return response
 
-    @admin.action(description="Revoke the chosen keys", permissions=["change"])
-    @confirmed("Whoever uses these keys is refused from now on. A revoked key does not come back.")
+    @admin.action(description="Revoke selected keys", permissions=["change"])
+    @confirmed("Requests with these keys will be refused from now on. This can't be undone.")
     def revoke(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
@@ -75,7 +75,7 @@ class IdentityKeyForm(TenantRowForm):
 
 @admin.register(IdentityKey)
 class IdentityKeyAdmin(KeyAdmin):
-    """Registered here; a secret is shown once in the answer itself. Changed by adding another and retiring the old."""
+    """A new secret is shown once, in the response itself. Rotation: add another key, then retire the old one."""
 
     form = IdentityKeyForm
     list_display = ("key_id", "deployment", "algorithm", "gate", "created_at", "retired_at")
@@ -102,13 +102,13 @@ class IdentityKeyAdmin(KeyAdmin):
         made = request.__dict__["identity_key"]
         if not made.secret:
             return super().response_add(request, obj, post_url_continue)
-        shown = {**self.admin_site.each_context(request), "opts": self.opts, "made": made, "title": "The new secret"}
-        response = TemplateResponse(request, "admin/tenants/identitykey/made.html", shown)
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "made": made, "title": "New secret"}
+        response = TemplateResponse(request, "admin/tenants/identitykey/made.html", context)
         add_never_cache_headers(response)
         return response
 
-    @admin.action(description="Retire the chosen keys", permissions=["change"])
-    @confirmed("What these keys sign counts for nothing from now on. A retired key does not come back.")
+    @admin.action(description="Retire selected keys", permissions=["change"])
+    @confirmed("Signatures of these keys won't be accepted from now on. This can't be undone.")
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
@@ -124,13 +124,13 @@ class MessageKeyForm(TenantRowForm):
         if user is not None:
             with tenant_scope(tenant.pk if tenant else current_scope().tenant_id):
                 if queries.role_of(user) is None:
-                    self.add_error("user", "Only members sign messages.")
+                    self.add_error("user", "Only members can sign messages.")
         return cleaned
 
 
 @admin.register(MessageKey)
 class MessageKeyAdmin(KeyAdmin):
-    """Registered by an owner for a member, retired, never changed."""
+    """An owner registers the key of a member; it is retired, never changed."""
 
     form = MessageKeyForm
     list_display = ("key_id", "user", "created_at", "retired_at")
@@ -142,7 +142,7 @@ class MessageKeyAdmin(KeyAdmin):
     actions = ("retire",)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """An owner chooses among their own members: whoever else has an account here is not theirs to see."""
+        """Owners only see their own members, because other companies' users are none of their business."""
         if db_field.name == "user" and not is_superuser(request):
             kwargs["queryset"] = User.objects.filter(pk__in=Membership.objects.values("user_id"))
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
@@ -154,8 +154,8 @@ class MessageKeyAdmin(KeyAdmin):
             )
         obj.pk = made.pk
 
-    @admin.action(description="Retire the chosen keys", permissions=["change"])
-    @confirmed("What these keys sign counts for nothing from now on. A retired key does not come back.")
+    @admin.action(description="Retire selected keys", permissions=["change"])
+    @confirmed("Signatures of these keys won't be accepted from now on. This can't be undone.")
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):

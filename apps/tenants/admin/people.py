@@ -1,4 +1,4 @@
-"""Who belongs to a tenant, and who can log in at all."""
+"""Admin of memberships and users."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kernel.tenancy.scope import current_scope
 
 
 class RoleForm(TenantRowForm):
-    """A member's new role; the last owner keeps theirs."""
+    """Changes a member's role, except the last owner's."""
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -30,7 +30,7 @@ class RoleForm(TenantRowForm):
 
 
 class MembershipForm(TenantRowForm):
-    email = forms.EmailField(label="E-mail address", help_text="A new account is made when there is none.")
+    email = forms.EmailField(label="E-mail address", help_text="Creates an account if there is none with this address.")
 
     class Meta:
         model = Membership
@@ -42,18 +42,18 @@ class MembershipForm(TenantRowForm):
         mine = tenant.pk if tenant else current_scope().tenant_id
         taken = Membership.objects.filter(tenant_id=mine, user__email__iexact=cleaned.get("email", ""))
         if taken.exists():
-            self.add_error("email", "This person is a member already.")
+            self.add_error("email", "This person is already a member.")
         return cleaned
 
 
-class NewcomerForm(MembershipForm):
-    """What an owner adds people with. An account that is there already may have been made by another tenant's owner,
-    who knows its password: only whoever runs the platform can tell, and lets it in."""
+class NewMemberForm(MembershipForm):
+    """Form with which owners add members. An existing account may have been created by another tenant's owner, who
+    knows its password, so only a superuser may add it."""
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
         if not self.has_error("email") and User.objects.filter(email__iexact=cleaned.get("email", "")).exists():
-            self.add_error("email", "This address has an account already. Whoever runs the platform can add it here.")
+            self.add_error("email", "An account with this address already exists. Ask the platform operator to add it.")
         return cleaned
 
 
@@ -67,7 +67,7 @@ class MembershipAdmin(TenantRowAdmin):
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         if obj is None:
-            kwargs["form"] = MembershipForm if is_superuser(request) else NewcomerForm
+            kwargs["form"] = MembershipForm if is_superuser(request) else NewMemberForm
         return super().get_form(request, obj, change, **kwargs)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -87,26 +87,28 @@ class MembershipAdmin(TenantRowAdmin):
         obj.pk, obj.user = new.membership.pk, new.membership.user
         if new.welcome:
             link = request.build_absolute_uri(new.welcome)
-            messages.info(request, f"Give {obj.user.email} this link; it works once, for three days: {link}")
+            messages.info(
+                request, f"Send this link to {obj.user.email}. It works once and expires in three days: {link}"
+            )
 
     def delete_model(self, request: HttpRequest, obj: Membership) -> None:
         with tenant_scope(obj.tenant_id):
             services.remove_member(obj, actor=actor_of(request))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The page that asks whether to delete says why the last owner stays, and has no button then."""
+        """List the last owner as protected, so that the confirmation page explains it and has no button."""
         to_delete, counts, forbidden, protected = super().get_deleted_objects(objs, request)
-        last = [f"{one}: {rules.LAST_OWNER}" for one in objs if queries.is_last_owner(one)]
+        last = [f"{row}: {rules.LAST_OWNER}" for row in objs if queries.is_last_owner(row)]
         return to_delete, counts, forbidden, [*protected, *last]
 
 
-# What people may do is said by memberships; groups would promise something else.
+# Rights come from memberships only, so groups are hidden.
 admin.site.unregister(Group)
 
 
 @admin.register(User)
 class PersonAdmin(HouseAdmin, UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
-    """A person is switched off, not deleted: what they decided and signed stays theirs."""
+    """Users are deactivated, never deleted, because their decisions and signatures refer to them."""
 
     list_display = ("email", "first_name", "last_name", "is_active", "is_superuser", "last_login")
     list_filter = ("is_active", "is_superuser")
@@ -124,7 +126,7 @@ class PersonAdmin(HouseAdmin, UserAdmin):  # type: ignore[type-arg]  # generic i
         return False
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
-        """That it was changed is on record, and nothing else about it."""
+        """Audit that the password was changed, and nothing else about it."""
         response = super().user_change_password(request, id, form_url)
         if request.method == "POST" and response.status_code == 302:
             person = User.objects.get(pk=id)

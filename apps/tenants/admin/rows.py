@@ -1,8 +1,7 @@
-"""What has every editable row of a tenant in common in the administration?
+"""Base classes for editable rows of a tenant in the administration.
 
-A superuser says which tenant a new row belongs to; an owner's rows are their own tenant's. Each change is written down
-in the chain of the tenant it belongs to (`apps.audit.house`).
-"""
+Superusers choose the tenant of a new row; an owner's rows belong to their own tenant. Each change is audited in the
+chain of the tenant that the row belongs to (`apps.audit.house`)."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ __all__ = ["TenantRowAdmin", "TenantRowForm", "actor_of", "is_superuser"]
 
 
 class TenantRowForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
-    """Belongs to the open tenant, and refers to rows of its own tenant only."""
+    """Assigns the row to the open tenant and refuses references to other tenants' rows."""
 
     def _post_clean(self) -> None:
         if self.instance.tenant_id is None:
@@ -34,7 +33,7 @@ class TenantRowForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in it
         return excluded - {"tenant"}
 
     def _update_errors(self, errors: ValidationError) -> None:
-        """What is wrong with the tenant is said above the form where the form does not ask for it."""
+        """Show errors about the tenant above the form if the form has no such field."""
         by_field = getattr(errors, "error_dict", {})
         if "tenant" in by_field and "tenant" not in self.fields:
             by_field.setdefault(NON_FIELD_ERRORS, []).extend(by_field.pop("tenant"))
@@ -51,7 +50,7 @@ class TenantRowForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in it
 
 
 class TenantRowAdmin(HouseAdmin):
-    """A row of one tenant, to be edited."""
+    """Admin of a model whose rows belong to one tenant."""
 
     form = TenantRowForm
     formfield_overrides: ClassVar = {models.JSONField: {"widget": forms.Textarea(attrs={"rows": 3, "cols": 80})}}

@@ -1,5 +1,5 @@
-"""Who exists and belongs (`directory`), how people come in (`accounts`) and when they were here (`visits`), and how
-long what was said is kept (`retention`), and under which key what is secret is sealed (`vault`)."""
+"""Models: tenants, users and deployments (`directory`), login and invitations (`accounts`), console visits (`visits`),
+retention (`retention`), sealed policy (`policy_seals`) and data keys (`vault`)."""
 
 from apps.tenants.models.accounts import (
     Invitation,

@@ -1,8 +1,8 @@
-"""With what does a person log in, where are they logged in, and who was invited?
+"""Models of login: second factors, passkeys, sessions, account e-mails, invitations and login providers.
 
-What belongs to a person (factors, logins, letters) is the platform's own directory, as `User` is: a person may be in
-several tenants. Invitations and a company's login provider belong to one tenant and stand behind its wall. Secrets
-stand here sealed or as hashes; a letter's link is made when it leaves and stands nowhere.
+What belongs to a user (factors, logins, e-mails) has no tenant, because a user may be a member of several. Invitations
+and login providers belong to one tenant and are covered by row-level security. Secrets are stored sealed or as hashes;
+the link in an e-mail is created when it is sent and is not stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from kernel.tenancy import TenantModel
 
 
 class Totp(models.Model):
-    """A person's authenticator app. Counts from `confirmed_at` on; `last_step` is the newest code's and never falls."""
+    """A user's authenticator app, active from `confirmed_at`. `last_step` is the step of the newest used code; it only
+    rises."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="totp"
@@ -37,7 +38,7 @@ class Totp(models.Model):
 
 
 class RecoveryCode(models.Model):
-    """One of a person's codes for the day the other factor is lost, as a hash; good once."""
+    """A one-time recovery code of a user, stored as a hash."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     hashed = models.CharField(max_length=64)
@@ -51,7 +52,7 @@ class RecoveryCode(models.Model):
 
 
 class LoginPasskey(models.Model):
-    """A discoverable WebAuthn credential with which a person logs in, good at one address (`rp_id`)."""
+    """A discoverable WebAuthn credential of a user, valid for one domain (`rp_id`)."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -73,7 +74,7 @@ class LoginPasskey(models.Model):
 
 
 class Login(models.Model):
-    """One place where a person is logged in. Ended, the row is gone; that it was there says the audit log."""
+    """One login session of a user. The row is deleted when the session ends; the audit log keeps the record."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -92,13 +93,13 @@ class Login(models.Model):
 
 
 class Letter(models.Model):
-    """What is to be told somebody by e-mail. Its text and its link are made when it leaves."""
+    """An account e-mail to be sent. Its text and its link are created when it is sent."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     kind = models.CharField(max_length=16, choices=EmailKind.choices)
     address = models.CharField(max_length=254)
     origin = models.CharField(max_length=300, help_text="Where the console is opened")
-    # Of an invitation, by their ids: the wall of its tenant stands between.
+    # Ids instead of foreign keys: this table has no tenant, and an invitation is behind its tenant's row security.
     company_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
     invitation_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
     state = models.CharField(max_length=12, choices=EmailState.choices, default=EmailState.WAITING)
@@ -115,8 +116,8 @@ class Letter(models.Model):
 
 
 class Invitation(TenantModel):
-    """Somebody may become a member by a link that works once and for a week. `hashed` is the newest link's; empty
-    until one was made."""
+    """An invitation to become a member, by a link that works once and for seven days. `hashed` is the hash of the
+    newest link; empty until one was created."""
 
     email = models.EmailField()
     role = models.CharField(max_length=16, choices=Role.choices)
@@ -145,7 +146,7 @@ class Invitation(TenantModel):
 
 
 class LoginProvider(TenantModel):
-    """A company's own OpenID Connect provider: whoever it says works there may come in."""
+    """A company's own OpenID Connect provider, whose users may log in to the company."""
 
     issuer = models.CharField(max_length=300)
     client_id = models.CharField(max_length=200)
@@ -166,7 +167,7 @@ class LoginProvider(TenantModel):
 
 
 class ProviderAccount(TenantModel):
-    """Who somebody is at a company's provider: its issuer's `subject` is this person, whatever their address is now."""
+    """Links an issuer's `subject` to a user, independent of the user's current e-mail address."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     issuer = models.CharField(max_length=300)

@@ -1,7 +1,7 @@
-"""Who exists, who belongs, which deployment is this?
+"""Models of tenants, users, memberships, deployments and keys.
 
-`Tenant` and `User` are the platform's own directory; everything else belongs to one tenant and stands behind row-level
-security. A deployment is one chatbot on one site; its public key finds its tenant, an API key's hash finds its owner.
+`Tenant` and `User` have no tenant; everything else belongs to one tenant and is covered by row-level security. A
+deployment is one chatbot on one website; its public key identifies its tenant, as does the hash of an API key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kernel.timezones import validate_timezone
 
 
 class Tenant(models.Model):
-    """A customer of the platform."""
+    """A customer company of the platform."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     slug = models.SlugField(unique=True, max_length=60)
@@ -56,7 +56,7 @@ class EmailUserManager(BaseUserManager["User"]):
 
 
 class User(AbstractUser):
-    """A person who can log in. What they may do is said by memberships, never here."""
+    """A person who can log in. Their rights come from memberships only."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     email = models.EmailField("e-mail address", unique=True)
@@ -65,12 +65,12 @@ class User(AbstractUser):
 
     objects: ClassVar[EmailUserManager] = EmailUserManager()  # type: ignore[assignment]  # ours has no usernames
 
-    # In whose hands a person's name acts, as an API key does for an owner; never stored.
+    # Actor that acts on the user's behalf, such as an API key for its owner; never stored.
     acts_as = ""
 
     @property
     def actor(self) -> str:
-        """Who this is in the audit log."""
+        """The user's actor in the audit log."""
         return self.acts_as or f"user:{self.pk}"
 
     @property
@@ -97,7 +97,7 @@ def _default_models() -> dict[str, str]:
 
 
 class Deployment(TenantModel):
-    """One chatbot on one site: its key, the sites that may frame it, its look and greeting, its models per role."""
+    """One chatbot on one website: its key, allowed origins, appearance, greeting and its models per role."""
 
     slug = models.SlugField(max_length=60)
     title = models.CharField(max_length=80)
@@ -111,7 +111,7 @@ class Deployment(TenantModel):
     theme = models.JSONField(default=dict, blank=True)
     greeting = models.CharField(max_length=300, blank=True)
     suggestions = models.JSONField(default=list, blank=True)
-    # Codes of `rules.LANGUAGES`: the widget speaks these only, the first where a visitor wants none; empty: all.
+    # Codes of `rules.LANGUAGES` that the widget uses; the first is the default. Empty means all.
     languages: models.JSONField[list[str], list[str]] = models.JSONField(default=list, db_default=[], blank=True)
     persona = models.TextField(blank=True, help_text="How it sounds, in plain sentences; never policy")
     model_names = models.JSONField(default=_default_models, help_text="Model name per role: proxy, planner, executor")
@@ -146,18 +146,18 @@ class Deployment(TenantModel):
         return self.title
 
     def model_for(self, role: str) -> str:
-        """The name of the model that answers in this role; the built-in one where none is named."""
+        """The name of the model for this role; the built-in one by default."""
         return str(self.model_names.get(role) or GROUNDED)
 
     @property
     def keys(self) -> ProviderKeys:
-        """With which keys its models are asked."""
+        """The provider keys for its models."""
         return ProviderKeys(self.environment_keys, self.sealed_keys, str(self.pk))
 
 
 class ApiKey(TenantModel):
-    """A tenant's key for the REST API, kept as a hash; `prefix` is what people may see of it. `scopes` (`KeyScope`)
-    narrow it to what they name; one without any may what owners may."""
+    """A tenant's REST API key, stored as a hash; `prefix` is shown to people. `scopes` (`KeyScope`) limit its rights; a
+    key without scopes has the rights of an owner."""
 
     name = models.CharField(max_length=80)
     prefix = models.CharField(max_length=12)
@@ -175,8 +175,8 @@ class ApiKey(TenantModel):
 
 
 class IdentityKey(TenantModel):
-    """With which key a deployment's site signs who its visitor is. A shared secret stands here sealed; of a key pair,
-    the public half. Two may be good at once, so that a site can change from one to the next."""
+    """A key with which a deployment's website signs its visitors' identity: a sealed shared secret, or the public half
+    of a key pair. Several may be active at once, so that a website can switch keys."""
 
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="+")
     key_id = models.SlugField("key id", max_length=60, help_text="What the token's header names as its kid")
@@ -206,8 +206,8 @@ class IdentityKey(TenantModel):
 
 
 class MessageKey(TenantModel):
-    """With which key a member signs what they write, so that their words count as the house's own (spec 5.1 step 2).
-    Ours is the public half; what the member may do is their role's, when the message comes."""
+    """The public key with which a member signs messages, so that they count as the owner's (spec 5.1 step 2). The
+    member's role when a message arrives decides what they may do."""
 
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     key_id = models.SlugField("key id", max_length=60)
@@ -224,13 +224,12 @@ class MessageKey(TenantModel):
         return self.key_id
 
 
-def _limit(said: str) -> Any:
-    return models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)], help_text=said)
+def _limit(help_text: str) -> Any:
+    return models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)], help_text=help_text)
 
 
 class VisitorLimits(TenantModel):
-    """How much a tenant's visitors may send, where that differs from what the installation allows; empty: no
-    difference."""
+    """A tenant's own limits for its visitors. Empty fields use the limits of the installation."""
 
     messages_a_minute = _limit("Messages a minute in one conversation")
     address_messages_a_minute = _limit("Messages a minute from one internet address")
@@ -251,8 +250,10 @@ class VisitorLimits(TenantModel):
 
 
 class FirstRun(TenantModel):
-    """How far a company has come with its first chatbot: which screens it has been through. One a tenant; what was
-    chosen stands in the deployment, not here."""
+    """A company's progress through the first-run screens.
+
+    One row per tenant; the choices are stored in the deployment.
+    """
 
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="+")
     done: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
@@ -267,7 +268,7 @@ class FirstRun(TenantModel):
 
 
 class Sighting(TenantModel):
-    """When a site that may show a deployment's widget did so last, to the minute. What a browser said, no proof."""
+    """When an allowed website last loaded a deployment's widget, to the minute. Reported by browsers, no proof."""
 
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="+")
     origin = models.CharField(max_length=300)

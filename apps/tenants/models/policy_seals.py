@@ -1,4 +1,4 @@
-"""What is in force for a tenant, as the installation key certified it: one signed list for each kind of policy."""
+"""The tenant's active policy as certified by the installation key: one signed list for each kind of policy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kernel.tenancy import TenantModel
 
 
 class PolicySeal(TenantModel):
-    """`items`: canonical JSON, the hash of each item in force by its name. `version` only rises. `signature` is the
-    installation key's over tenant, kind, version and items (apps.tenants.policy_seals)."""
+    """One signed list. `items` is canonical JSON: the hash of each active item by its name. `version` only rises.
+    `signature` is the installation key's over tenant, kind, version and items (apps.tenants.policy_seals)."""
 
     kind = models.CharField(max_length=16, choices=PolicyKind.choices)
     version = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""How long does a company keep what was said? One row a tenant; what is empty is as the installation has it."""
+"""How long a company keeps conversations, memories and messages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MOST_DAYS = 3650
 _PARTS = ("conversation_days", "memory_days", "message_days", "skill_days")
 
 
-def _days(title: str, said: str) -> Any:
+def _days(title: str, help_text: str) -> Any:
     bounds = [MinValueValidator(1), MaxValueValidator(MOST_DAYS)]
-    return models.PositiveSmallIntegerField(title, null=True, blank=True, validators=bounds, help_text=said)
+    return models.PositiveSmallIntegerField(title, null=True, blank=True, validators=bounds, help_text=help_text)
 
 
 def _within(name: str) -> Q:
@@ -24,7 +24,8 @@ def _within(name: str) -> Q:
 
 
 class Retention(TenantModel):
-    """Days after which something is forgotten. The audit log is never part of it."""
+    """Days after which data is deleted; one row per tenant. Empty fields use the settings of the installation. The
+    audit log is never deleted."""
 
     conversation_days = _days(
         "conversations, in days",

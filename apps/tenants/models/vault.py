@@ -1,4 +1,4 @@
-"""Under which key does a company seal what is secret? One data key at a time, wrapped by the installation's key."""
+"""Data keys with which a tenant's secrets are sealed; one is active at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from kernel.tenancy import TenantModel
 
 
 class DataKey(TenantModel):
-    """`wrapped` opens with the installation's key that `master` names. A retired one opens what it sealed."""
+    """A data key. `wrapped` opens with the installation key that `master` identifies. A retired key still opens what it
+    sealed."""
 
     number = models.PositiveIntegerField()
     wrapped = models.BinaryField()

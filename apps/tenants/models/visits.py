@@ -1,4 +1,4 @@
-"""When was a member here? One row each: what the console knows about its own use, and nothing of what it shows."""
+"""When a member was last in the console."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kernel.tenancy import TenantModel
 
 
 class Visit(TenantModel):
-    """A member's present visit to the console: `since` when, `last_at` a page was open, and `before` when they had been
-    here last (empty on the first)."""
+    """A member's current visit to the console: since when, when a page was last open, and when the visit before ended
+    (empty on the first visit)."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     since = models.DateTimeField()

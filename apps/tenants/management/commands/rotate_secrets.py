@@ -1,8 +1,8 @@
-"""Seal what is secret with another SILAS_SECRETS_KEY, or with new data keys of the companies, while everything runs.
+"""Reseal secrets with a new SILAS_SECRETS_KEY, or with new data keys of the companies, without downtime.
 
-Another installation's key: start every process with the new one as SILAS_SECRETS_KEY and the one before as
-SILAS_SECRETS_KEY_OLD (or their _FILE forms), run this, and start them once more without the old one. `--data-keys`
-gives every company (or `--tenant SLUG`) a new data key and seals what it sealed anew. Safe to repeat.
+To change the installation key: start every process with the new one as SILAS_SECRETS_KEY and the previous one as
+SILAS_SECRETS_KEY_OLD (or their _FILE forms), run this command, and restart without the old one. `--data-keys` creates a
+new data key for every company (or `--tenant SLUG`) and reseals its secrets. Safe to repeat.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ ACTOR = "rotate_secrets"
 
 
 class Command(BaseCommand):
-    help = "Seals what is secret with the present SILAS_SECRETS_KEY, or with new data keys, without stopping anything."
+    help = "Reseals secrets with the current SILAS_SECRETS_KEY, or with new data keys, without downtime."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", default="", help="only this company, by its slug")
-        parser.add_argument("--data-keys", action="store_true", help="new data keys too")
+        parser.add_argument("--data-keys", action="store_true", help="also create new data keys")
 
     def handle(self, **options: object) -> None:
-        tenants = [one for one in all_tenants() if options["tenant"] in ("", one.slug)]
+        tenants = [tenant for tenant in all_tenants() if options["tenant"] in ("", tenant.slug)]
         if not tenants:
-            raise CommandError("there is no such tenant")
+            raise CommandError("No company has this slug.")
         if not options["tenant"]:
             self.stdout.write(f"resealed installation values={secret_rotation.reseal_authenticators()}")
         for tenant in tenants:
