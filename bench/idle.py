@@ -25,10 +25,10 @@ TENANTS, CALM_SECONDS, SECONDS = 10_000, 30.0, 60.0
 READY_SECONDS = 300
 _ROOT = Path(__file__).resolve().parents[1]
 _TENANTS = """
-import sys
+import os
 from uuid import uuid4
 from apps.tenants.services import create_tenant
-for number in range(int(sys.argv[-1])):
+for number in range(int(os.environ["BENCH_TENANTS"])):
     slug = f"idle-{uuid4().hex[:10]}"
     create_tenant(slug, name=slug, owner_email=f"{slug}@example.com")
 """
@@ -54,7 +54,7 @@ def _measured(tenants: int) -> tuple[float, float]:
         )
         try:
             _await_ready(process)
-            _manage(env, "-c", _TENANTS, str(tenants))
+            _manage({**env, "BENCH_TENANTS": str(tenants)}, "-c", _TENANTS)
             time.sleep(CALM_SECONDS)
             before = _processor_seconds(var)
             time.sleep(SECONDS)

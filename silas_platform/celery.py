@@ -14,7 +14,14 @@ from typing import Any
 
 import psycopg
 from celery import Celery
-from celery.signals import celeryd_init, setup_logging, task_postrun, task_prerun, worker_shutdown
+from celery.signals import (
+    celeryd_init,
+    setup_logging,
+    task_postrun,
+    task_prerun,
+    worker_before_create_process,
+    worker_shutdown,
+)
 from psycopg.pq import PGconn, Ping
 
 from apps.bus import deadlines
@@ -82,6 +89,13 @@ def _refuse_wide_role_patiently() -> None:
                 raise
             _log.warning("worker_waits_for_database: %s", away)
         time.sleep(1)
+
+
+@worker_before_create_process.connect
+def _share_memory_with_children(**_: Any) -> None:
+    """Take what was imported out of the garbage collector's sight: a collection writes to each object that it visits,
+    and every page that a child writes to is copied for it."""
+    gc.freeze()
 
 
 @worker_shutdown.connect

@@ -53,7 +53,7 @@ def worker(env: Mapping[str, str]) -> Program:
 
 
 def beat(env: Mapping[str, str]) -> Program:
-    command = ["-m", "celery", "-A", "silas_platform.beat", "--quiet", "beat", "--loglevel=INFO", "--pidfile="]
+    command = ["-m", "celery", "-A", "silas_platform.beat", "--quiet", "beat", "--loglevel=WARNING", "--pidfile="]
     return _python("beat", env, command)
 
 
