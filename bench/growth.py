@@ -138,7 +138,7 @@ def _ask_again(ready: Stage, session: UUID, asks: bool) -> None:
     """What a model would have asked in its last answer."""
     if not asks:
         return
-    from apps.sessions.focus import Focus
+    from apps.sessions.context_state import Focus
     from apps.sessions.models import ChatSession
     from kernel.llm.context.subscriptions import MEMORY_QUERY, subscribe
     from kernel.tenancy import tenant_scope

@@ -14,7 +14,8 @@ from typing import Any
 from django.conf import settings
 
 from apps.console import consumers as consoles
-from apps.sessions import attendance, catch_up, runner
+from apps.sessions import catch_up, runner
+from apps.sessions.ratelimit import open_sockets
 from kernel.ratelimit.concurrency import RENEW_SECONDS
 
 _log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ def _start() -> None:
     loop = asyncio.get_running_loop()
     _running.add(loop.create_task(_every(settings.TURN_SWEEP_SECONDS, runner.pick_up_waiting)))
     _running.add(loop.create_task(_every(settings.PRESENCE_SWEEP_SECONDS, catch_up.sweep)))
-    _running.add(loop.create_task(_every(RENEW_SECONDS, attendance.renew)))
+    _running.add(loop.create_task(_every(RENEW_SECONDS, open_sockets.renew)))
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
 
 

@@ -27,8 +27,8 @@ from apps.guard.enums import Period
 from apps.guard.services import set_budget
 from apps.memory.models import Collection
 from apps.memory.services import ingest
-from apps.sessions.beside import offers
 from apps.sessions.models import VisitorOffers
+from apps.sessions.visitors import offers
 from apps.skills import queries as skills
 from apps.skills.models import Record
 from apps.skills.schemas import SkillManifest

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from apps.sessions import handoff, turn
-from apps.sessions.desk import services as desk
-from apps.sessions.desk.ready import save_label, save_reply
+from apps.sessions.inbox import services as desk
+from apps.sessions.inbox.labels_and_replies import save_label, save_reply
 from apps.sessions.models import CannedReply, ChatSession, Label
 from apps.sessions.services import accept_message, start_session
 from apps.tenants.models import Deployment, User

@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
 
 from apps.gates.models import Gate
-from apps.sessions.rehearsal import Rehearsal, rehearse
+from apps.sessions.gate_backtest import Rehearsal, rehearse
 from kernel.errors import NotFound
 from kernel.tenancy import platform_scope, tenant_scope
 

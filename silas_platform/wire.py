@@ -20,8 +20,8 @@ from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from django.conf import settings
 from twisted.web import http
 
-from apps.sessions.flood import is_ours, name_of
-from apps.sessions.pace import Pace
+from apps.sessions.ratelimit.message_pace import Pace
+from apps.sessions.ratelimit.new_conversations import is_ours, name_of
 from apps.sessions.schemas import MAX_FRAME_BYTES, POLICY_VIOLATION
 from kernel.ratelimit.token_buckets import Penalties, TokenBuckets
 from silas_platform.proxies import client_of

@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from apps.sessions.desk.enums import Shown
-from apps.sessions.desk.finding import LONGEST
-from apps.sessions.desk.queries import TABS, Asked, Place
+from apps.sessions.inbox.enums import Shown
+from apps.sessions.inbox.queries import TABS, Asked, Place
+from apps.sessions.inbox.search import LONGEST
 
 
 def asked_by(given: Mapping[str, str]) -> Asked:

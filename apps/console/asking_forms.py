@@ -10,8 +10,8 @@ from django import forms
 from pydantic import ValidationError as Unfit
 
 from apps.console.asking_rows import Row, problems, row_fields, rows_of, wanted
-from apps.sessions.asking import Asked, Question, SecretWanted
-from apps.sessions.asking_forms import FormWanted
+from apps.sessions.prompt_forms import FormWanted
+from apps.sessions.prompts import Asked, Question, SecretWanted
 from kernel.unicode_safety import has_hidden_characters, replace_unstorable
 
 MOST_ANSWERS, MOST_CHARS = 8, 80

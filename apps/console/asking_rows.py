@@ -8,8 +8,8 @@ from typing import Any
 
 from django import forms
 
-from apps.sessions.asking_forms import MOST_CHOICES, MOST_FIELDS
 from apps.sessions.enums import FieldKind
+from apps.sessions.prompt_forms import MOST_CHOICES, MOST_FIELDS
 from kernel.unicode_safety import has_hidden_characters, replace_unstorable
 
 SHOWN_AT_FIRST = 3

@@ -11,9 +11,9 @@ from django import forms
 from django.conf import settings
 from django.forms import BoundField
 
-from apps.sessions.beside import offers
 from apps.sessions.enums import QuestionKind, RatingScale
 from apps.sessions.models import FormQuestion, VisitorOffers
+from apps.sessions.visitors import offers
 from apps.tenants.models import Deployment
 from kernel.unicode_safety import replace_unstorable
 

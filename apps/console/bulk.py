@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from apps.sessions.desk import rules, services
-from apps.sessions.desk.enums import Snooze
-from apps.sessions.desk.many import Outcome
+from apps.sessions.inbox import rules, services
+from apps.sessions.inbox.bulk import Outcome
+from apps.sessions.inbox.enums import Snooze
 from kernel.errors import SilasError
 
 _CHOICE = SilasError("nothing_chosen", "Choose what to do with them.")

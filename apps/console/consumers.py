@@ -22,7 +22,7 @@ from apps.audit.queries import head_of
 from apps.audit.rules import Head
 from apps.console import watching
 from apps.console.members import Member, group_of, group_of_member, member_of
-from apps.sessions.pace import Pace
+from apps.sessions.ratelimit.message_pace import Pace
 from apps.sessions.schemas import POLICY_VIOLATION
 from apps.tenants import access, logins, visits
 from kernel import live, presence

@@ -12,8 +12,8 @@ from apps.console.charts import Columns, columns
 from apps.console.period import Period
 from apps.console.templatetags.console import percent, seconds
 from apps.sessions import insights
-from apps.sessions.beside.ratings import RatingFigures, rating_figures
 from apps.sessions.insights import Asked, Day, GateAction, HandOff, Turns
+from apps.sessions.visitors.ratings import RatingFigures, rating_figures
 from kernel.tenancy import current_tenant_id
 
 

@@ -24,7 +24,7 @@ from apps.console.members import Member
 from apps.console.templatetags.console import usd
 from apps.console.told import Told, told_to, without_repeats
 from apps.guard.models import SpendEntry
-from apps.sessions.desk.queries import unassigned_count
+from apps.sessions.inbox.queries import unassigned_count
 
 LINES = 5
 # So many entries are looked at for them: what says the same in a row is one line.

@@ -1,7 +1,7 @@
 """What may an owner ask about gates over HTTP? To see them with all their versions, and to change what is in force.
 
-The dry run of a version stands beside the conversations it reads (`apps.sessions.rehearsal_api`). Each answer is made
-inside one scope; every change is a service of `services.versions`.
+The dry run of a version is in `apps.sessions.gate_backtest_api`, beside the conversations that it reads. Each answer is
+made inside one scope; every change is a service of `services.versions`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from django.contrib import admin
 from apps.audit.admin import ReadOnlyAdmin
 from apps.sessions import policy, rules
 from apps.sessions.access import PUBLIC
-from apps.sessions.beside.offers import problems_of, question_problems
 from apps.sessions.models import (
     AccessLevel,
     ChatSession,
@@ -20,6 +19,7 @@ from apps.sessions.models import (
     Turn,
     VisitorOffers,
 )
+from apps.sessions.visitors.offers import problems_of, question_problems
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
 from kernel.tenancy import tenant_scope
 

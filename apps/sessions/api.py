@@ -16,13 +16,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.memory import queries as knowledge
-from apps.sessions import flood, policy, tokens
+from apps.sessions import policy, tokens
 from apps.sessions.access import AccessController
-from apps.sessions.beginning import Wish, begin
 from apps.sessions.identity import MAX_TOKEN
 from apps.sessions.levels import grant_of
 from apps.sessions.queries import session_by_id
+from apps.sessions.ratelimit import new_conversations
 from apps.sessions.services import MAX_ATTRIBUTES
+from apps.sessions.start_session import Wish, begin
 from apps.tenants.api_auth import RequestSerializer
 from apps.tenants.models import Deployment
 from apps.widgets import rules as sites
@@ -91,15 +92,15 @@ class WidgetSessions(APIView):
         wanted = StartRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
         asked = wanted.validated_data
-        counted = flood.count_beginning(deployment.pk, request.META.get("REMOTE_ADDR", ""))
+        counted = new_conversations.count_beginning(deployment.pk, request.META.get("REMOTE_ADDR", ""))
         try:
             begun = begin(deployment, _wish(asked, deployment))
         except SilasError:
-            flood.forget_beginning(counted)
+            new_conversations.forget_beginning(counted)
             raise
         started = begun.started
         if started.resumed:
-            flood.forget_beginning(counted)
+            new_conversations.forget_beginning(counted)
         answer: dict[str, Any] = {
             "session_id": started.session_id,
             "token": started.token,

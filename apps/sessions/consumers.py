@@ -22,8 +22,9 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 from pydantic import ValidationError
 
-from apps.sessions import asking, attendance, catch_up, limits, pace, presence, rules, runner, services, signing, tokens
-from apps.sessions.pace import Pace
+from apps.sessions import catch_up, message_signatures, presence, prompts, rules, runner, services, tokens
+from apps.sessions.ratelimit import limits, message_pace, open_sockets
+from apps.sessions.ratelimit.message_pace import Pace
 from apps.sessions.schemas import (
     MAX_FRAME_BYTES,
     POLICY_VIOLATION,
@@ -71,7 +72,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._speaking = Pace(settings.VISITOR_BURST, settings.VISITOR_MESSAGES_A_SECOND)
-        self._typing = Pace(pace.TYPING_BURST, pace.TYPING_A_SECOND)
+        self._typing = Pace(message_pace.TYPING_BURST, message_pace.TYPING_A_SECOND)
         self._bad = Pace(BAD_FRAMES, BAD_FRAMES_A_SECOND)
 
     # -- coming and going ------------------------------------------------------------------------------------------
@@ -90,7 +91,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             if self._auth_timer:
                 self._auth_timer.cancel()
             if self.visitor is not None:
-                await asyncio.shield(attendance.stand_up(self.channel_name))
+                await asyncio.shield(open_sockets.stand_up(self.channel_name))
 
     async def connect(self) -> None:
         bearer = next((name for name in self.scope["subprotocols"] if name.startswith("bearer.")), None)
@@ -141,9 +142,9 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await self.close(FORBIDDEN if isinstance(error, SilasError) else TRY_LATER)
             return
         most = arrival.bounds.sockets
-        if not await attendance.sit_down(visitor, self.channel_name, group=self._group, most=most):
-            wait = attendance.RETRY_SECONDS
-            await self._error("too_many_windows", attendance.CROWDED, retry_after=wait, limit="windows")
+        if not await open_sockets.sit_down(visitor, self.channel_name, group=self._group, most=most):
+            wait = open_sockets.RETRY_SECONDS
+            await self._error("too_many_windows", open_sockets.CROWDED, retry_after=wait, limit="windows")
             await self.close(TRY_LATER)
             return
         self.bounds = arrival.bounds
@@ -237,7 +238,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
 
     async def _decide(self, frame: DecisionFrame, visitor: tokens.Visitor) -> None:
         """What was chosen comes back as a recorded frame, to everybody present."""
-        answer = partial(asking.answer, visitor, frame.request_id, value=frame.selected_value, words=frame.freetext)
+        answer = partial(prompts.answer, visitor, frame.request_id, value=frame.selected_value, words=frame.freetext)
         if not (await in_scope(visitor.tenant_id, answer)).repeated:
             runner.wake(visitor.tenant_id, visitor.session_id)
 
@@ -248,7 +249,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
                 visitor.tenant_id, accept, text=frame.text, client_id=frame.client_id, bounds=self.bounds
             )
         where = visitor.deployment_key
-        signed = partial(signing.accept_signed, visitor.session_id, signed=frame.signed, deployment=where)
+        signed = partial(message_signatures.accept_signed, visitor.session_id, signed=frame.signed, deployment=where)
         return await in_scope(visitor.tenant_id, signed, text=frame.text, client_id=frame.client_id, bounds=self.bounds)
 
     # -- to the visitor --------------------------------------------------------------------------------------------

@@ -16,11 +16,11 @@ from apps.approvals.enums import Withdrawal
 from apps.memory import memories, recall
 from apps.memory.enums import ScopeKind
 from apps.memory.schemas import Scope, conversation_scope
-from apps.sessions import pausing
-from apps.sessions.beside import forgetting as beside
-from apps.sessions.focus import Focus
+from apps.sessions import turn_pauses
+from apps.sessions.context_state import Focus
 from apps.sessions.handoff import ANSWERING_ROLES
 from apps.sessions.models import ChatSession
+from apps.sessions.visitors import forgetting as beside
 from apps.tenants.queries import require_role
 from kernel.errors import NotFound
 
@@ -29,7 +29,7 @@ def forget_visitor(session_id: UUID, user: Any) -> int:
     """How many memories were deleted: this conversation's, and for a customer theirs and those of all conversations
     that are theirs. Raises `NotFound`, and 403 for a role that only looks."""
     require_role(user, ANSWERING_ROLES)
-    pausing.withdraw_pauses(session_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
+    turn_pauses.withdraw_pauses(session_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
     theirs = _conversations(session_id)
     for session in theirs:
         session.focus = Focus.of(session.focus).without_memory(session.seq).as_kept()

@@ -13,9 +13,9 @@ from uuid import UUID
 from apps.approvals.enums import Withdrawal
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.sessions import chronicle, pausing, rules
-from apps.sessions.desk.enums import DeskStatus
+from apps.sessions import chronicle, rules, turn_pauses
 from apps.sessions.enums import EntryKind, Owner, Sender
+from apps.sessions.inbox.enums import DeskStatus
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry, DeskState
 from apps.tenants.enums import Capability
@@ -44,7 +44,7 @@ def take_over(session_id: UUID, user: Any) -> ChatSession:
     for staff, to call it off. Lock order: cards, then the conversation.
     """
     require_role(user, ANSWERING_ROLES)
-    pausing.withdraw_pauses(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
+    turn_pauses.withdraw_pauses(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
     session = lock_session(session_id)
     if session.owner == Owner.HUMAN:
         _require_mine(session, user)

@@ -17,7 +17,7 @@ import jwt
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.sessions import guessing, levels, policy
+from apps.sessions import identity_rate_limit, levels, policy
 from apps.sessions.levels import Passed
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
@@ -94,7 +94,7 @@ def known(deployment: Deployment, *, resume_token: str) -> Known:
 
 def look(deployment: Deployment, token: str, known: Known) -> Named:
     """Count the try, and check the token. Outside of any scope: tries are counted in Redis."""
-    counted = guessing.count_signed(deployment.tenant_id, known.session_id) if known.keys else ()
+    counted = identity_rate_limit.count_signed(deployment.tenant_id, known.session_id) if known.keys else ()
     if isinstance(counted, str):
         return Named(Unproven(counted))
     return Named(read(token, known.keys, audience=deployment.public_key), counted)
@@ -116,7 +116,7 @@ def start(
 
 def believed(named: Named) -> None:
     """A token that passed its gate, committed, was no try at guessing."""
-    guessing.take_back(named.counted)
+    identity_rate_limit.take_back(named.counted)
 
 
 def read(token: str, keys: Sequence[VerifyingKey], *, audience: str) -> Identity | Unproven:
@@ -194,8 +194,8 @@ def _settle(session_id: UUID, deployment: Deployment, found: Identity | Unproven
     """Move the level, or write down that it stays; the reason, or empty."""
     if isinstance(found, Identity):
         return "" if _pass(lock_session(session_id), deployment, found) else "identity_gate_unused"
-    if found.code in guessing.NOT_CHECKED:
-        data = {"by": guessing.NOT_CHECKED[found.code]}
+    if found.code in identity_rate_limit.NOT_CHECKED:
+        data = {"by": identity_rate_limit.NOT_CHECKED[found.code]}
         record(AuditEvent.IDENTITY_THROTTLED, subject=f"session:{session_id}", data=data)
     elif found.code != "identity_key_missing":
         data = {"by": "signed", "reason": found.code}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from apps.gates.content import sentences
-from apps.sessions import sources
+from apps.sessions import value_sources
 from apps.sessions.state import Fix, TurnState
 from apps.work import services as work
 from apps.work.interaction import DEFAULT_HINTS, InteractionHints
@@ -57,7 +57,7 @@ def screen(state: TurnState, *, language: str) -> None:
         continuation_of=_earlier(action.continuation_of),
         wish=DEFAULT_HINTS if state.marks else InteractionHints(planner_override=action.interaction_mode_override),
         marks=sentences(state.marks),
-        tracing=sources.tracing_of(state),
+        tracing=value_sources.tracing_of(state),
     )
     if not isinstance(found, Proposal):
         state.screened = found

@@ -20,11 +20,11 @@ from apps.bus.models import QueueMessage
 from apps.bus.registry import on_dead_letter, register_job
 from apps.memory import memories
 from apps.memory.enums import SourceKind
-from apps.sessions import chronicle, handoff, pausing, retention, rules, window
-from apps.sessions.beside import shelf, transcripts
+from apps.sessions import chronicle, handoff, retention, rules, turn_pauses, window
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
+from apps.sessions.visitors import file_storage, transcripts
 from apps.skills.signals import skill_purged
 from apps.work import visitor_messages
 from apps.work.models import WorkItem
@@ -54,11 +54,11 @@ def _apologise(message: QueueMessage) -> bool:
 
 
 async def _delete_unnamed_files(delivery: Delivery) -> None:
-    await in_thread(shelf.sweep)
+    await in_thread(file_storage.sweep)
     await delivery.reschedule(lambda: now() + FILES_EVERY)
 
 
-pause_ended.connect(pausing.owe)
+pause_ended.connect(turn_pauses.owe)
 on_dead_letter(_apologise, Kind.USER_MESSAGE)
 register_job(Kind.TRANSCRIPT_MAIL, transcripts.send)
 on_dead_letter(transcripts.give_up, Kind.TRANSCRIPT_MAIL)

@@ -16,10 +16,10 @@ from django.db.models.expressions import RawSQL
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.sessions.beside import forgetting as beside
+from apps.sessions.context_state import Focus
 from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.focus import Focus
 from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn, VisitorCard
+from apps.sessions.visitors import forgetting as beside
 from apps.tenants.queries import retention
 from kernel.clock import now
 from kernel.tenancy import for_each_row

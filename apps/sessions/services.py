@@ -19,9 +19,9 @@ from apps.bus.enums import Sender as BusSender
 from apps.sessions import chronicle, tokens
 from apps.sessions.access import PUBLIC
 from apps.sessions.enums import EntryKind, Owner, Sender
-from apps.sessions.limits import TOO_MANY_HERE, Bounds
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.ratelimit.limits import TOO_MANY_HERE, Bounds
 from apps.sessions.schemas import Accepted, Busy, StartedSession
 from apps.sessions.signals import session_changed
 from apps.tenants.models import Deployment

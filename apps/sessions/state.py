@@ -18,7 +18,7 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Admitted, CallOutcome, Done, Failed, NeedsApproval, Refused, RunRef
 from apps.memory.schemas import Note
 from apps.sessions.access import AccessController, Level
-from apps.sessions.focus import Focus
+from apps.sessions.context_state import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import Said
 from apps.skills.roles import ActiveSkill

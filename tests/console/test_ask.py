@@ -9,7 +9,7 @@ import pytest
 import time_machine
 from django.urls import reverse
 
-from apps.sessions import asking, handoff
+from apps.sessions import handoff, prompts
 from apps.sessions.models import ChatSession, VisitorCard
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -127,7 +127,7 @@ def test_thread_says_what_was_asked_and_what_was_chosen(agent: Any, deployment: 
     before = _log(agent, session)
     (card,) = _cards(session)
     with tenant_scope(session.tenant_id):
-        asking.answer(visitor_of(deployment, session.pk), card.pk, value="answer_2")
+        prompts.answer(visitor_of(deployment, session.pk), card.pk, value="answer_2")
     after = _log(agent, session)
     assert "Take it back" in before and 'chip">Tuesday' in before
     assert "Take it back" not in after and 'chip ok">Tuesday' in after and 'chip">Monday' in after
@@ -137,7 +137,7 @@ def test_thread_holds_no_secret(agent: Any, deployment: Any, session: ChatSessio
     _ask(agent, session, SECRET)
     (card,) = _cards(session)
     with tenant_scope(session.tenant_id):
-        asking.store_secret(visitor_of(deployment, session.pk), card.pk, "847362")
+        prompts.store_secret(visitor_of(deployment, session.pk), card.pk, "847362")
     shown = _log(agent, session)
     assert "Your PIN" in shown and "nobody reads it here" in shown and "847362" not in shown
 
@@ -179,7 +179,7 @@ def test_thread_and_contact_show_what_was_filled_in(agent: Any, deployment: Any,
     names = [each["name"] for each in card.payload["fields"]]
     with tenant_scope(session.tenant_id):
         visitor = visitor_of(deployment, session.pk)
-        asking.fill(visitor, card.pk, {names[0]: "1234", names[1]: "2026-02-01", names[2]: "Shop"})
+        prompts.fill(visitor, card.pk, {names[0]: "1234", names[1]: "2026-02-01", names[2]: "Shop"})
     page = browser(agent).get(reverse("console-conversation", args=[session.pk])).content.decode()
     thread, _, beside = page.partition('id="contact"')
     assert "<dd>2026-02-01</dd>" in thread and "does not confirm who this is" in thread

@@ -12,9 +12,9 @@ from django.urls import reverse
 from apps.console import watching
 from apps.console.asked import address_part, asked_by
 from apps.sessions import handoff
-from apps.sessions.desk import queries, ready, services
-from apps.sessions.desk.enums import DeskStatus, Shown
-from apps.sessions.desk.queries import Asked, Place
+from apps.sessions.inbox import labels_and_replies, queries, services
+from apps.sessions.inbox.enums import DeskStatus, Shown
+from apps.sessions.inbox.queries import Asked, Place
 from apps.sessions.models import CannedReply, ChatSession, DeskState, Note
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -105,7 +105,7 @@ def test_conversation_is_not_assigned_to_nobody_knows_whom(agent: Any, session: 
 
 def test_label_is_pressed_on_and_off(agent: Any, session: ChatSession) -> None:
     with tenant_scope(session.tenant_id):
-        label = ready.save_label(agent, name="Refunds", colour="red")
+        label = labels_and_replies.save_label(agent, name="Refunds", colour="red")
     _press(agent, "mark", session, on=str(label.pk))
     on = "Refunds" in _list(agent)
     _press(agent, "mark", session, off=str(label.pk))
@@ -237,9 +237,9 @@ def test_conversation_takes_the_same_queries_for_any_number(
     with tenant_scope(session.tenant_id):
         for number in range(count):
             services.note(session.pk, agent, f"Note {number}")
-            label = ready.save_label(agent, name=f"L{number}", colour="red")
+            label = labels_and_replies.save_label(agent, name=f"L{number}", colour="red")
             services.mark(session.pk, agent, label_id=label.pk, on=True)
-            ready.save_reply(agent, name=f"R{number}", text="Hello")
+            labels_and_replies.save_reply(agent, name=f"R{number}", text="Hello")
     for _ in range(count):
         other = make_session(deployment)
         say(other, "Hello")
@@ -284,7 +284,7 @@ def test_second_take_over_is_refused_with_the_name_of_the_first(agent: Any, owne
 
 def test_canned_reply_is_in_the_page_with_the_visitors_name(agent: Any, session: ChatSession) -> None:
     with tenant_scope(session.tenant_id):
-        ready.save_reply(agent, name="hi", text='Hello {visitor name}, "dear" <b>')
+        labels_and_replies.save_reply(agent, name="hi", text='Hello {visitor name}, "dear" <b>')
     page = _page(agent, session)
     assert f"Hello {session.visitor_name}, &quot;dear&quot; &lt;b&gt;" in page and "<b>hi</b>" in page
 
@@ -324,7 +324,7 @@ def test_viewer_reads_what_is_ready_and_changes_nothing(viewer: Any, page: str) 
 
 def test_label_of_another_tenant_is_neither_shown_nor_deleted(agent: Any, tenant: Any, other_tenant: Any) -> None:
     with tenant_scope(tenant):
-        label = ready.save_label(agent, name="Refunds", colour="red")
+        label = labels_and_replies.save_label(agent, name="Refunds", colour="red")
     client = browser(make_member(other_tenant, "owner"))
     shown = "Refunds" in client.get(reverse("console-labels")).content.decode()
     gone = client.post(reverse("console-label-delete", args=[label.pk])).status_code
@@ -334,7 +334,7 @@ def test_label_of_another_tenant_is_neither_shown_nor_deleted(agent: Any, tenant
 
 def test_reply_of_another_tenant_is_not_changed(agent: Any, tenant: Any, other_tenant: Any) -> None:
     with tenant_scope(tenant):
-        reply = ready.save_reply(agent, name="hi", text="Hello")
+        reply = labels_and_replies.save_reply(agent, name="hi", text="Hello")
     client = browser(make_member(other_tenant, "owner"))
     address = reverse("console-canned-save", args=[reply.pk])
     assert client.post(address, {"name": "hi", "text": "Mine"}).status_code == 404

@@ -8,8 +8,8 @@ import pytest
 from django.urls import reverse
 
 from apps.sessions import chronicle, handoff
-from apps.sessions.desk import queries as desk
 from apps.sessions.enums import EntryKind, Owner, Sender
+from apps.sessions.inbox import queries as desk
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from kernel.tenancy import tenant_scope

@@ -16,11 +16,11 @@ from apps.console.conversing import because_of
 from apps.console.period import period_of
 from apps.console.views.insights import _harmless
 from apps.sessions import handoff, insights
-from apps.sessions.beside.ratings import rating_figures
 from apps.sessions.enums import EntryKind, RatingScale, Sender
 from apps.sessions.insights import Asked
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry, Rating, Turn
+from apps.sessions.visitors.ratings import rating_figures
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser

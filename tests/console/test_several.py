@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
-from apps.sessions.desk import many, ready, services
+from apps.sessions.inbox import bulk, labels_and_replies, services
 from apps.sessions.models import ChatSession, DeskState, SessionLabel
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
@@ -82,7 +82,7 @@ def test_each_deed_is_an_entry_of_its_own(three: list[ChatSession], agent: Any) 
 )
 def test_several_are_assigned_and_labelled(three: list[ChatSession], agent: Any, deed: str, told: str) -> None:
     with tenant_scope(three[0].tenant_id):
-        label = ready.save_label(agent, name="Refunds", colour="red")
+        label = labels_and_replies.save_label(agent, name="Refunds", colour="red")
     answer = _press(agent, three, **{deed: str(agent.pk if deed == "assign" else label.pk)})
     with tenant_scope(three[0].tenant_id):
         kept = (DeskState.objects.filter(assignee=agent).count(), SessionLabel.objects.filter(label=label).count())
@@ -107,8 +107,8 @@ def test_refusal_in_one_undoes_nothing_in_another(three: list[ChatSession], agen
             raise SilasError("no", "Not this one.", status=409)
         return did
 
-    outcome = many.in_each(three[0].tenant_id, [one.pk for one in three], deed)
-    assert (outcome, len(_states(three))) == (many.Outcome(2, 0, 1, "Not this one."), 2)
+    outcome = bulk.in_each(three[0].tenant_id, [one.pk for one in three], deed)
+    assert (outcome, len(_states(three))) == (bulk.Outcome(2, 0, 1, "Not this one."), 2)
 
 
 def test_list_stays_where_it_was(three: list[ChatSession], agent: Any) -> None:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
-from apps.sessions.beside import offers
+from apps.sessions.visitors import offers
 from kernel.canonical import sha256_hex
 from kernel.tenancy import tenant_scope
 from tests.console.test_studio_settings import FILLED, address, now_of, press, saved, written

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Page, ViewportSize, expect
 
 from apps.sessions import handoff
-from apps.sessions.desk import ready, services
+from apps.sessions.inbox import labels_and_replies, services
 from apps.sessions.models import ChatSession
 from kernel.clock import now
 from kernel.tenancy import in_scope, in_thread, tenant_scope
@@ -44,7 +44,7 @@ def _at(session: ChatSession) -> str:
 async def test_menu_survives_news_and_its_press_counts(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
     session = await _said(deployment, "Hello")
     for name in ("Refunds", "Returns"):
-        await in_scope(deployment.tenant_id, ready.save_label, agent, name=name, colour="red")
+        await in_scope(deployment.tenant_id, labels_and_replies.save_label, agent, name=name, colour="red")
     page = await log_in(open_page, web, agent, _at(session))
     await page.locator("#pick-labels > summary").click()
     await in_thread(say, session, "Are you there?")
@@ -91,7 +91,7 @@ async def test_canned_reply_is_chosen_with_keys_and_without_a_line(
     session = await _said(deployment, "Hello")
     await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
     for name, text in (("bye", "Good bye."), ("hi", "Hello {visitor name}."), ("hours", "We are here until five.")):
-        await in_scope(deployment.tenant_id, ready.save_reply, agent, name=name, text=text)
+        await in_scope(deployment.tenant_id, labels_and_replies.save_reply, agent, name=name, text=text)
     page = await log_in(open_page, web, agent, _at(session))
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -185,9 +185,9 @@ def _busy(deployment: Any, agent: Any) -> ChatSession:
         say(session, f"Where is my order number {number}, and when will it be here at last?")
     with tenant_scope(deployment.tenant_id):
         for name, colour in (("Refunds", "red"), ("A label with quite a long name for one", "green")):
-            label = ready.save_label(agent, name=name, colour=colour)
+            label = labels_and_replies.save_label(agent, name=name, colour=colour)
             services.mark(sessions[0].pk, agent, label_id=label.pk, on=True)
-        ready.save_reply(agent, name="hours", text="We are here until five.")
+        labels_and_replies.save_reply(agent, name="hours", text="We are here until five.")
         services.assign(sessions[0].pk, agent, to=agent)
         services.note(sessions[0].pk, agent, "Mind this one: averylongwordwithoutanyspaceinit" * 3)
         services.snooze(sessions[0].pk, agent, until=now() + timedelta(days=2))

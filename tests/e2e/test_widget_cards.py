@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from apps.sessions import asking
+from apps.sessions import prompts
 from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.tenancy import in_scope
 from tests.e2e.conftest import OpenPage
@@ -106,8 +106,8 @@ async def test_visitor_who_left_before_answering_finds_the_question_and_answers(
     await widget.say("Hello")
     await expect(widget.log.locator(".mine[data-seq='1']")).to_have_count(1)
     session_id: UUID = await in_scope(tenant, lambda: ChatSession.objects.get().pk)
-    asked = asking.Question.model_validate({"question": "Where shall it go?", "options": OPTIONS})
-    await in_scope(tenant, asking.ask_visitor, session_id, asked, actor="api_key:test")
+    asked = prompts.Question.model_validate({"question": "Where shall it go?", "options": OPTIONS})
+    await in_scope(tenant, prompts.ask_visitor, session_id, asked, actor="api_key:test")
     await page.reload()
     widget = await opened(page)
     await widget.button("Keep it here").click()
@@ -127,8 +127,8 @@ async def test_secret_goes_to_its_own_address_and_over_no_line(open_page: OpenPa
     await expect(widget.log.locator(".mine[data-seq='1']")).to_have_count(1)
     session_id: UUID = await in_scope(tenant, lambda: ChatSession.objects.get().pk)
     wanted = {"label": "Your PIN", "guidance": {"instructions": "It is on your card."}}
-    asked = asking.SecretWanted.model_validate(wanted)
-    card = await in_scope(tenant, asking.ask_visitor, session_id, asked, actor="api_key:test")
+    asked = prompts.SecretWanted.model_validate(wanted)
+    card = await in_scope(tenant, prompts.ask_visitor, session_id, asked, actor="api_key:test")
     await widget.frame.get_by_label("Your PIN").locator("input").fill(SECRET)
     async with page.expect_request(f"**/secrets/{card.pk}") as posted:
         await widget.button("Save securely").click()
@@ -137,7 +137,7 @@ async def test_secret_goes_to_its_own_address_and_over_no_line(open_page: OpenPa
     assert over_the_line and SECRET not in "".join(over_the_line)
     remembered = await widget.frame.locator("html").evaluate("(node) => JSON.stringify(localStorage) + node.outerHTML")
     assert SECRET not in remembered
-    taken = await in_scope(tenant, asking.take_secret, card.pk, session_id, actor="api_key:test")
+    taken = await in_scope(tenant, prompts.take_secret, card.pk, session_id, actor="api_key:test")
     assert taken == SECRET
 
 

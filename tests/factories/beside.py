@@ -11,8 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from apps.sessions import tokens
-from apps.sessions.beside import offers
 from apps.sessions.models import ChatSession
+from apps.sessions.visitors import offers
 from apps.tenants.models import Deployment
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import visitor_of

@@ -16,7 +16,7 @@ from apps.gates.queries import active_gates
 from apps.gates.services import check_gates
 from apps.memory.models import Document, DocumentVersion
 from apps.sessions import policy
-from apps.sessions.desk import ready
+from apps.sessions.inbox import labels_and_replies
 from apps.sessions.models import CannedReply, ChatSession, ChronicleEntry, Label, Note, SessionLabel
 from apps.skills.models import Record
 from apps.skills.queries import tools_for
@@ -117,14 +117,14 @@ def test_inbox_is_one_that_people_work_in(either):
 def test_seed_again_brings_no_deleted_label_or_reply_back(harbor):
     with tenant_scope(harbor.tenant):
         owner = Membership.objects.select_related("user").get(role="owner").user
-        ready.delete_label(owner, Label.objects.get(name="praise").pk)
-        ready.delete_reply(owner, CannedReply.objects.get(name="late").pk)
+        labels_and_replies.delete_label(owner, Label.objects.get(name="praise").pk)
+        labels_and_replies.delete_reply(owner, CannedReply.objects.get(name="late").pk)
     demo.seed(progress=lambda line: None)
     with tenant_scope(harbor.tenant):
         assert not Label.objects.filter(name="praise").exists()
         assert not CannedReply.objects.filter(name="late").exists()
-        ready.save_label(owner, name="praise", colour="green")
-        ready.save_reply(owner, name="late", text="It is late.")
+        labels_and_replies.save_label(owner, name="praise", colour="green")
+        labels_and_replies.save_reply(owner, name="late", text="It is late.")
 
 
 def test_seed_again_keeps_what_an_action_changed(meridian):

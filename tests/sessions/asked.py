@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from apps.sessions import asking
-from apps.sessions.asking import Question, SecretWanted
+from apps.sessions import prompts
 from apps.sessions.models import ChatSession, ChronicleEntry, VisitorCard
+from apps.sessions.prompts import Question, SecretWanted
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import make_session, visitor_of
@@ -40,7 +40,7 @@ class Asked:
 
     def answer(self, value: str = "send", *, session: ChatSession | None = None, **fields: Any) -> Any:
         visitor = visitor_of(self.deployment, (session or self.session).pk)
-        return self.do(asking.answer, visitor, self.card.pk, value=value, **fields)
+        return self.do(prompts.answer, visitor, self.card.pk, value=value, **fields)
 
     def refusal(self, value: str = "send", **fields: Any) -> str:
         with pytest.raises(SilasError) as refused:
@@ -56,5 +56,5 @@ class Asked:
 def ask(deployment: Any, asked: Any = None, *, session: ChatSession | None = None, **fields: Any) -> Asked:
     session = session or make_session(deployment)
     with tenant_scope(session.tenant_id):
-        card = asking.ask_visitor(session.pk, asked or question(**fields), actor="api_key:test")
+        card = prompts.ask_visitor(session.pk, asked or question(**fields), actor="api_key:test")
     return Asked(deployment, session, card)

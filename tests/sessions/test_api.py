@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client, override_settings
 
-from apps.sessions import flood, tokens
+from apps.sessions import tokens
 from apps.sessions.models import ChatSession
+from apps.sessions.ratelimit import new_conversations
 from apps.tenants.models import Deployment
 from kernel.tenancy import tenant_scope
 from tests.factories.tenants import make_deployment
@@ -77,7 +78,7 @@ def test_start_with_an_endless_body_is_413_in_the_one_shape(client: Client, depl
 @pytest.fixture
 def crowded(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Client:
     """Somebody from whose address two conversations have begun, which is all that is allowed."""
-    monkeypatch.setattr(flood, "MAX_BEGINNINGS", 2)
+    monkeypatch.setattr(new_conversations, "MAX_BEGINNINGS", 2)
     client = Client(REMOTE_ADDR="203.0.113.9")
     for _ in range(2):
         assert _start(client, deployment.public_key).status_code == 201
@@ -100,7 +101,7 @@ def test_start_at_another_deployment_is_not_held_back(crowded: Client, tenant: A
 def test_conversation_taken_up_again_and_again_counts_once(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flood, "MAX_BEGINNINGS", 2)
+    monkeypatch.setattr(new_conversations, "MAX_BEGINNINGS", 2)
     client = Client(REMOTE_ADDR="203.0.113.11")
     kept = {"resume_token": _start(client, deployment.public_key).json()["resume_token"]}
     assert {_start(client, deployment.public_key, kept).status_code for _ in range(4)} == {201}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from apps.sessions import asking
+from apps.sessions import prompts
 from apps.sessions.models import ChatSession
 from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
@@ -50,7 +50,7 @@ def test_question_over_http_tells_later_what_was_chosen(client: Client, deployme
     session = make_session(deployment)
     made = _ask_over_http(client, session, key).json()
     with tenant_scope(session.tenant_id):
-        asking.answer(visitor_of(deployment, session.pk), made["id"], value="keep")
+        prompts.answer(visitor_of(deployment, session.pk), made["id"], value="keep")
     address = f"/api/v1/sessions/{session.pk}/cards/{made['id']}"
     seen = client.get(address, headers={"Authorization": f"Bearer {key}"}).json()
     assert (made["state"], seen["state"], seen["chosen"]) == ("open", "answered", "keep")

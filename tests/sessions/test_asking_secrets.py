@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from apps.sessions import asking, tokens
+from apps.sessions import prompts, tokens
 from apps.sessions.models import VisitorCard
 from apps.sessions.rules import frame_of
 from apps.tenants.services import create_api_key
@@ -114,7 +114,7 @@ def test_secret_that_was_given_is_told_to_the_widget_without_it(client: Client, 
 
 def test_secret_is_taken_once(client: Client, wanted: Asked) -> None:
     _post(client, wanted)
-    take = lambda: wanted.do(asking.take_secret, wanted.card.pk, wanted.session.pk, actor="api_key:test")  # noqa: E731
+    take = lambda: wanted.do(prompts.take_secret, wanted.card.pk, wanted.session.pk, actor="api_key:test")  # noqa: E731
     assert take() == SECRET
     with pytest.raises(SilasError) as refused:
         take()

@@ -17,8 +17,8 @@ from django.urls import reverse
 
 from apps.bus import enums as bus
 from apps.sessions import forgetting
-from apps.sessions.beside import files, kinds, shelf
 from apps.sessions.models import ChatSession, ChronicleEntry, VisitorFile
+from apps.sessions.visitors import file_storage, file_types, files
 from apps.tenants.models import Deployment
 from attack import bombs
 from kernel.errors import SilasError
@@ -48,7 +48,7 @@ def rows(session: ChatSession) -> list[VisitorFile]:
 
 
 def place(row: VisitorFile) -> Path:
-    return shelf.place_of(row.tenant_id, row.digest)
+    return file_storage.place_of(row.tenant_id, row.digest)
 
 
 # -- whether it is taken -----------------------------------------------------------------------------------------------
@@ -106,22 +106,22 @@ def test_refused_file_leaves_nothing_behind(visitor: Browser, session: ChatSessi
 
 def test_archive_bomb_is_refused(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.docx"
-    bomb.write_bytes(docx({"word/big.xml": b"\0" * (kinds.MOST_UNPACKED + 1)}))
-    assert (bomb.stat().st_size < 200_000, kinds.kind_of(bomb, bomb.name)) == (True, None)
+    bomb.write_bytes(docx({"word/big.xml": b"\0" * (file_types.MOST_UNPACKED + 1)}))
+    assert (bomb.stat().st_size < 200_000, file_types.kind_of(bomb, bomb.name)) == (True, None)
 
 
 def test_archive_that_lies_about_its_sizes_is_refused(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.docx"
     data, size = docx({"word/big.xml": b"\0" * 5_000_000}), (5_000_000).to_bytes(4, "little")
     bomb.write_bytes(data.replace(size, (9).to_bytes(4, "little")))
-    assert kinds.kind_of(bomb, bomb.name) is None
+    assert file_types.kind_of(bomb, bomb.name) is None
 
 
 @pytest.mark.parametrize("how", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_archive_that_would_unpack_all_at_once_is_refused(tmp_path: Path, how: int) -> None:
     bomb = tmp_path / "bomb.docx"
     bomb.write_bytes(docx(how=how))
-    assert kinds.kind_of(bomb, bomb.name) is None
+    assert file_types.kind_of(bomb, bomb.name) is None
 
 
 @pytest.mark.parametrize("name", ["bomb.zip", "overlapping.zip", "lzma.zip", "many.zip", "noise"])
@@ -129,7 +129,7 @@ def test_hostile_archive_is_refused_and_costs_this_process_nothing(tmp_path: Pat
     bomb = tmp_path / "bomb.docx"
     bomb.write_bytes(bombs.ARCHIVES[name]())
     began = time.process_time()
-    assert kinds.kind_of(bomb, bomb.name) is None
+    assert file_types.kind_of(bomb, bomb.name) is None
     assert time.process_time() - began < 1
 
 
@@ -150,8 +150,8 @@ def test_archive_is_not_taken_where_it_cannot_be_looked_into(
 
 def test_archive_of_too_many_entries_is_refused(tmp_path: Path) -> None:
     crowd = tmp_path / "crowd.docx"
-    crowd.write_bytes(docx({f"e{n}": b"" for n in range(kinds.MOST_ENTRIES)}))
-    assert kinds.kind_of(crowd, crowd.name) is None
+    crowd.write_bytes(docx({f"e{n}": b"" for n in range(file_types.MOST_ENTRIES)}))
+    assert file_types.kind_of(crowd, crowd.name) is None
 
 
 def test_archive_with_one_entry_twice_is_refused(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_archive_with_one_entry_twice_is_refused(tmp_path: Path) -> None:
         archive.writestr("word/document.xml", b"<other/>")
     twice = tmp_path / "twice.docx"
     twice.write_bytes(made.getvalue())
-    assert kinds.kind_of(twice, twice.name) is None
+    assert file_types.kind_of(twice, twice.name) is None
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_files_sent_too_fast_are_refused(visitor: Browser) -> None:
     ],
 )
 def test_name_keeps_no_path_and_nothing_unseen(name: str, kept: str) -> None:
-    assert kinds.clean_name(name, kinds.KINDS["png"]) == kept
+    assert file_types.clean_name(name, file_types.KINDS["png"]) == kept
 
 
 # -- what is written ---------------------------------------------------------------------------------------------------
@@ -254,26 +254,26 @@ def test_bytes_lie_outside_of_what_is_served(visitor: Browser, session: ChatSess
 
 
 def _die_before_the_row(session: ChatSession) -> None:
-    path, digest, _ = shelf.receive([b"orphan"], most=10)
+    path, digest, _ = file_storage.receive([b"orphan"], most=10)
     with tenant_scope(session.tenant_id):
-        shelf.put(path, digest)
+        file_storage.put(path, digest)
         raise SilasError(digest, "As if the process had died here.")
 
 
 def test_death_before_the_row_leaves_bytes_that_are_swept(session: ChatSession) -> None:
     with pytest.raises(SilasError) as death:
         _die_before_the_row(session)
-    orphan = shelf.place_of(session.tenant_id, death.value.code)
-    os.utime(orphan, (time.time() - 2 * shelf.ORPHAN_SECONDS,) * 2)
-    shelf.sweep()
+    orphan = file_storage.place_of(session.tenant_id, death.value.code)
+    os.utime(orphan, (time.time() - 2 * file_storage.ORPHAN_SECONDS,) * 2)
+    file_storage.sweep()
     assert not orphan.exists()
 
 
 def test_orphan_is_swept_by_the_trusted_worker(session: ChatSession) -> None:
     with pytest.raises(SilasError) as death:
         _die_before_the_row(session)
-    orphan = shelf.place_of(session.tenant_id, death.value.code)
-    os.utime(orphan, (time.time() - 2 * shelf.ORPHAN_SECONDS,) * 2)
+    orphan = file_storage.place_of(session.tenant_id, death.value.code)
+    os.utime(orphan, (time.time() - 2 * file_storage.ORPHAN_SECONDS,) * 2)
     stand(INSTALLATION, bus.Kind.FILE_CLEANUP, "files")
     assert not orphan.exists()
 
@@ -281,14 +281,14 @@ def test_orphan_is_swept_by_the_trusted_worker(session: ChatSession) -> None:
 def test_sweep_leaves_what_a_row_names(visitor: Browser, session: ChatSession) -> None:
     visitor.send("a.png", PNG)
     kept = place(rows(session)[0])
-    os.utime(kept, (time.time() - 2 * shelf.ORPHAN_SECONDS,) * 2)
-    shelf.sweep()
+    os.utime(kept, (time.time() - 2 * file_storage.ORPHAN_SECONDS,) * 2)
+    file_storage.sweep()
     assert kept.exists()
 
 
 def test_sweep_leaves_what_came_just_now(session: ChatSession) -> None:
-    path, _, _ = shelf.receive([b"young"], most=10)
-    shelf.sweep()
+    path, _, _ = file_storage.receive([b"young"], most=10)
+    file_storage.sweep()
     assert path.exists()
     path.unlink()
 

@@ -9,8 +9,8 @@ from django.urls import reverse
 
 from apps.audit.models import AuditEntry
 from apps.sessions import forgetting
-from apps.sessions.beside import forms, offers
 from apps.sessions.models import ChatSession, FormAnswers
+from apps.sessions.visitors import offers, prechat
 from apps.tenants.models import Deployment
 from kernel.errors import SilasError
 from kernel.tenancy import in_thread, tenant_scope
@@ -41,7 +41,7 @@ def visitor(deployment: Deployment, session: ChatSession) -> Browser:
 
 def kept(session: ChatSession) -> list[dict[str, str]]:
     with tenant_scope(session.tenant_id):
-        return forms.answers_of(session.pk)
+        return prechat.answers_of(session.pk)
 
 
 def _begin(visitor: Browser, **body: str) -> Any:
@@ -145,7 +145,7 @@ def test_form_is_not_due_where_something_was_said(deployment: Deployment, visito
     say(session, "Hello")
     ask(deployment, NAME)
     with tenant_scope(session.tenant_id):
-        assert not forms.is_due(session)
+        assert not prechat.is_due(session)
 
 
 def test_form_that_asks_nothing_is_not_due(deployment: Deployment) -> None:

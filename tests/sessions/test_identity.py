@@ -15,7 +15,7 @@ from django.core.cache.backends.locmem import LocMemCache
 from django.test import Client, override_settings
 
 from apps.audit.models import AuditEntry
-from apps.sessions import guessing, handoff, levels, policy, turn
+from apps.sessions import handoff, identity_rate_limit, levels, policy, turn
 from apps.sessions.levels import Passed
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -29,7 +29,7 @@ from tests.factories.sessions import say
 from tests.factories.signed import Site, key_pair, make_site, unsigned
 from tests.factories.tenants import make_deployment
 from tests.rivals import interrupted
-from tests.sessions.test_guessing import NO_CACHE, wrong
+from tests.sessions.test_identity_rate_limit import NO_CACHE, wrong
 
 ALGORITHMS = ("HS256", "EdDSA", "ES256", "RS256")
 
@@ -259,12 +259,12 @@ def test_gate_that_no_level_asks_for_raises_nothing(page: Page, desk: Deployment
 
 def test_sixth_bad_token_of_a_conversation_is_not_looked_at(page: Page, site: Site) -> None:
     page.show(site.sign())
-    reasons = [page.reason(site.sign(secret="x" * 32)) for _ in range(guessing.MAX_PER_CONVERSATION + 1)]
-    assert reasons == ["identity_signature"] * guessing.MAX_PER_CONVERSATION + ["identity_throttled"]
+    reasons = [page.reason(site.sign(secret="x" * 32)) for _ in range(identity_rate_limit.MAX_PER_CONVERSATION + 1)]
+    assert reasons == ["identity_signature"] * identity_rate_limit.MAX_PER_CONVERSATION + ["identity_throttled"]
 
 
 def test_good_tokens_use_nothing_up(page: Page, site: Site) -> None:
-    assert {page.reason(site.sign()) for _ in range(guessing.MAX_PER_CONVERSATION + 2)} == {""}
+    assert {page.reason(site.sign()) for _ in range(identity_rate_limit.MAX_PER_CONVERSATION + 2)} == {""}
 
 
 async def test_wrong_claims_and_bad_tokens_count_together(page: Page, site: Site) -> None:
@@ -276,7 +276,7 @@ async def test_wrong_claims_and_bad_tokens_count_together(page: Page, site: Site
 
 def test_throttled_token_is_audited(page: Page, site: Site) -> None:
     page.show(site.sign())
-    for _ in range(guessing.MAX_PER_CONVERSATION + 1):
+    for _ in range(identity_rate_limit.MAX_PER_CONVERSATION + 1):
         page.show(site.sign(secret="x" * 32))
     assert page.audited("identity_throttled") == [{"by": "signed"}]
 

@@ -12,8 +12,9 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from apps.sessions import attendance, handoff, limits
+from apps.sessions import handoff
 from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.ratelimit import limits, open_sockets
 from apps.sessions.schemas import MAX_FRAME_BYTES, MAX_TEXT, Accepted, Busy
 from apps.sessions.tokens import Visitor
 from apps.tenants.models import VisitorLimits
@@ -218,7 +219,7 @@ async def test_window_too_many_is_told_why_and_to_come_again(
     assert (await held.frame())["type"] == "ready"
     late = await _present(deployment, session)
     told = await late.frame()
-    assert (told["code"], told["message"]) == ("too_many_windows", attendance.CROWDED)
+    assert (told["code"], told["message"]) == ("too_many_windows", open_sockets.CROWDED)
     assert await late.close_code() == 1013
 
 
@@ -245,8 +246,8 @@ async def test_windows_of_this_process_are_counted_without_redis(
 ) -> None:
     settings.REDIS_URL = NOWHERE
     monkeypatch.setitem(live._listeners, "crowd", [_deaf] * 3)
-    kept = [await attendance.sit_down(visitor, "one", group=group, most=2) for group in ("nobody", "crowd")]
-    await attendance.stand_up("one")
+    kept = [await open_sockets.sit_down(visitor, "one", group=group, most=2) for group in ("nobody", "crowd")]
+    await open_sockets.stand_up("one")
     assert kept == [True, False]
 
 

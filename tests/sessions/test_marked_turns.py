@@ -24,7 +24,7 @@ from apps.memory import embedding
 from apps.memory.enums import Tier
 from apps.memory.recall import recall
 from apps.memory.schemas import conversation_scope
-from apps.sessions import pausing, turn
+from apps.sessions import turn, turn_pauses
 from apps.sessions.models import ChatSession
 from apps.sessions.state import Held, TurnState
 from apps.sessions.steps import context, memory, output_gates
@@ -166,7 +166,7 @@ async def test_held_answer_keeps_the_marks_of_its_turn(deployment: Any) -> None:
     state.response = AgentResponse(message="Done.")
     held = Held(PauseTrigger.OUTPUT, (), {"response": "Done."})
     asking = GateResult("look", GateLane.POLICY, GateAction.REQUIRE_APPROVAL, GateCode.NEEDS_APPROVAL)
-    kept = json.loads(json.dumps(pausing._kept(state, replace(held, asking=(asking,)), [])))
+    kept = json.loads(json.dumps(turn_pauses._kept(state, replace(held, asking=(asking,)), [])))
     later = await in_thread(opened, deployment)
     later.resumed = GatePause(trigger=PauseTrigger.OUTPUT, state=PauseState.APPROVED, kept=kept)
     await output_gates.resume(later)

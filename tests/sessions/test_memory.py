@@ -22,12 +22,13 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, Refused
 from apps.memory.enums import SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
-from apps.sessions import forgetting, handoff, levels, limits, turn, window
+from apps.sessions import forgetting, handoff, levels, turn, window
 from apps.sessions.access import Grant
-from apps.sessions.focus import Focus
+from apps.sessions.context_state import Focus
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import Said
+from apps.sessions.ratelimit import limits
 from apps.sessions.state import Stop, TurnState
 from apps.skills import installation
 from apps.skills.schemas import ToolSpec

@@ -11,8 +11,8 @@ import pytest
 from django.conf import LazySettings
 
 from apps.audit.models import AuditEntry
-from apps.sessions import limits
 from apps.sessions.models import ChatSession
+from apps.sessions.ratelimit import limits
 from apps.tenants.models import VisitorLimits
 from kernel.llm.models import GROUNDED
 from kernel.tenancy import in_scope, in_thread, tenant_scope

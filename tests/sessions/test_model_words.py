@@ -17,7 +17,7 @@ from apps.approvals.models import Card
 from apps.guard.enums import Intent
 from apps.guard.models import ToolCall
 from apps.sessions import turn
-from apps.sessions.focus import Focus
+from apps.sessions.context_state import Focus
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.steps import answer
 from kernel.llm.calls import PlannedCall, call_block

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from apps.memory.models import Chunk, MemoryItem
 from apps.sessions import presence, turn, window
-from apps.sessions.desk import services
+from apps.sessions.inbox import services
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.summaries import hand_over
 from kernel.tenancy import in_scope, in_thread, tenant_scope

@@ -10,8 +10,8 @@ from django.db import IntegrityError
 from django.test import Client
 
 from apps.audit.models import AuditEntry
-from apps.sessions.beside import offers
 from apps.sessions.models import FormQuestion, VisitorOffers
+from apps.sessions.visitors import offers
 from apps.tenants.models import Deployment
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope

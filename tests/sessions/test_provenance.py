@@ -18,7 +18,7 @@ from apps.gates.content import TOOL, check_content
 from apps.gates.enums import GateAction, GateCode, GateLane
 from apps.gates.schemas import GateResult
 from apps.guard.schemas import Done, Failed
-from apps.sessions import pausing, turn
+from apps.sessions import turn, turn_pauses
 from apps.sessions.access import AccessController, Grant
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.state import Held, TurnState
@@ -212,7 +212,7 @@ def held_call(desk: Desk, text: str, page: str) -> Card:
         assert state is not None
         mark = check_content(page, kind=TOOL, name="fetch", ref="c")
         state.hear("fetch", {}, Done({"text": page}, Decimal(0), uuid4(), mark))
-        pausing.hold(state, pausing.waits(Held(PauseTrigger.TOOL, (asking,), holds)))
+        turn_pauses.hold(state, turn_pauses.waits(Held(PauseTrigger.TOOL, (asking,), holds)))
         found: Card = Card.objects.get(session_id=talk.session.pk)
         return found
 

@@ -10,9 +10,9 @@ from django.db import IntegrityError
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
-from apps.sessions.beside import ratings
 from apps.sessions.enums import RatingScale
 from apps.sessions.models import ChatSession, Rating
+from apps.sessions.visitors import ratings
 from apps.tenants.models import Deployment
 from kernel.clock import now
 from kernel.tenancy import tenant_scope

@@ -10,7 +10,7 @@ import pytest
 from pydantic_ai.models import override_allow_model_requests
 
 from apps.guard.models import ToolCall
-from apps.sessions import scoring, turn
+from apps.sessions import turn, window_scoring
 from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
 from apps.sessions.steps import context
@@ -28,7 +28,7 @@ WISH = final({"keep_groups": [], "evict_groups": [{"reason": "old", "block_ids":
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Requests to the fake server are let through, and no test inherits another's breaker."""
-    scoring._breaker.cache_clear()
+    window_scoring._breaker.cache_clear()
     with override_allow_model_requests(True):
         yield
 
@@ -41,7 +41,7 @@ def opened(deployment: Any, model: str = MODEL) -> TurnState:
         state = turn.open_turn(session.pk, consumer="test")
     assert state is not None
     state.session.deployment.persona = "p" * 25_800
-    state.session.deployment.model_names = {**state.session.deployment.model_names, scoring.SCORER: model}
+    state.session.deployment.model_names = {**state.session.deployment.model_names, window_scoring.SCORER: model}
     state.recent = tuple(Said(uuid4(), at - 30, "bot", f"{at} {'x' * 3_400}", "external") for at in range(30))
     state.memories = tuple(_memory(f"m{at}", 1_600) for at in range(12))
     state.subscribed = tuple(_memory(f"s{at}", 1_600) for at in range(9))
@@ -99,7 +99,7 @@ async def test_scorer_passes_the_guard_and_is_settled_with_the_turn(
 
     def calls() -> list[tuple[str, str]]:
         with tenant_scope(state.tenant_id):
-            return list(ToolCall.objects.filter(tool=scoring.SCORER).values_list("tool", "state"))
+            return list(ToolCall.objects.filter(tool=window_scoring.SCORER).values_list("tool", "state"))
 
     assert await in_thread(calls) == [("scorer", "executed")]
 

@@ -18,7 +18,7 @@ from pydantic_ai import models
 from apps.sessions import chronicle, turn
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, Turn
-from apps.sessions.seen import last_attempt, seen_in
+from apps.sessions.prompt_trace import last_attempt, seen_in
 from apps.sessions.state import TurnState
 from apps.skills import installation, roles
 from apps.skills.models import SkillVersion

@@ -12,9 +12,9 @@ from channels.testing import WebsocketCommunicator
 from django.core.signing import TimestampSigner
 
 from apps.sessions import catch_up, consumers, handoff, tokens
-from apps.sessions.asking import Question, ask_visitor, fill
-from apps.sessions.asking_forms import FormWanted
 from apps.sessions.models import ChatSession
+from apps.sessions.prompt_forms import FormWanted
+from apps.sessions.prompts import Question, ask_visitor, fill
 from apps.sessions.routing import websocket_urlpatterns
 from apps.sessions.schemas import MAX_FRAME_BYTES
 from kernel import live

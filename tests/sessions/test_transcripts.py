@@ -16,10 +16,10 @@ from apps.autonomy.models import Notification
 from apps.bus.enums import Queue
 from apps.bus.rules import MAX_ATTEMPTS
 from apps.sessions import chronicle, forgetting
-from apps.sessions.beside import transcripts
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, TranscriptRequest
+from apps.sessions.visitors import transcripts
 from apps.tenants.models import Deployment
 from kernel.tenancy import tenant_scope
 from tests.factories.beside import Browser, offer, refused

@@ -16,8 +16,8 @@ from apps.gates.schemas import AccessLevel
 from apps.sessions import turn
 from apps.sessions.access import AccessController
 from apps.sessions.models import ChatSession, Turn
+from apps.sessions.prompt_trace import last_attempt, seen_in
 from apps.sessions.queries import Said
-from apps.sessions.seen import last_attempt, seen_in
 from apps.sessions.state import Policy, Stop, TurnState
 from apps.sessions.steps import context, tools
 from apps.skills.roles import ActiveSkill, Metadata

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from apps.sessions.seen import SeenItem
+from apps.sessions.prompt_trace import SeenItem
 from kernel.llm.context.enums import Reason, Zone
 from kernel.taint import Taint
 

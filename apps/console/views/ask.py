@@ -16,8 +16,8 @@ from apps.console.asking_rows import SHOWN_AT_FIRST, row_names, rows_of
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.inbox import after, conversation_address
 from apps.console.views.pages import page
-from apps.sessions import asking, queries
-from apps.sessions.asking_forms import MOST_FIELDS
+from apps.sessions import prompts, queries
+from apps.sessions.prompt_forms import MOST_FIELDS
 from kernel.errors import SilasError
 
 # Which fields are shown for which kinds, in order.
@@ -51,14 +51,14 @@ def ask(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     if not form.is_valid():
         return _asking(request, session_id, form, status=422)
     user, nonce = request.member.user, request.POST.get("once", "")[:64]
-    asking.ask_visitor(session_id, form.asked, actor=user.actor, user=user, name=user.display_name, nonce=nonce)
+    prompts.ask_visitor(session_id, form.asked, actor=user.actor, user=user, name=user.display_name, nonce=nonce)
     return _back(request, session_id)
 
 
 @require_POST
 @staff_view(*ANSWERING_ROLES)
 def take_back(request: StaffRequest, session_id: UUID, card_id: UUID) -> HttpResponseBase:
-    asking.withdraw(card_id, session_id, actor=request.member.user.actor, user=request.member.user)
+    prompts.withdraw(card_id, session_id, actor=request.member.user.actor, user=request.member.user)
     return after(request, session_id)
 
 

@@ -15,9 +15,9 @@ from apps.console.bulk import chosen, deed_of, told
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.inbox import after, list_address
 from apps.console.views.pages import page
-from apps.sessions.desk import many, queries, ready, rules, services
-from apps.sessions.desk.enums import Colour, Snooze
-from apps.sessions.desk.rules import VISITOR_NAME
+from apps.sessions.inbox import bulk, labels_and_replies, queries, rules, services
+from apps.sessions.inbox.enums import Colour, Snooze
+from apps.sessions.inbox.rules import VISITOR_NAME
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
@@ -83,7 +83,7 @@ def several(request: StaffRequest, session_id: UUID | None = None) -> HttpRespon
     said, tenant = request.POST, request.member.tenant
     with tenant_scope(tenant):
         deed = deed_of(said, request.member.user, member=_member, moment=timezone.localtime(now()))
-    messages.info(request, told(deed, many.in_each(tenant.pk, chosen(said.getlist("pick")), deed.do)))
+    messages.info(request, told(deed, bulk.in_each(tenant.pk, chosen(said.getlist("pick")), deed.do)))
     return redirect(list_address(request, session_id))
 
 
@@ -97,14 +97,16 @@ def labels(request: StaffRequest) -> HttpResponseBase:
 @staff_view(*ANSWERING_ROLES)
 def save_label(request: StaffRequest, label_id: UUID | None = None) -> HttpResponseBase:
     said = request.POST
-    ready.save_label(request.member.user, name=said.get("name", ""), colour=said.get("colour", ""), label_id=label_id)
+    labels_and_replies.save_label(
+        request.member.user, name=said.get("name", ""), colour=said.get("colour", ""), label_id=label_id
+    )
     return redirect("console-labels")
 
 
 @require_POST
 @staff_view(*ANSWERING_ROLES)
 def delete_label(request: StaffRequest, label_id: UUID) -> HttpResponseBase:
-    ready.delete_label(request.member.user, label_id)
+    labels_and_replies.delete_label(request.member.user, label_id)
     return redirect("console-labels")
 
 
@@ -119,14 +121,16 @@ def replies(request: StaffRequest) -> HttpResponseBase:
 @staff_view(*ANSWERING_ROLES)
 def save_reply(request: StaffRequest, reply_id: UUID | None = None) -> HttpResponseBase:
     said = request.POST
-    ready.save_reply(request.member.user, name=said.get("name", ""), text=said.get("text", ""), reply_id=reply_id)
+    labels_and_replies.save_reply(
+        request.member.user, name=said.get("name", ""), text=said.get("text", ""), reply_id=reply_id
+    )
     return redirect("console-replies")
 
 
 @require_POST
 @staff_view(*ANSWERING_ROLES)
 def delete_reply(request: StaffRequest, reply_id: UUID) -> HttpResponseBase:
-    ready.delete_reply(request.member.user, reply_id)
+    labels_and_replies.delete_reply(request.member.user, reply_id)
     return redirect("console-replies")
 
 

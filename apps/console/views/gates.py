@@ -23,7 +23,7 @@ from apps.gates.enums import GateProvider, GateStatus, GateTrigger
 from apps.gates.forms import GateForm, initial_of
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
-from apps.sessions.rehearsal import MOST_ASKED, MOST_MESSAGES, Rehearsal, rehearse
+from apps.sessions.gate_backtest import MOST_ASKED, MOST_MESSAGES, Rehearsal, rehearse
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 from apps.work.queries import deployments_with_goals

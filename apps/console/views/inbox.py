@@ -17,13 +17,13 @@ from apps.console.asked import address_part, asked_by, is_narrowed, narrowing
 from apps.console.lines import lines_of, with_notes
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
-from apps.sessions import asking, forgetting, handoff, queries, summaries
+from apps.sessions import forgetting, handoff, prompts, queries, summaries
 from apps.sessions.access import PUBLIC
-from apps.sessions.beside import consents, files, forms, ratings, serving
-from apps.sessions.desk import queries as desk
-from apps.sessions.desk import rules
-from apps.sessions.desk.enums import Shown, Snooze
+from apps.sessions.inbox import queries as desk
+from apps.sessions.inbox import rules
+from apps.sessions.inbox.enums import Shown, Snooze
 from apps.sessions.models import ChatSession
+from apps.sessions.visitors import consent, file_serving, files, prechat, ratings
 from apps.tenants.models import Deployment
 from apps.work.queries import work_items
 from kernel.clock import now
@@ -78,7 +78,7 @@ def forget(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
 @require_safe
 @staff_view()
 def open_file(request: StaffRequest, session_id: UUID, file_id: UUID) -> HttpResponseBase:
-    return serving.as_download(*files.file_of(session_id, file_id))
+    return file_serving.as_download(*files.file_of(session_id, file_id))
 
 
 def after(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
@@ -172,7 +172,7 @@ def _beside(opened: ChatSession) -> dict[str, Any]:
     """What the visitor did beside talking."""
     return {
         "files": {str(each) for each in files.kept_in(opened.pk)},
-        "answers": [*forms.answers_of(opened.pk), *asking.filled_in(opened.pk)],
-        "consents": consents.consents_of(opened.pk)[:3],
+        "answers": [*prechat.answers_of(opened.pk), *prompts.filled_in(opened.pk)],
+        "consents": consent.consents_of(opened.pk)[:3],
         "rating": ratings.rating_of(opened.pk),
     }

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from apps.console.members import StaffRequest, staff_view
 from apps.console.views.pages import page
-from apps.sessions.seen import last_attempt, seen_in
+from apps.sessions.prompt_trace import last_attempt, seen_in
 
 MOST_TURN = 2**31 - 1
 

@@ -24,8 +24,8 @@ from apps.console.model_choice import PROVIDERS, ModelForm, problem_with
 from apps.console.snippets import builders, is_inline, policy_lines, snippet
 from apps.console.studio_forms import FOLDED, GROUPS, DeploymentForm, NewDeploymentForm, initial_of
 from apps.console.views.pages import page
-from apps.sessions.beside import offers
 from apps.sessions.tokens import test_ticket
+from apps.sessions.visitors import offers
 from apps.tenants import first_run, install_pings
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment

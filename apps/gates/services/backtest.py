@@ -1,7 +1,7 @@
 """What would a set of gates say to something that is already on record? Writes nothing.
 
 Scripts run, on the records as they are today; models are asked by whoever brings one. Called by the dry run
-(`apps.sessions.rehearsal`), outside of any scope.
+(`apps.sessions.gate_backtest`), outside of any scope.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import uuid
 from django.conf import settings
 from django.db import migrations, models
 
-from apps.sessions.desk.desk_sql import CONTACT, CONTACT_REVERSE, REOPEN, REOPEN_REVERSE, WORDS, WORDS_REVERSE
+from apps.sessions.inbox.inbox_sql import CONTACT, CONTACT_REVERSE, REOPEN, REOPEN_REVERSE, WORDS, WORDS_REVERSE
 from kernel.tenancy.migrations import RowSecurity, Tables
 
 

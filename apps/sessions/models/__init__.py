@@ -1,8 +1,10 @@
 """A conversation's rows (`conversations`), what its visitor was asked (`asked`), what staff keep beside it (`desk`),
 and what visitors do beside talking (`beside`)."""
 
-from apps.sessions.models.asked import VisitorCard
-from apps.sessions.models.beside import (
+from apps.sessions.models.conversations import AccessLevel, ChatSession, ChronicleEntry, MessageNonce, Turn
+from apps.sessions.models.inbox import CannedReply, DeskState, Label, Note, SessionLabel
+from apps.sessions.models.prompts import VisitorCard
+from apps.sessions.models.visitors import (
     Consent,
     FormAnswers,
     FormQuestion,
@@ -11,8 +13,6 @@ from apps.sessions.models.beside import (
     VisitorFile,
     VisitorOffers,
 )
-from apps.sessions.models.conversations import AccessLevel, ChatSession, ChronicleEntry, MessageNonce, Turn
-from apps.sessions.models.desk import CannedReply, DeskState, Label, Note, SessionLabel
 
 __all__ = [
     "AccessLevel",

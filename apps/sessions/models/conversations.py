@@ -76,7 +76,7 @@ class ChatSession(TenantModel):
     is_test = models.BooleanField(default=False, db_default=False)
     # When its words were forgotten (`apps.sessions.retention`); what was said later is kept anew.
     forgotten_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
-    # What its windows are laid out by (`apps.sessions.focus`).
+    # What its windows are laid out by (`apps.sessions.context_state`).
     focus: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     # What the page around the widget says of its visitor. Nobody has proved it: no gate and no model reads it.
     attributes: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)

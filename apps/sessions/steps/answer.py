@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from apps.approvals.enums import PauseTrigger
-from apps.sessions import escalations, pausing, rules
-from apps.sessions.converse import converse
+from apps.sessions import escalations, rules, turn_pauses
+from apps.sessions.model_runs import converse
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.tools import toolset_for
 from apps.sessions.streaming import GatedStream
@@ -32,7 +32,7 @@ CONSTITUTION = (
 
 async def route_and_answer(state: TurnState) -> Stop | None:
     """Step 7. Fills `state.response`."""
-    if (refused := pausing.refusal(state, PauseTrigger.TOOL)) is not None:
+    if (refused := turn_pauses.refusal(state, PauseTrigger.TOOL)) is not None:
         return refused
     return await answer(state, instruction="")
 
@@ -52,7 +52,7 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
     if isinstance(proxy, Stop):
         return proxy
     if state.held_call is not None:
-        return pausing.waits(state.held_call)
+        return turn_pauses.waits(state.held_call)
     state.route = proxy.output.route
     state.focus = replace(state.focus, profile=proxy.output.context_profile)
     if proxy.output.route == "direct":
@@ -72,7 +72,7 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
     if isinstance(planner, Stop):
         return planner
     if state.held_call is not None:
-        return pausing.waits(state.held_call)
+        return turn_pauses.waits(state.held_call)
     state.response = planner.output
     return None
 

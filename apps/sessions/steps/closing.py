@@ -15,7 +15,7 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Queue
 from apps.memory.enums import SourceKind
-from apps.sessions import chronicle, converse, escalations, handoff, pausing, proposals, rules, signals, window
+from apps.sessions import chronicle, escalations, handoff, model_runs, proposals, rules, signals, turn_pauses, window
 from apps.sessions.enums import EntryKind, Sender, TurnStatus
 from apps.sessions.locks import lock_session
 from apps.sessions.models import Turn
@@ -49,7 +49,7 @@ def still_ours(state: TurnState) -> bool:
 def escalate(state: TurnState) -> None:
     """Step 8, its other half: what a block asks for, and the pause where a person has to look, in the transaction that
     says so (spec 5.1.1)."""
-    state.stop = _carried_out(state, pausing.hold(state, state.stop))
+    state.stop = _carried_out(state, turn_pauses.hold(state, state.stop))
 
 
 def _carried_out(state: TurnState, stop: Stop | None) -> Stop | None:
@@ -119,7 +119,7 @@ def record_outcome(state: TurnState) -> None:
     """Step 15. What the gates and models did, as counts and codes, in a turn that nobody hears of too; mood is fixed by
     the deployment's persona.
     """
-    converse.settle(state)
+    model_runs.settle(state)
     subject = f"session:{state.session.pk}"
     for event, data in state.audit:
         record(AuditEvent(event), subject=subject, data=data)

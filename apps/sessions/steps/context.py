@@ -16,7 +16,7 @@ from apps.memory.enums import ScopeKind, Tier
 from apps.memory.queries import search
 from apps.memory.recall import recall
 from apps.memory.schemas import Note
-from apps.sessions import policy, scoring, window
+from apps.sessions import policy, window, window_scoring
 from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.memory import left_the_window, said_since_the_last_answer, scopes_of
@@ -132,7 +132,7 @@ async def enforce_budget(state: TurnState) -> Stop | None:
     leave no room is handed to a person: to cut them would change what the bot is told to be.
     """
     try:
-        state.window = await scoring.enforced(state)
+        state.window = await window_scoring.enforced(state)
     except SilasError as refused:
         return Stop(f"context:{refused.code}", TOO_MUCH, wants_person=True)
     if state.window.evicted:

@@ -20,11 +20,12 @@ from apps.gates.providers import needs_claim
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
 from apps.guard.services import GateJudge
-from apps.sessions import escalations, guessing, levels, limits, pausing, policy
-from apps.sessions.converse import model_of
+from apps.sessions import escalations, identity_rate_limit, levels, policy, turn_pauses
 from apps.sessions.enums import Sender
 from apps.sessions.levels import Passed, grant_of
 from apps.sessions.locks import lock_session
+from apps.sessions.model_runs import model_of
+from apps.sessions.ratelimit import limits
 from apps.sessions.rules import CLAIM_MESSAGES
 from apps.sessions.state import Stop, TurnState
 from kernel.llm.enums import Role
@@ -34,16 +35,16 @@ from kernel.tenancy import in_scope
 async def check(state: TurnState) -> Stop | None:
     """Step 1. A block ends the turn with its escalation, and a wish for a person pauses it; a rewritten message is what
     every later step reads."""
-    if (refused := pausing.refusal(state, PauseTrigger.INPUT)) is not None:
+    if (refused := turn_pauses.refusal(state, PauseTrigger.INPUT)) is not None:
         return refused
     context = _asked_about(state)
-    guess = await guessing.begin(state, context)
+    guess = await identity_rate_limit.begin(state, context)
     held_back = guess.gates if guess.stop else frozenset[str]()
     report, stop = await _judged(state, context, without=held_back)
     state.text = str(report.context.get("message", state.text))
     state.verified = report.verified
     if any(result.gate_name in guess.gates for result in report.verified):
-        await guessing.passed(guess)
+        await identity_rate_limit.passed(guess)
     if stop is None:
         return guess.stop
     if report.blocked and report.blocked.gate_name in policy.level_gates(state.policy):
@@ -86,7 +87,7 @@ async def _judged(
         report = await run_gates(state, GateTrigger.EVERY_USER_MESSAGE, context, without=without)
         if report.blocked is None:
             holds = {"message": report.context.get("message", state.text)}
-            return report, pausing.held_back(state, report, PauseTrigger.INPUT, holds)
+            return report, turn_pauses.held_back(state, report, PauseTrigger.INPUT, holds)
         chosen = escalations.after_block(state, report.blocked, tried, repeats=escalations.RETRIES)
         if isinstance(chosen, Stop):
             return report, chosen

@@ -21,11 +21,12 @@ from apps.gates.enums import GateTrigger
 from apps.memory import memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier
 from apps.memory.schemas import Note, Scope, conversation_scope
-from apps.sessions import limits, window
+from apps.sessions import window
+from apps.sessions.context_state import Focus
 from apps.sessions.enums import Sender
-from apps.sessions.focus import Focus
 from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.queries import Said
+from apps.sessions.ratelimit import limits
 from apps.sessions.state import Heard, Stop, TurnState, Wish
 from apps.sessions.steps.input_gates import run_gates
 from apps.skills.rules import split_reference

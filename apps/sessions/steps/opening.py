@@ -23,12 +23,12 @@ from apps.bus.schemas import Lease
 from apps.guard.enums import Origin
 from apps.guard.schemas import Limits, RunRef
 from apps.guard.services import open_run
-from apps.sessions import pausing, policy, queries
+from apps.sessions import policy, queries, turn_pauses
 from apps.sessions.access import AccessController
-from apps.sessions.converse import admit_free
+from apps.sessions.context_state import Focus
 from apps.sessions.enums import Owner, Sender, TurnStatus
-from apps.sessions.focus import Focus
 from apps.sessions.levels import grant_of
+from apps.sessions.model_runs import admit_free
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
@@ -52,7 +52,7 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     *recent, message = said
     overheard = bool(owed.get("overheard"))
     resumed = _resumed(owed)
-    if resumed is not None and (session.owner == Owner.HUMAN or pausing.is_void(resumed, session)):
+    if resumed is not None and (session.owner == Owner.HUMAN or turn_pauses.is_void(resumed, session)):
         _drop(lease, session)
         pauses.resume(resumed)
         return open_turn(session_id, consumer=consumer)
@@ -62,7 +62,9 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     state = _state(lease, session, message._replace(kept_out=False), tuple(recent), overheard=overheard)
     if resumed is not None:
         state.resumed = resumed
-        state.passes = pauses.passes_of(pausing.TURN, session.pk, only=[UUID(one) for one in pausing.earlier(state)])
+        state.passes = pauses.passes_of(
+            turn_pauses.TURN, session.pk, only=[UUID(one) for one in turn_pauses.earlier(state)]
+        )
     return state
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from apps.approvals.enums import PauseTrigger
 from apps.gates.content import ContentMark
 from apps.gates.enums import GateTrigger
-from apps.sessions import escalations, pausing
+from apps.sessions import escalations, turn_pauses
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps import answer
 from apps.sessions.steps.input_gates import run_gates
@@ -24,7 +24,7 @@ async def check(state: TurnState) -> Stop | None:
         report = await run_gates(state, GateTrigger.EVERY_AGENT_RESPONSE, context)
         if report.blocked is None:
             message = str(report.context.get("response", state.response.message))
-            waits = pausing.held_back(state, report, PauseTrigger.OUTPUT, {"response": message})
+            waits = turn_pauses.held_back(state, report, PauseTrigger.OUTPUT, {"response": message})
             if waits is not None:
                 return waits
             suggestions = await _fit_suggestions(state)
@@ -46,7 +46,7 @@ async def resume(state: TurnState) -> Stop | None:
     drafted = state.resumed.kept["answer"]
     state.text, state.route, state.model_name = drafted["text"], drafted["route"], drafted["model_name"]
     state.prompts, state.refused_by = tuple(drafted["prompts"]), drafted["refused_by"]
-    if (refused := pausing.refusal(state, PauseTrigger.OUTPUT)) is not None:
+    if (refused := turn_pauses.refusal(state, PauseTrigger.OUTPUT)) is not None:
         return refused
     state.marks = [ContentMark(**mark) for mark in drafted.get("marks", ())]
     state.response = AgentResponse.model_validate(drafted["response"])

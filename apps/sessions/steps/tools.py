@@ -12,7 +12,7 @@ from pydantic_ai.toolsets import AbstractToolset
 
 from apps.guard.enums import Intent
 from apps.guard.toolset import GuardedToolset, OfferedTool
-from apps.sessions import sources, window
+from apps.sessions import value_sources, window
 from apps.sessions.access import Level
 from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.state import Stop, TurnState
@@ -79,7 +79,7 @@ def toolset_for(state: TurnState) -> AbstractToolset[Any]:
         context=context,
         observe=state.hear,
         allowance=lambda: state.allowance,
-        sources=lambda: sources.shown_to(state),
+        sources=lambda: value_sources.shown_to(state),
         passes=state.passes,
     )
     return catalogue.chained(told={tool.name for tool in state.tools})

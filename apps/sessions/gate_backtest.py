@@ -1,0 +1,225 @@
+"""What would change if this version of a gate were in force? A dry run over what is recorded of a deployment.
+
+Reads in short scopes, decides outside of every scope, and leaves one audit entry with counts: nobody is answered, and
+nothing is written about anybody. Bounded in messages and in time, and in money where models are asked. Called by the
+console, the administration and the API, for owners. A script sees today's records, not those of the day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.gates import queries as gates
+from apps.gates.allowance import AskModel
+from apps.gates.enums import GateProvider, GateTrigger
+from apps.gates.models import Gate, GateVersion
+from apps.gates.schemas import GateSpec
+from apps.gates.services.backtest import Outcome, evaluate, reads_recorded_input
+from apps.gates.validation import require_valid
+from apps.guard import services as guard
+from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
+from apps.guard.schemas import Limits, RunRef
+from apps.sessions import policy
+from apps.sessions.gate_backtest_records import Recorded, recorded
+from apps.sessions.state import Policy
+from apps.tenants.models import Deployment
+from kernel.errors import NotFound, SilasError
+from kernel.llm.enums import Role
+from kernel.tenancy import in_scope, tenant_scope
+
+MOST_MESSAGES, MOST_SECONDS = 500, 20.0
+# Where models are asked: of so many messages, for so much.
+MOST_ASKED, MOST_USD = 20, Decimal("1.00")
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something whose outcome is another one with the version in force."""
+
+    recorded: Recorded
+    before: Outcome
+    after: Outcome
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What came of a dry run. `untried`: why nothing was decided, "" when something was; `complete` is False when time
+    ran out before `found` were read."""
+
+    gate: Gate
+    version: GateVersion
+    deployment: Deployment
+    found: int = 0
+    read: int = 0
+    before: Mapping[str, int] | None = None
+    after: Mapping[str, int] | None = None
+    changes: tuple[Change, ...] = ()
+    untried: str = ""
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        return self.read == self.found
+
+
+@dataclass(frozen=True)
+class _Case:
+    gate: Gate
+    version: GateVersion
+    deployment: Deployment
+    active: Policy
+    tried: Policy
+    records: tuple[Recorded, ...]
+    untried: str
+    ask_models: bool
+
+
+def rehearse(
+    tenant_id: UUID,
+    gate_id: UUID,
+    number: int,
+    *,
+    actor: str,
+    deployment_id: UUID | None = None,
+    messages: int = MOST_MESSAGES,
+    ask_models: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+) -> Rehearsal:
+    """Try version `number` on the newest `messages` of a deployment: the gate's own, or the one named. `ask_models`:
+    gates that ask a model do so, about the newest `MOST_ASKED`, within the budgets of the company and the deployment.
+
+    Opens its own scopes; call it in none, and not on an event loop. Raises `NotFound`, 422 `gate_invalid`, and 400
+    `deployment_missing`.
+    """
+    many = max(1, min(messages, MOST_ASKED if ask_models else MOST_MESSAGES))
+    with tenant_scope(tenant_id):
+        case = _prepared(gate_id, number, deployment_id, many, ask_models=ask_models)
+    done = async_to_sync(_decided)(case, clock)
+    with tenant_scope(tenant_id):
+        _written_down(done, actor)
+    return done
+
+
+def _prepared(gate_id: UUID, number: int, deployment_id: UUID | None, many: int, *, ask_models: bool) -> _Case:
+    gate = gates.gate_by_id(gate_id)
+    version = gates.version_of(gate, number)
+    deployment = _deployment(gate, deployment_id)
+    try:
+        wanted = version.to_spec()
+    except ValueError as error:
+        raise SilasError("gate_invalid", "This version is no gate that could be run.", status=422) from error
+    require_valid(wanted)
+    active, tried = gates.gate_sets_with(version, deployment.pk)
+    looked_at = {GateTrigger(spec.on) for spec in (wanted, *(s for s in active if s.name == gate.name))}
+    untried = _why_not(wanted, ask_models=ask_models)
+    records = () if untried else recorded(deployment, looked_at, many)
+    before, after = policy.load_with(deployment, active, tried)
+    return _Case(gate, version, deployment, before, after, records, untried, ask_models)
+
+
+def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
+    wanted = gate.deployment_id or deployment_id
+    if gate.deployment_id and deployment_id and gate.deployment_id != deployment_id:
+        raise NotFound("deployment of this gate")
+    if wanted is None:
+        raise SilasError("deployment_missing", "Say on which deployment's messages this is tried.", status=400)
+    found: Deployment | None = Deployment.objects.filter(pk=wanted).first()
+    if found is None:
+        raise NotFound("deployment")
+    return found
+
+
+def _why_not(wanted: GateSpec, *, ask_models: bool) -> str:
+    if not reads_recorded_input(wanted):
+        return GateTrigger.AFTER_STEP.value
+    return "" if ask_models or wanted.provider != GateProvider.LLM else GateProvider.LLM.value
+
+
+async def _decided(case: _Case, clock: Callable[[], float]) -> Rehearsal:
+    until = clock() + MOST_SECONDS
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    changes: list[Change] = []
+    async with _judge(case) as ask:
+        for each in case.records:
+            if clock() > until:
+                break
+            was, now = await _outcome(case, case.active, each, ask), await _outcome(case, case.tried, each, ask)
+            before[was.action] += 1
+            after[now.action] += 1
+            if was != now:
+                changes.append(Change(each, was, now))
+    return Rehearsal(
+        gate=case.gate,
+        version=case.version,
+        deployment=case.deployment,
+        found=len(case.records),
+        read=before.total(),
+        before=dict(before),
+        after=dict(after),
+        changes=tuple(changes),
+        untried=case.untried or ("" if case.records else "nothing_recorded"),
+        skipped=tuple(spec.name for spec in case.tried.gates if _is_left_out(spec, ask_models=case.ask_models)),
+    )
+
+
+def _is_left_out(spec: GateSpec, *, ask_models: bool) -> bool:
+    return not reads_recorded_input(spec) or (spec.provider == GateProvider.LLM and not ask_models)
+
+
+async def _outcome(case: _Case, tried: Policy, each: Recorded, ask: AskModel | None) -> Outcome:
+    """In a thread, because scripts and models are waited for; a script's files are read in a scope before."""
+    scripts = policy.scripts_due(tried, each.trigger, each.context)
+    files = await in_scope(case.gate.tenant_id, policy.gate_files, tried, scripts, each.context) if scripts else None
+    levels = policy.level_gates(tried)
+    decide = partial(evaluate, tried.gates, each.trigger, each.context, level_gates=levels, files=files, ask=ask)
+    return await asyncio.to_thread(decide)
+
+
+@asynccontextmanager
+async def _judge(case: _Case) -> AsyncIterator[AskModel | None]:
+    """Whoever asks models for this dry run: a guarded run of its own, which ends with it."""
+    if not (case.ask_models and case.records):
+        yield None
+        return
+    tenant_id, place = case.gate.tenant_id, case.deployment
+    run = await in_scope(tenant_id, _open_run, case)
+    model = place.model_for(Role.PLANNER)
+    here = asyncio.get_running_loop()
+    try:
+        yield guard.GateJudge(run, model, here, keys=place.keys)
+    finally:
+        status, reason = RunStatus.COMPLETED, TerminalReason.COMPLETED
+        await in_scope(tenant_id, guard.close_run, run.run_id, status=status, reason=reason)
+
+
+def _open_run(case: _Case) -> RunRef:
+    limits = Limits(cost_usd=MOST_USD)
+    place = case.deployment
+    run = guard.open_run(
+        Origin.WORK, case.gate.pk, deployment_id=place.pk, phase=Phase.EXECUTION, allow=(), limits=limits
+    )
+    return run.ref
+
+
+def _written_down(done: Rehearsal, actor: str) -> None:
+    data = {
+        "version": done.version.number,
+        "deployment": str(done.deployment.pk),
+        "read": done.read,
+        "changed": len(done.changes),
+        "found": done.found,
+    }
+    record(AuditEvent.GATE_TRIED, actor=actor, subject=f"gate:{done.gate.pk}", data=data)

@@ -1,0 +1,91 @@
+"""Which labels are there, and which replies are ready? Small lists of the tenant that everybody who answers keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.sessions.handoff import ANSWERING_ROLES, writable
+from apps.sessions.inbox.enums import Colour
+from apps.sessions.models import CannedReply, Label
+from apps.tenants.queries import require_role
+from kernel.errors import NotFound, SilasError
+
+MAX_NAME = 40
+# More than a menu can show: whoever needs them needs something else.
+MAX_LABELS, MAX_REPLIES = 50, 200
+
+
+def save_label(user: Any, *, name: str, colour: str, label_id: UUID | None = None) -> Label:
+    """A new label, or another name or colour of the one with this id."""
+    require_role(user, ANSWERING_ROLES)
+    if colour not in Colour.values:
+        raise SilasError("bad_colour", "Choose one of the colours.")
+    label = _found(Label, label_id, "label") if label_id else _new(Label, MAX_LABELS)
+    label.name, label.colour = _free_name(Label, name, label.pk), colour
+    _keep(label)
+    record(AuditEvent.LABEL_SAVED, actor=f"user:{user.pk}", subject=f"label:{label.pk}", data={"colour": colour})
+    return label  # type: ignore[no-any-return]
+
+
+def delete_label(user: Any, label_id: UUID) -> None:
+    """The label goes from every conversation that bears it."""
+    require_role(user, ANSWERING_ROLES)
+    _found(Label, label_id, "label").delete()
+    record(AuditEvent.LABEL_DELETED, actor=f"user:{user.pk}", subject=f"label:{label_id}")
+
+
+def save_reply(user: Any, *, name: str, text: str, reply_id: UUID | None = None) -> CannedReply:
+    """A new canned reply, or other words of the one with this id."""
+    require_role(user, ANSWERING_ROLES)
+    reply = _found(CannedReply, reply_id, "reply") if reply_id else _new(CannedReply, MAX_REPLIES)
+    reply.name, reply.text = _free_name(CannedReply, name, reply.pk), writable(text)
+    _keep(reply)
+    record(AuditEvent.CANNED_REPLY_SAVED, actor=f"user:{user.pk}", subject=f"canned_reply:{reply.pk}")
+    return reply  # type: ignore[no-any-return]
+
+
+def delete_reply(user: Any, reply_id: UUID) -> None:
+    require_role(user, ANSWERING_ROLES)
+    _found(CannedReply, reply_id, "reply").delete()
+    record(AuditEvent.CANNED_REPLY_DELETED, actor=f"user:{user.pk}", subject=f"canned_reply:{reply_id}")
+
+
+def _found(model: Any, given: UUID, word: str) -> Any:
+    row = model.objects.select_for_update(of=("self",), no_key=True).filter(pk=given).first()
+    if row is None:
+        raise NotFound(word)
+    return row
+
+
+def _new(model: Any, most: int) -> Any:
+    if model.objects.count() >= most:
+        raise SilasError("too_many", f"There are {most} already. Delete one first.", status=409)
+    return model()
+
+
+def _free_name(model: Any, name: str, own: UUID) -> str:
+    """One line of 1 to 40 characters that no other row of the tenant is called."""
+    name = " ".join(name.replace("\0", " ").split())
+    if not 1 <= len(name) <= MAX_NAME:
+        raise SilasError("bad_name", f"A name has 1 to {MAX_NAME} characters.")
+    if model.objects.filter(name__iexact=name).exclude(pk=own).exists():
+        raise _taken()
+    return name
+
+
+def _keep(row: Any) -> None:
+    """Of two who write the same name at once, the database lets one."""
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        raise _taken() from None
+
+
+def _taken() -> SilasError:
+    return SilasError("name_taken", "There is one with this name already.", status=409)

@@ -1,0 +1,99 @@
+"""What staff keep beside a conversation: its state, who sees to it, labels, notes; and the replies they have ready.
+
+None of it stands in the chronicle, so none of it can reach a visitor or a model. A visitor's message opens what was
+snoozed or resolved in the transaction that stores it: the database does that itself (`desk.desk_sql`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Lower
+
+from apps.sessions.inbox.enums import Colour, DeskStatus
+from kernel.tenancy import TenantModel
+
+
+class DeskState(TenantModel):
+    """What staff have said about one conversation. `until`: when a snoozed one is open again, by itself;
+    None: not before its visitor answers."""
+
+    session = models.OneToOneField("silas_sessions.ChatSession", on_delete=models.PROTECT, related_name="desk")
+    status = models.CharField(max_length=8, choices=DeskStatus.choices, default=DeskStatus.OPEN)
+    until: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    assignee = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    changed_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        indexes: ClassVar = [models.Index(fields=["tenant", "status"], name="desk_by_status")]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(status=DeskStatus.SNOOZED) | Q(until=None), name="desk_snoozed_until")
+        ]
+
+
+class Label(TenantModel):
+    """A word of the tenant's that conversations can be found by."""
+
+    name = models.CharField(max_length=40)
+    colour = models.CharField(max_length=8, choices=Colour.choices, default=Colour.GREY)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = [Lower("name")]
+        constraints: ClassVar = [
+            models.UniqueConstraint("tenant", Lower("name"), name="desk_label_once"),
+            models.CheckConstraint(condition=~Q(name=""), name="desk_label_has_name"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SessionLabel(TenantModel):
+    """A conversation bears a label."""
+
+    session = models.ForeignKey("silas_sessions.ChatSession", on_delete=models.PROTECT, related_name="session_labels")
+    label = models.ForeignKey(Label, on_delete=models.CASCADE, related_name="+")
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["session", "label"], name="session_label_once")]
+
+
+class Note(TenantModel):
+    """What staff tell each other about a conversation. `after`: behind which entry of the chronicle it stands."""
+
+    session = models.ForeignKey("silas_sessions.ChatSession", on_delete=models.PROTECT, related_name="notes")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    text = models.TextField()
+    after = models.PositiveBigIntegerField()
+    nonce = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["session", "created_at"]
+        indexes: ClassVar = [models.Index(fields=["session", "-created_at"], name="note_by_session")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["session", "nonce"], condition=~Q(nonce=""), name="note_nonce_once"),
+            models.CheckConstraint(condition=~Q(text=""), name="note_says_something"),
+        ]
+
+
+class CannedReply(TenantModel):
+    """A reply that is ready, under a short name. `{visitor name}` in it stands for whoever is written to."""
+
+    name = models.CharField(max_length=40)
+    text = models.TextField()
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = "canned replies"
+        ordering: ClassVar = [Lower("name")]
+        constraints: ClassVar = [
+            models.UniqueConstraint("tenant", Lower("name"), name="desk_canned_once"),
+            models.CheckConstraint(condition=~Q(name="") & ~Q(text=""), name="desk_canned_says_something"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,117 @@
+"""How much may visitors send, and how often may models be asked because of it? Messages and model runs a minute of one
+conversation, one address and one tenant; sockets; what waits.
+
+Counted in Redis over all processes, whoever answers, in one round trip and before anything is stored: what is refused
+is kept by nobody, says so, and is sent again by the widget. Without Redis messages come in all the same: what this
+guards is room, not a secret, and the pace of each socket and the bound of what waits hold in the process and in the
+database, and what models cost in the guard's budgets. Called by the sockets, and before a model is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from dataclasses import dataclass, fields
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.sessions.ratelimit import new_conversations
+from apps.sessions.tokens import Visitor
+from apps.tenants.queries import visitor_limits
+from kernel.errors import SilasError
+from kernel.llm.models import is_builtin
+from kernel.ratelimit import fixed_window
+from kernel.ratelimit.fixed_window import Limit
+from kernel.tenancy import in_scope
+
+_log = logging.getLogger(__name__)
+
+MINUTE = 60
+WISHES_A_MINUTE = 120
+# After a failure messages are not counted for a moment, so that a Redis that hangs holds nobody up for long.
+PAUSE_SECONDS = 1.0
+_quiet_until = 0.0
+
+TOO_FAST = "You are writing faster than we can read. Please wait a moment."
+TOO_MANY_THERE = "Too many messages come from where you are. Please wait a moment."
+TOO_MANY_HERE = "Very many people are writing to us just now. Please wait a moment."
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one tenant's visitors may do: the installation's settings, less or more where the tenant's row says so."""
+
+    messages_a_minute: int
+    address_messages_a_minute: int
+    tenant_messages_a_minute: int
+    sockets: int
+    model_runs_a_minute: int
+    tenant_model_runs_a_minute: int
+    pending_turns: int
+    tenant_pending_turns: int
+
+
+def bounds() -> Bounds:
+    """Of the scope's tenant. A socket asks once, when it begins: a change holds for those that begin later."""
+    row = visitor_limits()
+    own = {field.name: getattr(row, field.name, None) for field in fields(Bounds)}
+    return Bounds(**{name: settings.VISITOR_LIMITS[name] if value is None else value for name, value in own.items()})
+
+
+async def count_message(visitor: Visitor, bounds: Bounds, *, address: str) -> None:
+    """Raises `SilasError("rate_limited")` with `retry_after` and, as `limit`, whose limit it was."""
+    global _quiet_until
+    if time.monotonic() < _quiet_until:
+        return
+    limits = _limits(visitor, bounds, address)
+    try:
+        used_up = await fixed_window.aconsume(list(limits))
+    except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
+        _quiet_until = time.monotonic() + PAUSE_SECONDS
+        _log.warning("message_not_counted session=%s error=%s", visitor.session_id, type(error).__name__)
+        return
+    if used_up is not None:
+        whose, said = limits[used_up.limit]
+        extra = {"retry_after": max(1, math.ceil(used_up.seconds)), "limit": whose}
+        raise SilasError("rate_limited", said, extra=extra, status=429)
+
+
+async def may_ask(tenant_id: UUID, session_id: UUID, model: str) -> bool:
+    """Count one run of an outside model for this conversation and its tenant; False when there were too many within a
+    minute. The built-in model is nobody else's and is not counted."""
+    if is_builtin(model):
+        return True
+    allowed = await in_scope(tenant_id, bounds)
+    scope = Limit(f"asked:{tenant_id}:{session_id}", allowed.model_runs_a_minute, MINUTE)
+    whole = Limit(f"asked:{tenant_id}", allowed.tenant_model_runs_a_minute, MINUTE)
+    return await _within([scope, whole], "model_run_not_counted", session_id)
+
+
+async def may_remember(tenant_id: UUID, session_id: UUID) -> bool:
+    """Count one wish of this conversation's model to remember something; False when there were too many within a minute
+    (spec 11)."""
+    limit = Limit(f"remembered:{tenant_id}:{session_id}", WISHES_A_MINUTE, MINUTE)
+    return await _within([limit], "wish_not_counted", session_id)
+
+
+async def _within(limits: list[Limit], otherwise: str, session_id: UUID) -> bool:
+    try:
+        return await fixed_window.aconsume(limits) is None
+    except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
+        _log.warning("%s session=%s error=%s", otherwise, session_id, type(error).__name__)
+        return True
+
+
+def _limits(visitor: Visitor, bounds: Bounds, address: str) -> dict[Limit, tuple[str, str]]:
+    tenant = visitor.tenant_id
+    scope = Limit(f"said:{tenant}:{visitor.session_id}", bounds.messages_a_minute, MINUTE)
+    whole = Limit(f"said:{tenant}", bounds.tenant_messages_a_minute, MINUTE)
+    limits = {scope: ("conversation", TOO_FAST), whole: ("tenant", TOO_MANY_HERE)}
+    if not new_conversations.is_ours(address):
+        there = Limit(
+            f"said:{tenant}:at:{new_conversations.name_of(address)}", bounds.address_messages_a_minute, MINUTE
+        )
+        limits[there] = ("address", TOO_MANY_THERE)
+    return limits
