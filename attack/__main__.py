@@ -1,4 +1,4 @@
-"""`python -m attack [--short] [NAME…]`: attack a platform of its own and print what was believed, acted on or slowed.
+"""`python -m attack [--short] [NAME…]`: attack a platform of its own and print what was trusted, acted on or slowed.
 
 Each module here has one function, `run(short) -> list[Figure]`, which may rely on Django, a migrated PostgreSQL and
 Redis, and on `SILAS_TEST_SUPERUSER_DSN` for what a superuser of the database would do. Each runs in a process of its

@@ -1,4 +1,4 @@
-"""Documents that want more of their reader than they are: small to send, large or endless to read."""
+"""Documents that exhaust their reader: small to send, large or endless to read."""
 
 from __future__ import annotations
 

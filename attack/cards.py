@@ -1,4 +1,4 @@
-"""False sentences on cards: every kind that the product opens, from every origin, with hostile content, off the page.
+"""Look for false statements on cards: every kind that the product opens, from every origin, with hostile content.
 
 The oracle is this file's own. It makes the tools, records, calls and texts, and writes down by hand what a card about
 them has to say: each value, where it comes from, who asked, how it runs and how risky it is. Records are read by SQL.

@@ -1,4 +1,4 @@
-"""Detectors under attack: texts made to be slow, and injections in nine languages that no rule was written from.
+"""Attack the detectors: slow texts, and injections in nine languages that no rule was written from.
 
 How long each detector takes over 50,000 characters of each hostile text, and how many of the held-back injections of
 `evals/detection` are found and how many urgent, angry and ordinary customers would be stopped.

@@ -1,4 +1,4 @@
-"""Hostile traffic and bytes: sockets that flood, documents that want more than they are, addresses of the inside.
+"""Hostile traffic and bytes: sockets that flood, documents that exhaust their reader, internal addresses.
 
 Floods run against a real web process, from a process of their own with the lowest priority: on a machine with few cores
 an attacker beside the server must not be measured as one inside it. Rounds without and with the flood take turns, so

@@ -1,4 +1,4 @@
-"""Injected goals: poisoned pages, tool errors and documents drive a model that obeys whatever it reads last.
+"""Injected goals: poisoned pages, tool errors and documents drive a model that obeys what it reads last.
 
 Everything is the product's own: turns, retrieval, guarded calls, cards, workers, and a standing approval that waits to
 be misused. The model is a local server that speaks like a provider and does exactly what the poison wants; the outside

@@ -1,4 +1,4 @@
-"""Count the forged rows of a superuser without the signing key that are believed.
+"""Count the rows forged by a superuser without the signing key that are trusted.
 
 Everything is written with triggers asleep, as the database's own superuser. What counts as believed is what the product
 then does: a token that verifies, a harmless message that a weakened gate lets through, a tool that a visitor's level

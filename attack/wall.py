@@ -1,4 +1,4 @@
-"""SQL of one's own as web's and as the workers' role, alone and with shadows of what triggers and functions read.
+"""Run hostile SQL as the web and worker roles, alone and with objects that shadow what triggers and functions read.
 
 A superuser gives both roles the right to make temporary objects first, as installations of earlier releases have it.
 What was believed is found by another hand: a superuser reads all rows of decisions, keys, skills, thresholds and of the

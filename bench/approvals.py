@@ -1,4 +1,4 @@
-"""What does it cost to spend an approval, and to ask whether it still stands?
+"""Measure the cost of spending an approval, and of checking whether it is still valid.
 
 Figures of issue B: `verify`, which spends and commits, at most three times a transaction with one locked UPDATE and one
 INSERT; `check` at most 1.5 times a bare Ed25519 verification plus one indexed SELECT. Ours and the baseline take turns,

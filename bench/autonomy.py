@@ -1,4 +1,4 @@
-"""Measures how soon due triggers begin, and how soon a session is halted.
+"""Measure how soon due triggers start, and how soon a session is halted.
 
 A thousand triggers of one company that come due at once, carried out by two workers side by side: each has to begin
 exactly once. Then a halt while a call of the session is under way, beside a transaction of one UPDATE.

@@ -1,4 +1,4 @@
-"""The safety loop's baseline: the official SDK's server as it comes, with one tool that does nothing.
+"""Baseline of the safety loop: the official SDK's server with one tool that does nothing.
 
 Over HTTP beside the platform in the same web process, over stdio as a program of its own. No key is looked at.
 """

@@ -1,4 +1,4 @@
-"""What do the benchmarks of pages look with? The tests' Chromium, and members of staff who have logged in before."""
+"""The browser of the page benchmarks: the tests' Chromium, with logged-in members of staff."""
 
 from __future__ import annotations
 

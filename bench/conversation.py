@@ -1,4 +1,4 @@
-"""How much does the platform add to a conversation? Turns and acknowledgements, each beside its baseline.
+"""Measure the overhead of the platform in a conversation: turns and acknowledgements, each beside its baseline.
 
 Promised: a turn at most 6 times the bare consumer; `ack` p95 at 50 conversations at most 1.5 times the bare consumer's
 under the same load. The same consumer on our own pool is shown beside it: what is left to gain above our floor.

@@ -1,4 +1,4 @@
-"""Documents to measure a search on: an insurer's handbook, made by rule, the same on every machine.
+"""Documents for search benchmarks: a generated insurer's handbook, the same on every machine.
 
 Words have the shape of real ones: some stand everywhere, most are rare; every section has a form number of its own.
 """

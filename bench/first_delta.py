@@ -1,4 +1,4 @@
-"""How soon does a visitor see the first piece of a streamed answer?
+"""Measure how soon a visitor sees the first piece of a streamed answer.
 
 Counted from the first letter of the message: a model's structured answer begins with JSON that nobody is shown.
 """

@@ -1,4 +1,4 @@
-"""What do gates that need no network cost?
+"""Measure the cost of gates that need no network.
 
 Figures of issue C, on one core: the full deterministic set, in and out, over texts of 512 tokens, p95 at most 10 ms;
 32 predicate gates at most 0.6 ms. The set is what the demo's tenants write plus all six detectors in both directions;

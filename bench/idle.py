@@ -1,4 +1,4 @@
-"""What an installation costs at which nothing happens: processor time and memory of `make run`, with very many tenants.
+"""Measure an idle installation: processor time and memory of `make run`, with very many tenants.
 
 The whole of `manage.py up` runs with servers of its own, is left alone until it is calm, and its processes' own
 counters are read before and after a while: PostgreSQL and Valkey included, the supervisor too.

@@ -1,4 +1,4 @@
-"""How soon is something to be seen of a page of the console?
+"""Measure the first paint of the console's pages.
 
 The first contentful paint as Chromium tells it, of a browser that has never been here: an empty cache, in a company
 with a hundred conversations and twenty open cards. Network and processor are slowed as Lighthouse slows them: `desktop`

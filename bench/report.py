@@ -1,4 +1,4 @@
-"""How is a figure told? Always beside its baseline, measured in the same run."""
+"""Figures of the benchmarks, each beside a baseline measured in the same run."""
 
 from __future__ import annotations
 

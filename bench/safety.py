@@ -1,4 +1,4 @@
-"""What does it cost to ask the safety loop before every action?
+"""Measure the cost of reporting to the safety loop before every action.
 
 Figures of issue F: the evaluator alone at most 0.1 ms with 500 patterns, and linear in the hint; a committed and
 audited `record_execution_step` at most three times a tool that does nothing on the same SDK's server over the same

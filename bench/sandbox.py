@@ -1,4 +1,4 @@
-"""What does a sandbox cost? From the call to the result of `/bin/true`, beside bubblewrap alone with the same mounts.
+"""Measure a sandbox run: from the call to the result of `/bin/true`, beside bubblewrap alone with the same mounts.
 
 Both take turns, so that a busy moment of the machine meets both.
 """

@@ -1,4 +1,4 @@
-"""What do the conversation benchmarks run on? PostgreSQL and Redis of their own, one web process, one deployment.
+"""Environment of the conversation benchmarks: its own PostgreSQL and Redis, one web process, one deployment.
 
 fsync is on, as in production: a commit costs what it costs, for the platform and for the baseline alike.
 """

@@ -1,4 +1,4 @@
-"""How soon does a visitor see that a person has taken over?
+"""Measure how soon a visitor sees that a person has taken over.
 
 Counted from the click on Take over in the console to the first frame in which the widget shows the banner with the
 person's name: both pages are real, in one Chromium, whose pages share a clock. The baseline is how soon the console

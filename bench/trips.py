@@ -1,4 +1,4 @@
-"""How many round trips to the database does a turn make, and in which step? Counted, not timed.
+"""Count, not time, the round trips to the database of a turn, by step.
 
 A round trip is a time that the process waits for the server's answer: statements that leave together are one. The bound
 is on those that read or commit; here all are held against it.

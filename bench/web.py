@@ -1,4 +1,4 @@
-"""The web process that is measured: the platform, and beside it a bare consumer: one committed INSERT and an echo.
+"""The web process under measurement: the platform, and a bare consumer with one committed INSERT and an echo.
 
 `STOCK_PATH` is Channels as it comes; on `TUNED_PATH` the same work goes by our threads and our pool. On `BARE_MCP_PATH`
 stands an MCP server whose one tool does nothing.

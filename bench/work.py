@@ -1,4 +1,4 @@
-"""How much does the platform add to work? 200 approved tasks with a check each on two workers, beside their sandboxes.
+"""Measure the platform's overhead in work: 200 approved tasks with a check each on two workers, beside their sandboxes.
 
 The baseline runs the very same scripts and checks in the same sandboxes, two at a time, with nothing of ours around
 them. A task's way is lease, begin, model run, admission, script, settlement, check, end: each committed with fsync.

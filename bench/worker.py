@@ -1,4 +1,4 @@
-"""A Celery worker as production runs it, with a consumer and a bare task beside it that say when their first line ran.
+"""A Celery worker as in production, with a consumer and a bare task beside it that report when their first line ran.
 
 Celery loads this module as the worker's application; the bench starts it and listens on Redis. Both read one machine's
 clock.

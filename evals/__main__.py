@@ -1,4 +1,4 @@
-"""`python -m evals [MODEL]`: replay the scripted conversations against a model; exit code 1 when something was missed.
+"""`python -m evals [MODEL]`: replay the scripted conversations against a model; exit code 1 when an expectation failed.
 
 On a database of its own with both demo tenants; `builtin:grounded` unless a model string is given, whose key is read
 from the environment. A turn that the model did not answer itself counts as missed: another one would be judged.

@@ -1,4 +1,4 @@
-"""What comes of a scripted conversation? Each message takes the real way: accepted, a turn, everything recorded.
+"""Replay a scripted conversation: each message takes the real path, is accepted, answered in a turn and recorded.
 
 The database must be there and hold the deployments. Called by `python -m evals` and by the tests.
 """

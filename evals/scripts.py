@@ -1,4 +1,4 @@
-"""What is a scripted conversation? What a visitor says, and what has to come of each message. Plain data, from YAML.
+"""Scripted conversations: what a visitor says, and the expected result of each message. Plain data, from YAML.
 
 Expectations are about what was done, not how it was worded, so that they hold for any model: the route, the tools, the
 passages cited, the level, the escalation, the work, whether a person is asked for. `says` is for facts only.

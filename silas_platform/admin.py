@@ -1,4 +1,4 @@
-"""Who administers what? Superusers see the platform (audited); a tenant's owner sees their own tenant."""
+"""The admin site: superusers see the whole platform (audited), an owner sees their own tenant."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class SilasAdminSite(AdminSite):
         return bool(request.user.is_active and (request.user.is_superuser or _own_tenant(request)))
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """There is one login, the console's, with its limit on attempts."""
+        """Redirect to the console's login, which limits attempts."""
         return redirect_to_login(request.GET.get("next") or reverse("admin:index"), reverse("console-login"))
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """What can be set comes before what can only be looked at."""
-        listed = super().get_app_list(request, app_label)
-        return sorted(listed, key=lambda app: _ORDER.index(app["app_label"]) if app["app_label"] in _ORDER else 99)
+        """Sort apps with settings before those that are read-only."""
+        app_list = super().get_app_list(request, app_label)
+        return sorted(app_list, key=lambda app: _ORDER.index(app["app_label"]) if app["app_label"] in _ORDER else 99)
 
     def get_urls(self) -> list[Any]:
         trial = path("gates/gate/<uuid:gate_id>/try/", require_POST(self.try_gate), name="gates_gate_try")
         return [trial, *super().get_urls()]
 
     def try_gate(self, request: HttpRequest, gate_id: UUID) -> HttpResponse:
-        """The one page that runs in no scope: deciding over recorded messages takes its time."""
+        """Backtest a gate. The only admin page outside a scope, because evaluating recorded messages takes long."""
         if not request.user.is_authenticated:
             return self.login(request)
         if not self.has_permission(request):
@@ -58,7 +58,7 @@ class SilasAdminSite(AdminSite):
         return gate_trial.try_newest(request, gate_id, site=self, own_tenant=_own_tenant(request))
 
     def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Any:
-        """Every admin page runs in one scope: the platform's for a superuser, else the owner's own tenant."""
+        """Run every admin page in one scope: the platform's for a superuser, else the owner's own tenant."""
         guarded = super().admin_view(view, cacheable)
 
         @wraps(guarded)
@@ -78,21 +78,22 @@ class SilasAdminSite(AdminSite):
 
 
 def _own_tenant(request: HttpRequest) -> Any:
-    """The tenant that the person owns, looked up once a request and before its scope is open. Of several it is the one
-    that is open at the console, else the oldest.
+    """The tenant that the user owns, looked up once for each request and before its scope is open.
+
+    Of several, the one that is open in the console, else the oldest.
     """
-    known: dict[str, Any] = request.__dict__
-    if "owned_tenant" not in known:
-        known["owned_tenant"] = _chosen(request) if request.user.is_authenticated else None
-    return known["owned_tenant"]
+    cache: dict[str, Any] = request.__dict__
+    if "owned_tenant" not in cache:
+        cache["owned_tenant"] = _choose_tenant(request) if request.user.is_authenticated else None
+    return cache["owned_tenant"]
 
 
-def _chosen(request: HttpRequest) -> Any:
+def _choose_tenant(request: HttpRequest) -> Any:
     session, administers = request.session, roles_with(Capability.ADMINISTER)
-    mine = [one for one in access.memberships_in(session, request.user) if one.role in administers]
-    owned = [one.tenant_id for one in mine if not access.lacks_second_factor(session, request.user, one.tenant)]
+    memberships = [row for row in access.memberships_in(session, request.user) if row.role in administers]
+    owned = [row.tenant_id for row in memberships if not access.lacks_second_factor(session, request.user, row.tenant)]
     opened = request.session.get(TENANT_IN_SESSION, "")
-    return next((one for one in owned if str(one) == opened), None) or next(iter(owned), None)
+    return next((tenant_id for tenant_id in owned if str(tenant_id) == opened), None) or next(iter(owned), None)
 
 
 def _scope(request: HttpRequest) -> AbstractContextManager[Any] | None:

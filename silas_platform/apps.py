@@ -1,4 +1,4 @@
-"""The Django apps of the composition itself: the admin site, the start-up checks and the rights in the database."""
+"""App configurations of the project itself: the admin site, start-up checks and database rights."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class PlatformConfig(AppConfig):
 
         checks.arm_fault_points()
         checks.choose_sandbox()
-        checks.leave_no_core()
-        # Django tells only apps with tables of their own; which one is the same, the migrations are all done by then.
+        checks.disable_core_dumps()
+        # Django sends the signal only for apps with models; any of them will do, since all migrations have run by then.
         post_migrate.connect(_set_rights, sender=apps.get_app_config("tenants"))
 
 
 def _set_rights(using: str, **_: Any) -> None:
-    """Once a `migrate`, after the last migration: every table that there is now is opened to workers as listed, or
-    closed, the audit log knows who may write what, and skills what ships; every function is pinned."""
+    """Set database rights after the last migration: workers' rights on every table as listed, who may write which audit
+    entries, the bundled skills, and every function's search path."""
     from apps.audit import chain_sql
     from apps.skills import append_only, integrity
     from silas_platform import database_rights, worker_rights

@@ -1,4 +1,4 @@
-"""How does the web process answer? Pages by Django, sockets by Channels, and the conversations' upkeep beside them."""
+"""ASGI application of the web process: pages by Django, sockets by Channels, and background loops beside them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.local")
-django_application = get_asgi_application()  # before anything that needs Django is imported
+django_application = get_asgi_application()  # before importing anything that needs Django
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -16,15 +16,15 @@ from django.conf import settings
 from apps.console.routing import websocket_urlpatterns as console_sockets
 from apps.safety.mcp_server import with_safety
 from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
-from silas_platform import wire
+from silas_platform import connection_limits
 from silas_platform.background import with_background
-from silas_platform.proxies import behind_proxies
+from silas_platform.client_address import with_client_address
 
-wire.install()
-faces = ProtocolTypeRouter(
+connection_limits.install()
+protocols = ProtocolTypeRouter(
     {
         "http": with_safety(django_application),
         "websocket": AuthMiddlewareStack(URLRouter([*visitor_sockets, *console_sockets])),
     }
 )
-application = with_background(behind_proxies(faces, trusted=settings.TRUSTED_PROXIES))
+application = with_background(with_client_address(protocols, trusted=settings.TRUSTED_PROXIES))

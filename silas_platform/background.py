@@ -1,7 +1,7 @@
-"""The loops of a web process: they find turns that a dead process left, and look after this process's own sockets.
+"""Background loops of a web process: resume turns that a dead process left, and maintain this process's sockets.
 
-Everything else that runs later is a message on the bus, carried out by Celery workers (ADR 115). Daphne has no lifespan
-events, so the first request or socket starts the loops; `manage.py up` asks for /health/ready, so that one comes.
+Everything else that runs later is a message on the bus, handled by Celery workers (ADR 115). Daphne has no lifespan
+events, so the first connection starts the loops; `manage.py up` requests /health/ready, which ensures there is one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _running: set[asyncio.Task[None]] = set()
 
 
 def with_background(application: Any) -> _Application:
-    """The ASGI application, which starts this process's loops with the first connection."""
+    """Wrap the ASGI application so that the first connection starts this process's loops."""
 
     async def answer(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if not _running:

@@ -1,6 +1,6 @@
-"""The Celery application of beat: it wakes each kind of worker, and needs neither Django nor the database.
+"""Celery application of beat: wakes each kind of worker, and needs neither Django nor the database.
 
-A poke that was lost costs seconds this way; a wake-up that no worker took before the next one expires.
+So a lost wake-up costs seconds. A wake-up that no worker took expires when the next one is sent.
 """
 
 from __future__ import annotations

@@ -30,24 +30,27 @@ from apps.bus.enums import Worker
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "silas_platform.settings.local")
 
 _log = logging.getLogger(__name__)
-DATABASE_PATIENCE_SECONDS = 120.0
+DATABASE_WAIT_SECONDS = 120.0
 
 app = Celery("silas_platform")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.steps["consumer"].update({"silas_platform.listening:Listening", "silas_platform.listening:Ending"})
+app.steps["consumer"].update(
+    {"silas_platform.worker_watchdog:WatchBroker", "silas_platform.worker_watchdog:KillOverdue"}
+)
 
 
 @setup_logging.connect
 def _log_like_web(**_: Any) -> None:
-    """Celery would replace our handlers; with a receiver here it leaves Django's settings (SILAS_LOG) alone."""
+    """Keep Django's logging settings (SILAS_LOG): with a receiver for this signal Celery does not replace handlers."""
 
 
 @celeryd_init.connect
 def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
-    """A worker that handles bytes from outside must not be able to mint approvals, by key or by SQL (architecture).
+    """Exit when the worker has more or fewer rights than its queues need.
 
-    Celery writes down what a receiver raises and starts all the same; only an exit ends the start.
+    A worker that handles outside bytes must not be able to create approvals, by key or by SQL. Celery only logs what a
+    receiver raises and starts anyway, so this exits.
     """
     from django.core.exceptions import ImproperlyConfigured
 
@@ -67,27 +70,26 @@ def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
             refuse_without_signing_key()
         else:
             refuse_signing_key()
-            _refuse_wide_role_patiently()
+            _refuse_wide_role_with_retry()
     except (ImproperlyConfigured, psycopg.Error) as refusal:
         raise SystemExit(str(refusal)) from None
 
 
-def _refuse_wide_role_patiently() -> None:
-    """A database that is away for a moment is waited for, as the broker is; not one that is there and lets nobody in
-    with this address."""
+def _refuse_wide_role_with_retry() -> None:
+    """Check the database role, waiting for a database that is down, but not for one that rejects this login."""
     from silas_platform.checks import refuse_wide_role
     from silas_platform.settings import env
 
-    give_up, refusals = time.monotonic() + DATABASE_PATIENCE_SECONDS, 0
+    deadline, refusals = time.monotonic() + DATABASE_WAIT_SECONDS, 0
     while True:
         try:
             return refuse_wide_role()
-        except psycopg.OperationalError as away:
-            # Between the two questions it may have come back: only the second refusal is meant.
+        except psycopg.OperationalError as error:
+            # The server may have come up between the connection and the ping, so only the second refusal counts.
             refusals += PGconn.ping(env.secret("DATABASE_URL").encode()) == Ping.OK
-            if refusals > 1 or time.monotonic() >= give_up:
+            if refusals > 1 or time.monotonic() >= deadline:
                 raise
-            _log.warning("worker_waits_for_database: %s", away)
+            _log.warning("worker_waits_for_database: %s", error)
         time.sleep(1)
 
 
@@ -99,21 +101,21 @@ def _share_memory_with_children(**_: Any) -> None:
 
 
 @worker_shutdown.connect
-def _leave_without_tidying(**_: Any) -> None:
-    """Everything is done and given back by now. Taking a few hundred thousand objects apart one by one would cost a
-    second of processor time, most of a worker's end, and many seconds on a busy machine."""
+def _skip_final_collection(**_: Any) -> None:
+    """Skip garbage collection at exit: freeing some hundred thousand objects costs a second of processor time, which is
+    most of a worker's shutdown."""
     gc.disable()
     gc.freeze()
 
 
 @task_prerun.connect
-def _begin_in_time(**_: Any) -> None:
-    """Whatever a child is woken for, it is over by its deadline or the child is ended."""
+def _set_deadline(**_: Any) -> None:
+    """Give every task a deadline, after which the parent kills the child."""
     deadlines.set_deadline()
 
 
 @task_postrun.connect
-def _ended_in_time(**_: Any) -> None:
+def _clear_deadline(**_: Any) -> None:
     deadlines.clear_deadline()
 
 

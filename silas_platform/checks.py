@@ -1,6 +1,6 @@
-"""Checks of whether this process may start as it is configured.
+"""Start-up checks of this process's configuration.
 
-Numbered system checks (style, Django 7); `manage.py up` runs them first.
+Numbered system checks; `manage.py up` runs them first.
 
 silas.E001 an open HOST without its conditions · silas.E002 one key used for two jobs · silas.E003 a database role that
 row-level security does not bind · silas.E004 demo logins behind an open HOST · silas.E005 a database that is further
@@ -38,8 +38,8 @@ DEMO_MAIL = ".example"
 
 
 def refuse_mixed_queues(queues: Sequence[str]) -> None:
-    """Raise `ImproperlyConfigured` for an unknown queue, and for `trusted` beside another one: who holds the signing
-    key must not read documents, visit websites or run programs from outside."""
+    """Raise `ImproperlyConfigured` for an unknown queue, and for `trusted` beside another one: a process
+    with the signing key must not read documents, visit websites or run programs from outside."""
     if unknown := set(queues) - set(Worker):
         raise ImproperlyConfigured(f"E_CFG_WORKER_QUEUES: no queue is called {', '.join(sorted(unknown))}")
     if Worker.TRUSTED in queues and len(queues) > 1:
@@ -61,7 +61,7 @@ def refuse_signing_key() -> None:
 
 
 def refuse_without_root() -> None:
-    """Raise `ImproperlyConfigured` when this process has no pinned key along which it could believe an approval."""
+    """Raise `ImproperlyConfigured` when this process has no pinned key to verify approvals with."""
     if not trust.roots():
         raise ImproperlyConfigured(
             "E_CFG_ROOT_KEYS: no installation key is pinned; give this worker SILAS_ROOT_KEYS or SILAS_ROOT_KEYS_FILE "
@@ -70,28 +70,28 @@ def refuse_without_root() -> None:
 
 
 def refuse_wide_role() -> None:
-    """Raise `ImproperlyConfigured` when this worker's database role could make a yes, a login or a rule, or deceive
-    the functions that keep it from that."""
+    """Raise `ImproperlyConfigured` when this worker's database role could create an approval, a login or a
+    rule, or deceive the functions that prevent that."""
     address = env.secret("DATABASE_URL")
     more = worker_rights.excess(address)
     with psycopg.connect(address) as connection:
         more += database_rights.excess(connection.cursor())
     if more:
-        told = ", ".join(more[:3]) + (f" and {len(more) - 3} more rights" if len(more) > 3 else "")
+        rights = ", ".join(more[:3]) + (f" and {len(more) - 3} more rights" if len(more) > 3 else "")
         raise ImproperlyConfigured(
-            f"E_CFG_WORK_ROLE: a worker speaks as the role {worker_rights.ROLE}; this one has {told}"
+            f"E_CFG_WORK_ROLE: a worker speaks as the role {worker_rights.ROLE}; this one has {rights}"
         )
 
 
 def arm_fault_points() -> None:
-    """Let tests break this process, if these are their settings. Raises `ImproperlyConfigured` when they are not."""
+    """Enable fault points in tests. Raises `ImproperlyConfigured` when the variable is set in other settings."""
     if env.text(fault_points.VARIABLE) != settings.FAULT_POINTS:
         raise ImproperlyConfigured(f"E_CFG_FAULT_POINTS: {fault_points.VARIABLE} is for tests only")
     fault_points.arm(settings.FAULT_POINTS)
 
 
 def choose_sandbox() -> None:
-    """Tell the kernel what the operator chose; whether it works here is found by its first run."""
+    """Configure the chosen sandbox; its first run shows whether it works on this machine."""
     try:
         kind = Kind(settings.SANDBOX_BACKEND)
     except ValueError:
@@ -102,23 +102,23 @@ def choose_sandbox() -> None:
     configure(Choice(kind=kind, image=settings.SANDBOX_IMAGE, egress_private=tuple(settings.EGRESS_PRIVATE)))
 
 
-def leave_no_core() -> None:
-    """A process that crashes must not leave what it held unsealed on a disk. 1 is what the kernel takes for "none at
-    all"; a limit of 0 still lets a machine hand the core to a program."""
+def disable_core_dumps() -> None:
+    """Keep secrets in memory from being written to disk by a crash."""
+    # A limit of 0 still pipes the core to a handler program on some machines; the kernel takes 1 as "none at all".
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    most = 0 if hard == 0 else 1
-    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+    limit = 0 if hard == 0 else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
 
 
 @register(Tags.security)
 def open_host_is_guarded(**_: Any) -> list[CheckMessage]:
-    """Contract interfaces, Environment: beyond loopback only with every key given, and ALLOWED_HOSTS."""
+    """Beyond loopback every key and ALLOWED_HOSTS must be given (contract interfaces, Environment)."""
     return [Error(fault, id="silas.E001") for fault in open_host_faults(os.environ)]
 
 
 @register(Tags.security)
-def each_key_has_one_job(**_: Any) -> list[CheckMessage]:
-    """Who holds one key must not be able to guess another (architecture: who can sign, who can unseal)."""
+def keys_are_distinct(**_: Any) -> list[CheckMessage]:
+    """The holder of one key must not know another (architecture: who can sign, who can unseal)."""
     given = [key for key in (settings.SECRET_KEY, settings.SILAS_SIGNING_KEY, settings.SILAS_SECRETS_KEY) if key]
     if len(set(given)) == len(given):
         return []
@@ -128,7 +128,7 @@ def each_key_has_one_job(**_: Any) -> list[CheckMessage]:
 
 @register(Tags.database)
 def database_role_is_bound(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """The application's role is no superuser, cannot bypass row-level security and owns no table that it could open."""
+    """The application's role must be no superuser, not bypass row-level security and own no table."""
     if "default" not in (databases or ()):
         return []
     with connections["default"].cursor() as cursor:
@@ -145,26 +145,26 @@ def database_role_is_bound(databases: Sequence[str] | None = None, **_: Any) -> 
 
 
 @register(Tags.database)
-def database_role_deceives_nobody(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """The application's role makes no objects beside ours, and our functions would not see them (database_rights)."""
+def database_role_creates_no_objects(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """The application's role must not create objects that could shadow ours (database_rights)."""
     if "default" not in (databases or ()):
         return []
     with connections["default"].cursor() as cursor:
         more = database_rights.excess(cursor)
     if not more:
         return []
-    told = ", ".join(more[:5]) + (f" and {len(more) - 5} more" if len(more) > 5 else "")
+    rights = ", ".join(more[:5]) + (f" and {len(more) - 5} more" if len(more) > 5 else "")
     hint = "Run silas_platform/up/roles.sql as superuser of the database, then `migrate --database owner`."
     return [
         Error(
-            f"the database role of DATABASE_URL has too much, or a function lacks: {told}", hint=hint, id="silas.E006"
+            f"the database role of DATABASE_URL has too much, or a function lacks: {rights}", hint=hint, id="silas.E006"
         )
     ]
 
 
 @register(Tags.database)
 def servers_have_their_fixes(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """`manage.py up` says it too; a server that cannot be asked is another check's matter."""
+    """Warn about servers with known vulnerabilities. Unreachable servers are left to other checks."""
     if not databases or "default" not in databases:
         return []
     try:
@@ -176,7 +176,7 @@ def servers_have_their_fixes(databases: Sequence[str] | None = None, **_: Any) -
 
 @register(Tags.database)
 def demo_logins_stay_home(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """Everybody knows the demo's passwords (contract interfaces, Demo data: development only)."""
+    """The demo's passwords are public (contract interfaces, Demo data: development only)."""
     if "default" not in (databases or ()) or is_loopback(env.text("HOST", "127.0.0.1")):
         return []
     if not get_user_model().objects.filter(email__endswith=DEMO_MAIL, is_active=True).exists():
@@ -186,9 +186,9 @@ def demo_logins_stay_home(databases: Sequence[str] | None = None, **_: Any) -> l
 
 
 @register(Tags.database)
-def rooms_are_whole(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """A room has all of the migrations that its first one now stands for, or none of them (ADR 68). Django itself would
-    leave the room out and say that everything is there."""
+def migrations_are_complete(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """An app must have all of the migrations that its squashed one replaces, or none (ADR 68). Django itself would skip
+    the app without an error."""
     if "owner" not in (databases or ()):
         return []
     loader = MigrationLoader(connections["owner"])

@@ -1,9 +1,8 @@
-"""Which answers travel compressed? Pages and scripts that a browser got, and nothing else: most of the wait of a phone
-is for a page's size.
+"""Compress pages and scripts that a browser fetched with GET, and nothing else.
 
-A secret that is shown once is the answer to a press, so no such answer is compressed; nor is the API's. What a page
-repeats of what somebody typed could tell a listener by its length what stands beside it (BREACH): the token of a form
-is masked anew each time, and Django adds up to 100 random bytes to each answer.
+Secrets that are shown once are answers to POST requests, which are never compressed; nor is the API. A page that
+repeats user input could reveal neighbouring secrets by its length (BREACH): CSRF tokens are masked differently each
+time, and Django adds up to 100 random bytes to each response.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _KINDS = ("text/html", "text/javascript")
 
 
 class CompressionMiddleware(GZipMiddleware):
-    """Django's, for the kinds above. Static files were compressed when they were collected."""
+    """Limit Django's compression to the kinds above. Static files are compressed when they are collected."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         kind = response.get("Content-Type", "")

@@ -1,9 +1,9 @@
-"""What no role of the platform may do in the database, and where our functions look for names.
+"""Database rights that no role of the platform may have, and the search path of our functions.
 
-Triggers and functions hold what the services promise against SQL of a role's own. They could be deceived by objects
-that such a role makes beside ours, so no role may make any, and every function of ours looks into `pg_catalog` first,
-then into `public`, into temporary objects last (docs/adr/0097). `secure` runs as the tables' owner at the end of each
-`migrate`, for functions of earlier releases as well; a process whose role can do more does not start.
+Triggers and functions enforce the services' guarantees even against arbitrary SQL of a role. Objects that it creates
+beside ours could deceive them, so no role may create any, and every function of ours searches `pg_catalog` first, then
+`public`, temporary objects last (docs/adr/0097). `secure` runs as the tables' owner at the end of each `migrate`, also
+for functions of earlier releases; a process whose role has more rights does not start.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from silas_platform.worker_rights import WORKERS_CALL
 WEB = "silas_app"
 SEARCH_PATH = "pg_catalog, public, pg_temp"
 
-# What the tables' owner takes from web's role again after every `migrate`: rows that enter through a function, or
-# that only the owner writes.
+# Rights that are revoked from the web role after every `migrate`, on tables that only functions or the owner write.
 WEB_MAY_NOT: dict[str, str] = {
     "audit_auditcheckpoint": "UPDATE, DELETE",
     "audit_auditentry": "INSERT, UPDATE, DELETE",
@@ -30,7 +29,7 @@ WEB_MAY_NOT: dict[str, str] = {
     "django_migrations": "INSERT, UPDATE, DELETE",
 }
 
-# Functions of ours: an extension's belong to whoever made it.
+# Our functions, without those of extensions.
 _OURS = """
     SELECT p.oid::regprocedure::text, p.proname, p.prorettype = 'trigger'::regtype, coalesce(p.proconfig, '{}')
     FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -39,7 +38,7 @@ _OURS = """
                       WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
     ORDER BY 1
 """
-# What PostgreSQL would let this role do that reaches around tables, triggers and row-level security.
+# Privileges of the current role that bypass tables, triggers and row-level security.
 _POWERS = """
     SELECT 'TEMPORARY ON DATABASE' WHERE has_database_privilege(current_database(), 'TEMPORARY')
     UNION ALL
@@ -67,9 +66,9 @@ _POWERS = """
 
 
 def secure(using: str) -> None:
-    """Take from both roles what only the owner needs, pin every function's search path, and say who may call which.
+    """Revoke from both roles what only the owner needs, pin every function's search path, and grant its execution.
 
-    What the owner cannot take away (in a database that belongs to another role) stays; `excess` finds it.
+    What the owner cannot revoke (in a database that belongs to another role) stays; `excess` reports it.
     """
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
         cursor.execute(_OURS)
@@ -101,8 +100,10 @@ def _statements(
 
 
 def excess(cursor: Any) -> list[str]:
-    """What the role of this connection may do that no role of the platform may, and what deceives a function of ours;
-    empty for a role that `secure` and roles.sql made."""
+    """Rights of the connection's role beyond the platform's, and functions without a pinned search path.
+
+    Empty for a role that `secure` and roles.sql set up.
+    """
     cursor.execute(_POWERS)
     powers = [power for (power,) in cursor.fetchall()]
     cursor.execute(_OURS)

@@ -1,7 +1,7 @@
-"""What is in the demo? Puts the tenants described under `demo/` in place, through the services of their rooms.
+"""Seed the demo tenants described under `demo/`, through the services of the apps.
 
-Safe to repeat: what is there as described stays, what differs is put right, records that an action has changed are left
-alone. Called by `seed_demo` only. Needs the signing key: an owner signs the standing approval.
+Safe to repeat: differences are corrected, but records that an action has changed are left alone. Called by `seed_demo`
+only. Needs the signing key, because an owner signs the standing approval.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Login:
-    """One demo login, in clear: development only."""
+    """One demo login in plain text, for development only."""
 
     tenant: str
     role: str
@@ -67,8 +67,10 @@ class Login:
 
 
 def seed(*, progress: Progress, copy: str = "") -> list[Login]:
-    """Both demo tenants; returns the logins of all their staff. `copy`: another pair of them, whose slugs and keys end
-    in it."""
+    """Seed both demo tenants and return the logins of their staff.
+
+    `copy` seeds another pair, with this suffix on slugs and keys.
+    """
     return [login for folder in _folders() for login in _seed_tenant(folder, progress, copy)]
 
 
@@ -86,10 +88,10 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
         staff = [_member(tenant, Role(role), person) for role, person in described["staff"].items()]
         deployment = _deployment(described)
         set_budget(Period(described["budget"]["period"]), Decimal(described["budget"]["limit_usd"]), actor=ACTOR)
-        _patience(described, deployment)
+        _card_timings(described, deployment)
         _offers(described, deployment)
         agent = User.objects.get(email=_login(described["slug"], Role.AGENT).email)
-        demo_inbox.words(described, agent)
+        demo_inbox.labels_and_replies(described, agent)
     progress(f"{tenant.name}: skills and records")
     with tenant_scope(tenant):
         for goal_file in ("goal.md", "upkeep.md"):
@@ -98,20 +100,20 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
         load_records(folder)
     with tenant_scope(tenant):
         goal = _goal(folder, deployment)
-        _standing(described, goal)
-    _upkeep(folder, deployment)
+        _standing_approval(described, goal)
+    _scheduled_goal(folder, deployment)
     progress(f"{tenant.name}: knowledge")
     _knowledge(folder, described, tenant, progress)
     demo_inbox.conversations(described, deployment, agent)
     progress(f"{tenant.name}: inbox")
     with tenant_scope(tenant):
-        _unattended(described, deployment)
+        _autonomy(described, deployment)
     progress(f"{tenant.name}: what runs unattended")
     return staff
 
 
 def _install(skill: str) -> None:
-    """The skill, and those that connect the accounts which its tools use."""
+    """Install the skill, and the skills that connect the accounts which its tools use."""
     manifest = SkillManifest.model_validate(install_version(SKILLS / skill).manifest)
     for name in {tool.connection for tool in manifest.tools if tool.connection} - {skill}:
         install_version(SKILLS / name)
@@ -150,20 +152,20 @@ def _deployment(described: Mapping[str, Any]) -> Deployment:
     return tenants.change_deployment(there, actor=ACTOR, **fields)
 
 
-def _patience(described: Mapping[str, Any], deployment: Deployment) -> None:
-    """New rows only: an owner may have said otherwise since."""
+def _card_timings(described: Mapping[str, Any], deployment: Deployment) -> None:
+    """Add timings that are missing; existing ones may have been changed by an owner."""
     for pace, seconds in described["patience"].items():
         CardTiming.objects.get_or_create(deployment=deployment, pace=Pace(pace), defaults={"seconds": seconds})
 
 
 def _offers(described: Mapping[str, Any], deployment: Deployment) -> None:
-    """What visitors may do beside talking; once, for the same reason."""
+    """Set what visitors may do besides chatting, once: it may have been changed since."""
     if not VisitorOffers.objects.filter(deployment=deployment).exists():
         offers.change(deployment, actor=ACTOR, **described["offers"])
 
 
 def load_records(folder: Path) -> None:
-    """New rows only: a row that is there may have been changed by an approved action since."""
+    """Add records that are missing; existing ones may have been changed by an approved action."""
     books = yaml.safe_load((folder / "records.yaml").read_text(encoding="utf-8"))
     there = set(Record.objects.values_list("book", "key"))
     for book, rows in books.items():
@@ -174,13 +176,13 @@ def load_records(folder: Path) -> None:
 
 
 def _goal(folder: Path, deployment: Deployment) -> WorkItem:
-    """The goal file is the one place of gates, levels and escalations; its skills are pinned by content."""
+    """Install the goal, whose file defines gates, levels and escalations and pins its skills by content."""
     text = (folder / "goal.md").read_text(encoding="utf-8")
     return install_goal(text, deployment=deployment, requested_by=ACTOR).goal
 
 
-def _standing(described: Mapping[str, Any], goal: WorkItem) -> None:
-    """The owner's yes to what the goal's template may start by itself, given once."""
+def _standing_approval(described: Mapping[str, Any], goal: WorkItem) -> None:
+    """Let the owner give the goal's standing approval, once."""
     terms = described.get("standing")
     if terms is None or goal.approval_token_id is not None:
         return
@@ -189,9 +191,11 @@ def _standing(described: Mapping[str, Any], goal: WorkItem) -> None:
     decide_card(card.pk, user=owner, verdict=ApprovalVerdict.APPROVED)
 
 
-def _upkeep(folder: Path, deployment: Deployment) -> None:
-    """The goal on a schedule, looked at once, so that what it finds can be seen; outside of any scope. Another version
-    of its skill makes it another goal, and the one before is over."""
+def _scheduled_goal(folder: Path, deployment: Deployment) -> None:
+    """Adopt the scheduled goal and check it once, so that its findings are visible; outside any scope.
+
+    A new version of its skill makes a new goal, and the previous one is closed.
+    """
     text = (folder / "upkeep.md").read_text(encoding="utf-8")
     with tenant_scope(deployment.tenant_id):
         pinned = list(skills.pin(parse(text).skills))
@@ -204,16 +208,15 @@ def _upkeep(folder: Path, deployment: Deployment) -> None:
     asyncio.run(run_goal_checks_now(deployment.tenant_id, goal.pk))
 
 
-def _unattended(described: Mapping[str, Any], deployment: Deployment) -> None:
-    """The owner's tasks, each begun once, so that there is a receipt to read as soon as a worker is there. New ones
-    only: what somebody changed or switched off since stays so."""
+def _autonomy(described: Mapping[str, Any], deployment: Deployment) -> None:
+    """Create the owner's tasks and run each once, so that there is a receipt to read. Skipped when settings exist."""
     owner = User.objects.get(email=f"owner@{described['slug']}.example")
     if AutonomySettings.objects.exists():
         return
     autonomy.opt_in(owner)
     autonomy.put_settings(actor=ACTOR, enabled=True)
     for question in described["unanswered"]:
-        _asked(question, deployment)
+        _open_question(question, deployment)
     for task in described["tasks"]:
         _task(task, owner, deployment)
     admit_waiting()
@@ -230,15 +233,15 @@ def _task(described: Mapping[str, Any], owner: User, deployment: Deployment) -> 
     autonomy.run_now(task.pk, user=owner)
 
 
-def _asked(question: Mapping[str, Any], deployment: Deployment) -> None:
-    """As if visitors had asked it."""
+def _open_question(question: Mapping[str, Any], deployment: Deployment) -> None:
+    """Record an open question as if visitors had asked it."""
     text, times = question["text"], question["times"]
     digest = sha256_hex(" ".join(sorted(content(text))))
     OpenQuestion.objects.get_or_create(deployment=deployment, digest=digest, defaults={"text": text, "count": times})
 
 
 def _knowledge(folder: Path, described: Mapping[str, Any], tenant: Tenant, progress: Progress) -> None:
-    """Outside of any scope: reading and embedding take their time."""
+    """Ingest the documents; outside any scope, because reading and embedding take long."""
     for collection in described["collections"]:
         report = ingest(
             tenant,

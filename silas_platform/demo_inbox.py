@@ -1,6 +1,6 @@
-"""What lies in the demo's inbox? Labels, canned replies, and a few conversations that the bot and an agent really had.
+"""Seed the demo's inbox: labels, canned replies, and a few conversations with the real bot and an agent.
 
-Each once: what staff have renamed, deleted or answered since stays so. Called by `silas_platform.demo` only.
+Each is created once, so that later changes of staff stay. Called by `silas_platform.demo` only.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from kernel.tenancy import in_scope, tenant_scope
 ACTOR = "seed_demo"
 
 
-def words(described: Mapping[str, Any], agent: User) -> None:
-    """Labels, and replies that are ready. Inside a scope."""
+def labels_and_replies(described: Mapping[str, Any], agent: User) -> None:
+    """Create labels and canned replies; inside a scope."""
     if not Label.objects.exists():
         for name, colour in described["labels"].items():
             save_label(agent, name=name, colour=colour)
@@ -32,18 +32,18 @@ def words(described: Mapping[str, Any], agent: User) -> None:
 
 
 def conversations(described: Mapping[str, Any], deployment: Deployment, agent: User) -> None:
-    """Outside of any scope: the bot answers as it would a visitor."""
+    """Hold the conversations, unless there are any; outside any scope, because the bot answers as for a visitor."""
     with tenant_scope(deployment.tenant_id):
         if ChatSession.objects.exists():
             return
     for talk in described["conversations"]:
-        _held(talk, deployment, agent)
+        _hold_conversation(talk, deployment, agent)
 
 
-def _held(talk: Mapping[str, Any], deployment: Deployment, agent: User) -> None:
+def _hold_conversation(talk: Mapping[str, Any], deployment: Deployment, agent: User) -> None:
     session_id = start_session(deployment, locale="en").session_id
     for line in talk["said"]:
-        asyncio.run(_answered(deployment.tenant_id, session_id, line))
+        asyncio.run(_send_and_answer(deployment.tenant_id, session_id, line))
     with tenant_scope(deployment.tenant_id):
         for name in talk["labels"]:
             desk.mark(session_id, agent, label_id=Label.objects.get(name=name).pk, on=True)
@@ -56,7 +56,7 @@ def _held(talk: Mapping[str, Any], deployment: Deployment, agent: User) -> None:
             desk.resolve(session_id, agent)
 
 
-async def _answered(tenant_id: UUID, session_id: UUID, text: str) -> None:
+async def _send_and_answer(tenant_id: UUID, session_id: UUID, text: str) -> None:
     await in_scope(tenant_id, accept_message, session_id, text=text)
     state = await in_scope(tenant_id, turn.open_turn, session_id, consumer=ACTOR)
     if state is not None:

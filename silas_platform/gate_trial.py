@@ -1,7 +1,7 @@
-"""The dry run of a gate from the administration: outside of the scope that every other page there runs in.
+"""Backtest a gate from the admin, outside the scope that every other admin page runs in.
 
-Only the composition sees both gates and conversations. Whom a gate belongs to is looked up first; a gate of another
-tenant is not found by an owner, and a superuser's look over tenants is on record.
+Only the project sees both gates and conversations. The gate's tenant is looked up first: an owner cannot find another
+tenant's gate, and a superuser's access across tenants is audited.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Say whether this process is alive, and whether it may get traffic (contract interfaces: /health, /health/ready)."""
+"""Liveness and readiness endpoints (contract interfaces: /health, /health/ready)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def alive(request: HttpRequest) -> JsonResponse:
 
 
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 when database, Redis and migrations are there, else 503 naming what is missing. `run` tells whoever started
-    this process that it is theirs that answers."""
+    """Return 200 when database, Redis and migrations are ready, else 503 naming what is missing.
+
+    `run` lets `manage.py up` verify that its own process answers.
+    """
     missing = [name for name, works in (("database", _migrated), ("redis", _redis)) if not _passes(works)]
     status = {"status": "starting" if missing else "ok", "missing": missing, "run": os.environ.get(RUN, "")}
     return JsonResponse(status, status=503 if missing else 200)
@@ -28,7 +30,7 @@ def ready(request: HttpRequest) -> JsonResponse:
 def _passes(check: object) -> bool:
     try:
         return bool(check())  # type: ignore[operator]
-    except Exception:  # noqa: BLE001 (any fault of a backing service means "not ready")
+    except Exception:  # noqa: BLE001 (any error of a backing service means "not ready")
         return False
 
 

@@ -1,4 +1,4 @@
-"""What does a log line look like? Text for people, JSON for collectors; both through structlog's formatter."""
+"""Log formatters: text for people, JSON for collectors, both through structlog."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TextIO
 import structlog
 from structlog.typing import ExcInfo, Processor
 
-_MOST_LINES = 200
+_MAX_LINES = 200
 _TEXTS = {"traceback", "args", "kwargs", "return_value"}
 
 _SHARED: list[Processor] = [
@@ -42,26 +42,28 @@ def _write_frames(out: TextIO, exc_info: ExcInfo) -> None:
 
 
 def _frames(exc_info: ExcInfo) -> str:
-    """Classes and places of an exception and of what led to it: no text of it, no line of source and no local variable,
-    because these hold what visitors wrote and what tools returned."""
+    """Classes and locations of an exception chain.
+
+    No messages, source lines or local variables, because they hold what visitors wrote and what tools returned.
+    """
     lines: list[str] = []
     error: BaseException | None = exc_info[1]
-    while error is not None and len(lines) < _MOST_LINES:
-        found = traceback.extract_tb(error.__traceback__)
+    while error is not None and len(lines) < _MAX_LINES:
+        frames = traceback.extract_tb(error.__traceback__)
         lines.append(f"{type(error).__module__}.{type(error).__qualname__}")
-        lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in found]
+        lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return "\n".join(lines[:_MOST_LINES])
+    return "\n".join(lines[:_MAX_LINES])
 
 
 class WithoutTexts(logging.Filter):
-    """Celery writes a task's exception, its arguments and its traceback into the line itself: only the class stays."""
+    """Remove exception texts, arguments and tracebacks that Celery puts into log lines; only the class stays."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = record.args
-        if record.name.startswith("celery") and isinstance(said, Mapping) and "exc" in said:
+        values = record.args
+        if record.name.startswith("celery") and isinstance(values, Mapping) and "exc" in values:
             kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else "unknown"
-            record.args = {**said, **dict.fromkeys(_TEXTS & set(said), ""), "exc": kind}
+            record.args = {**values, **dict.fromkeys(_TEXTS & set(values), ""), "exc": kind}
             if isinstance(getattr(record, "data", None), Mapping):
                 record.data = record.args
         return True

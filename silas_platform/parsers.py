@@ -1,4 +1,4 @@
-"""How does a JSON body become values? Whatever it holds, a broken one is the sender's fault and answered as such."""
+"""JSON parser of the API that answers every malformed body with 400."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rest_framework.parsers import JSONParser as AnyJSONParser
 
 
 class JSONParser(AnyJSONParser):
-    """JSON that is nested no deeper than Python can follow."""
+    """Refuse JSON that is nested deeper than Python's recursion limit."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         try:

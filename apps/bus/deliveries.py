@@ -1,9 +1,9 @@
-"""Carry out one message: its handler runs outside of every transaction, with the lease kept alive around it.
+"""Deliver one message: run its handler outside any transaction, with the lease kept alive around it.
 
 The effect commits together with the end of the delivery, exactly once: `await delivery.commit(step, …)`, or
-`delivery.finish()` inside a scope of the handler's own. Coming back without either ends the delivery without an effect;
-an exception gives the message back. A redelivery is a fresh call: what the lost one had not committed did not happen.
-Handlers are registered with `registry.register`; `worker` calls `lease_next` and `deliver`, and nobody else does.
+`delivery.finish()` inside a scope of the handler's own. Returning without either ends the delivery without an effect;
+an exception returns the message to its queue. A redelivery is a fresh call: what the lost one did not commit did not
+happen. Handlers are registered with `registry.register`; only `worker` and `threads` call `lease_next` and `deliver`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _log = logging.getLogger(__name__)
 
 
 class Undeliverable(SilasError):
-    """Raised by a handler: no further try would go better. The message is dead at once, with `code` as its reason."""
+    """Raised by a handler when retrying is pointless: the message becomes a dead letter, with `code` as its reason."""
 
 
 @dataclass
 class Delivery:
-    """One try at one message, held by this process. `name` is the consumer's: the effect is marked under it."""
+    """One attempt at one message, leased by this process. `name`: the consumer's, under which the effect is marked."""
 
     tenant_id: UUID
     lease: Lease
@@ -52,20 +52,20 @@ class Delivery:
         return self.lease.message
 
     async def commit(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run the synchronous `step` in a scope and end the delivery in the same transaction; returns what it returned.
+        """Run the synchronous `step` in a scope, end the delivery in the same transaction and return the step's result.
 
-        Raises `LeaseLost` or `AlreadyProcessed`, with nothing of the step done; let both through.
+        Raises `LeaseLost` or `AlreadyProcessed`, after which the step is rolled back; do not catch either.
         """
 
         def whole() -> T:
-            found = step(*args, **kwargs)
+            result = step(*args, **kwargs)
             self.finish()
-            return found
+            return result
 
         return await in_scope(self.tenant_id, whole)
 
     async def reschedule(self, step: Callable[P, datetime | None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """`commit` for a standing message: `step` returns when it is due next, or None where it is not any more."""
+        """`commit` for a recurring job: `step` returns when it is due next, or None when it is not due any more."""
 
         def whole() -> None:
             due_at = step(*args, **kwargs)
@@ -85,7 +85,7 @@ class Delivery:
         transaction.on_commit(self._ended)
 
     def defer(self, seconds: float, reason: str) -> None:
-        """Give the message back for a while, which is no failure: what it needs is in use. Inside a scope."""
+        """Return the message to its queue for a while without counting a failure. Inside a scope."""
         services.defer(self.lease, seconds=seconds, reason=reason)
         transaction.on_commit(self._ended)
 
@@ -94,8 +94,10 @@ class Delivery:
 
 
 def recurring_handler(step: Callable[[UUID], datetime | None]) -> Handler:
-    """The handler of a standing message whose work is one short step on the row that its scope names: `step` gets that
-    row's id and returns as in `Delivery.reschedule`."""
+    """Make the handler of a recurring job that is one short step on the row that its scope names.
+
+    `step` gets that row's id and returns as in `Delivery.reschedule`.
+    """
 
     async def handler(delivery: Delivery) -> None:
         await delivery.reschedule(step, UUID(delivery.message.subject))
@@ -104,8 +106,10 @@ def recurring_handler(step: Callable[[UUID], datetime | None]) -> Handler:
 
 
 def lease_next(queue: Queue, *, scope_id: str, consumer: str, seconds: float) -> Lease | None:
-    """The scope's next delivery for the process `consumer`; what had its effect before is acked and passed by (spec
-    19.2.3). Inside a scope."""
+    """Lease the scope's next message for the process `consumer`; inside a scope.
+
+    Messages that already had their effect are acked and skipped (spec 19.2.3).
+    """
     names = names_on(queue)
     while lease := services.lease(queue, consumer=consumer, scope_id=scope_id, names=names, seconds=seconds):
         if not lease.processed:
@@ -116,26 +120,26 @@ def lease_next(queue: Queue, *, scope_id: str, consumer: str, seconds: float) ->
 
 
 async def deliver(tenant_id: UUID, lease: Lease, *, seconds: float) -> None:
-    """One delivery to its end: done, given back, dead, or taken from us; then nothing more of it is ours to write."""
-    found = consumer_of(lease.message.queue, lease.message.kind)
-    if found is None:
-        await _give_back(tenant_id, lease, seconds, "no_consumer")
+    """Deliver the message to its handler, and ack, nack or bury it unless the lease is lost."""
+    consumer = consumer_of(lease.message.queue, lease.message.kind)
+    if consumer is None:
+        await _nack(tenant_id, lease, seconds, "no_consumer")
         return
-    delivery = Delivery(tenant_id, lease, found.name)
+    delivery = Delivery(tenant_id, lease, consumer.name)
     try:
-        await _carry_out(delivery, found.handler, seconds)
+        await _run_handler(delivery, consumer.handler, seconds)
     except LeaseLost:
         _log.warning("delivery_lost message=%s", lease.message.pk)
     except AlreadyProcessed:
-        await _quietly(with_retry(tenant_id, seconds, services.ack, lease))
+        await _ignoring_lost_lease(with_retry(tenant_id, seconds, services.ack, lease))
     except Undeliverable as refusal:
-        await _quietly(with_retry(tenant_id, seconds, services.dead_letter, lease, refusal.code))
-    except Exception as error:  # noqa: BLE001 (whatever it was, the message is owed again)
+        await _ignoring_lost_lease(with_retry(tenant_id, seconds, services.dead_letter, lease, refusal.code))
+    except Exception as error:  # noqa: BLE001 (after any error the message is retried)
         _log.error("delivery_failed message=%s error=%s", lease.message.pk, error_location(error))
-        await _give_back(tenant_id, lease, seconds, _reason(error))
+        await _nack(tenant_id, lease, seconds, _reason(error))
 
 
-async def _carry_out(delivery: Delivery, handler: Handler, seconds: float) -> None:
+async def _run_handler(delivery: Delivery, handler: Handler, seconds: float) -> None:
     async with keep_lease_alive(delivery.tenant_id, delivery.lease, seconds):
         await handler(delivery)
         if not delivery.over:
@@ -146,23 +150,25 @@ def _reason(error: Exception) -> str:
     return error.code if isinstance(error, SilasError) else type(error).__name__
 
 
-async def _give_back(tenant_id: UUID, lease: Lease, seconds: float, reason: str) -> None:
-    await _quietly(with_retry(tenant_id, seconds, services.nack, lease, reason=reason))
+async def _nack(tenant_id: UUID, lease: Lease, seconds: float, reason: str) -> None:
+    await _ignoring_lost_lease(with_retry(tenant_id, seconds, services.nack, lease, reason=reason))
 
 
-async def _quietly(last_word: Awaitable[None]) -> None:
-    """Say it if it is still ours to say; otherwise the lease runs out and somebody else goes on."""
+async def _ignoring_lost_lease(write: Awaitable[None]) -> None:
+    """Make the final write. If it fails, the lease is lost or expires, and the message is delivered again."""
     with suppress(LeaseLost, DatabaseError):
-        await last_word
+        await write
 
 
 @asynccontextmanager
 async def keep_lease_alive(tenant_id: UUID, lease: Lease, seconds: float) -> AsyncIterator[None]:
-    """Renew the lease at every third of it while the block runs (contract silas 15, heartbeat); most blocks end before
-    the first. Once it is lost somebody else has the message: the block is cancelled and `LeaseLost` raised."""
+    """Renew the lease after every third of its time while the block runs (contract silas 15, heartbeat).
+
+    Once it is lost, another process may have the message: the block is cancelled and `LeaseLost` raised.
+    """
     loop, worker, lost = asyncio.get_running_loop(), asyncio.current_task(), False
     assert worker is not None
-    hearts: list[asyncio.Task[None]] = []
+    heartbeats: list[asyncio.Task[None]] = []
 
     async def beat() -> None:
         nonlocal lost
@@ -177,7 +183,8 @@ async def keep_lease_alive(tenant_id: UUID, lease: Lease, seconds: float) -> Asy
                 _log.warning("heartbeat_failed message=%s error=%s", lease.message.pk, error_location(error))
             await asyncio.sleep(seconds / 3)
 
-    first = loop.call_later(seconds / 3, lambda: hearts.append(loop.create_task(beat())))
+    # Most blocks end before the first renewal, so the task is created only then.
+    first = loop.call_later(seconds / 3, lambda: heartbeats.append(loop.create_task(beat())))
     try:
         yield
     except asyncio.CancelledError:
@@ -187,5 +194,5 @@ async def keep_lease_alive(tenant_id: UUID, lease: Lease, seconds: float) -> Asy
         raise
     finally:
         first.cancel()
-        for heart in hearts:
-            heart.cancel()
+        for heartbeat in heartbeats:
+            heartbeat.cancel()

@@ -1,10 +1,10 @@
-"""Closed word lists of the bus (spec 19.2.1; contract silas 15)."""
+"""Enumerations of the bus (spec 19.2.1; contract silas 15)."""
 
 from django.db.models import TextChoices
 
 
 class Queue(TextChoices):
-    """The queues between agents (spec 19.2.1), and those of work that is only due later, by trust and weight."""
+    """Queues of messages between agents (spec 19.2.1), and queues of jobs, by trust and weight."""
 
     PROXY = "proxy"
     PLANNER = "planner"
@@ -31,7 +31,7 @@ class Worker(TextChoices):
 
 # The queues between agents; a step of a message on them is in the audit log.
 AGENTS = frozenset({Queue.PLANNER, Queue.EXECUTOR, Queue.RUNTIME})
-# Which worker carries out a queue's messages. Turns (`proxy`) run in web processes, which have no Celery.
+# The worker of each queue. Turns (`proxy`) run in web processes, which have no Celery.
 WORKER_OF = {
     Queue.PLANNER: Worker.WORK,
     Queue.EXECUTOR: Worker.WORK,
@@ -44,9 +44,12 @@ WORKER_OF = {
 
 
 class Kind(TextChoices):
-    """`execution_request` is ours: without it nothing dispatches an approved item (contract silas 15, gap), and so are
-    `autonomous_session` (ADR 40), `review_owed` (ADR 42) and `connection_owed` (ADR 77). Nobody sends `plan_request`: a
-    web process plans inside the turn."""
+    """Kinds of messages and jobs.
+
+    Beyond the specification: `execution_request`, which dispatches an approved item (contract silas 15, gap),
+    `autonomous_session` (ADR 40), `review_owed` (ADR 42), `connection_owed` (ADR 77) and all jobs. `plan_request` is
+    not sent: a web process plans inside the turn.
+    """
 
     USER_MESSAGE = "user_message"
     PLAN_REQUEST = "plan_request"
@@ -92,7 +95,7 @@ class Kind(TextChoices):
     SAFETY_EXPIRY = "safety_expiry"
 
 
-# The queue of each kind of work that is due later and is no message between agents.
+# The queue of each kind of job.
 QUEUE_OF = {
     **dict.fromkeys(
         (
@@ -143,7 +146,7 @@ class Sender(TextChoices):
 
 
 class State(TextChoices):
-    """queued → leased → acked, or back to queued, or dead. What is dead a person puts in line again or drops."""
+    """queued → leased → acked, or back to queued, or dead. A person retries or drops dead messages."""
 
     QUEUED = "queued"
     LEASED = "leased"
@@ -166,7 +169,7 @@ class SetAside(TextChoices):
 
 
 LIVE = (State.QUEUED, State.LEASED)
-# Nothing of it is delivered any more, whatever anybody decides.
+# Never delivered again.
 CLOSED = (State.ACKED, State.DROPPED)
 
 
@@ -194,7 +197,7 @@ class ExecutionStatus(TextChoices):
     VERIFICATION_FAILED = "verification_failed"
 
 
-# Statuses that say why (contract silas 15: error_code).
+# Statuses that require an error code (contract silas 15: error_code).
 FAILING = (
     ExecutionStatus.FAILED,
     ExecutionStatus.STUCK,

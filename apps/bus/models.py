@@ -1,7 +1,7 @@
-"""Durable queues with leases, and the list of messages that have had their effect.
+"""Durable queues with leases, and the marks of messages that had their effect.
 
-Always true of the rows: a message id is on a queue once, and a scope has at most one leased message a queue, whatever
-the code above does. `position` is given by the database at insert and orders a scope.
+Constraints guarantee that a message id is on a queue once and that a scope has at most one leased message on a queue.
+`position` is assigned by the database at insert and orders a scope.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kernel.tenancy import TenantModel
 class QueueMessage(TenantModel):
     """One message (spec 19.2.1) and its delivery. `attempts` counts failed deliveries; `fence` counts all of them."""
 
-    # No index of its own: others begin with it, and each is written with every step of a message. No constraint in the
-    # database: what belongs to the whole installation has `kernel.tenancy.INSTALLATION` here, which is no tenant.
+    # No index of its own: others begin with it, and every index is written with each step of a message. No constraint
+    # in the database: rows of the whole installation have `kernel.tenancy.INSTALLATION` here, which is no tenant.
     tenant = models.ForeignKey(
         "tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
     )
@@ -124,7 +124,7 @@ class QueueMessage(TenantModel):
 
 
 class Processed(TenantModel):
-    """A consumer has had its effect for a message; written in the effect's own transaction (spec 19.2.3)."""
+    """Mark that a consumer had its effect for a message; written in the effect's own transaction (spec 19.2.3)."""
 
     # As above.
     tenant = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""Reads of the bus: what is due, what waits, what is held, what has been done. Inside a scope unless said otherwise."""
+"""Reads of the bus: due, waiting, leased and processed messages. Inside a scope unless noted otherwise."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DUE = "SELECT turn, tenant_id, queue, scope_id, exhausted FROM bus_due(%s::text
 
 
 def pending_count(queue: str, scope_id: UUID | str) -> int:
-    """How many messages of the scope are not finished, the leased one included."""
+    """Number of unfinished messages of the scope, the leased one included."""
     count: int = QueueMessage.objects.filter(queue=queue, scope_id=str(scope_id), state__in=LIVE).count()
     return count
 
@@ -49,19 +49,19 @@ def has_processed(consumer: str, message_id: str) -> bool:
 
 
 def is_live(message_pk: UUID | None) -> bool:
-    """True while the message waits or is held."""
+    """True while the message is queued or leased."""
     return bool(QueueMessage.objects.filter(pk=message_pk, state__in=LIVE).exists())
 
 
 def is_waiting(kind: Kind, scope_id: UUID | str) -> bool:
-    """True while a message of this kind of work waits in the scope; one that is being carried out waits no more."""
+    """True while a job of this kind is queued in the scope; a leased one does not count."""
     scope = rules.scope_of(kind, scope_id)
     waiting = QueueMessage.objects.filter(queue=QUEUE_OF[kind], kind=kind, scope_id=scope, state=State.QUEUED)
     return bool(waiting.exists())
 
 
 def is_lease_held(ref: LeaseRef) -> bool:
-    """Whether the lease is still its holder's: until its time has run out."""
+    """True until the lease expires or is lost."""
     held: bool = QueueMessage.objects.filter(pk=ref.message_pk, fence=ref.fence, leased_until__gt=Now()).exists()
     return held
 
@@ -70,8 +70,8 @@ def is_lease_held(ref: LeaseRef) -> bool:
 class DueScope:
     """A scope whose oldest message may be delivered now.
 
-    `turn` counts a tenant's scopes from 1, so that whoever serves by turn serves every tenant before anybody twice.
-    `exhausted`: the message's last holder fell silent and no attempt is left; `services.expire_leases` buries it.
+    `turn` counts a tenant's scopes from 1, so that serving by turn serves every tenant before any tenant twice.
+    `exhausted`: the last lease expired and no attempt is left; `services.expire_leases` makes it a dead letter.
     """
 
     turn: int
@@ -82,8 +82,8 @@ class DueScope:
 
 
 def due_scopes(queues: Sequence[Queue], *, most: int = DUE_AT_A_TIME) -> list[DueScope]:
-    """Scopes of all tenants with a message that may be delivered now, by turn. Sees past the wall between tenants for
-    the length of one statement."""
+    """Scopes of all tenants with a message that may be delivered now, by turn. Crosses the wall between
+    tenants for one statement."""
     with connection.cursor() as cursor:
         cursor.execute(_DUE, [[queue.value for queue in queues], most, rules.MAX_ATTEMPTS])
         rows = cursor.fetchall()
@@ -91,7 +91,7 @@ def due_scopes(queues: Sequence[Queue], *, most: int = DUE_AT_A_TIME) -> list[Du
 
 
 def tenants_with_leases(consumer: str) -> list[UUID]:
-    """The tenants of which this consumer holds a message. Outside of any scope."""
+    """Tenants of which this consumer has leased a message. Outside any scope."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT bus_held_by(%s)", [consumer])
         return [tenant_id for (tenant_id,) in cursor.fetchall()]
@@ -99,8 +99,8 @@ def tenants_with_leases(consumer: str) -> list[UUID]:
 
 @dataclass(frozen=True)
 class Depth:
-    """One queue of the tenant: how many messages are due, are due later, are held, failed for good, and since when the
-    oldest one is due."""
+    """Counts of one queue of the tenant: messages due (`waiting`), due later, leased (`held`) and dead; and since when
+    the oldest is due."""
 
     queue: Queue
     waiting: int = 0
@@ -121,17 +121,17 @@ def depths() -> list[Depth]:
         oldest=Min("available_at", filter=is_due),
     )
     dead = by_queue.filter(state=State.DEAD).annotate(dead=Count("pk"))
-    found: dict[str, dict[str, Any]] = {queue.value: {"queue": queue} for queue in Queue}
+    by_name: dict[str, dict[str, Any]] = {queue.value: {"queue": queue} for queue in Queue}
     for row in (*live, *dead):
-        found[row["queue"]] |= {name: value for name, value in row.items() if name != "queue"}
-    return [Depth(**row) for row in found.values()]
+        by_name[row["queue"]] |= {name: value for name, value in row.items() if name != "queue"}
+    return [Depth(**row) for row in by_name.values()]
 
 
 def held_messages(most: int) -> list[QueueMessage]:
-    """Leased messages, the one whose lease ends first in front."""
+    """Leased messages, by the end of their lease."""
     return list(QueueMessage.objects.filter(leased_until__isnull=False).order_by("leased_until")[:most])
 
 
 def dead_letters(most: int) -> list[QueueMessage]:
-    """Messages that failed for good, the newest first."""
+    """Dead letters, the newest first."""
     return list(QueueMessage.objects.filter(state=State.DEAD).order_by("-finished_at")[:most])

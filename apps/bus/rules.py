@@ -1,4 +1,4 @@
-"""Which messages may be sent, and what becomes of one whose delivery failed. Pure."""
+"""Routes that messages may take, and retries of failed deliveries. Pure."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from apps.bus.schemas import (
 
 @dataclass(frozen=True)
 class Route:
-    """Where a kind may go, who may send it, what it must carry (spec 19.2.4).
+    """Queues, senders and required content of a kind (spec 19.2.4).
 
-    `payload` None takes any JSON object. With `errors` it may carry an `ErrorPayload` instead; then nothing else is
-    needed but what a question to the planner needs.
+    `payload` None takes any JSON object. With `errors` it may carry an `ErrorPayload` instead, which lifts `needs`
+    except for a question to the planner.
     """
 
     queues: frozenset[Queue]
@@ -83,14 +83,14 @@ ROUTES: Mapping[Kind, Route] = {
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a message is refused: a stable code, and the same in words for whoever wrote the sender."""
+    """Why a message is refused: a stable code, and its explanation for developers."""
 
     code: str
     words: str
 
 
 def fault_of(message: Message) -> Fault | None:
-    """What is wrong with a message that its fields alone do not show; None for one that may be queued."""
+    """Return what is wrong with the combination of the message's fields, or None."""
     route = ROUTES[message.kind]
     if message.queue not in route.queues:
         return Fault("kind_not_on_queue", f"{message.kind} does not belong on {message.queue}")
@@ -118,7 +118,7 @@ def _missing(message: Message, route: Route) -> Fault | None:
 
 
 def _error_fault(message: Message) -> Fault | None:
-    """An error shows in the headers, and a header that shows one has all its parts (19.2.1)."""
+    """An error must be in the headers, and error headers must be complete (19.2.1)."""
     status = (message.payload or {}).get("status") if message.kind == Kind.EXECUTION_STATUS else None
     if status is not None and ExecutionStatus(status) in FAILING and message.error_code is None:
         return Fault("error_code_missing", f"a status of {status} says why")
@@ -132,7 +132,7 @@ def _error_fault(message: Message) -> Fault | None:
 
 
 def is_error(message: Message) -> bool:
-    """Does it carry an `ErrorPayload`, or what means to be one?"""
+    """True when the payload is an `ErrorPayload`, or was meant to be one."""
     return message.payload is not None and "error_code" in message.payload
 
 
@@ -145,15 +145,14 @@ def _fits(schema: type[BaseModel], payload: Mapping[str, Any]) -> bool:
 
 
 def scope_of(kind: Kind, subject: object) -> str:
-    """The scope of work that is due later: each kind has its own, so that none waits for another kind's about the same
-    thing."""
+    """Scope of a job. Each kind has its own, so that none waits behind another kind's about the same thing."""
     return f"{kind}:{subject}"
 
 
-# A delivery that is refused (nack) and one whose lease runs out both count (issue B's reading of contract silas 15).
+# Failed deliveries (nack) and expired leases both count (contract silas 15).
 MAX_ATTEMPTS = 5
-_LONGEST_WAIT_SECONDS = 60
-# A standing message whose deliveries all failed is tried again after this, because its work stays due.
+_MAX_WAIT_SECONDS = 60
+# A recurring job whose deliveries all failed is retried after this, because its work stays due.
 RECURRING_RETRY_SECONDS = 3600
 
 
@@ -164,4 +163,4 @@ def state_after_failure(attempts: int) -> State:
 
 def wait_after_failure(attempts: int) -> int:
     """Seconds before the next delivery: 1, 2, 4, 8, at most a minute. The scope waits too, so order holds."""
-    return min(1 << (attempts - 1), _LONGEST_WAIT_SECONDS)
+    return min(1 << (attempts - 1), _MAX_WAIT_SECONDS)

@@ -1,7 +1,7 @@
-"""What is a message made of, and what does its holder hold? (spec 19.2.1; contract silas 15)
+"""Messages, their payloads, and leases; all frozen (spec 19.2.1; contract silas 15).
 
-Everything here is frozen. A message refers to its work item and approval token by id: their rows are the truth, and a
-copy on a queue would be a second one (ADR 0017). Which parts a kind must have, `rules` says.
+A message refers to its work item and approval token by id: their rows are the truth, and a copy on a queue would be a
+second one (ADR 0017). `rules` defines which parts a kind must have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def storable(text: str) -> str:
-    """Raises `ValueError` for what PostgreSQL keeps in no text: NUL, and halves of characters."""
+    """Return the text. Raises `ValueError` for what PostgreSQL cannot store: NUL, and lone surrogates."""
     text.encode()
     if "\0" in text:
         raise ValueError("NUL in a text")
@@ -39,7 +39,7 @@ def storable(text: str) -> str:
 
 
 def storable_json(value: dict[str, Any]) -> dict[str, Any]:
-    """Raises `ValueError` for what is no JSON, too much of it, or not to be stored."""
+    """Return the value. Raises `ValueError` when it is no JSON, too large, or cannot be stored."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, RecursionError) as error:
@@ -59,8 +59,10 @@ class Frozen(BaseModel):
 
 
 class UserMessage(Frozen):
-    """Which entry of the scope's chronicle asks for an answer; its text stays there. `overheard`: it was said to a
-    person, and is owed a look of the gates alone. `pause`: what its turn waited for has ended."""
+    """The entry of the scope's chronicle that needs an answer; its text stays there.
+
+    `overheard`: a person handles it, so only the gates evaluate it. `pause`: what its turn waited for has ended.
+    """
 
     seq: int = Field(ge=1)
     overheard: bool = False
@@ -88,7 +90,7 @@ class ErrorPayload(Frozen):
 
 
 class ResearchConstraints(Frozen):
-    """Within what a question is looked into; the executor clamps the tools again when it runs."""
+    """Limits of a research question; the executor restricts the tools again when it runs."""
 
     return_format: str = Field(min_length=1, max_length=2000)
     max_tokens: int = Field(default=500, ge=1, le=8000)
@@ -96,40 +98,40 @@ class ResearchConstraints(Frozen):
 
 
 class PlanRequest(Frozen):
-    """A plan is wanted for what `content` says; `seq` is the chronicle entry that asked."""
+    """A request to plan for `content`; `seq` is the chronicle entry that caused it."""
 
     seq: int | None = Field(default=None, ge=1)
     goal_id: UUID | None = None
 
 
 class PlanResult(Frozen):
-    """The plan stands in `plan_markdown`; `depth` says how often it was made anew."""
+    """The plan is in `plan_markdown`; `depth` counts replanning."""
 
     depth: int = Field(default=0, ge=0)
 
 
 class ResearchRequest(Frozen):
-    """The question stands in `content`; `key`, the hash of task, format and length, makes a repeated one known."""
+    """The question is in `content`; `key`, the hash of task, format and length, identifies repeated ones."""
 
     key: str = Field(min_length=1, max_length=64)
     round: int = Field(default=1, ge=1)
 
 
 class ResearchResult(Frozen):
-    """The answer stands in `content`; `key` is the request's."""
+    """The answer is in `content`; `key` is the request's."""
 
     key: str = Field(min_length=1, max_length=64)
     tokens: int = Field(default=0, ge=0)
 
 
 class Guidance(Frozen):
-    """The advice stands in `content`; `answers` is the `message_id` of the question."""
+    """The advice is in `content`; `answers` is the `message_id` of the question."""
 
     answers: str = Field(min_length=1, max_length=128)
 
 
 class ReplanRequest(Frozen):
-    """What was tried stands in `content`; `depth` is that of the plan that is wanted."""
+    """The attempts so far are in `content`; `depth` is that of the requested plan."""
 
     depth: int = Field(ge=1)
 
@@ -141,20 +143,20 @@ class ExecutionRequest(Frozen):
 
 
 class AutonomousRun(Frozen):
-    """A session of the autonomy room that was let in; what it is to do stands in its row."""
+    """An admitted autonomous session; its row says what it does."""
 
     session: UUID
 
 
 class ReviewOwed(Frozen):
-    """Something of the autonomy room that only a web process can do: to ask a person, or to write a memory."""
+    """Work of an autonomous session that only the trusted worker may do: ask a person, or write a memory."""
 
     event: str
     subject: UUID | None = None
 
 
 class ConnectionOwed(Frozen):
-    """A card about a connection that only a web process can open."""
+    """A card about a connection that only the trusted worker may open."""
 
     event: str
     subject: UUID
@@ -162,7 +164,7 @@ class ConnectionOwed(Frozen):
 
 
 class Message(Frozen):
-    """One message as its sender means it. `payload` is checked against its kind's schema by `rules`."""
+    """One message as it is sent. `payload` is checked against its kind's schema by `rules`."""
 
     queue: Queue
     kind: Kind
@@ -187,7 +189,7 @@ class Message(Frozen):
 
 
 class MessageFields(TypedDict, total=False):
-    """What a sender may say beside queue, kind, scope, sender, payload and ids."""
+    """Optional fields of a message besides queue, kind, scope, sender, payload and ids."""
 
     content: str
     taint: str
@@ -205,7 +207,7 @@ class MessageFields(TypedDict, total=False):
 
 
 class MessageRefused(SilasError):
-    """No queue takes this message; `code` says what is wrong with it. A bug of the sender."""
+    """The message is invalid; `code` says why. Always a bug of the sender."""
 
     def __init__(self, code: str, fault: str) -> None:
         super().__init__(code, f"This message cannot be queued: {fault}.", status=422)
@@ -213,7 +215,7 @@ class MessageRefused(SilasError):
 
 @dataclass(frozen=True)
 class LeaseRef:
-    """A lease by name: the message's row and the fence it was taken under."""
+    """Reference to a lease: the message's row and the lease's fence."""
 
     message_pk: UUID
     fence: int
@@ -221,7 +223,7 @@ class LeaseRef:
 
 @dataclass(frozen=True)
 class Lease:
-    """One delivery of one message. `fence` grows with every delivery, so a former holder's word no longer counts."""
+    """One delivery of one message. `fence` grows with every delivery, so that a former holder can no longer write."""
 
     message: QueueMessage
     fence: int
@@ -230,7 +232,7 @@ class Lease:
 
     @property
     def held_for(self) -> float:
-        """Seconds since it was taken."""
+        """Seconds since it was leased."""
         return time.monotonic() - self.taken_at
 
     @property
@@ -239,14 +241,14 @@ class Lease:
 
 
 class LeaseLost(SilasError):
-    """The message was given to somebody else, returned or buried in the meantime; roll back what was done for it."""
+    """The message was leased again, returned or buried in the meantime; roll back what was done for it."""
 
     def __init__(self) -> None:
         super().__init__("lease_lost", "This delivery is no longer ours.", status=409)
 
 
 class AlreadyProcessed(SilasError):
-    """Another delivery of the message has had its effect; roll back, then ack (spec 19.2.3)."""
+    """Another delivery of the message already had its effect; roll back, then ack (spec 19.2.3)."""
 
     def __init__(self) -> None:
         super().__init__("already_processed", "This message has already had its effect.", status=409)

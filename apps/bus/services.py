@@ -1,8 +1,8 @@
-"""Hand messages over so that none is lost and none has its effect twice (spec 19.2; contract silas 15).
+"""Send, lease and finish messages, with at-least-once delivery and exactly-once effects (spec 19.2; contract silas 15).
 
-Delivery is at least once: whoever leases must ack before the lease runs out, or the message is delivered again. An
-effect is exactly once when `mark_processed` commits with it. Everything here runs inside the caller's tenant scope, a
-statement each; the database's clock decides, so replicas need not agree on the time.
+The holder of a lease must ack before it expires, or the message is delivered again. An effect happens exactly once when
+`mark_processed` commits with it. Every function runs inside the caller's tenant scope, in one statement where possible;
+the database's clock decides, so replicas need not agree on the time.
 """
 
 from __future__ import annotations
@@ -82,15 +82,14 @@ def send_message(
     due_at: datetime | None = None,
     **fields: Unpack[MessageFields],
 ) -> QueueMessage:
-    """Put a message at the end of its scope and wake a worker for it after the commit; one INSERT.
+    """Append a message to its scope with one INSERT, and wake a worker for it after the commit.
 
-    `due_at`: not delivered before; at once where it is None.
-
-    `message_id` is the idempotency key: given again on the same queue, the first message is returned and nothing is
-    added. `trace_id` is copied unchanged from the message this one follows from; a new one begins a trace. Raises
-    `MessageRefused` with a code when kind, queue, sender and what it carries do not fit together (`rules.ROUTES`).
+    `due_at`: not delivered before; None: at once. `message_id` is the idempotency key: given again on the same queue,
+    the first message is returned and nothing is added. `trace_id` is copied from the message that caused this one; by
+    default a new trace begins. Raises `MessageRefused` with a code when kind, queue, sender and content do not fit
+    together (`rules.ROUTES`).
     """
-    message = _checked(
+    message = _validated(
         queue=queue,
         kind=kind,
         message_id=message_id or str(uuid4()),
@@ -101,11 +100,11 @@ def send_message(
         **fields,
     )
     row = _row(message)
-    found = _insert(row, due_at)
+    inserted = _insert(row, due_at)
     _wake(message.queue, due_at)
-    if found is not None:
-        record_step(AuditEvent.MESSAGE_QUEUED, found)
-    return found or QueueMessage.objects.get(queue=row.queue, message_id=row.message_id)
+    if inserted is not None:
+        record_step(AuditEvent.MESSAGE_QUEUED, inserted)
+    return inserted or QueueMessage.objects.get(queue=row.queue, message_id=row.message_id)
 
 
 def enqueue(
@@ -153,23 +152,27 @@ def _wake(queue: Queue, due_at: datetime | None = None) -> None:
 
 
 def reschedule(lease: Lease, due_at: datetime) -> None:
-    """A standing message was carried out: it is delivered again at `due_at`, a second from now at the earliest, so that
-    a process whose clock is behind the database's does not run in circles. Raises `LeaseLost`."""
+    """End the delivery of a recurring job and deliver it again at `due_at`. Raises `LeaseLost`.
+
+    At the earliest in one second, so that a process whose clock is behind the database's does not loop.
+    """
     due = Greatest(due_at, Now() + timedelta(seconds=1))
     _change(lease, state=State.QUEUED, leased_until=None, attempts=0, available_at=due, reason="")
     telemetry.done(lease.message, lease.held_for)
 
 
 def record_step(event: AuditEvent, message: QueueMessage) -> None:
-    """A step of a message between agents, in the audit log. What other messages do is there as what it is: a visitor's
-    message that was accepted, a turn that was completed, a card that expired."""
+    """Audit a step of a message between agents.
+
+    Other messages are not audited as such, because their effects are: an accepted message, a completed turn.
+    """
     if message.queue not in AGENTS:
         return
     data = {"queue": message.queue, "kind": message.kind, "trace": message.trace_id, "attempt": message.attempts + 1}
     record(event, subject=f"message:{message.pk}", data=data)
 
 
-def _checked(*, payload: Mapping[str, Any] | BaseModel | None, **fields: Any) -> Message:
+def _validated(*, payload: Mapping[str, Any] | BaseModel | None, **fields: Any) -> Message:
     if isinstance(payload, BaseModel):
         payload = payload.model_dump(mode="json", exclude_none=True)
     if isinstance(payload, Mapping) and "error_code" in payload:
@@ -197,10 +200,10 @@ def _row(message: Message) -> QueueMessage:
 def _insert(row: QueueMessage, due_at: datetime | None) -> QueueMessage | None:
     with connection.cursor() as cursor:
         cursor.execute(_ENQUEUE, [*_values(row), due_at])
-        found = cursor.fetchone()
-    if found is None:
+        generated = cursor.fetchone()
+    if generated is None:
         return None
-    row.position, row.created_at, row.available_at = found
+    row.position, row.created_at, row.available_at = generated
     row._state.adding = False
     return row
 
@@ -216,11 +219,11 @@ def _json(value: Any) -> str | None:
 def lease(
     queue: str, *, consumer: str, scope_id: UUID | str, names: Sequence[str] = (), seconds: float = 300
 ) -> Lease | None:
-    """Take the oldest message of a scope; None when it may not be delivered.
+    """Lease the oldest message of a scope; None when it may not be delivered.
 
-    At most one message of a scope is leased at a time and order inside a scope is kept: while the oldest is leased or
-    waits for its next attempt, the younger ones wait behind it. `Lease.processed` says whether an effect is marked
-    already under one of `names`.
+    At most one message of a scope is leased at a time, and order inside a scope is kept: while the oldest is leased or
+    waits for its next attempt, the others wait behind it. `Lease.processed`: an effect is already marked under one of
+    `names`.
     """
     scope = [current_tenant_id(), Queue(queue).value, str(scope_id)]
     values = [list(names), *scope, consumer, float(seconds), rules.MAX_ATTEMPTS]
@@ -233,19 +236,19 @@ def lease(
 
 
 def heartbeat(lease: Lease, seconds: float = 120) -> None:
-    """Hold the message for `seconds` from now on. Raises `LeaseLost`."""
+    """Extend the lease to `seconds` from now. Raises `LeaseLost`."""
     _change(lease, leased_until=Now() + timedelta(seconds=seconds))
     telemetry.renewed(lease.message)
 
 
 def ack(lease: Lease) -> None:
-    """The message is done with. Raises `LeaseLost` for a former holder, and with it undoes the caller's transaction."""
+    """Finish the message. Raises `LeaseLost` for a former holder, which rolls the caller's transaction back."""
     _change(lease, state=State.ACKED, leased_until=None, finished_at=Now())
     telemetry.done(lease.message, lease.held_for)
 
 
 def nack(lease: Lease, *, reason: str) -> None:
-    """Give the message back after a failure: it is delivered again a little later, or is dead after the fifth time."""
+    """Return the message to its queue after a failure: retried with a delay, a dead letter after the fifth attempt."""
     attempts = lease.message.attempts + 1
     if rules.state_after_failure(attempts) is State.DEAD:
         dead_letter(lease, reason)
@@ -255,39 +258,41 @@ def nack(lease: Lease, *, reason: str) -> None:
 
 
 def defer(lease: Lease, *, seconds: float, reason: str) -> None:
-    """Give the message back for a while, which is no failure: what it needs is in use. Raises `LeaseLost`."""
+    """Return the message to its queue for a while without counting a failure. Raises `LeaseLost`."""
     due = Now() + timedelta(seconds=seconds)
     _change(lease, state=State.QUEUED, leased_until=None, available_at=due, reason=reason[:200])
 
 
 def release_deferred(queue: str, *, reason: str) -> None:
-    """What was deferred for this reason may be delivered at once: what it needed has been given back."""
+    """Make messages that were deferred for this reason available at once."""
     waiting = QueueMessage.objects.filter(queue=queue, state=State.QUEUED, reason=reason, available_at__gt=Now())
     if waiting.update(available_at=Now()):
         _wake(Queue(queue))
 
 
 def ack_duplicates(lease: Lease) -> None:
-    """End the younger messages of the same kind and scope: they announce what the caller reads after this.
+    """Ack the queued messages of the same kind and scope, which announce what the caller is about to read.
 
-    For a handler that looks at everything of its scope at once, so that a storm of messages costs one look. What is
-    committed later comes with a message of its own. First in the transaction that ends the delivery.
+    For a handler that processes its whole scope at once, so that many messages cost one run. Call it first in the
+    transaction that ends the delivery; what is committed later has a message of its own.
     """
-    it = lease.message
-    same = QueueMessage.objects.filter(queue=it.queue, kind=it.kind, scope_id=it.scope_id, state=State.QUEUED)
-    same.update(state=State.ACKED, finished_at=Now(), reason="absorbed")
+    leased = lease.message
+    duplicates = QueueMessage.objects.filter(
+        queue=leased.queue, kind=leased.kind, scope_id=leased.scope_id, state=State.QUEUED
+    )
+    duplicates.update(state=State.ACKED, finished_at=Now(), reason="absorbed")
 
 
 def dead_letter(lease: Lease, reason: str) -> None:
-    """Bury the message: it is kept with its reason, never delivered again, and the rooms above are told."""
-    _change(lease, **_burial(lease.message, reason))
-    _tell_dead(lease.message)
+    """Make the message a dead letter: kept with its reason, not delivered again, and reported."""
+    _change(lease, **_dead_values(lease.message, reason))
+    _report_dead(lease.message)
 
 
 def mark_processed(consumer: str, message_id: str) -> None:
-    """Write down that the effect is done, in the effect's own transaction. Raises `AlreadyProcessed` for the second.
+    """Mark the effect as done, in the effect's own transaction. Raises `AlreadyProcessed` when it is marked already.
 
-    A rival that is still running waits here until the first has committed, and then learns that it was second.
+    A concurrent delivery waits here until the first one has committed.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -312,38 +317,36 @@ def expire_leases() -> None:
         state=State.QUEUED, leased_until=None, attempts=F("attempts") + 1, reason="lease_expired"
     )
     for message in expired.select_for_update(skip_locked=True, no_key=True):
-        QueueMessage.objects.filter(pk=message.pk).update(**_burial(message, "lease_expired"))
-        _tell_dead(message)
+        QueueMessage.objects.filter(pk=message.pk).update(**_dead_values(message, "lease_expired"))
+        _report_dead(message)
     for queue, times in lost.items():
         telemetry.expired(queue, times)
         _wake(Queue(queue))
 
 
 def release_leases(consumer: str) -> None:
-    """This process was ended: its leases end now, and what it held is delivered again or buried."""
+    """End the leases of a killed process now, so that its messages are delivered again or become dead letters."""
     QueueMessage.objects.filter(consumer=consumer, leased_until__isnull=False).update(leased_until=Now())
     expire_leases()
 
 
 def revoke(message_pk: UUID) -> None:
-    """The message is over, whoever holds it: its holder has lost its lease, and its scope is free."""
+    """Cancel the message even if it is leased: its holder loses the lease, and its scope is free."""
     QueueMessage.objects.filter(pk=message_pk, state__in=LIVE).update(
         state=State.ACKED, leased_until=None, finished_at=Now(), reason="revoked"
     )
 
 
 def _change(lease: Lease, **values: Any) -> None:
-    """Change the leased message if the lease is still the last one given; the row count is the answer.
-
-    Only a leased message has an end (a constraint), and asking for that, not for the state, keeps to the small index.
-    """
+    """Update the leased message if this lease is still the last one given. Raises `LeaseLost` otherwise."""
+    # Only a leased message has `leased_until` (a constraint); filtering by it, not by state, uses the small index.
     held = QueueMessage.objects.filter(pk=lease.message.pk, fence=lease.fence, leased_until__isnull=False)
     if not held.update(**values):
         raise LeaseLost
 
 
-def _burial(message: QueueMessage, reason: str) -> dict[str, Any]:
-    """What changes about a message that failed for good. A standing one comes back after a pause instead."""
+def _dead_values(message: QueueMessage, reason: str) -> dict[str, Any]:
+    """Values for a message that failed for good. A recurring job is retried after a pause instead."""
     message.attempts += 1
     message.reason = reason[:200]
     if registry.is_recurring(message.queue, message.kind):
@@ -355,15 +358,15 @@ def _burial(message: QueueMessage, reason: str) -> dict[str, Any]:
     return {**values, "leased_until": None, "finished_at": Now()}
 
 
-def _tell_dead(message: QueueMessage) -> None:
-    """The rooms above and the company's owners are told; of what belongs to no company the operator's log is."""
-    is_companys = current_tenant_id() != INSTALLATION
-    if is_companys:
+def _report_dead(message: QueueMessage) -> None:
+    """Audit the dead letter and notify its handler or the company's owners; log what belongs to no company."""
+    has_company = current_tenant_id() != INSTALLATION
+    if has_company:
         data = {"queue": message.queue, "kind": message.kind, "attempts": message.attempts}
         record(AuditEvent.MESSAGE_DEAD, subject=f"message:{message.pk}", data=data)
     else:
         _log.error("message_dead queue=%s kind=%s reason=%s", message.queue, message.kind, message.reason)
-    teller = registry.dead_letter_handler_of(message.kind)
-    is_told = teller is not None and for_each_row([message], teller)
-    if is_companys and not is_told:
+    handler = registry.dead_letter_handler_of(message.kind)
+    is_notified = handler is not None and for_each_row([message], handler)
+    if has_company and not is_notified:
         signals.set_aside(SetAside.MESSAGE, "system")

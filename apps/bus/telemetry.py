@@ -1,7 +1,7 @@
-"""How long messages wait and are held, and how often a holder is lost (contract silas 15, telemetry event).
+"""Metrics of the bus: waiting times, lease durations and lost leases (contract silas 15, telemetry event).
 
-Measured with OpenTelemetry, whose values go nowhere until an operator sets up an exporter; each one is a line of the
-log `silas.bus` at level DEBUG as well, with its trace. Ids and numbers only. Nothing is written anywhere for it.
+Recorded with OpenTelemetry, which discards them until an operator sets up an exporter, and logged to `silas.bus` at
+level DEBUG with their trace. Ids and numbers only.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _depths = _meter.create_gauge("queue_depth_sample", description="Scopes with due
 def taken(message: QueueMessage) -> None:
     wait = max((now() - message.available_at).total_seconds() * 1000, 0.0)
     _waits.record(wait, {"queue": message.queue})
-    _tell("queue_wait_ms", wait, message)
+    _log_value("queue_wait_ms", wait, message)
 
 
 def done(message: QueueMessage, seconds: float) -> None:
     _holds.record(seconds * 1000, {"queue": message.queue})
-    _tell("lease_duration_ms", seconds * 1000, message)
+    _log_value("lease_duration_ms", seconds * 1000, message)
 
 
 def renewed(message: QueueMessage) -> None:
     _beats.add(1, {"queue": message.queue})
-    _tell("lease_heartbeat", 1, message)
+    _log_value("lease_heartbeat", 1, message)
 
 
 def expired(queue: str, times: int) -> None:
@@ -44,12 +44,12 @@ def expired(queue: str, times: int) -> None:
 
 
 def due(worker: str, scopes: int) -> None:
-    """As a worker finds them, up to the length of its list (`queries.DUE_AT_A_TIME`)."""
+    """Number of due scopes that a worker read, at most `queries.DUE_AT_A_TIME`."""
     _depths.set(scopes, {"worker": worker})
     _log.debug("queue_depth_sample worker=%s value=%d", worker, scopes)
 
 
-def _tell(name: str, value: float, message: QueueMessage) -> None:
+def _log_value(name: str, value: float, message: QueueMessage) -> None:
     if _log.isEnabledFor(logging.DEBUG):
         _log.debug(
             "%s queue=%s message=%s trace=%s value=%.1f", name, message.queue, message.pk, message.trace_id, value

@@ -1,8 +1,8 @@
-"""Carry out what is due: one wake-up of a worker.
+"""Deliver due messages: one wake-up of a worker.
 
-A worker asks which scopes have due messages, of all tenants at once, and serves them in turn: every tenant's first
-scope before any tenant's second. It asks again when that list is a moment old, and goes on after the tenant that it
-served last, so that no tenant's ten thousand messages delay another tenant's one. Called by `tasks.drain` alone.
+A worker queries which scopes of all tenants have due messages and serves them by turn: every tenant's first scope
+before any tenant's second. It queries again when that list is a moment old, and continues after the tenant that it
+served last, so that ten thousand messages of one tenant do not delay another tenant's one. Called by `tasks.drain`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from apps.bus.schemas import Lease
 from kernel.tenancy import tenant_scope
 
 LEASE_SECONDS = 120.0
-# How long a worker believes a list of due scopes, and how long one wake-up keeps it from its other tasks.
+# How long a list of due scopes is used, and how long one wake-up keeps the worker from its other tasks.
 LIST_SECONDS, SHIFT_SECONDS = 0.5, 10.0
 
 _served_last: UUID | None = None
 
 
 def drain(worker: Worker, *, consumer: str, lease_seconds: float = LEASE_SECONDS) -> None:
-    """Carry out what this kind of worker owes until nothing is due or the shift ends; then another one is woken.
+    """Deliver messages of this kind of worker until none is due or the shift ends, which wakes another one.
 
     `consumer` names this process in the leases that it takes.
     """
@@ -41,7 +41,7 @@ def drain(worker: Worker, *, consumer: str, lease_seconds: float = LEASE_SECONDS
 
 
 class _Shift:
-    """What one wake-up makes a worker do."""
+    """The work of one wake-up."""
 
     def __init__(self, worker: Worker, consumer: str, lease_seconds: float, runner: asyncio.Runner) -> None:
         self._worker, self._consumer, self._seconds, self._runner = worker, consumer, lease_seconds, runner
@@ -60,7 +60,7 @@ class _Shift:
                 return
 
     def _serve_list(self, scopes: Sequence[DueScope]) -> None:
-        """Until the list is old or the shift ends."""
+        """Serve scopes until the list is old or the shift ends."""
         stale = min(self._ends, time.monotonic() + LIST_SECONDS)
         for scope in scopes:
             lease = _take(scope, self._consumer, self._seconds)
@@ -68,13 +68,13 @@ class _Shift:
                 continue
             self._delivered += 1
             if self._delivered == 2:
-                # Where there is a second message there may be a third: another worker may have time for it.
+                # With a second message there may be a third, for which another worker may be free.
                 wakeup.wake(self._worker)
-            self._carry_out(scope.tenant_id, lease)
+            self._deliver(scope.tenant_id, lease)
             if time.monotonic() >= stale:
                 return
 
-    def _carry_out(self, tenant_id: UUID, lease: Lease) -> None:
+    def _deliver(self, tenant_id: UUID, lease: Lease) -> None:
         consumer = consumer_of(lease.message.queue, lease.message.kind)
         if consumer and consumer.max_concurrency:
             threads.start(tenant_id, lease, consumer, seconds=self._seconds)
@@ -84,9 +84,9 @@ class _Shift:
 
 
 def _in_turn(due: Sequence[DueScope]) -> list[DueScope]:
-    """By turn, and within a turn beginning after the tenant that this process served last."""
+    """Sort by turn, and within a turn start after the tenant that this process served last."""
     last = _served_last
-    return sorted(due, key=lambda each: (each.turn, last is not None and each.tenant_id <= last, each.tenant_id))
+    return sorted(due, key=lambda scope: (scope.turn, last is not None and scope.tenant_id <= last, scope.tenant_id))
 
 
 def _take(scope: DueScope, consumer: str, seconds: float) -> Lease | None:

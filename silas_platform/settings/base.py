@@ -258,7 +258,7 @@ VISITOR_BURST = env.number("VISITOR_BURST", 40)
 VISITOR_MESSAGES_A_SECOND = 1.0
 # What one socket may send at once, frames of every kind, and how many sockets one address may open at once: a tenth of
 # it a second after that. A twentieth of them may end unanswered at once, and a thousandth a second after that. How many
-# connections one address may hold. Each process counts apart (silas_platform/wire.py).
+# connections one address may hold. Each process counts apart (silas_platform/connection_limits.py).
 SOCKET_FRAMES = env.number("SILAS_SOCKET_FRAMES", 100)
 SOCKET_HANDSHAKES = env.number("SILAS_SOCKET_HANDSHAKES", 200)
 ADDRESS_CONNECTIONS = env.number("SILAS_ADDRESS_CONNECTIONS", 500)
@@ -281,7 +281,7 @@ SEARCH_LIMITS = {
 }
 # How many bytes of visitors' files one tenant may keep (under SILAS_VAR/files).
 VISITOR_FILES_BYTES = env.number("SILAS_VISITOR_FILES_MEGABYTES", 2048) * 1024 * 1024
-# How many proxies of ours stand before each web process (`silas_platform.proxies`).
+# How many proxies of ours stand before each web process (`silas_platform.client_address`).
 TRUSTED_PROXIES = env.number("SILAS_TRUSTED_PROXIES", 0)
 MAX_CHRONICLE = 5000
 MAX_CONVERSATION_USD = Decimal(2)

@@ -1,5 +1,5 @@
-"""How do the processes of one machine start, stay up and stop? (`manage.py up`)
+"""`manage.py up`: start, supervise and stop the processes of one machine.
 
-Everything here runs before, beside or after Django, never inside a request. What is started in here is ended in here,
-also after a crash; nothing in `apps` or `kernel` imports it.
+This code runs before, beside or after Django, never inside a request. It ends whatever it started, also after a crash;
+nothing in `apps` or `kernel` imports it.
 """

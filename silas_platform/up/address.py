@@ -1,8 +1,8 @@
-"""Where the web process listens, and whether it is our own that answers there.
+"""Address of the web process, and verification that our own process answers there.
 
-A port may be free on one address and taken on another (127.0.0.1, ::1, all addresses): a person who opens the printed
-address, or `localhost`, must meet nobody else. So the start is refused where anything answers at this port of this
-machine, and again where what answers after the start does not say that it is of this run.
+A port may be free on one address and taken on another (127.0.0.1, ::1, all addresses), and a person who opens the
+printed address, or `localhost`, must not reach another program. So the start is refused when anything answers at this
+port of this machine, and again when what answers after the start does not belong to this run.
 """
 
 import http.client
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from silas_platform.up.environment import StartRefused, is_loopback
 
-# The name of a run in its processes' environment, and in what /health/ready answers.
+# Environment variable with the id of a run, which /health/ready reports.
 RUN = "SILAS_RUN"
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (compared, not bound)
 _LOOPBACK = ("127.0.0.1", "::1")
-_KNOCK_SECONDS, _ANSWER_SECONDS = 0.5, 2.0
+_CONNECT_SECONDS, _ANSWER_SECONDS = 0.5, 2.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Address:
 
     @property
     def near(self) -> tuple[str, ...]:
-        """The hosts at which a person of this machine may look for it."""
+        """Hosts under which a person on this machine may open it."""
         here = is_loopback(self.host) or self.host in _EVERYWHERE
         return _LOOPBACK if here else (self.host, *_LOOPBACK)
 
@@ -44,7 +44,7 @@ def free_address(env: Mapping[str, str]) -> Address:
         raise StartRefused(f"PORT must be a number from 1 to 65535, not {port!r}")
     address = Address(host, int(port))
     for near in address.near:
-        with suppress(OSError), socket.create_connection((near, address.port), timeout=_KNOCK_SECONDS):
+        with suppress(OSError), socket.create_connection((near, address.port), timeout=_CONNECT_SECONDS):
             raise _taken(near, address.port)
     try:
         family, kind, _, _, where = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM)[0]
@@ -57,17 +57,17 @@ def free_address(env: Mapping[str, str]) -> Address:
 
 
 def is_ready(address: Address, *, run: str, allowed_hosts: Sequence[str]) -> bool:
-    """Whether /health/ready says 200 for this run. Raises `StartRefused` where somebody else answers at the port."""
+    """Whether /health/ready says 200 for this run. Raises `StartRefused` when another program answers at the port."""
     answers = {near: _answer(near, address.port, allowed_hosts) for near in address.near}
     for near, answer in answers.items():
         if answer is not None and answer[1] != run:
             raise _taken(near, address.port)
-    said = [answer[0] for answer in answers.values() if answer is not None]
-    return bool(said) and all(status == 200 for status in said)
+    statuses = [answer[0] for answer in answers.values() if answer is not None]
+    return bool(statuses) and all(status == 200 for status in statuses)
 
 
 def _answer(host: str, port: int, allowed_hosts: Sequence[str]) -> tuple[int, str] | None:
-    """Status and run of what answers; None where nothing does, or not yet. It is asked under a name that it allows."""
+    """Status and run id of the answer, or None when nothing answers yet. Requested under one of the allowed hosts."""
     names = [name.lstrip(".") for name in allowed_hosts if name != "*"]
     shown = f"[{host}]" if ":" in host else host
     named = shown if not names or shown in names else names[0]
@@ -75,7 +75,7 @@ def _answer(host: str, port: int, allowed_hosts: Sequence[str]) -> tuple[int, st
     try:
         connection.request("GET", "/health/ready", headers={"Host": named})
         answer = connection.getresponse()
-        told = answer.read(10_000)
+        body = answer.read(10_000)
     except (http.client.RemoteDisconnected, OSError):
         return None
     except http.client.HTTPException:
@@ -83,11 +83,11 @@ def _answer(host: str, port: int, allowed_hosts: Sequence[str]) -> tuple[int, st
     finally:
         connection.close()
     try:
-        found = json.loads(told)
+        status = json.loads(body)
     except ValueError:
         return answer.status, ""
-    return answer.status, str(found.get("run", "")) if isinstance(found, dict) else ""
+    return answer.status, str(status.get("run", "")) if isinstance(status, dict) else ""
 
 
 def _taken(host: str, port: int) -> StartRefused:
-    return StartRefused(f"something else answers on {host} port {port}: end it, or choose another PORT")
+    return StartRefused(f"another program answers on {host} port {port}: stop it, or choose another PORT")

@@ -1,4 +1,4 @@
-"""Which servers does a single command speak to when `manage.py up` is not running? The same ones, for its own length.
+"""Embedded servers for a single management command while `manage.py up` is not running.
 
 So `manage.py audit_verify` or `create_tenant` work at any time; beside a running `up` they use its servers.
 """
@@ -12,13 +12,13 @@ from silas_platform.up.lines import Screen
 from silas_platform.up.lock import is_running, only_run
 from silas_platform.up.supervisor import Supervisor
 
-# These bring their own servers or ask none.
+# Commands that start their own servers or need none.
 _OFFLINE = {"up", "prepare", "help", "version", "check", "collectstatic", "diffsettings", "spectacular"}
 
 
 @contextmanager
 def borrowed_servers(env: Mapping[str, str], arguments: Sequence[str]) -> Iterator[None]:
-    """Keep the embedded servers up around the command that `arguments` name, if it needs them and nobody runs them."""
+    """Run the embedded servers around the command in `arguments`, if it needs them and they are not running."""
     command = next(iter(arguments), "help")
     var = var_directory(env)
     if command in _OFFLINE or command.startswith("-") or "--help" in arguments or is_running(var):
@@ -28,7 +28,7 @@ def borrowed_servers(env: Mapping[str, str], arguments: Sequence[str]) -> Iterat
     with only_run(var, supervisor.screen):
         try:
             for server in programs.servers(env):
-                supervisor.keep(server)
+                supervisor.supervise(server)
             yield
         finally:
             supervisor.stop()

@@ -1,7 +1,7 @@
-"""Fill an empty database with the demo once, and print how to log in to it (contract interfaces, Demo data).
+"""Seed the demo into an empty database once, and return its logins (contract interfaces, Demo data).
 
-A filling that was interrupted is taken up again by the next run. The login lines are kept under `var`, mode 0600, so
-that later starts can print them without asking the database.
+Interrupted seeding is resumed by the next run. The login lines are kept under `var`, mode 0600, so
+that later starts can print them without querying the database.
 """
 
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from silas_platform.up.supervisor import Supervisor
 
 
 def demo_logins(env: Mapping[str, str], *, fresh: bool, supervisor: Supervisor) -> list[str]:
-    """The `demo-login …` lines; fills the database first when `fresh`. Raises `StartRefused` when that fails."""
+    """The `demo-login …` lines; seeds the database first when `fresh`. Raises `StartRefused` when that fails."""
     kept = var_directory(env) / "demo-logins"
     begun = kept.with_name("demo-logins.begun")
     if not fresh and not begun.exists():
         return kept.read_text().splitlines() if kept.exists() else []
     supervisor.screen.show("demo", "filling the empty database with the demo tenants")
-    # As web: the approvers' keys are sealed with the signing key, which only web processes may hold.
+    # Like web: the approvers' keys are sealed with the signing key, which only web processes may hold.
     web = for_program(env, "web")
-    lines = run_command("seed_demo", web, begun, supervisor, failure="the demo could not be made:")
+    lines = run_command("seed_demo", web, begun, supervisor, failure="the demo could not be created:")
     logins = [line for line in lines if line.startswith("demo-login ")]
     begun.write_text("".join(f"{line}\n" for line in logins))
     if not supervisor.stopping:

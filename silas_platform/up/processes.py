@@ -1,7 +1,7 @@
-"""How is a process started so that it cannot outlive us, and ended so that nothing of it remains?
+"""Start processes that cannot outlive us, and end them completely.
 
-A child gets a session of its own (Ctrl-C reaches the supervisor alone, which then stops children in order) and, where
-the system offers it, a parent-death signal, so that even a supervisor killed with -9 takes its children along.
+A child gets a session of its own (Ctrl-C reaches only the supervisor, which then stops children in order) and, where
+the system offers it, a parent-death signal, so that children end even when the supervisor is killed with -9.
 Start children from the main thread only: the parent-death signal fires when the starting thread ends.
 """
 
@@ -19,7 +19,7 @@ from typing import IO
 import psutil
 
 _CAP_DAC_OVERRIDE = 1 << 1
-# Who died before the signal of their death was asked for sends none; the child looks for itself.
+# A parent that died before the signal was set up sends none, so the child checks its parent itself.
 _UNLESS_ORPHANED = 'test "$PPID" = "$0" && exec "$@"'
 
 
@@ -86,18 +86,18 @@ def _keep_path_access() -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process], *, first: signal.Signals = signal.SIGTERM, grace: float = 30.0) -> None:
-    """Ask with `first`, wait `grace` seconds, then kill; processes that are gone already are fine."""
-    wanted = list(processes)
-    _signal(wanted, first)
-    alive = _outlasting(wanted, seconds=grace)
+    """Signal with `first`, wait `grace` seconds, then kill. Processes that have ended already are ignored."""
+    targets = list(processes)
+    _signal(targets, first)
+    alive = _still_alive(targets, seconds=grace)
     _signal(alive, signal.SIGKILL)
-    _outlasting(alive, seconds=5)
+    _still_alive(alive, seconds=5)
 
 
 def end_group(process: subprocess.Popen[bytes]) -> int:
-    """Kill what is left of the group that `process` leads, itself included, and collect it; returns its exit code.
+    """Kill the process group that `process` leads, reap the process and return its exit code.
 
-    Until it is collected its number stays taken, so the group cannot be somebody else's.
+    Until it is reaped its id cannot be reused, so the group cannot be another program's.
     """
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
@@ -111,15 +111,15 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None
             process.send_signal(number)
 
 
-def _outlasting(processes: list[psutil.Process], *, seconds: float) -> list[psutil.Process]:
-    give_up = time.monotonic() + seconds
-    while (alive := [process for process in processes if is_alive(process)]) and time.monotonic() < give_up:
+def _still_alive(processes: list[psutil.Process], *, seconds: float) -> list[psutil.Process]:
+    deadline = time.monotonic() + seconds
+    while (alive := [process for process in processes if is_alive(process)]) and time.monotonic() < deadline:
         time.sleep(0.02)
     return alive
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it still runs; one that ended but was not yet collected by its parent does not."""
+    """Return whether it runs; a zombie does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -127,24 +127,23 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def running(attributes: list[str] | None = None) -> Iterator[psutil.Process]:
-    """Every process there is now. What psutil has kept since it looked last may stand for one whose number has been
-    given to another: it would be taken for dead."""
+    """Iterate over all processes, without psutil's cache, in which an entry whose id was reused would seem dead."""
     psutil.process_iter.cache_clear()
     return psutil.process_iter(attributes)
 
 
 def working_in(directory: Path, *, name: str) -> list[psutil.Process]:
-    """Processes called `name` whose working directory is `directory`: how our server is told from a namesake."""
+    """Processes called `name` with this working directory, which distinguishes our server from others."""
     here = os.path.realpath(directory)
-    found = running(["name", "cwd"])
-    return [process for process in found if process.info["name"] == name and process.info["cwd"] == here]
+    candidates = running(["name", "cwd"])
+    return [process for process in candidates if process.info["name"] == name and process.info["cwd"] == here]
 
 
 def marked(name: str, value: str) -> list[psutil.Process]:
-    """Processes that were started with `name=value` in their environment, ours excepted: how leftovers are known."""
-    found = []
+    """Processes with `name=value` in their environment, except this one; used to find leftovers."""
+    matching = []
     for process in running():
         with suppress(psutil.Error, OSError):
             if process.pid != os.getpid() and process.environ().get(name) == value:
-                found.append(process)
-    return found
+                matching.append(process)
+    return matching

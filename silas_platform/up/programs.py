@@ -1,6 +1,6 @@
 """The programs that make up the platform on one machine (architecture, Processes).
 
-Servers first: PostgreSQL and Redis where nobody gave an address. Then web, the trusted worker, the worker for
+Servers first: PostgreSQL and Redis, unless addresses were given. Then web, the trusted worker, the worker for
 everything else and beat, each with its own part of the environment. `manage.py up` starts them in this order.
 """
 
@@ -14,26 +14,26 @@ from silas_platform.up import embedded, processes
 from silas_platform.up.environment import ROOT, embedded_database, embedded_redis, for_program, var_directory
 from silas_platform.up.supervisor import Program
 
-# Every process of a run carries it, so that the next run finds what a killed one left behind.
+# Set in every process of a run, so that the next run finds what a killed one left behind.
 MARK = "SILAS_UP"
 _CELERY = ("-m", "celery", "-A", "silas_platform", "--quiet")
-# Whoever tries this out as root on a machine of their own is not told in the midst of a start what is for servers.
+# Hide Celery's warning about root, which is meant for servers.
 AS_ROOT = ("-W", "ignore:You're running the worker with superuser privileges")
 
 
-# One machine: nothing to gossip with, and each handshake costs a second of the start.
+# On one machine there is nothing to gossip with, and each handshake delays the start by a second.
 _ALONE = ("--loglevel=INFO", "--without-gossip", "--without-mingle")
 
 
 def servers(env: Mapping[str, str]) -> list[Program]:
-    """The embedded servers that `env` asks for."""
+    """The embedded servers that `env` requires."""
     var = var_directory(env)
-    wanted = []
+    programs = []
     if embedded_database(env):
-        wanted.append(Program("postgres", lambda: embedded.start_postgres(var).process, first=SIGINT, server=True))
+        programs.append(Program("postgres", lambda: embedded.start_postgres(var).process, first=SIGINT, server=True))
     if embedded_redis(env):
-        wanted.append(Program("redis", lambda: embedded.start_redis(var).process, server=True))
-    return wanted
+        programs.append(Program("redis", lambda: embedded.start_redis(var).process, server=True))
+    return programs
 
 
 def web(env: Mapping[str, str], *, host: str, port: int) -> Program:
@@ -42,7 +42,7 @@ def web(env: Mapping[str, str], *, host: str, port: int) -> Program:
 
 
 def trusted(env: Mapping[str, str]) -> Program:
-    """The worker that holds the signing key. It waits for databases and servers, so threads do, and it forks nobody."""
+    """The worker that holds the signing key. It mostly waits for databases and servers, so it uses threads."""
     size = ["--pool", "threads", "--concurrency", "4"]
     return _python("trusted", env, [*AS_ROOT, *_CELERY, "worker", "-Q", "trusted", "-n", "trusted@%h", *_ALONE, *size])
 
@@ -62,9 +62,9 @@ def marked_env(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _python(name: str, env: Mapping[str, str], arguments: Sequence[str]) -> Program:
-    told = marked_env(for_program(env, name))
+    child_env = marked_env(for_program(env, name))
 
     def start() -> subprocess.Popen[bytes]:
-        return processes.spawn([sys.executable, *arguments], env=told, cwd=ROOT, output=subprocess.PIPE)
+        return processes.spawn([sys.executable, *arguments], env=child_env, cwd=ROOT, output=subprocess.PIPE)
 
     return Program(name, start)

@@ -1,7 +1,7 @@
-"""Bring the platform up on one machine in its order, and take it down (contract interfaces, `make run`).
+"""Start the platform on one machine in order, and stop it (contract interfaces, `make run`).
 
-One run for one `var`. Leftovers of a killed run end first; `ready` is said only after the web process of this run has
-answered that database, Redis and migrations are there. Every way out passes `stop()`. `manage.py up` calls it.
+One run for each `var`. Leftovers of a killed run are ended first; `ready` is printed only after this run's web process
+has answered that database, Redis and migrations are ready. Every exit passes `stop()`. Called by `manage.py up`.
 """
 
 import os
@@ -25,12 +25,12 @@ from silas_platform.up.preparation import prepare
 from silas_platform.up.supervisor import Supervisor
 from silas_platform.up.versions import server_faults
 
-# What a killed run left was told to end when it died; its work is leased, so nothing is lost by not waiting long.
+# Leftovers were signalled when their run died; their work is leased, so a short wait loses nothing.
 LEFTOVER_SECONDS = 2.0
 
 
 def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> None:
-    """Run until a stop is asked for. Raises `StartRefused` when the start would be unsafe or cannot work."""
+    """Run until stopped. Raises `StartRefused` when the start would be unsafe or cannot work."""
     if faults := open_host_faults(given):
         raise StartRefused("\n".join(faults))
     env = with_keys(with_embedded_addresses(given))
@@ -41,7 +41,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
         address = free_address(env)
         env[RUN] = secrets.token_hex(8)
         supervisor = Supervisor(screen)
-        _listen_to_signals(supervisor)
+        _install_signal_handlers(supervisor)
         try:
             _start_servers(supervisor, env)
             prepared = prepare(env, supervisor)
@@ -62,17 +62,17 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
 
 def _start_servers(supervisor: Supervisor, env: Mapping[str, str]) -> None:
     for server in programs.servers(env):
-        supervisor.keep(server)
+        supervisor.supervise(server)
 
 
 def _start_programs(supervisor: Supervisor, env: Mapping[str, str], address: Address, *, work: bool) -> None:
     if supervisor.stopping:
         return
-    supervisor.keep(programs.web(env, host=address.host, port=address.port))
+    supervisor.supervise(programs.web(env, host=address.host, port=address.port))
     if work:
-        supervisor.keep(programs.trusted(env))
-        supervisor.keep(programs.worker(env))
-        supervisor.keep(programs.beat(env))
+        supervisor.supervise(programs.trusted(env))
+        supervisor.supervise(programs.worker(env))
+        supervisor.supervise(programs.beat(env))
 
 
 def _announce(screen: Screen, address: Address, logins: list[str], *, setup_path: str) -> None:
@@ -88,13 +88,13 @@ def _announce(screen: Screen, address: Address, logins: list[str], *, setup_path
     screen.say(f"ready {address.url}/")
 
 
-def _listen_to_signals(supervisor: Supervisor) -> None:
+def _install_signal_handlers(supervisor: Supervisor) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # what nohup ignores stays ignored
             signal.signal(number, lambda *_: supervisor.ask_to_stop())
 
 
 def _parent_is_gone() -> Callable[[], bool]:
-    """Under `make`, whose death no signal tells us, a run ends with its parent; elsewhere it stays."""
+    """Under `make`, whose death sends no signal, a run ends with its parent; otherwise it keeps running."""
     parent = os.getppid()
     return lambda: "MAKELEVEL" in os.environ and os.getppid() != parent

@@ -1,8 +1,8 @@
-"""What keeps running, and what happens when it does not?
+"""Supervise programs: restart those that end, and stop all of them.
 
-A program that ends by itself is started again, later and later while it keeps failing; whatever it left of its own
-process group is ended first. A stop asks all programs at once, waits, then kills, and ends the servers they need last.
-One thread, one loop: signals only set a flag. `manage.py up` owns the only instance.
+A program that ends by itself is restarted with growing delays while it keeps failing; the rest of its process group is
+ended first. A stop signals all programs at once, waits, then kills, and ends the servers that they need last. One
+thread, one loop: signals only set a flag. `manage.py up` owns the only instance.
 """
 
 import os
@@ -21,7 +21,7 @@ from silas_platform.up.processes import end_group, is_alive
 
 TICK_SECONDS = 0.1
 GRACE_SECONDS = 30.0
-_FIRST_PAUSE, _LONGEST_PAUSE, _CALM_SECONDS = 0.5, 30.0, 30.0
+_MIN_PAUSE, _MAX_PAUSE, _STABLE_SECONDS = 0.5, 30.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Program:
 
 
 @dataclass
-class _Kept:
+class _Supervised:
     program: Program
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
-    pause: float = _FIRST_PAUSE
+    pause: float = _MIN_PAUSE
     due: float = 0.0
 
     @property
@@ -53,29 +53,29 @@ class Supervisor:
         self.grace = grace
         self.stopping = False
         self.impatient = False
-        self._kept: list[_Kept] = []
+        self._kept: list[_Supervised] = []
         self._pipes = selectors.DefaultSelector()
 
     def ask_to_stop(self) -> None:
-        """The first call ends everything gracefully, a second one at once. Safe in a signal handler."""
+        """Stop gracefully; a second call kills at once. Safe in a signal handler."""
         self.impatient = self.stopping
         self.stopping = True
 
-    def keep(self, program: Program) -> None:
-        """Start `program` now and whenever it has ended. The first start's failure is the caller's."""
-        kept = _Kept(program)
+    def supervise(self, program: Program) -> None:
+        """Start `program` now and restart it whenever it ends. Errors of the first start are raised."""
+        kept = _Supervised(program)
         self._start(kept)
         self._kept.append(kept)
 
     def run_until(self, done: Callable[[], bool]) -> None:
-        """Forward output and restart what died until `done()` or a stop."""
+        """Forward output and restart programs until `done()` or a stop."""
         while not self.stopping and not self.screen.closed and not done():
             self._tick()
             for kept in self._kept:
-                self._revive(kept)
+                self._restart_if_ended(kept)
 
     def stop(self) -> None:
-        """End everything: programs first, all at once, then the servers."""
+        """Stop everything: programs first, all at once, then the servers."""
         self.stopping = True
         for servers in (False, True):
             self._end([kept for kept in self._kept if kept.program.server is servers])
@@ -84,7 +84,7 @@ class Supervisor:
                 self._forward(key)
 
     def _tick(self) -> None:
-        """Forward what came in; an end of a process is noticed at the latest after one tick."""
+        """Forward pending output, waiting for one tick at most."""
         for key, _ in self._pipes.select(TICK_SECONDS) if self._pipes.get_map() else []:
             self._forward(key)
         if not self._pipes.get_map():
@@ -99,46 +99,46 @@ class Supervisor:
             self._pipes.unregister(key.fileobj)
             os.close(key.fd)
 
-    def _start(self, kept: _Kept) -> None:
+    def _start(self, kept: _Supervised) -> None:
         kept.process = kept.program.start()
         kept.started = time.monotonic()
         if kept.process.stdout is not None:
-            # The pipe outlives the process, whose last lines are the ones to read.
+            # The pipe outlives the process, whose last lines matter most.
             pipe = os.dup(kept.process.stdout.fileno())
             self._pipes.register(pipe, selectors.EVENT_READ, (kept.program.name, LineBuffer()))
             kept.process.stdout.close()
 
-    def _revive(self, kept: _Kept) -> None:
+    def _restart_if_ended(self, kept: _Supervised) -> None:
         if kept.runs:
             return
         if kept.process is not None:
-            self._bury(kept)
+            self._collect(kept)
         elif time.monotonic() >= kept.due:
             try:
                 self._start(kept)
             except (OSError, RuntimeError) as error:
                 self._postpone(kept, f"could not start again: {error}")
 
-    def _bury(self, kept: _Kept) -> None:
+    def _collect(self, kept: _Supervised) -> None:
         assert kept.process is not None
         code = end_group(kept.process)
         kept.process = None
-        if time.monotonic() - kept.started > _CALM_SECONDS:
-            kept.pause = _FIRST_PAUSE
+        if time.monotonic() - kept.started > _STABLE_SECONDS:
+            kept.pause = _MIN_PAUSE
         self._postpone(kept, f"ended with {code}")
 
-    def _postpone(self, kept: _Kept, why: str) -> None:
+    def _postpone(self, kept: _Supervised, why: str) -> None:
         self.screen.show(kept.program.name, f"{why}; starting again in {kept.pause:g} s")
         kept.due = time.monotonic() + kept.pause
-        kept.pause = min(kept.pause * 2, _LONGEST_PAUSE)
+        kept.pause = min(kept.pause * 2, _MAX_PAUSE)
 
-    def _end(self, group: list[_Kept]) -> None:
+    def _end(self, group: list[_Supervised]) -> None:
         for kept in group:
             if kept.process is not None:
                 with suppress(ProcessLookupError):
                     kept.process.send_signal(kept.program.first)
-        give_up = time.monotonic() + self.grace
-        while any(kept.runs for kept in group) and time.monotonic() < give_up and not self.impatient:
+        deadline = time.monotonic() + self.grace
+        while any(kept.runs for kept in group) and time.monotonic() < deadline and not self.impatient:
             self._tick()
         for kept in group:
             if kept.process is not None:

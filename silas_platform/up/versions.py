@@ -1,8 +1,8 @@
-"""Say which servers are older than the release that mends what is known of them.
+"""Report servers that lack known security fixes.
 
 By product and branch: the first release with all fixes that were known when this was written. Sources: release notes
 of valkey.io and redis.io, and postgresql.org's announcements of 2026-05-14 and 2026-08-13. A branch that is not listed
-gets no fixes any more, unless it is newer than all that are.
+is no longer maintained, unless it is newer than all that are.
 """
 
 from collections.abc import Mapping
@@ -28,26 +28,26 @@ _PARTS = {"PostgreSQL": 1}
 
 
 def version_fault(product: str, version: str) -> str:
-    """What is wrong with a server of this version; "" where nothing is known."""
-    found = tuple(int(part) for part in version.split(".") if part.isdigit())
+    """Describe what is wrong with a server of this version; "" when nothing is known."""
+    installed = tuple(int(part) for part in version.split(".") if part.isdigit())
     branches = {tuple(map(int, branch.split("."))): fixed for branch, fixed in FIXED[product].items()}
-    branch = found[: _PARTS.get(product, 2)]
+    branch = installed[: _PARTS.get(product, 2)]
     if branch > max(branches):
         return ""
     fixed = branches.get(branch)
-    if fixed is not None and found >= fixed:
+    if fixed is not None and installed >= fixed:
         return ""
-    wanted = ".".join(map(str, fixed or branches[max(branches)]))
-    return f"{product} {version} lacks fixes of its security: use {wanted} or newer"
+    required = ".".join(map(str, fixed or branches[max(branches)]))
+    return f"{product} {version} lacks security fixes: use {required} or newer"
 
 
 def server_faults(*, database: str, cache: str) -> list[str]:
-    """Of the servers at these addresses. Raises what their clients raise."""
+    """Faults of the servers at these addresses. Raises what their clients raise."""
     with psycopg.connect(database) as connection:
         number = connection.info.server_version
     with redis.Redis.from_url(cache) as client:
-        told: dict[str, Any] = client.info("server")
-    product = "Valkey" if "valkey_version" in told else "Redis"
-    version = str(told.get("valkey_version") or told["redis_version"])
+        info: dict[str, Any] = client.info("server")
+    product = "Valkey" if "valkey_version" in info else "Redis"
+    version = str(info.get("valkey_version") or info["redis_version"])
     faults = (version_fault("PostgreSQL", f"{number // 10_000}.{number % 10_000}"), version_fault(product, version))
     return [fault for fault in faults if fault]

@@ -28,7 +28,7 @@ from apps.guard.models import ToolCall
 from apps.guard.schemas import Admitted, Call, CallContext, Failed, HandlerResult, Limits
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
-from silas_platform.listening import end_overdue
+from silas_platform.worker_watchdog import kill_overdue
 from tests.factories.autonomy import House
 from tests.factories.bus import lease_any
 from tests.factories.guard import answer, make_call, make_run
@@ -167,7 +167,7 @@ def test_child_beyond_its_deadline_is_ended_however_it_hangs(hang: Callable[[], 
         os._exit(0)
     give_up = time.monotonic() + 30
     while not outbox.sent and time.monotonic() < give_up:
-        end_overdue(outbox, shared)
+        kill_overdue(outbox, shared)
         time.sleep(0.05)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     ((name, args, queue),) = outbox.sent
@@ -180,7 +180,7 @@ def test_child_beyond_its_deadline_is_ended_however_it_hangs(hang: Callable[[], 
 def test_process_that_is_no_child_of_ours_is_not_ended() -> None:
     shared, outbox = deadlines.Deadlines(), Outbox()
     shared.write(0, os.getppid(), time.monotonic() - 1)
-    end_overdue(outbox, shared)
+    kill_overdue(outbox, shared)
     assert outbox.sent == []
 
 

@@ -1,4 +1,4 @@
-"""Consumers of a test's own: nobody else's run while it does."""
+"""Fixtures that register a test's own consumer as the only one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler does happens once, whatever happens to the handler."""
+"""A handler's effect happens once, even when the handler fails, hangs or is killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUEUE = Queue.RUNTIME
 MARK = "runtime:system_event"
 
 
-def owe(tenant: Any, **fields: Any) -> QueueMessage:
+def enqueue(tenant: Any, **fields: Any) -> QueueMessage:
     return make_message(tenant, queue=QUEUE, **fields)
 
 
@@ -65,21 +65,21 @@ def test_handler_gets_its_message(tenant: Any, consume: Any, drain: Any) -> None
     async def handler(delivery: Delivery) -> None:
         heard.append((delivery.tenant_id, delivery.message.payload))
 
-    owe(tenant, payload={"n": 1})
+    enqueue(tenant, payload={"n": 1})
     drain()
     assert (tenant.pk, {"n": 1}) in heard
 
 
 def test_message_that_was_handled_is_acked(tenant: Any, consume: Any, drain: Any) -> None:
     consume(commit_effect)
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert state(tenant)[0] == "acked"
 
 
 def test_effect_is_marked_under_the_consumers_name(tenant: Any, consume: Any, drain: Any) -> None:
     consume(commit_effect)
-    message = owe(tenant)
+    message = enqueue(tenant)
     drain()
     with tenant_scope(tenant):
         assert services.has_processed(MARK, message.message_id)
@@ -90,7 +90,7 @@ def test_handler_that_commits_nothing_ends_the_delivery(tenant: Any, consume: An
     async def handler(delivery: Delivery) -> None:
         pass
 
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert state(tenant)[0] == "acked"
 
@@ -102,14 +102,14 @@ def test_commit_hands_back_what_its_step_returned(tenant: Any, consume: Any, dra
     async def handler(delivery: Delivery) -> None:
         heard.append(await delivery.commit(lambda: 7))
 
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert 7 in heard
 
 
 def test_handlers_effect_is_not_repeated_for_a_message_marked_already(tenant: Any, consume: Any, drain: Any) -> None:
     consume(commit_effect)
-    message = owe(tenant)
+    message = enqueue(tenant)
     with tenant_scope(tenant):
         services.mark_processed(MARK, message.message_id)
     drain()
@@ -124,7 +124,7 @@ def test_effect_that_a_rival_had_meanwhile_is_rolled_back_and_the_message_acked(
         await in_scope(delivery.tenant_id, services.mark_processed, MARK, delivery.message.message_id)
         await delivery.commit(effect)
 
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert (state(tenant)[0], effects(tenant)) == ("acked", 0)
 
@@ -135,7 +135,7 @@ def test_effect_of_a_former_holder_is_rolled_back(tenant: Any, consume: Any, dra
         await asyncio.to_thread(steal, tenant)
         await delivery.commit(effect)
 
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert (row(tenant).fence, effects(tenant)) == (1000, 0)
 
@@ -150,7 +150,7 @@ def test_step_that_fails_after_the_finish_leaves_nothing(tenant: Any, consume: A
     async def handler(delivery: Delivery) -> None:
         await in_scope(delivery.tenant_id, broken, delivery)
 
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert (state(tenant), effects(tenant)) == (("queued", 1, "RuntimeError"), 0)
 
@@ -160,7 +160,7 @@ def test_handler_that_raises_gives_the_message_back(tenant: Any, consume: Any, d
     async def handler(delivery: Delivery) -> None:
         raise RuntimeError("my secret")
 
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert state(tenant) == ("queued", 1, "RuntimeError")
 
@@ -170,7 +170,7 @@ def test_refusal_gives_its_code_as_the_reason(tenant: Any, consume: Any, drain: 
     async def handler(delivery: Delivery) -> None:
         raise SilasError("no_room", "There is no room.")
 
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert state(tenant) == ("queued", 1, "no_room")
 
@@ -180,7 +180,7 @@ def test_handler_that_always_raises_sees_the_message_five_times(tenant: Any, con
     async def handler(delivery: Delivery) -> None:
         raise RuntimeError
 
-    owe(tenant)
+    enqueue(tenant)
     for _ in range(6):
         drain()
         let_waits_pass(tenant)
@@ -192,7 +192,7 @@ def test_undeliverable_message_is_dead_at_once(tenant: Any, consume: Any, drain:
     async def handler(delivery: Delivery) -> None:
         raise Undeliverable("no_such_item", "It is gone.")
 
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert state(tenant) == ("dead", 1, "no_such_item")
 
@@ -219,7 +219,7 @@ def test_deferred_message_waits_without_counting_a_failure(tenant: Any, consume:
     async def handler(delivery: Delivery) -> None:
         await in_scope(delivery.tenant_id, delivery.defer, 60, "path_in_use")
 
-    owe(tenant)
+    enqueue(tenant)
     drain()
     assert state(tenant) == ("queued", 0, "path_in_use")
 
@@ -233,8 +233,8 @@ def test_one_message_that_fails_does_not_hold_up_another_scope(tenant: Any, cons
             raise RuntimeError
         done.append(delivery.message.message_id)
 
-    owe(tenant, scope_id="a", content="poison")
-    good = owe(tenant, scope_id="b")
+    enqueue(tenant, scope_id="a", content="poison")
+    good = enqueue(tenant, scope_id="b")
     drain()
     assert good.message_id in done
 
@@ -248,7 +248,7 @@ def test_scope_keeps_its_order(tenant: Any, consume: Any, drain: Any) -> None:
             heard.append((delivery.message.payload or {})["n"])
 
     for number in range(40):
-        owe(tenant, payload={"n": number})
+        enqueue(tenant, payload={"n": number})
     drain()
     assert heard == list(range(40))
 
@@ -259,7 +259,7 @@ def test_run_longer_than_its_lease_keeps_it_by_its_heartbeat(tenant: Any, consum
         await asyncio.sleep(1.5)
         await delivery.commit(effect)
 
-    owe(tenant)
+    enqueue(tenant)
     drain(lease_seconds=1.0)
     assert (state(tenant), effects(tenant)) == (("acked", 0, ""), 1)
 
@@ -276,7 +276,7 @@ def test_run_whose_lease_is_lost_is_cancelled(tenant: Any, consume: Any, drain: 
             ended.append(True)
             raise
 
-    owe(tenant)
+    enqueue(tenant)
     drain(lease_seconds=0.3)
     assert ended == [True]
 
@@ -304,7 +304,7 @@ def no_pokes(database: None) -> None:
 def test_message_for_a_consumer_wakes_a_worker_once_it_is_committed(no_pokes: None, tenant: Any, consume: Any) -> None:
     consume(commit_effect)
     with tenant_scope(tenant):
-        owe(tenant)
+        enqueue(tenant)
         before = pokes()
     assert (before, pokes()) == (0, 1)
 
@@ -313,13 +313,13 @@ def test_many_messages_of_one_commit_are_one_poke(no_pokes: None, tenant: Any, c
     consume(commit_effect)
     with tenant_scope(tenant):
         for _ in range(10):
-            owe(tenant)
+            enqueue(tenant)
     assert pokes() == 1
 
 
 def take_back(tenant: Any) -> None:
     with tenant_scope(tenant):
-        owe(tenant)
+        enqueue(tenant)
         raise RuntimeError
 
 
@@ -336,5 +336,5 @@ def test_message_stands_when_the_broker_is_gone(
     consume(commit_effect)
     with monkeypatch.context() as patch:
         patch.setattr(app.conf, "broker_write_url", "redis+socket:///nowhere/redis.sock")
-        owe(tenant)
+        enqueue(tenant)
     assert (state(tenant)[0], pokes()) == ("queued", 0)

@@ -18,7 +18,7 @@ from kernel.tenancy import INSTALLATION, tenant_scope
 from tests.factories.bus import lease_any, make_message
 
 
-def shown(*options: str) -> str:
+def run_command(*options: str) -> str:
     out = io.StringIO()
     call_command("queue", *options, stdout=out)
     return out.getvalue()
@@ -41,14 +41,14 @@ def state(tenant: Any, message: QueueMessage) -> str:
 def test_command_counts_each_queue_and_lists_what_failed(tenant: Any) -> None:
     message = bury(tenant)
     make_message(tenant)
-    said = shown("--tenant", tenant.slug)
+    said = run_command("--tenant", tenant.slug)
     assert "queue=executor due=1 scheduled=0 in-progress=0 failed=1 oldest-due=" in said
     assert f"failed id={message.pk} queue=executor kind=system_event attempts=1 reason=poison" in said
 
 
 def test_command_retries_a_message_and_notes_who_did(tenant: Any) -> None:
     message = bury(tenant)
-    shown("--tenant", tenant.slug, "--retry", str(message.pk))
+    run_command("--tenant", tenant.slug, "--retry", str(message.pk))
     assert state(tenant, message) == "queued"
     with tenant_scope(tenant):
         entry = AuditEntry.objects.get(event=AuditEvent.MESSAGE_RETRIED)
@@ -57,26 +57,26 @@ def test_command_retries_a_message_and_notes_who_did(tenant: Any) -> None:
 
 def test_command_drops_a_message(tenant: Any) -> None:
     message = bury(tenant)
-    shown("--tenant", tenant.slug, "--drop", str(message.pk))
+    run_command("--tenant", tenant.slug, "--drop", str(message.pk))
     assert state(tenant, message) == "dropped"
 
 
 def test_command_retries_all_that_failed(tenant: Any) -> None:
     messages = [bury(tenant), bury(tenant)]
-    shown("--tenant", tenant.slug, "--retry-all")
+    run_command("--tenant", tenant.slug, "--retry-all")
     assert [state(tenant, message) for message in messages] == ["queued", "queued"]
 
 
 def test_command_refuses_a_message_of_another_tenant(tenant: Any, other_tenant: Any) -> None:
     message = bury(other_tenant)
     with pytest.raises(CommandError):
-        shown("--tenant", tenant.slug, "--retry", str(message.pk))
+        run_command("--tenant", tenant.slug, "--retry", str(message.pk))
     assert state(other_tenant, message) == "dead"
 
 
 def test_command_refuses_an_unknown_tenant(database: None) -> None:
     with pytest.raises(CommandError, match="no tenant nobody"):
-        shown("--tenant", "nobody")
+        run_command("--tenant", "nobody")
 
 
 def test_command_retries_work_of_the_installation(database: None) -> None:
@@ -87,7 +87,7 @@ def test_command_retries_work_of_the_installation(database: None) -> None:
         services.dead_letter(lease, "poison")
         pk = QueueMessage.objects.get(pk=message.pk).pk
     try:
-        shown("--retry", str(pk))
+        run_command("--retry", str(pk))
         with tenant_scope(INSTALLATION):
             assert QueueMessage.objects.get(pk=pk).state == "queued"
     finally:

@@ -1,4 +1,4 @@
-"""What a message went through is told to whoever measures, and to the audit log, without its text."""
+"""The steps of a message are recorded as metrics and in the audit log, without its text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.factories.bus import lease_any, let_leases_run_out, make_message
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> Any:
+def log_lines(caplog: pytest.LogCaptureFixture) -> Any:
     """What the bus has told of its own so far, line by line."""
     caplog.set_level(logging.DEBUG, logger="silas.bus")
     return lambda: [record.getMessage() for record in caplog.records if record.name == "silas.bus"]
@@ -27,43 +27,43 @@ def names(lines: list[str]) -> list[str]:
     return [line.split()[0] for line in lines]
 
 
-def test_message_taken_renewed_and_done_tells_each(tenant: Any, told: Any) -> None:
+def test_message_taken_renewed_and_done_tells_each(tenant: Any, log_lines: Any) -> None:
     make_message(tenant)
     with tenant_scope(tenant):
         lease = lease_any("executor", consumer="test")
         assert lease is not None
         services.heartbeat(lease)
         services.ack(lease)
-    assert names(told()) == ["queue_wait_ms", "lease_heartbeat", "lease_duration_ms"]
+    assert names(log_lines()) == ["queue_wait_ms", "lease_heartbeat", "lease_duration_ms"]
 
 
-def test_sweep_tells_of_silent_holders(tenant: Any, told: Any) -> None:
+def test_sweep_tells_of_silent_holders(tenant: Any, log_lines: Any) -> None:
     make_message(tenant)
     with tenant_scope(tenant):
         lease_any("executor", consumer="test")
     let_leases_run_out(tenant)
     with tenant_scope(tenant):
         services.expire_leases()
-    lines = [line for line in told() if not line.startswith("queue_wait_ms")]
+    lines = [line for line in log_lines() if not line.startswith("queue_wait_ms")]
     assert lines == ["lease_expired queue=executor value=1"]
 
 
-def test_worker_tells_how_many_scopes_were_due(tenant: Any, told: Any, consume: Any, drain: Any) -> None:
+def test_worker_tells_how_many_scopes_were_due(tenant: Any, log_lines: Any, consume: Any, drain: Any) -> None:
     async def nothing(delivery: deliveries.Delivery) -> None: ...
 
     consume(nothing)
     make_message(tenant, queue=Queue.RUNTIME)
     make_message(tenant, queue=Queue.RUNTIME, scope_id="another")
     drain()
-    first = next(line for line in told() if line.startswith("queue_depth_sample worker=work value="))
+    first = next(line for line in log_lines() if line.startswith("queue_depth_sample worker=work value="))
     assert int(first.rpartition("=")[2]) >= 2
 
 
-def test_line_names_its_trace_and_says_nothing_of_the_text(tenant: Any, told: Any) -> None:
+def test_line_names_its_trace_and_says_nothing_of_the_text(tenant: Any, log_lines: Any) -> None:
     make_message(tenant, content="my secret", payload={"a": "my secret"}, trace_id="trace-1")
     with tenant_scope(tenant):
         lease_any("executor", consumer="test")
-    (line,) = told()
+    (line,) = log_lines()
     assert "trace=trace-1" in line and "secret" not in line
 
 

@@ -18,7 +18,7 @@ from apps.bus.schemas import Lease
 from apps.bus.services import lease, send_message
 from kernel.ratelimit.fixed_window import redis_client
 from kernel.tenancy import in_scope, in_thread, tenant_scope
-from silas_platform.listening import waiting_at
+from silas_platform.worker_watchdog import count_waiting
 
 
 def make_message(tenant: Any, *, scope_id: str = "scope", queue: str = Queue.EXECUTOR, **fields: Any) -> QueueMessage:
@@ -101,7 +101,7 @@ def disperse(tenant: Any) -> None:
 
 def pokes(worker: Worker = Worker.WORK) -> int:
     """How many wake-ups wait at the broker for this kind of worker."""
-    return waiting_at(worker)
+    return count_waiting(worker)
 
 
 def forget_pokes() -> None:

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _IMPORTED = (
     "silas_platform.urls",
     "silas_platform.background",
-    "silas_platform.listening",
+    "silas_platform.worker_watchdog",
     "apps.console.routing",
     "apps.safety.mcp_server",
     "apps.sessions.routing",

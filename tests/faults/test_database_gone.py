@@ -1,4 +1,4 @@
-"""PostgreSQL killed with -9 for ten seconds, while visitors write, a model answers and nobody restarts anything."""
+"""PostgreSQL is killed with -9 for ten seconds while visitors write and a model answers, and nothing is restarted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that is connected and takes nothing any more ends, so that whoever keeps it starts another."""
+"""A worker that is connected but receives nothing stops, so that its supervisor starts another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After everything that the tests before this one did to the house: is what it wrote down whole?"""
+"""The records are consistent after everything that the tests before this one did to the platform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This process as somebody else: Django's connection of this thread, opened with another address."""
+"""Reopen Django's connection of this thread with another address, as another process would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers at the address of a run: its own web process, nobody, or something else."""
+"""The address of a run is answered by its own web process, by nothing, or by another program."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_own_process_is_ready_when_it_says_so(
 @pytest.mark.parametrize("told", [b"", b"hello", b"[]", b'{"status": "ok"}', b'{"status": "ok", "run": "another"}'])
 def test_stranger_that_answers_is_never_ready(server: Address, monkeypatch: pytest.MonkeyPatch, told: bytes) -> None:
     monkeypatch.setattr(_Answering, "told", told)
-    with pytest.raises(StartRefused, match="something else answers"):
+    with pytest.raises(StartRefused, match="another program answers"):
         is_ready(server, run="mine", allowed_hosts=["chat.example.com"])
 
 
@@ -58,7 +58,7 @@ def test_nobody_is_not_ready() -> None:
 
 
 def test_address_at_which_something_answers_is_not_free(server: Address) -> None:
-    with pytest.raises(StartRefused, match="something else answers"):
+    with pytest.raises(StartRefused, match="another program answers"):
         free_address({"PORT": str(server.port)})
 
 

@@ -1,4 +1,4 @@
-"""Does the administration show a superuser the platform, an owner their own tenant, and everybody else nothing?"""
+"""The admin shows a superuser the platform, an owner their own tenant, and everyone else nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which deployments make sense, and whose provider keys may they use?"""
+"""Validation of deployments in the admin, and of the provider keys that they may use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can an owner register and retire the keys with which their site names its visitors, and nobody else's?"""
+"""Owners register and retire the keys with which their site identifies its visitors, and only their own."""
 
 from __future__ import annotations
 

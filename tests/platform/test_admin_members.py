@@ -1,4 +1,4 @@
-"""Who comes and goes at the administration? Members by a link that works once; the last owner stays."""
+"""Members join by a link that works once and can be removed; the last owner stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose rows does the administration change? An owner's own, of what can be set; and each change is written down."""
+"""An owner changes only their own rows in the admin, only settable fields, and each change is audited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A company's time zone that this machine does not know, in a row from before: does anything stop because of it?"""
+"""A company's time zone that this machine does not know, in an old row, stops nothing."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from apps.tenants.models import User
 from silas_platform.checks import (
     database_role_is_bound,
     demo_logins_stay_home,
-    each_key_has_one_job,
+    keys_are_distinct,
     open_host_is_guarded,
 )
 from tests.platform.connecting import connected_as
@@ -32,12 +32,12 @@ def test_loopback_passes_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_key_for_two_jobs_fails_check(settings: Any) -> None:
     settings.SILAS_SIGNING_KEY = settings.SILAS_SECRETS_KEY
-    assert [fault.id for fault in each_key_has_one_job()] == ["silas.E002"]
+    assert [fault.id for fault in keys_are_distinct()] == ["silas.E002"]
 
 
 def test_process_without_signing_key_passes_check(settings: Any) -> None:
     settings.SILAS_SIGNING_KEY = settings.SILAS_SECRETS_KEY = ""
-    assert each_key_has_one_job() == []
+    assert keys_are_distinct() == []
 
 
 def test_application_role_passes_check(database: None) -> None:

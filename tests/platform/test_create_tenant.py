@@ -1,4 +1,4 @@
-"""Does one command make a tenant whose owner can get in?"""
+"""One command creates a tenant whose owner can log in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a caller read when a backing service is away? One shape, 503, and when to come back."""
+"""API errors while a backing service is down: one shape, 503, and when to retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of an installation whose migrations were made one before they became one a room (ADR 68)?"""
+"""Upgrades of installations from before the migrations were squashed to one for each app (ADR 68)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row that nobody can read keeps no other row of its company, and no other company, from its upkeep."""
+"""An unreadable row keeps no other row of its company, and no other company, from being processed."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from apps.tenants.models import PolicySeal, Tenant
 from apps.tenants.services import create_tenant
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from silas_platform.certifying import certify_all
+from silas_platform.certification import certify_all
 from tests.approvals.test_tokens import check, verify
 from tests.factories.approvals import make_plan, make_token
 from tests.factories.audit import tampering

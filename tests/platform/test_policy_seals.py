@@ -26,7 +26,7 @@ from apps.work.services import adopt_goal
 from kernel import trust
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
-from silas_platform.certifying import certify_all
+from silas_platform.certification import certify_all
 from tests.factories.audit import tampering
 from tests.factories.identity import GOAL
 from tests.factories.tenants import make_deployment, make_tenant

@@ -1,4 +1,4 @@
-"""A PostgreSQL that somebody gave us as its superuser is served by a role that row-level security binds."""
+"""An external PostgreSQL given as its superuser is used with a role that row-level security binds."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def started() -> Started:
     return Started()
 
 
-def shown(screen: Screen) -> str:
+def output_of(screen: Screen) -> str:
     assert isinstance(screen.out, io.StringIO)
     return screen.out.getvalue()
 
@@ -79,21 +79,21 @@ def within(seconds: float, done: Callable[[], object]) -> Callable[[], bool]:
 
 
 def test_program_killed_is_started_again(supervisor: Supervisor, started: Started) -> None:
-    supervisor.keep(started.program(WAITS))
+    supervisor.supervise(started.program(WAITS))
     os.kill(started.processes[0].pid, signal.SIGKILL)
     supervisor.run_until(within(5, lambda: len(started.processes) == 2))
     assert len(started.processes) == 2
 
 
 def test_program_that_keeps_failing_waits_longer_each_time(supervisor: Supervisor, started: Started) -> None:
-    supervisor.keep(started.program("raise SystemExit(3)"))
+    supervisor.supervise(started.program("raise SystemExit(3)"))
     supervisor.run_until(within(2.5, lambda: False))
     assert len(started.processes) in (2, 3)
-    assert "ended with 3; starting again in 1 s" in shown(supervisor.screen)
+    assert "ended with 3; starting again in 1 s" in output_of(supervisor.screen)
 
 
 def test_program_killed_takes_its_children_along(supervisor: Supervisor, started: Started) -> None:
-    supervisor.keep(started.program(PARENT))
+    supervisor.supervise(started.program(PARENT))
     parent = psutil.Process(started.processes[0].pid)
     assert eventually(parent.children)
     child = parent.children()[0]
@@ -103,21 +103,21 @@ def test_program_killed_takes_its_children_along(supervisor: Supervisor, started
 
 
 def test_output_carries_name_of_program(supervisor: Supervisor, started: Started) -> None:
-    supervisor.keep(started.program("print('hello'); " + WAITS, name="web"))
-    supervisor.run_until(within(5, lambda: "hello" in shown(supervisor.screen)))
-    assert "web     | hello" in shown(supervisor.screen)
+    supervisor.supervise(started.program("print('hello'); " + WAITS, name="web"))
+    supervisor.run_until(within(5, lambda: "hello" in output_of(supervisor.screen)))
+    assert "web     | hello" in output_of(supervisor.screen)
 
 
 def test_last_words_without_line_end_are_shown(supervisor: Supervisor, started: Started) -> None:
-    supervisor.keep(started.program("import sys; sys.stdout.write('last words')"))
-    supervisor.run_until(within(5, lambda: "last words" in shown(supervisor.screen)))
-    assert "toy     | last words" in shown(supervisor.screen)
+    supervisor.supervise(started.program("import sys; sys.stdout.write('last words')"))
+    supervisor.run_until(within(5, lambda: "last words" in output_of(supervisor.screen)))
+    assert "toy     | last words" in output_of(supervisor.screen)
 
 
 def test_stop_ends_program_that_ignores_it(screen: Screen, started: Started) -> None:
     impatient = Supervisor(screen, grace=0.3)
-    impatient.keep(started.program(DEAF))
-    impatient.run_until(within(5, lambda: "deaf" in shown(screen)))
+    impatient.supervise(started.program(DEAF))
+    impatient.run_until(within(5, lambda: "deaf" in output_of(screen)))
     impatient.stop()
     assert started.processes[0].returncode == -signal.SIGKILL
 
@@ -126,16 +126,16 @@ def test_stop_asks_politely_first(supervisor: Supervisor, started: Started) -> N
     polite = (
         "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('set', flush=True);"
     )
-    supervisor.keep(started.program(polite + "time.sleep(60)"))
-    supervisor.run_until(within(5, lambda: "set" in shown(supervisor.screen)))
+    supervisor.supervise(started.program(polite + "time.sleep(60)"))
+    supervisor.run_until(within(5, lambda: "set" in output_of(supervisor.screen)))
     supervisor.stop()
     assert started.processes[0].returncode == 7
 
 
 def test_second_request_to_stop_does_not_wait(screen: Screen, started: Started) -> None:
     patient = Supervisor(screen, grace=60)
-    patient.keep(started.program(DEAF))
-    patient.run_until(within(5, lambda: "deaf" in shown(screen)))
+    patient.supervise(started.program(DEAF))
+    patient.run_until(within(5, lambda: "deaf" in output_of(screen)))
     patient.ask_to_stop()
     patient.ask_to_stop()
     begun = time.monotonic()
@@ -145,11 +145,11 @@ def test_second_request_to_stop_does_not_wait(screen: Screen, started: Started) 
 
 def test_servers_outlive_programs(screen: Screen, started: Started) -> None:
     ordered = Supervisor(screen, grace=5)
-    ordered.keep(started.program(SAYS_GOODBYE.format(pause=0, name="server"), server=True))
-    ordered.keep(started.program(SAYS_GOODBYE.format(pause=0.5, name="program")))
-    ordered.run_until(within(5, lambda: shown(screen).count("set") == 2))
+    ordered.supervise(started.program(SAYS_GOODBYE.format(pause=0, name="server"), server=True))
+    ordered.supervise(started.program(SAYS_GOODBYE.format(pause=0.5, name="program")))
+    ordered.run_until(within(5, lambda: output_of(screen).count("set") == 2))
     ordered.stop()
-    assert shown(screen).index("program ended") < shown(screen).index("server ended")
+    assert output_of(screen).index("program ended") < output_of(screen).index("server ended")
 
 
 def test_start_that_fails_again_is_tried_again(supervisor: Supervisor, started: Started) -> None:
@@ -162,7 +162,7 @@ def test_start_that_fails_again_is_tried_again(supervisor: Supervisor, started: 
             raise RuntimeError("no room")
         return good.start()
 
-    supervisor.keep(Program("toy", start))
+    supervisor.supervise(Program("toy", start))
     started.processes[0].kill()
     supervisor.run_until(within(8, lambda: len(started.processes) == 2))
     assert len(started.processes) == 2
@@ -170,7 +170,7 @@ def test_start_that_fails_again_is_tried_again(supervisor: Supervisor, started: 
 
 def test_closed_screen_ends_run(started: Started) -> None:
     supervisor = Supervisor(Screen(out=Window()))
-    supervisor.keep(started.program("print('into the void', flush=True); " + WAITS))
+    supervisor.supervise(started.program("print('into the void', flush=True); " + WAITS))
     supervisor.run_until(within(5, lambda: False))
     supervisor.stop()
     assert started.processes[0].returncode is not None

@@ -153,7 +153,7 @@ def test_database_killed_comes_back_and_site_is_ready_again(run: Run) -> None:
 
 
 def test_second_run_on_same_var_is_refused(run: Run) -> None:
-    with pytest.raises(StartRefused, match=str(run.process.pid)), only_run(run.var, Screen(), patience=0):
+    with pytest.raises(StartRefused, match=str(run.process.pid)), only_run(run.var, Screen(), wait_seconds=0):
         pass
 
 
@@ -216,7 +216,7 @@ def test_port_at_which_something_else_answers_is_refused(start: Start, tmp_path:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as taken:
         said = start(PORT=str(taken.getsockname()[1])).whole()
-    assert f"something else answers on {named}" in said
+    assert f"another program answers on {named}" in said
     assert not (tmp_path / "postgres").exists()
 
 

@@ -1,4 +1,4 @@
-"""A worker that is taken over speaks SQL as `silas_work`: it makes no yes, no login and no rule."""
+"""A compromised worker speaks SQL as `silas_work`, which can create no approval, login or rule."""
 
 from __future__ import annotations
 

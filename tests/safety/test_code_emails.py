@@ -1,4 +1,4 @@
-"""Codes by letter: where it is wanted, to those who may decide, in the letter alone, once."""
+"""Codes by e-mail: only where enabled, to those who may decide, once, and nowhere else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.rivals import race
 
 
 @pytest.fixture(autouse=True)
-def wanted(settings: Any) -> None:
+def codes_enabled(settings: Any) -> None:
     settings.SAFETY_MAIL_CODES, settings.EMAIL_HOST = True, "mail.example.test"
 
 

@@ -54,7 +54,7 @@ def over_http(key: str, session: Session, mode: str = "auto") -> Any:
     return asyncio.run(run())
 
 
-def said(result: Any) -> dict[str, Any]:
+def decoded(result: Any) -> dict[str, Any]:
     return json.loads(result.content[0].text)  # type: ignore[no-any-return]
 
 
@@ -63,7 +63,7 @@ async def loop(client: Client) -> list[dict[str, Any]]:
         "mcp_aql_execute", {"operation": "execute_agent", "params": {"element_name": "clerk"}}
     )
     step = await client.call_tool("mcp_aql_create", {"operation": "record_execution_step", "params": STEP})
-    return [said(begun), said(step)]
+    return [decoded(begun), decoded(step)]
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_single_tool_takes_every_operation(api: Api) -> None:
     async def ask(client: Client) -> Any:
         return await client.call_tool("mcp_aql", {"operation": "introspect", "params": {"query": "operations"}})
 
-    assert said(in_memory(api, ask, mode="single"))["data"]["_protocol"]["mode"] == "single"
+    assert decoded(in_memory(api, ask, mode="single"))["data"]["_protocol"]["mode"] == "single"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_failure_is_an_answer_and_is_marked_as_the_contract_says(
         return await client.call_tool("mcp_aql_create", asked)
 
     result = in_memory(api, ask)
-    assert (said(result)["error"]["code"], result.is_error) == (code, fault)
+    assert (decoded(result)["error"]["code"], result.is_error) == (code, fault)
 
 
 def test_block_over_rest_holds_over_mcp(api: Api) -> None:
@@ -204,7 +204,7 @@ def test_code_is_in_no_span_frame_or_log_line(
         async def ask(tool: str, operation: str, **params: str) -> Any:
             result = await client.call_tool(f"mcp_aql_{tool}", {"operation": operation, "params": params})
             frames.append(result.model_dump_json())
-            return said(result)
+            return decoded(result)
 
         await ask("execute", "execute_agent", element_name="clerk")
         stop = await ask("create", "record_execution_step", **STEP | {"next_action_hint": DANGER})

@@ -1,6 +1,6 @@
 """SQL functions that find due work across tenants.
 
-`bus_due` answers "what may be delivered now?" for all tenants at once, from two partial indexes: queued messages by
+`bus_due` returns what may be delivered now for all tenants, from two partial indexes: queued messages by
 `available_at`, and the few that are leased. Its cost depends on the messages that are due, not on the tenants that
 exist or the messages that wait for a later time.
 """
@@ -47,7 +47,7 @@ END $$;
 """
 DUE_REVERSE = "DROP FUNCTION bus_due(text[], int, int);"
 
-# The tenants of which a consumer that was ended still holds something.
+# Tenants of which a killed consumer still holds leases.
 HELD_BY = f"""
 CREATE FUNCTION public.bus_held_by(p_consumer text) RETURNS SETOF uuid LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
@@ -64,8 +64,10 @@ HELD_BY_REVERSE = "DROP FUNCTION bus_held_by(text);"
 
 
 def schedule_rows(kind: Kind, rows: str) -> str:
-    """SQL for a migration: owe a message of `kind` for every row of the query `rows`, which selects tenant, scope and
-    due time. Where the kind is a standing one, it is what `services.schedule` moves."""
+    """SQL for a migration: enqueue a job of `kind` for every row of the query `rows` (tenant, scope, due time).
+
+    For a recurring kind this is the row that `services.schedule` moves.
+    """
     return over_all_tenants(f"""
         INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender,
                                       taint, urgency, error_code, origin_agent, state, attempts, consumer, fence,
@@ -78,5 +80,5 @@ def schedule_rows(kind: Kind, rows: str) -> str:
 
 
 def unschedule_rows(kind: Kind) -> str:
-    """Undoes `schedule_rows`."""
+    """SQL that reverses `schedule_rows`."""
     return over_all_tenants(f"DELETE FROM bus_queuemessage WHERE queue = '{QUEUE_OF[kind]}' AND kind = '{kind}'")

@@ -1,7 +1,7 @@
 """`manage.py certify`: certify approvers' keys and policy as the database holds them now.
 
-For an installation that comes from a version without an installation key, and after a database was restored or mended
-by hand. Without --yes it only says what it would certify. What it certifies is believed from then on: look at the
+For an installation from a version without an installation key, and after a database was restored or repaired by hand.
+Without --yes it only reports what it would certify. Certified rows are trusted from then on: review them in the
 console first.
 """
 
@@ -12,7 +12,7 @@ from argparse import ArgumentParser
 from django.core.management.base import BaseCommand, CommandError
 
 from kernel.errors import SilasError
-from silas_platform.certifying import certify_all
+from silas_platform.certification import certify_all
 
 
 class Command(BaseCommand):
@@ -23,13 +23,13 @@ class Command(BaseCommand):
 
     def handle(self, *, yes: bool, **_: object) -> None:
         verb = "certified" if yes else "would certify"
-        wanting = 0
+        total = 0
         try:
             for done in certify_all(actor="command:certify", keep=yes):
-                wanting += sum(done.counts.values())
-                told = " ".join(f"{kind}={number}" for kind, number in done.counts.items()) or "nothing"
-                self.stdout.write(f"{verb} tenant={done.tenant} {told}")
+                total += sum(done.counts.values())
+                counts = " ".join(f"{kind}={number}" for kind, number in done.counts.items()) or "nothing"
+                self.stdout.write(f"{verb} tenant={done.tenant} {counts}")
         except SilasError as refusal:
             raise CommandError(f"{refusal.code}: {refusal.message}") from None
-        if wanting and not yes:
+        if total and not yes:
             raise CommandError("Nothing was changed. If these rows are what your people set up, repeat with --yes.")

@@ -1,4 +1,4 @@
-"""A new tenant with its first owner, who sets a password by a one-time link (contract interfaces)."""
+"""Create a tenant with its first owner, who sets a password through a one-time link (contract interfaces)."""
 
 from __future__ import annotations
 

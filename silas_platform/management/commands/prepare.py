@@ -18,7 +18,7 @@ from django.core.management.base import BaseCommand, CommandError, SystemCheckEr
 
 from apps.console.setup_address import setup_path
 from apps.tenants.models import Tenant
-from silas_platform.certifying import certify_all
+from silas_platform.certification import certify_all
 from silas_platform.up.environment import certify_once
 
 

@@ -1,6 +1,6 @@
-"""For a person who lost every second factor and every recovery code: their password alone lets them in again.
+"""Remove all second factors of a person who lost them and their recovery codes.
 
-Whoever runs this has made sure, outside of here, that it is this person who asks.
+The operator must verify the person's identity before running this.
 """
 
 from __future__ import annotations

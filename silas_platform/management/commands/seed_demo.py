@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.DEMO:
-            raise CommandError("the demo has passwords that everybody knows; it is for development only")
+            raise CommandError("the demo has public passwords; it is for development only")
         try:
             logins = demo.seed(progress=self.stdout.write)
         except SilasError as refusal:

@@ -1,4 +1,4 @@
-"""Where is the first company made? The address that `up` prints, for whoever starts web processes otherwise."""
+"""Print the link for setting up the first company, for installations that are not started with `up`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from silas_platform.settings import env
 
 
 class Command(BaseCommand):
-    help = "Prints the address at which the first company is made, as long as there is none."
+    help = "Prints the link for setting up the first company, while there is none."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

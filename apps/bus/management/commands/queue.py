@@ -13,18 +13,18 @@ from kernel.errors import SilasError
 from kernel.tenancy import INSTALLATION, tenant_scope
 
 ACTOR = "command:queue"
-SHOWN = 200
+MAX_SHOWN = 200
 
 
 class Command(BaseCommand):
-    help = "Shows the queues of a tenant, or of the installation, and what failed there; retries or drops a message."
+    help = "Shows the queues and dead letters of a tenant or the installation; retries or drops a message."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", default="", help="a tenant's slug; without it, work that belongs to no tenant")
         decision = parser.add_mutually_exclusive_group()
         decision.add_argument("--retry", metavar="ID", type=UUID, help="deliver a failed message again")
         decision.add_argument("--drop", metavar="ID", type=UUID, help="close a failed message without its effect")
-        decision.add_argument("--retry-all", action="store_true", help=f"retry all that failed, at most {SHOWN}")
+        decision.add_argument("--retry-all", action="store_true", help=f"retry all that failed, at most {MAX_SHOWN}")
 
     def handle(self, *, tenant: str, retry: UUID | None, drop: UUID | None, retry_all: bool, **_: object) -> None:
         with tenant_scope(_tenant_id(tenant)):
@@ -34,7 +34,7 @@ class Command(BaseCommand):
                 elif drop is not None:
                     dead_letters.discard(drop, actor=ACTOR)
                 elif retry_all:
-                    for message in queries.dead_letters(SHOWN):
+                    for message in queries.dead_letters(MAX_SHOWN):
                         dead_letters.requeue(message.pk, actor=ACTOR)
             except SilasError as refusal:
                 raise CommandError(str(refusal)) from None
@@ -47,7 +47,7 @@ class Command(BaseCommand):
                 f"queue={depth.queue} due={depth.waiting} scheduled={depth.scheduled} in-progress={depth.held}"
                 f" failed={depth.dead}{since}"
             )
-        for message in queries.dead_letters(SHOWN):
+        for message in queries.dead_letters(MAX_SHOWN):
             self.stdout.write(
                 f"failed id={message.pk} queue={message.queue} kind={message.kind} attempts={message.attempts}"
                 f" reason={message.reason or '-'}"

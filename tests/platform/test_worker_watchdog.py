@@ -1,4 +1,4 @@
-"""When does a worker count as deaf? When messages waited beside it, look after look, while it had nothing to do."""
+"""A worker is deaf when messages waited at several checks in a row while it was idle."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from silas_platform import listening
+from silas_platform import worker_watchdog
 from silas_platform.celery import app
-from silas_platform.listening import DEAF_LOOKS, Ear
+from silas_platform.worker_watchdog import MAX_MISSED_CHECKS, BrokerWatch
 
 
 @dataclass
@@ -20,10 +20,10 @@ class Desk:
     waiting: int = 1
     busy: bool = False
     away: bool = False
-    ear: Ear = field(init=False)
+    watch: BrokerWatch = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ear = Ear(self._waiting, lambda: self.busy)
+        self.watch = BrokerWatch(self._waiting, lambda: self.busy)
 
     def _waiting(self) -> int:
         if self.away:
@@ -31,37 +31,37 @@ class Desk:
         return self.waiting
 
     def looks(self, times: int) -> list[bool]:
-        return [self.ear.is_deaf() for _ in range(times)]
+        return [self.watch.is_deaf() for _ in range(times)]
 
 
 def test_worker_beside_which_messages_wait_is_deaf_after_some_looks() -> None:
-    assert Desk().looks(DEAF_LOOKS) == [False] * (DEAF_LOOKS - 1) + [True]
+    assert Desk().looks(MAX_MISSED_CHECKS) == [False] * (MAX_MISSED_CHECKS - 1) + [True]
 
 
 @pytest.mark.parametrize("desk", [Desk(waiting=0), Desk(busy=True), Desk(away=True)])
 def test_worker_without_work_or_with_enough_of_it_is_not_deaf(desk: Desk) -> None:
-    assert not any(desk.looks(3 * DEAF_LOOKS))
+    assert not any(desk.looks(3 * MAX_MISSED_CHECKS))
 
 
 def test_message_that_arrives_begins_the_count_anew() -> None:
     desk = Desk()
-    desk.looks(DEAF_LOOKS - 1)
-    desk.ear.hear()
-    assert not any(desk.looks(DEAF_LOOKS - 1))
+    desk.looks(MAX_MISSED_CHECKS - 1)
+    desk.watch.reset()
+    assert not any(desk.looks(MAX_MISSED_CHECKS - 1))
 
 
 def test_deaf_worker_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: told.append((pid, number)))
     desk = Desk()
-    for _ in range(DEAF_LOOKS):
+    for _ in range(MAX_MISSED_CHECKS):
         assert told == []
-        listening.end_if_deaf(desk.ear)
+        worker_watchdog.stop_if_deaf(desk.watch)
     assert told == [(os.getpid(), signal.SIGTERM)]
 
 
 def test_message_that_no_worker_takes_is_counted_at_its_queue(database: None) -> None:
-    before, elsewhere = listening.waiting_at("parse"), listening.waiting_at("upkeep")
+    before, elsewhere = worker_watchdog.count_waiting("parse"), worker_watchdog.count_waiting("upkeep")
     app.send_task("bus.drain", args=["parse"], queue="parse")
-    assert listening.waiting_at("parse") == before + 1
-    assert listening.waiting_at("upkeep") == elsewhere
+    assert worker_watchdog.count_waiting("parse") == before + 1
+    assert worker_watchdog.count_waiting("upkeep") == elsewhere

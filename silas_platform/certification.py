@@ -1,7 +1,7 @@
-"""Certify what the database holds as it stands: once, when an installation gets its installation key (ADR 99), and
-after a database was restored. The versions that are sealed are pinned outside the database (apps.tenants.policy_pins).
+"""Certify the database's present content: once, when an installation gets its installation key (ADR 99), and after a
+restore. Sealed versions are pinned outside the database (apps.tenants.policy_pins).
 
-From then on every change certifies itself, and nothing that was only written is believed. So this runs by hand, or at
+Afterwards every change certifies itself, and rows that were only written are not trusted. So this runs by hand, or at
 the one start that pins the installation key for the first time, and never again by itself.
 """
 
@@ -27,18 +27,18 @@ from kernel.tenancy import tenant_scope
 
 @dataclass(frozen=True)
 class Certified:
-    """What was certified in one tenant, by kind; kinds with nothing to certify are left out."""
+    """Number of rows certified in one tenant, by kind; kinds with nothing to certify are left out."""
 
     tenant: str
     counts: dict[str, int]
 
 
-class _Undone(Exception):
-    """Takes back what was only counted."""
+class _RollBack(Exception):
+    """Rolls a dry run back."""
 
 
 def certify_all(*, actor: str, keep: bool = True) -> Iterator[Certified]:
-    """Certify every tenant's rows, one transaction a tenant. Without `keep` nothing is written: it only counts.
+    """Certify every tenant's rows, one transaction for each tenant. Without `keep` it only counts and writes nothing.
 
     Raises `SilasError("signing_key_missing")`.
     """
@@ -48,10 +48,10 @@ def certify_all(*, actor: str, keep: bool = True) -> Iterator[Certified]:
             with tenant_scope(tenant):
                 counts = {kind: number for kind, number in _certify().items() if number}
                 if not keep:
-                    raise _Undone
+                    raise _RollBack
                 if counts:
                     record(AuditEvent.CERTIFIED, actor=actor, subject=f"tenant:{tenant.pk}", data=counts)
-        except _Undone:
+        except _RollBack:
             pass
         yield Certified(tenant.slug, counts)
 

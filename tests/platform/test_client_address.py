@@ -1,4 +1,4 @@
-"""Whose address is a request counted under, when whoever sent it may write the header too?"""
+"""The address that a request is counted under cannot be forged with the header."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from silas_platform.proxies import behind_proxies, client_of
+from silas_platform.client_address import client_address, with_client_address
 
 FORGED, VISITOR, EDGE = "198.51.100.66", "203.0.113.9", "192.0.2.1"
 
@@ -32,10 +32,10 @@ FORGED, VISITOR, EDGE = "198.51.100.66", "203.0.113.9", "192.0.2.1"
     ],
 )
 def test_address_is_the_one_that_the_outermost_proxy_of_ours_saw(said: list[str], trusted: int, expected: str) -> None:
-    assert client_of([entry.encode("latin-1") for entry in said], trusted=trusted) == expected
+    assert client_address([entry.encode("latin-1") for entry in said], trusted=trusted) == expected
 
 
-async def heard(*, trusted: int, header: str | None, kind: str = "http") -> Any:
+async def client_seen_by_application(*, trusted: int, header: str | None, kind: str = "http") -> Any:
     seen: list[Any] = []
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -43,22 +43,22 @@ async def heard(*, trusted: int, header: str | None, kind: str = "http") -> Any:
 
     headers = [(b"X-Forwarded-For", header.encode())] if header is not None else []
     scope = {"type": kind, "client": (EDGE, 5), "headers": headers}
-    await behind_proxies(application, trusted=trusted)(scope, None, None)
+    await with_client_address(application, trusted=trusted)(scope, None, None)
     return seen[0]
 
 
 async def test_header_is_nobodys_word_where_no_proxy_is_ours() -> None:
-    assert await heard(trusted=0, header=FORGED) == (EDGE, 5)
+    assert await client_seen_by_application(trusted=0, header=FORGED) == (EDGE, 5)
 
 
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 async def test_pages_and_sockets_hear_the_visitors_address(kind: str) -> None:
-    assert await heard(trusted=1, header=f"{FORGED}, {VISITOR}", kind=kind) == (VISITOR, 0)
+    assert await client_seen_by_application(trusted=1, header=f"{FORGED}, {VISITOR}", kind=kind) == (VISITOR, 0)
 
 
 @pytest.mark.parametrize("header", [None, "nobody"])
 async def test_request_that_no_proxy_marked_is_counted_as_whoever_is_connected(header: str | None) -> None:
-    assert await heard(trusted=1, header=header) == (EDGE, 5)
+    assert await client_seen_by_application(trusted=1, header=header) == (EDGE, 5)
 
 
 def test_image_leaves_no_word_to_the_server_that_takes_the_leftmost_address() -> None:

@@ -34,7 +34,10 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     with (
         log.open("wb") as said,
         subprocess.Popen(
-            [*argv, "tests.platform.wire_application:application"], env={**os.environ, **ENV}, stderr=said, stdout=said
+            [*argv, "tests.platform.connection_limits_application:application"],
+            env={**os.environ, **ENV},
+            stderr=said,
+            stdout=said,
         ) as process,
     ):
         try:

@@ -9,9 +9,9 @@ import django
 
 django.setup()
 
-from silas_platform import wire  # noqa: E402 (it needs the settings)
+from silas_platform import connection_limits  # noqa: E402 (it needs the settings)
 
-wire.install()
+connection_limits.install()
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
