@@ -1,6 +1,7 @@
-"""What can this visitor reach? Levels move by passed gates and by time, never by what anybody says (spec 5.6). Pure.
+"""Decide what a visitor can reach: access levels that passed gates raise and time ends (spec 5.6). Pure.
 
-One controller per turn and per presence, hydrated from the scope's grant: nothing is remembered between them.
+Nothing that anyone says moves a level. A turn and a presence each get one controller, built from the grant on the
+conversation's row; nothing is kept between them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Levels in the administration, to edit; and conversations, to read: what was said stays as it was said."""
+"""Access levels, to edit, and conversations, to read only, in the administration."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What may a visitor's browser ask over HTTP? To begin or resume its conversation, and to open a cited passage.
+"""HTTP endpoints of the visitor's browser: start or resume a conversation, open a cited passage.
 
-The widget's frame calls this from our own origin; which other sites may is the widget room's rule. Every refusal has
-the one JSON shape; a deployment that is unknown or disabled looks the same, and so does a passage out of reach.
+The widget's frame calls them from our own origin; which other sites may embed it is the widget room's rule. Every
+refusal has the one JSON shape. A deployment that is unknown or disabled looks the same as one out of reach, and so does
+a passage.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Which presences of this process have missed a frame? Live frames are pokes over Redis and may be lost; rows are not.
+"""Find the presences of this process that missed a frame, and send them what they missed from the rows.
 
-Every few seconds one query a tenant says how far each conversation has come; a presence that was sent less reads the
-rows. A socket enters when it is authenticated and leaves when it ends; the web process's background loop sweeps.
+Live frames travel over Redis and may be lost; rows are not. Every few seconds one query per tenant says how far each
+conversation has come, and a presence that was sent less reads the rows. A socket enters when it is authenticated and
+leaves when it ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Append what was said to a conversation, numbered without gaps. The only writer of its entries.
+"""Append entries to a conversation, numbered without gaps. The only writer of its entries.
 
-Everybody who appends holds the session's row lock (`locks.lock_session`). Entries of one transaction are written
-together just before it commits; the frames go to everybody present after it has.
+A caller holds the session's row lock (`locks.lock_session`). Entries of one transaction are written together just
+before it commits; their frames are published after the commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What are a conversation's windows laid out by? Its profile, its subscriptions, and where its memory begins.
+"""Per-conversation settings of the context window: its profile, its subscriptions, where its memory begins. Pure.
 
-Kept as one JSON value of the conversation's row, read when a turn begins and written with its end. A value of a version
-before, or one that no longer makes sense, reads as what is usual. Pure.
+Kept as one JSON value on the conversation's row, read when a turn begins and written when it ends. A value from an
+earlier version, or one that is no longer valid, reads as the defaults.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In which states can a conversation, its turns and its entries be?"""
+"""States of a conversation, its turns and its entries."""
 
 from django.db.models import TextChoices
 

@@ -1,8 +1,8 @@
-"""What follows a gate's no: what the visitor reads, who is asked, what is tried again? All eight actions (spec 5.1.1).
+"""Decide what follows a gate's block: the visitor's text, who is asked, what is tried again (spec 5.1.1).
 
-Which escalation a name means is the gates room's rule. `follow` is pure and always ends: each escalation is tried again
-as often as its author said, all together no more than `MAX_TRIES` times, and a chain of fallbacks ends in words for
-the visitor. The closing carries out what a `Stop` asks for; the gate steps ask again for an `Again`.
+Which escalation a name means is the gates room's rule. `follow` is pure and always ends: each escalation is retried as
+often as its author wrote, all together at most `MAX_TRIES` times, and a chain of fallbacks ends in a text for the
+visitor. The closing carries out what a `Stop` asks for; the gate steps run again for an `Again`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""How is a visitor forgotten? All that memory holds of them goes, at a member's wish, and does not come back; so do
-their files and what they wrote into a form (`beside.forgetting`).
+"""Delete what memory holds of a visitor, for good, with their files and form answers (`visitors.forgetting`).
 
-The record of the conversation stays (it has a retention of its own); memory begins anew behind what was said so far,
-also for a turn that is running. Called by the console.
+The record of the conversation stays and has a retention of its own. Memory starts over after the latest entry, also for
+a turn that is running. Called by the console.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What would change if this version of a gate were in force? A dry run over what is recorded of a deployment.
+"""Run a version of a gate over recorded messages, answers and calls of a deployment, and report what would change.
 
-Reads in short scopes, decides outside of every scope, and leaves one audit entry with counts: nobody is answered, and
-nothing is written about anybody. Bounded in messages and in time, and in money where models are asked. Called by the
-console, the administration and the API, for owners. A script sees today's records, not those of the day.
+Reads in short scopes, decides outside of every scope, and leaves one audit entry with counts. Bounded in messages and
+time, and in money where models are asked. Called by the console, the administration and the API, for owners. A script
+sees today's records, not those of the day of the message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What would a version of a gate change? The dry run over HTTP, for owners (contract interfaces)."""
+"""The backtest of a gate's version over HTTP, for owners (contract interfaces)."""
 
 from __future__ import annotations
 

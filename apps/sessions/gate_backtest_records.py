@@ -1,8 +1,8 @@
-"""What is on record that gates can be asked about again? Read for a dry run (`rehearsal`), inside a tenant's scope.
+"""Recorded texts and calls that a gate backtest can evaluate again. Reads inside a tenant's scope.
 
-Visitors' messages as they were written, with what the same visitor said just before; answers as they went out, so that
-what a gate kept back is not among them; calls of planned work with their arguments. Look-ups and steps of work are not
-kept.
+Visitors' messages as they were written, with the same visitor's message before; answers as they went out, so that what
+a gate withheld is not among them; calls of planned work with their arguments. Look-ups and single steps of work are not
+recorded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who answers in this conversation, the bot or a person?
+"""Hand a conversation from the bot to a person and back.
 
-Each change raises `owner_epoch` under the session's row lock; a turn that began in an older epoch finds that out in the
-very transaction that would record its message, and drops it. Called by the console; never by a model.
+Each change raises `owner_epoch` under the session's row lock. A turn that began in an older epoch finds out in the
+transaction that would record its message, and drops it. Called by the console, never by a model.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Who does the site around the widget say this visitor is? Reads a signed token and lets it pass its gate.
+"""Verify a site's signed token that identifies the visitor, and let it pass its gate.
 
-The key decides how a token is checked, never the token. A good one passes the gate that the key names by the way every
-gate is passed (`levels.move`), and the level ends with the token at the latest. A bad one raises nothing and stops
-nobody from writing: the answer says why. Tries are counted as those of a script gate are. Nothing of a token is kept.
+The key decides how a token is checked, never the token. A valid token passes the gate that the key names in the way
+every gate is passed (`levels.move`); the level ends with the token at the latest. An invalid one raises no level and
+stops nobody from writing; the answer carries the reason. Attempts are counted like those of a script gate. Nothing of a
+token is stored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How often may somebody say who they are? Counted before a check runs: per conversation, and per claimed name.
+"""Limit how often a visitor may claim an identity, per conversation and per claimed name, before a check runs.
 
-Beyond a limit no identity check runs, the visitor is told to wait and a person is asked for. Without the counts (Redis
-away) none runs either: nobody gets a level that way, and the turn goes on. A name is kept as a hash, for a day at most.
-Called by the input gates, and by `identity` for what a site signs: there is nothing to guess about a signature, so that
-its tries count for the conversation only.
+Beyond a limit no identity check runs, the visitor is told to wait and a person is asked for. While Redis is away no
+check runs either: nobody gains a level that way, and the turn goes on. A name is kept as a hash, for a day at most.
+Called by the input gates, and by `identity` for signed tokens, whose attempts count for the conversation only, because
+a signature cannot be guessed.
 """
 
 from __future__ import annotations

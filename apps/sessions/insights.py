@@ -1,10 +1,8 @@
-"""How do conversations go? Counted by SQL from the tenant's own rows: how many, how many ended without a person,
-why and how soon people answered, what became of each message and how long that took, and what gates stopped.
+"""Figures about conversations: volume, resolution, handovers, response times, outcomes of messages, gate blocks.
 
-A conversation belongs to the day on which it began. What was only opened and never written to is none, and what the
-house tried itself (`is_test`) is nowhere in here. Every function
-is one statement, whose cost grows with the time asked about, not with all that was ever said. `deployment`: only its
-conversations; None: all.
+Counted by SQL from the tenant's own rows, one statement per function, at a cost that grows with the time asked about. A
+conversation belongs to the day on which it began. Conversations without a message and tests (`is_test`) do not count.
+`deployment`: only its conversations; None: all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How does a visitor's level move? One way for everything that proves who somebody is: a script gate of a turn, and a
-signed identity of the page around the widget.
+"""Raise or lower a visitor's access level: the one way for script gates of a turn and signed identities of a site.
 
-Under the conversation's lock, from the row as it is now and not as a turn remembers it. Each move is audited and told
-to the visitor. Called by the turn's step 14 and by `identity`, in the tenant's scope; nobody else writes a grant.
+Works under the conversation's lock, on the row as it is now and not as a turn remembers it. Each change is audited and
+shown to the visitor. Called by the turn's step 14 and by `identity`, in the tenant's scope; nothing else writes
+grants.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Lock rows in one order: what work locks of its own first (`apps.work.locks`, `proposals.hold`), then the session,
-then the turn's message; the audit head last."""
+"""Row locks in their order: rows that work locks first (`apps.work.locks`, `proposals.hold`), the session, the turn's
+message, and the audit head last."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whose words are these? Checks the signature of a member on a message, and says how far it is trusted (step 2).
+"""Verify a member's signature on a message and derive how far it is trusted (step 2).
 
-A good one by an owner is `owner`, by any other member `auth`. One that came before, comes late, or does not hold makes
-the message a stranger's and is written down; the message itself is kept like any other. Called by the sockets.
+A valid signature of an owner gives `owner`, of any other member `auth`. One that is repeated, late or invalid makes the
+message an external one and is audited; the message itself is kept like any other. Called by the sockets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How does a turn ask a model? Between the guard's two halves: admitted before, settled with what it really cost.
+"""Run models in a turn within the guard's budgets: admitted before, settled with the actual cost.
 
-A free model's first run is admitted in the turn's opening transaction, a priced one's when its briefing is known; all
-are settled in the closing one. A reached budget, or too many runs within a minute, sends the conversation to
-`builtin:grounded` rather than to silence.
+A free model's first run is admitted in the turn's opening transaction, a priced one's when its prompt is known; all are
+settled in the closing one. A reached budget, or too many runs within a minute, sends the conversation to
+`builtin:grounded` instead of leaving it without an answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which policy does a turn run under? Read once when it begins, frozen until it ends (spec 5.1 step 0).
+"""The policy that a turn runs under: read once when it begins, frozen until it ends (spec 5.1 step 0).
 
 System gates (rows) come before the active goal's. Levels are the goal's own; of a goal without any, the deployment's
 rows; without these there is one, `public`, that reaches knowledge only. Escalations are the goal's.

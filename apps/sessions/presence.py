@@ -1,4 +1,4 @@
-"""What does somebody who connects see first? The state of a conversation and what they missed, in one transaction."""
+"""What a socket is sent when it connects: state of the conversation and entries it missed, in one transaction."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What may a form ask of a visitor, and do their answers fit? Pure: shapes and checks, no rows and no clock.
+"""Validate forms that are put to a visitor, and the answers. Pure: shapes and checks, no rows and no clock.
 
-Whatever a visitor types is text and stays text; a check says a short code for each field, for which the widget has the
-words. Answers are claims: they prove nothing of who somebody is.
+What a visitor types is text and stays text. A failed check returns a short code per field; the widget has the texts.
+Answers are claims and prove no identity.
 """
 
 from __future__ import annotations

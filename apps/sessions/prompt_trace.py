@@ -1,7 +1,7 @@
-"""What did the model of a turn see? The record of its window, with each text looked up where it is kept.
+"""Reconstruct what the model of a turn saw: the record of its window, with each text looked up where it is kept.
 
-Nothing is kept for this page alone: a text that was deleted, or worded anew since, is gone from here too, and the item
-says so (`text` None). Reads only, inside the tenant's scope; for staff, who may read the conversation as a whole.
+Nothing is stored for this page alone: a text that was deleted or changed since is gone from here too, and its item says
+so (`text` None). Reads only, inside the tenant's scope, for staff who may read the conversation as a whole.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How is the visitor of a conversation asked to choose, to fill in a form, or for something secret; how do they answer?
+"""Put prompts to the visitor of a conversation (a choice, a form, a secret) and take the answers.
 
-A visitor answers only what was put to them in their own conversation, once, in time, and as whom it was put to. What
-they choose or fill in is a `decision` with the visitor as sender, and reads on like their words. It is never a yes to
-anything that staff decides: no approval token comes of it, and no card of the approvals room is within reach (ADR 54).
-A secret goes over HTTP into its sealed row; no frame, log or model sees it. Locked: the conversation, then the card.
+A visitor answers only what was put to them in their own conversation, once, in time, and as the person it was put to. A
+choice or form becomes a `decision` with the visitor as sender, and reads on like their words. It never approves
+anything that staff decide: no approval token comes of it, and no card of the approvals room is within reach (ADR 54). A
+secret goes over HTTP into its sealed row; no frame, log or model sees it. Locked: the conversation, then the card.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who asks a visitor over HTTP, and how do their secret and their form come in? (contract interfaces; spec 8.1)
+"""Put prompts to a visitor over HTTP, and receive their secrets and forms (contract interfaces; spec 8.1).
 
-A tenant's own system or a member asks, looks what came of it, takes it back; an owner or their system takes out, once,
-what was given in secret. The visitor's browser posts a secret to `/secrets/<ref_id>` with its session token, from our
-own origin. Nothing of a value is answered, logged or kept but in its sealed row.
+A tenant's own system or a member puts a prompt, reads its state and withdraws it; an owner or their system takes out,
+once, what was given in secret. The visitor's browser posts a secret to `/secrets/<ref_id>` with its session token, from
+our own origin. No value is answered, logged or kept but in its sealed row.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""What becomes of a plan that the bot proposed? Handed to the work room; the visitor is told what it waits for or why
-not.
+"""Hand a plan that the bot proposed to the work room, and tell the visitor what it waits for or why it was refused.
 
 Runs inside the turn's closing transaction, so that the answer and its promise are recorded together (spec 5.1.2, step
 12).

@@ -1,4 +1,4 @@
-"""What is in a conversation, and which conversations are there? Reads only, inside the tenant's scope."""
+"""Conversations and their entries. Reads only, inside the tenant's scope."""
 
 from __future__ import annotations
 

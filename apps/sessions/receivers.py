@@ -1,7 +1,7 @@
-"""News that changes a conversation: a message that could not be answered, and the progress of work promised in it;
+"""Receivers of other rooms' events that change a conversation: undeliverable messages, progress of promised work,
 and the clean-up of conversations and files.
 
-A receiver runs inside the transaction of whoever announced the news.
+A receiver runs inside the transaction that announced the event.
 """
 
 from __future__ import annotations

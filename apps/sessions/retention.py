@@ -1,8 +1,8 @@
-"""Forget the words of conversations that their company keeps for a limited time, in short steps.
+"""Delete the texts of conversations after the time that their company keeps them, in short steps.
 
-So are the words of notes, of what the visitor was asked and of what the site said of them, their files, and what they
-wrote into a form. That something was said, when and by whom, stays, as do cards, work and the audit log, which are
-evidence. A visitor who writes again afterwards is kept anew, from then on. A step of `bus.retention`.
+Texts of notes, prompts and site attributes, files and form answers are deleted with them. That an entry existed, when
+and by whom, stays, as do cards, work and the audit log, which are evidence. Entries written afterwards are kept anew. A
+step of `bus.retention`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What would the bot find for this question, and what of it would it quote? For whoever looks after the knowledge.
+"""Try a question against the knowledge: the passages that a turn would find, and the quotes of the built-in model.
 
-The search is the turn's own, at the level that is asked for; the quotes are those of the built-in model, which are the
-same every time. Another model may quote other passages of these, and none beside them.
+The search is the turn's own, at the access level that is asked for. Another model may quote other passages of these,
+and none beside them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which socket address leads to the sessions room?"""
+"""The WebSocket URL of the sessions room."""
 
 from django.urls import path
 

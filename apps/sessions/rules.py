@@ -1,6 +1,6 @@
-"""How does a recorded entry look on the wire, who hears of it, who may speak, and which levels make sense? Pure.
+"""Frames of recorded entries, the groups that receive them, who may speak, and valid level definitions. Pure.
 
-Frames are those of the contract's widget socket; a level's words are for the owner who types them.
+Frames are those of the contract's widget socket; error texts about levels are for the owner who edits them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What goes over the wire between a visitor and us? Frozen shapes (contract interfaces, widget socket)."""
+"""Frozen shapes that travel between a visitor and the platform (contract interfaces, widget socket)."""
 
 from __future__ import annotations
 

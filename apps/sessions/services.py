@@ -1,6 +1,6 @@
-"""How does a conversation begin, and how does a visitor's message enter it?
+"""Start a conversation, and accept a visitor's message.
 
-A message is committed, numbered and owed an answer in one transaction before anybody hears of it; the same
+A message is committed, numbered and queued for an answer in one transaction before it is published; the same
 `client_id` sent twice is stored once. Called by the session endpoint and the sockets.
 """
 

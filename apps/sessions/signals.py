@@ -1,4 +1,4 @@
-"""What does the sessions room announce? Inside the transaction that changed the conversation."""
+"""Events of the sessions room, raised inside the transaction that changed the conversation."""
 
 from __future__ import annotations
 

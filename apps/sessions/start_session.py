@@ -1,7 +1,7 @@
-"""How does a visitor's browser begin a conversation, or go on with one? With the consent, whom the site names, and what
-the page says, in one transaction: there is no conversation without its consent, whatever dies in between.
+"""Start or resume a conversation for a visitor's browser, with consent, signed identity and site attributes.
 
-What a token claims is looked at before, since tries are counted outside of the database. Called by the sessions API.
+All in one transaction: no conversation exists without its consent. A signed token is verified before it, because
+attempts are counted outside of the database. Called by the sessions API.
 """
 
 from __future__ import annotations

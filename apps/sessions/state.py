@@ -1,4 +1,4 @@
-"""What does a turn know while it runs? Filled by its steps in order; nothing of it outlives the turn."""
+"""The state of a running turn. Its steps fill it in order; nothing of it outlives the turn."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What stands between a model's words and the screen while they stream?
+"""Release the model's words to the screen while they stream, as far as the response gates allow.
 
-Every word out passes the response gates: a piece is released only when what has been said so far passes them
-untouched. A gate that needs more than text (a script, a model), or may ask for a person, keeps the answer back until it
-is whole; one that only advises is asked about the whole answer alone.
+A piece is released only when everything said so far passes the gates unchanged. A gate that needs more than text (a
+script, a model), or may ask for a person, holds the answer back until it is whole; one that only advises sees the whole
+answer alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What does a colleague have to know who takes a conversation over? In a few lines, from what was recorded. Pure.
+"""Summarise a conversation for the colleague who takes it over, in a few lines of what was recorded. Pure.
 
-Made anew each time it is shown, of words that were really said: nothing is reworded, and no model is asked. Called by
-the console for a conversation that waits for a person, or has one.
+Built each time it is shown, from words that were really said; no model is asked. Called by the console for a
+conversation that waits for a person, or has one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Is this socket that visitor? Short-lived tokens bound to a deployment and a session, and long-lived resume tokens.
+"""Short-lived visitor tokens bound to a deployment and a session, and long-lived resume tokens.
 
-A resume token is kept as a hash only. Neither ever stands in a URL.
+A resume token is stored as a hash only. Neither is ever part of a URL.
 """
 
 from __future__ import annotations

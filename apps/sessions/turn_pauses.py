@@ -1,8 +1,8 @@
-"""Let a turn wait for a person: it ends with a pause and a waiting line; the pause's end owes the message again.
+"""Pause a turn until a person has decided: the turn ends with a pause and a waiting line, and is queued again later.
 
-Nothing waits in a process: the turn is over, its lane is free, and the row of the pause says how to go on (ADR 101).
-What a person approved lets exactly that content through; anything else ends with the gate's safe answer. A pause of
-which the conversation has moved on (taken over, resolved, forgotten) comes to nothing.
+Nothing waits in a process: the row of the pause says how to go on (ADR 101). What a person approved lets exactly that
+content through; anything else ends with the gate's safe answer. A pause whose conversation has moved on (taken over,
+resolved, forgotten) has no effect.
 """
 
 from __future__ import annotations

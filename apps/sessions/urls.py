@@ -1,4 +1,4 @@
-"""The visitor's HTTP addresses, and the dry run of gates (contract interfaces, HTTP)."""
+"""URLs of the visitor's API and of the gate backtest (contract interfaces, HTTP)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Everything that the models of a turn were shown, as sources of values (`kernel.provenance`, ADR 0103).
 
-Kept by the harness while the turn runs: messages as they were typed, passages with their documents, what was recalled,
-and each tool's answer with the call that brought it. What the bot said is a model's, and vouches for nothing.
+Collected by the harness while the turn runs: messages as they were typed, passages with their documents, recalled
+memories, and each tool's answer with its call. The bot's own words come from a model and are no source.
 """
 
 from __future__ import annotations

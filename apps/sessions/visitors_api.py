@@ -1,7 +1,7 @@
-"""What may a visitor's browser ask beside talking? What is offered, and then with its conversation's token: the form,
-files, its other conversations, the transcript, the rating.
+"""HTTP endpoints of what a visitor does beside talking: offers, the pre-chat form, files, conversations, transcripts,
+ratings.
 
-Every address is one deployment's, and every answer one conversation's: the token names it, nothing in the body does.
+A URL belongs to one deployment and an answer to one conversation: the token names it, nothing in the body does.
 """
 
 from __future__ import annotations

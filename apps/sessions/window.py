@@ -1,8 +1,8 @@
-"""What lies in the window of one turn? Its parts as items of the four zones, for `kernel.llm.context.rules` to judge.
+"""Lay out the context window of one turn as items of the four zones, for `kernel.llm.context.rules` to judge. Pure.
 
-An item's id says where its text is kept (`seq:` an entry of the chronicle, `passage:` a place in a document version),
-or, of what can be worded anew meanwhile, begins its hash (`persona:`, `work:`, `tool:`): so that a record of a window
-needs no text. Called by step 5, for what the tools weigh step 6, and for the record by the closing. Pure.
+An item's id says where its text is kept (`seq:` an entry of the chronicle, `passage:` a place in a document version);
+for text that may change meanwhile it begins with its hash (`persona:`, `work:`, `tool:`), so that a record of a window
+needs no text. Called by step 5, by step 6 for the weight of tools, and by the closing for the record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How does a turn's window come within its budget? By the rules; by a model too, where they are not enough.
+"""Bring a turn's window within its budget: by rules, and by a scorer model where they are not enough.
 
 A deployment may name a model for the role `scorer`. It is asked only when the first tier leaves the window above its
-threshold, through the guard's two halves like every model run, for two seconds at most, behind a breaker for each
-tenant's model. Without a verdict the rules go on alone.
+threshold, through the guard like every model run, for two seconds at most, behind a circuit breaker per tenant and
+model. Without its verdict the rules decide alone.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""The same deed in several conversations: what became of each? One service call and one transaction a conversation, so
-that what was refused in one undoes nothing in another. Called by the console, outside of any scope.
+"""Apply one inbox action to several conversations and report the outcome of each.
+
+One service call and one transaction per conversation, so that a refusal in one undoes nothing in another. Called by the
+console, outside of any scope.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In which states can a conversation be for staff, whoever answers in it, and which colours has a label?"""
+"""States that staff give a conversation, what a list shows, colours of labels, lengths of a snooze."""
 
 from django.db.models import TextChoices
 

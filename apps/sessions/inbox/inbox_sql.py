@@ -1,8 +1,8 @@
-"""What the database does for the desk: it opens what a visitor writes in, and finds what was said by its words.
+"""Database functions of the inbox: reopen a conversation when its visitor writes, and full-text search.
 
-The trigger runs under the conversation's row lock, which whoever stores a message holds; nobody who resolves can slip
-between. The column of words is the database's own and no field of the model: entries are written with columns by name.
-Only `@@` on a stored column is declared leakproof (ADR 12), so that row-level security lets its index be used.
+The trigger runs under the conversation's row lock, which the writer of a message holds, so that nobody who resolves can
+slip between. The column of words belongs to the database and is no field of the model: entries are written with columns
+by name. Only `@@` on a stored column is declared leakproof (ADR 12), so that row-level security lets its index be used.
 """
 
 # Whatever a visitor does is an answer: an answer pressed, a secret given and a file as well as words.

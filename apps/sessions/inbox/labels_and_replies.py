@@ -1,4 +1,4 @@
-"""Which labels are there, and which replies are ready? Small lists of the tenant that everybody who answers keeps."""
+"""Create, change and delete the tenant's labels and canned replies."""
 
 from __future__ import annotations
 

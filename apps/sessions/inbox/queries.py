@@ -1,7 +1,7 @@
-"""Which conversations does somebody see in their list, and what stands beside one? Reads only, in the tenant's scope.
+"""Lists of conversations for staff, and what the panel beside one shows. Reads only, in the tenant's scope.
 
-A page of the list takes the same few statements whether it holds one conversation or a thousand; counts stop where
-nobody reads on. Snoozed ones that are due count as open without anybody having written that.
+A page of the list takes the same number of statements for one conversation and for a thousand; counts are capped.
+Snoozed conversations that are due count as open without a write.
 """
 
 from __future__ import annotations

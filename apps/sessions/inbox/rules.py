@@ -1,4 +1,4 @@
-"""Until when does a conversation rest, and what is written for whom? Pure: the moment comes from the caller."""
+"""Ends of snoozes, and the variables of canned replies. Pure: the caller passes the time."""
 
 from __future__ import annotations
 

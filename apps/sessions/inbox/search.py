@@ -1,7 +1,7 @@
-"""What does somebody mean who types this into the search of the inbox? Pure: words in, questions for the database out.
+"""Parse what staff type into the inbox's search into full-text queries. Pure.
 
-Whatever is typed is text: it becomes operands inside quotes, never operators. Words may be unfinished, so each is the
-beginning of one; a name forgives one typing error, a long one two.
+Input is text: it becomes operands inside quotes, never operators. The last word may be unfinished, so each is a prefix;
+a name tolerates one typing error, a long one two.
 """
 
 from __future__ import annotations

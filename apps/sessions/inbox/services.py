@@ -1,8 +1,7 @@
-"""What do staff do with a conversation, apart from answering in it? Rest it, close it, give it to somebody, mark it,
-tell each other about it.
+"""Change a conversation's state for staff: snooze, resolve, reopen, assign, label, note.
 
-Everybody who answers may do all of it in any conversation of the tenant, whoever answers there. Each call locks the
-conversation, so that a visitor who writes meanwhile comes before or after. Called by the console; never by a model.
+Everyone who may answer may do all of it in any conversation of the tenant. Each call locks the conversation, so that a
+visitor who writes at the same time comes before or after. Called by the console, never by a model.
 """
 
 from __future__ import annotations

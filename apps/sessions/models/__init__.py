@@ -1,5 +1,5 @@
-"""A conversation's rows (`conversations`), what its visitor was asked (`asked`), what staff keep beside it (`desk`),
-and what visitors do beside talking (`beside`)."""
+"""A conversation's rows (`conversations`), prompts put to its visitor (`prompts`), what staff keep about it (`inbox`),
+and what visitors do beside talking (`visitors`)."""
 
 from apps.sessions.models.conversations import AccessLevel, ChatSession, ChronicleEntry, MessageNonce, Turn
 from apps.sessions.models.inbox import CannedReply, DeskState, Label, Note, SessionLabel

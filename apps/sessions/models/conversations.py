@@ -1,4 +1,4 @@
-"""One conversation, one turn at a time: the session with its access grant, what was said, and each turn's progress.
+"""A conversation: the session with its access grant, its recorded entries, and each turn's progress.
 
 A session's id is the scope id of everything said in it. `seq` is gap-free: only `chronicle.append` numbers entries,
 under the session's row lock. `owner_epoch` rises with every handoff; a bot message is recorded only in the epoch it

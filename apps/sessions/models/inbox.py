@@ -1,7 +1,7 @@
-"""What staff keep beside a conversation: its state, who sees to it, labels, notes; and the replies they have ready.
+"""What staff keep about a conversation: its state, assignee, labels and notes; and canned replies.
 
-None of it stands in the chronicle, so none of it can reach a visitor or a model. A visitor's message opens what was
-snoozed or resolved in the transaction that stores it: the database does that itself (`desk.desk_sql`).
+None of it is in the chronicle, so none of it can reach a visitor or a model. A visitor's message reopens a snoozed or
+resolved conversation in the transaction that stores it, by a trigger (`inbox.inbox_sql`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What was the visitor of a conversation asked, and what did they choose? Rows of their own, apart from the cards of
-staff: nothing here can bind, mint or spend a yes (ADR 54).
+"""Prompts put to the visitor of a conversation, and their answers.
 
-`answers` are what was filled into a form, by the names of its fields. A sealed value is there from the moment it was
-given until it is taken, once. Written by `asking` alone.
+They are separate from staff's approval cards: nothing here can issue or spend an approval (ADR 54). `answers` holds the
+values of a form by field name. A sealed value is there from the moment it was given until it is taken, once. Written by
+`prompts` alone.
 """
 
 from __future__ import annotations

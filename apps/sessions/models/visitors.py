@@ -1,7 +1,8 @@
-"""What visitors do beside talking, and what a deployment offers them of it: files, a form and a consent before the
-first word, several conversations, the transcript by e-mail, a rating.
+"""What visitors do beside talking, and what a deployment offers of it: files, a pre-chat form and consent, several
+conversations, the transcript by e-mail, a rating.
 
-Without a row of offers nothing is offered. What visitors typed here is as external as what they say, and proves nobody.
+Without a row of offers nothing is offered. What visitors type here is as external as their messages, and proves no
+identity.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""How much may visitors send, and how often may models be asked because of it? Messages and model runs a minute of one
-conversation, one address and one tenant; sockets; what waits.
+"""Limits on messages and model runs per minute (conversation, address, tenant), on sockets and on waiting turns.
 
-Counted in Redis over all processes, whoever answers, in one round trip and before anything is stored: what is refused
-is kept by nobody, says so, and is sent again by the widget. Without Redis messages come in all the same: what this
-guards is room, not a secret, and the pace of each socket and the bound of what waits hold in the process and in the
-database, and what models cost in the guard's budgets. Called by the sockets, and before a model is asked.
+Counted in Redis over all processes, in one round trip and before anything is stored: what is refused is not kept, is
+reported as refused, and is sent again by the widget. While Redis is away messages are accepted all the same: the limits
+protect capacity, not a secret; the pace of each socket and the bound on waiting turns hold in the process and in the
+database, and the guard's budgets bound the cost of models. Called by the sockets, and before a model is asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""How fast may one presence speak? A burst at once, then a steady trickle; what is faster is told to wait.
+"""Limit how fast one presence may send: a burst, then a steady rate; beyond it the visitor is told to wait.
 
-Counted in the process that holds the socket, so that it needs nothing else. What holds over all processes is counted
-beside it (`limits`).
+Counted in the process that holds the socket, so that it needs nothing else. Limits over all processes are in `limits`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How many conversations may begin from one address? Enough for an office behind one, too few to fill a database.
+"""Limit how many conversations may be started from one address.
 
-Counted per deployment, before anything is stored; taking an old conversation up again does not count. Our own machine
-is not counted: that is a developer, a test, or a proxy that does not say who asks. Without its counts (Redis away) it
-lets everybody in: it guards a disk, not a secret.
+Counted per deployment, before anything is stored; resuming a conversation does not count. The loopback address is not
+counted: it is a developer, a test, or a proxy that does not forward addresses. While Redis is away every start is
+allowed: the limit protects a disk, not a secret.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""In how many windows is a conversation open, over all processes? Each socket holds a seat while it lives.
+"""Limit in how many sockets a conversation may be open, over all processes.
 
-A process renews the seats of its sockets; what a dead one held is free within a minute. Without Redis the sockets of
-the process are counted alone. Called by the sockets and the web process's background loop.
+A process renews the seats of its sockets; those of a dead process are free within a minute. While Redis is away the
+sockets of this process are counted alone. Called by the sockets and the web process's background loop.
 """
 
 from __future__ import annotations

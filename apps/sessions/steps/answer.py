@@ -1,4 +1,4 @@
-"""Step 7: who answers, and what do they say? The proxy answers itself or hands on to the planner.
+"""Step 7: run the proxy agent, which answers or hands on to the planner.
 
 Tools run through the guard only; pieces of the answer stream through the response gates.
 """

@@ -1,7 +1,7 @@
-"""Steps 9 to 16: what came of the turn? All of it in one transaction, with the end of the lease.
+"""Steps 9 to 16: record everything that came of the turn, in one transaction with the end of its lease.
 
-The session's row is locked and its owner epoch compared: when a person has taken over since the turn began,
-nothing is said. A former holder of the lease cannot commit anything here (`bus.ack` refuses and rolls the closing
+The session's row is locked and its owner epoch compared: when a person has taken over since the turn began, nothing is
+recorded as said. A former holder of the lease cannot commit anything here (`bus.ack` refuses and rolls the closing
 back).
 """
 

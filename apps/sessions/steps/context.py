@@ -1,7 +1,7 @@
-"""Steps 2 to 5: how far is the message trusted, what was said before, what do we know about it, and what fits?
+"""Steps 2 to 5: trust of the message, history, retrieval and memory, and the token budget of the window.
 
-Who leaves is decided by `kernel.llm.context.rules`, on what `window` lays out, or by a scorer where one is configured
-and the rules are not enough.
+What leaves the window is decided by `kernel.llm.context.rules` on what `window` lays out, or by a scorer model where
+one is configured and the rules are not enough.
 """
 
 from __future__ import annotations

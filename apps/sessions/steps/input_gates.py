@@ -1,7 +1,7 @@
-"""Steps 1 and 14: does policy let this message in, and did it prove who the visitor is?
+"""Steps 1 and 14: run the input gates on the message, and raise the access level that they earned.
 
-Gates run between the transactions: a script may take seconds. What they earned is written at once, before any tool is
-offered, so that the audit log shows a level rise before the first call that needed it (ADR 0004).
+Gates run between the transactions, because a script may take seconds. A level is written at once, before any tool is
+offered, so that the audit log shows it rise before the first call that needed it (ADR 0004).
 """
 
 from __future__ import annotations

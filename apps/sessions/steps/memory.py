@@ -1,8 +1,8 @@
-"""Steps 3.5, 9, 10 and 11.5: what of this turn is kept in memory, and what may its model ask of it?
+"""Steps 3.5, 9, 10 and 11.5: what of this turn memory keeps, and the model's requests to memory.
 
-What was said is kept raw, scrubbed, in the conversation's scope. A model's questions are put when the next windows are
-laid out (a subscription); its wishes pass the tool gates one by one and are carried out with the turn's end. Scopes
-come from the session and its access grant alone; no shape of a wish has a place for one.
+Messages are kept raw, with private data removed, in the conversation's scope. A model's queries run when the next
+window is laid out (a subscription); its write requests pass the tool gates one by one and are carried out when the turn
+ends. Scopes come from the session and its access grant alone; a request has no field for one.
 """
 
 from __future__ import annotations

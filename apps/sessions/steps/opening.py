@@ -1,7 +1,7 @@
-"""Steps 0 and 0.5: which message is owed an answer, under which policy, and what already waits for a person?
+"""Steps 0 and 0.5: lease the next message, freeze the policy, and find work that already waits for a person.
 
-A message that a person answers is owed a look of the gates alone (`overheard`, ADR 43). One transaction. Everything the
-turn needs of the rows is read here once and frozen.
+One transaction. Everything the turn needs of the rows is read here once and frozen. A message that a person answers
+passes the gates only (`handled_by_human`, ADR 43).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Step 8: does policy let this answer out? The whole answer passes the response gates before it is recorded."""
+"""Step 8: run the response gates on the whole answer before it is recorded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Steps 6 and 6.5: which tools may be asked for, what is withheld at this level, which skills is the proxy told of?
+"""Steps 6 and 6.5: the tools that this level allows, those it withholds, and the skills described to the proxy.
 
-Two views of the same frozen list: what the level allows becomes a guarded toolset, the rest is named with what it
-takes to get there. The guard checks the level again at every call.
+Two views of the same frozen list: what the level allows becomes a guarded toolset, the rest is named with what is
+needed to reach it. The guard checks the level again at every call.
 """
 
 from __future__ import annotations

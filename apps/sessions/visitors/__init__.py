@@ -1,2 +1,2 @@
-"""What visitors do beside talking: files, the form and the consent before the first word, their other conversations,
-the transcript by e-mail, the rating. Called by `beside_api`, the console and the web process's background loops."""
+"""What visitors do beside talking: files, consent and pre-chat form, their other conversations, the transcript by
+e-mail, the rating. Called by `visitors_api`, the console and the workers."""

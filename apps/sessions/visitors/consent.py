@@ -1,4 +1,4 @@
-"""Has this visitor agreed to what the deployment asks before anything is stored? Which version, and when, is a row."""
+"""Require and record a visitor's consent before anything is stored: the version agreed to and when, as a row."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which of their conversations may a browser list? Those whose own resume tokens it shows; it has no other key to them.
+"""List a browser's conversations: those whose resume tokens it presents.
 
-A browser keeps one resume token a conversation, and there is no name under which several could be asked for: whoever
-holds one conversation's token, short-lived or long, finds out nothing about any other (ADR 55).
+A browser keeps one resume token per conversation, and there is no name under which several could be asked for: the
+token of one conversation, short-lived or long, reveals nothing about any other (ADR 55).
 """
 
 from __future__ import annotations

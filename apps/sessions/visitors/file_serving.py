@@ -1,4 +1,4 @@
-"""In which words is a visitor's file handed out? As something to save, never as a page of ours."""
+"""HTTP headers of a visitor's file: a download, never rendered as a page of ours."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Keep visitors' bytes by tenant and digest, and keep bytes and rows consistent.
+"""Store visitors' files by tenant and digest, and keep files and rows consistent.
 
-Bytes are written under a name of their own, brought to the disk, then renamed, then named by a row: whenever the
-process dies, bytes may be without a row (`sweep` deletes them later), never a row without its bytes. Whoever puts, and
-whoever deletes, holds the digest's lock in the database. Nothing here is served by a web server.
+Bytes are written under a temporary name, synced, renamed, then named by a row: if the process dies, bytes may be
+without a row (`sweep` deletes them later), never a row without its bytes. Writers and deleters hold the digest's
+advisory lock in the database. Nothing here is served by a web server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What kind of file is this, by its own bytes, and what may it be called? A ZIP is opened in the sandbox (ADR 109).
+"""Detect a file's type from its bytes and clean its name. A ZIP is opened in the sandbox (ADR 109).
 
-What the sender says of a file counts for nothing: its kind is what its bytes show, its ending has to fit, and its name
-keeps no path, no control character and nothing that turns the reading direction.
+What the sender states about a file is ignored: the type is what its bytes show, the extension has to fit, and the name
+keeps no path, no control character and nothing that changes the reading direction.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How does a visitor's file enter a conversation, and who may have it back?
+"""Accept a visitor's file into a conversation, and serve it again.
 
-Its bytes are looked at before anything names them; the row, the line in the conversation and the audit entry are one
-transaction; the same `client_id` sent twice is kept once. A file is found within its own conversation only.
+Its bytes are examined before anything refers to them; the row, the entry in the conversation and the audit entry are
+one transaction; the same `client_id` sent twice is kept once. A file is found within its own conversation only.
 """
 
 from __future__ import annotations

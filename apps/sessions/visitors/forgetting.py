@@ -1,5 +1,5 @@
-"""What of a visitor who is forgotten goes beside memory? Their files, what they wrote into forms, the comment of
-their rating, addresses of transcripts still owed. That they agreed to something, and how they rated, stays."""
+"""Delete what a forgotten visitor left beside messages: files, form answers, the comment of their rating, addresses of
+transcripts not yet sent. Consents and the rating itself stay."""
 
 from __future__ import annotations
 

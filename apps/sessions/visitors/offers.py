@@ -1,7 +1,7 @@
-"""What does a deployment offer its visitors beside talking, and how is that changed?
+"""What a deployment offers its visitors beside talking, and changes of it.
 
-Without a row nothing is offered. `change` and `change_form` write before and after into the audit log; texts are named
-there by a digest. Called by the console and the administration; read by whatever serves visitors.
+Without a row nothing is offered. `change` and `change_form` write before and after into the audit log; texts appear
+there as digests. Called by the console and the administration; read by everything that serves visitors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What does a visitor answer before the first word? One form a conversation, sent twice written once.
+"""The pre-chat form: one per conversation, stored once even when sent twice.
 
-The answers are the visitor's own claims: external, shown to staff, and no proof of who somebody is. Until a form with
-required questions is answered, no message of its conversation is taken (`is_due`).
+Answers are the visitor's own claims: external, shown to staff, no proof of identity. Until a form with required
+questions is answered, no message of its conversation is accepted (`is_due`).
 """
 
 from __future__ import annotations

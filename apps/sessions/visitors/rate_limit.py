@@ -1,7 +1,6 @@
-"""How often may a visitor do what costs more than a message? Counted per conversation and per address, before anything
-is written.
+"""Limit what costs more than a message (files, transcripts), per conversation and per address, before it is written.
 
-Without its counts (Redis away) nothing of this is done: a letter to a stranger, or a disk that fills, can wait.
+While Redis is away these are refused: an e-mail to a stranger, or a disk that fills, can wait.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How was it? One rating a conversation, which its visitor may change for a day.
+"""A visitor's rating: one per conversation, which they may change for a day.
 
-`rating_figures` is for whoever shows what visitors thought; comments are visitors' words and as external as those.
+`rating_figures` is for statistics; comments are visitors' words and as external as those.
 """
 
 from __future__ import annotations

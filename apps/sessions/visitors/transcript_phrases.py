@@ -1,4 +1,4 @@
-"""In which words is a transcript sent? Those of the language in which the visitor reads the widget."""
+"""The phrases of a transcript e-mail, by language of the widget."""
 
 from __future__ import annotations
 

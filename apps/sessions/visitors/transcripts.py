@@ -1,8 +1,8 @@
-"""Transcripts by e-mail: asked for in the widget, sent by a worker that holds the signing key after the commit.
+"""Transcripts by e-mail: requested in the widget, sent after the commit by a worker that holds the signing key.
 
-A letter says what the visitor saw and no more, as plain text and as HTML without links. The address is let go with the
-last try. Who asks too often, from one conversation, one place or for one address, waits: a stranger's mailbox is behind
-every address that is typed.
+The e-mail contains what the visitor saw and no more, as plain text and as HTML without links. The address is deleted
+with the last attempt. Requests are limited per conversation, per origin and per address, because a stranger's mailbox
+may be behind every address that is typed.
 """
 
 from __future__ import annotations
