@@ -360,7 +360,7 @@ class Stage:
         from apps.work.provenance import trace_to
         from tests.factories.work import note
 
-        check = "Proved by 1 check outside the agent"
+        check = "Verified by 1 independent check"
         network = {"network": ["api.example.com"]}
         reach = "in a sandbox that may reach api.example.com:443"
         posing = [{"label": "Runs", "text": "in a vault"}, {"label": "Account", "text": "yours"}, _NOTE]
@@ -483,9 +483,9 @@ class Stage:
                 card = Card.objects.filter(kind=CardKind.POST_EXECUTION).first()
             if card is None:
                 raise AssertionError("a batch that was carried out shows no result")
-            says, never = (("Done: 2 actions", "It is done and proved"), ("of 2",))
+            says, never = (("Done: 2 actions", "Done and verified"), ("of 2",))
             if not whole:
-                says, never = (("Done: 1 of 2 actions",), ("Done: 2 actions", "It is done and proved"))
+                says, never = (("Done: 1 of 2 actions",), ("Done: 2 actions", "Done and verified"))
             yield Attempt("post_execution", "records", card, Truth("Low risk", says, never, "1 2 0 11 12", _OFFERED))
 
     def standing(self) -> Iterator[Attempt]:
@@ -693,7 +693,7 @@ def _truth_of_plan(origin: str, number: int, shown: str, before: str) -> Truth:
     is_foreign = origin in ("document", "outside tool", "memory", "model")
     return Truth(
         "High risk" if is_foreign else "Medium risk",
-        (_OWN, "Can be undone Yes", "Proved by 1 check outside the agent", f"{before} after: {number}", "Change H-1"),
+        (_OWN, "Can be undone Yes", "Verified by 1 independent check", f"{before} after: {number}", "Change H-1"),
         ("may reach", "1 of 2", "without asking", "customer asked") if is_foreign else ("may reach", "Check this"),
         f"{before} 1 {number}",
         asked,

@@ -54,7 +54,7 @@ def screen(state: TurnState, *, language: str) -> None:
         gates=state.policy.gates,
         trace_id=state.lease.message.trace_id,
         continuation_of=_earlier(action.continuation_of),
-        wish=DEFAULT_HINTS if state.marks else InteractionHints(planner_override=action.interaction_mode_override),
+        hints=DEFAULT_HINTS if state.marks else InteractionHints(planner_override=action.interaction_mode_override),
         marks=sentences(state.marks),
         tracing=value_sources.tracing_of(state),
     )

@@ -84,7 +84,7 @@ def _account(state: TurnState, held: Held) -> PlanOrigins | None:
     tool = next((each for each in state.policy.tools if each.name == name), None)
     if tool is None:
         return None
-    return value_sources.tracing_of(state).account([(PlannedCall(name, dict(held.holds["args"])), tool)])
+    return value_sources.tracing_of(state).origins_of([(PlannedCall(name, dict(held.holds["args"])), tool)])
 
 
 def earlier(state: TurnState) -> list[str]:

@@ -123,7 +123,7 @@ def _facts(tool: RemoteTool) -> list[FactSpec]:
     left = len(tool.schema["properties"]) - len(sent)
     if left:
         sent.append(FactSpec(label="Not shown here", text=f"{left} more values, in the plan below"))
-    return [first, *sent, FactSpec(label="Proved by", text=_proof_of(tool))]
+    return [first, *sent, FactSpec(label="Verified by", text=_proof_of(tool))]
 
 
 def _proof_of(tool: RemoteTool) -> str:

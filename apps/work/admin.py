@@ -1,5 +1,4 @@
-"""What an administrator may look at here: items, attempts and what the checks found; and what they may set: how batches
-are made, and the goal that governs a deployment, by its file."""
+"""Admin pages of the work room: read-only items, attempts and verification runs; review policies; goals by file."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from apps.work.services import check_goal, install_goal
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 
 
 @admin.register(WorkItem)
@@ -31,14 +30,14 @@ class WorkItemAdmin(ReadOnlyAdmin):
 
 
 class GoalFileForm(TenantRowForm):
-    """What is wrong with the file stands beside it, with the code and the line that `import_goal` says."""
+    """Form that imports a goal. Errors carry the code and line that `import_goal` reports."""
 
     file = forms.FileField(required=False, help_text="A markdown file")
     markdown = forms.CharField(
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 30, "cols": 100}),
-        help_text="Or its text. Saved, it governs the deployment from the next turn on; the goal before it is over",
+        help_text="Or its text. It governs the deployment from the next turn on and replaces the previous goal",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -53,7 +52,7 @@ class GoalFileForm(TenantRowForm):
         return cleaned
 
     def _check(self, cleaned: dict[str, Any], deployment: Any) -> None:
-        """Whether it could govern this deployment."""
+        """Validate the goal for this deployment."""
         try:
             cleaned["goal"] = _text_of(cleaned)
             with tenant_scope(deployment.tenant_id):
@@ -63,25 +62,25 @@ class GoalFileForm(TenantRowForm):
 
 
 def _text_of(cleaned: dict[str, Any]) -> str:
-    """Raises `SilasError` for what is no text, too much of it, or none."""
+    """Return the goal's text. Raises `SilasError` if it is no text, too long, or missing."""
     file = cleaned.get("file")
     if file is None:
         text = str(cleaned.get("markdown") or "")
-    elif file.size > MOST_BYTES:
-        raise SilasError("goal_too_long", f"a goal file has {MOST_BYTES // 1024} KiB at most.")
+    elif file.size > MAX_BYTES:
+        raise SilasError("goal_too_long", f"a goal file may have at most {MAX_BYTES // 1024} KiB.")
     else:
         try:
             text = file.read().decode("utf-8")
         except UnicodeDecodeError:
-            raise SilasError("goal_no_text", "this is no text in UTF-8.") from None
+            raise SilasError("goal_no_text", "this isn't UTF-8 text.") from None
     if not text.strip():
-        raise SilasError("goal_missing", "choose a file, or paste its text.")
+        raise SilasError("goal_missing", "choose a file or paste its text.")
     return text.replace("\r\n", "\n")
 
 
 @admin.register(GoalFile)
 class GoalFileAdmin(TenantRowAdmin):
-    """Goals of deployments; a new one comes as a file and replaces the one before."""
+    """Goals of deployments; a new one is imported from a file and replaces the previous one."""
 
     form = GoalFileForm
     list_display = ("title", "deployment", "status", "created_at")
@@ -101,13 +100,13 @@ class GoalFileAdmin(TenantRowAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: GoalFile, form: Any, change: bool) -> None:
-        """Through the one service that installs goals; the row that is shown is the goal's."""
+        """Install the goal through its service; the row shown is the installed goal."""
         deployment, actor = form.cleaned_data["deployment"], f"user:{request.user.pk}"
         with tenant_scope(deployment.tenant_id):
             installed = install_goal(form.cleaned_data["goal"], deployment=deployment, requested_by=actor)
         obj.pk, obj.title, obj._state.adding = installed.goal.pk, installed.goal.title, False
         if not installed.changed:
-            messages.info(request, "This goal is in force already. Nothing was changed.")
+            messages.info(request, "This goal is already active. Nothing was changed.")
 
 
 @admin.register(Attempt)
@@ -130,14 +129,14 @@ class ReviewPolicyForm(TenantRowForm):
     class Meta:
         labels: ClassVar = {
             "default_size": "Items in a batch",
-            "high_min": "Sure enough for a batch, from",
-            "medium_min": "Sure enough for a draft, from",
+            "high_min": "Minimum confidence for a batch",
+            "medium_min": "Minimum confidence for a draft",
         }
         help_texts: ClassVar = {
-            "deployment": "Whose goals: one row a deployment",
+            "deployment": "One row per deployment",
             "default_size": "1 to 50. Blank: {default_size}",
-            "high_min": "A share between 0 and 1. Blank: {high_min}. Nothing runs without a yes, however sure it is",
-            "medium_min": "A share between 0 and 1. Blank: {medium_min}. What is less sure comes as a question",
+            "high_min": "Between 0 and 1. Blank: {high_min}. Nothing runs without approval at any confidence",
+            "medium_min": "Between 0 and 1. Blank: {medium_min}. Anything below comes as a question",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -146,20 +145,20 @@ class ReviewPolicyForm(TenantRowForm):
             field.help_text = field.help_text.format(**settings.BATCH_REVIEW)
 
     def clean(self) -> dict[str, Any]:
-        """What is left blank is as the house says, and both together must make sense."""
+        """Validate the values together; blank fields fall back to the settings."""
         cleaned = super().clean()
-        whole = {name: cleaned.get(name) for name in settings.BATCH_REVIEW}
-        meant: dict[str, Any] = {
-            name: settings.BATCH_REVIEW[name] if given is None else given for name, given in whole.items()
+        entered = {name: cleaned.get(name) for name in settings.BATCH_REVIEW}
+        effective: dict[str, Any] = {
+            name: settings.BATCH_REVIEW[name] if value is None else value for name, value in entered.items()
         }
-        for name, problem in threshold_errors(**meant).items():
+        for name, problem in threshold_errors(**effective).items():
             self.add_error(name, problem)
         return cleaned
 
 
 @admin.register(ReviewPolicy)
 class ReviewPolicyAdmin(TenantRowAdmin):
-    """How sure a goal must be, and how many actions one person decides together; a deployment's own numbers."""
+    """Confidence thresholds and batch size of one deployment."""
 
     form = ReviewPolicyForm
     list_display = ("deployment", "default_size", "high_min", "medium_min")

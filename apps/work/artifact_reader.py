@@ -1,7 +1,7 @@
-"""How is a file of some work read by whoever looks into it? The guard's handler of `read_file`, a lookup by name.
+"""Handle the guard's `read_file`: look a file of a work item up by name.
 
-No path is ever resolved: what may be named is what calls of the very item left, by short or full name, and under
-`inputs/` what it was given. Nothing of a disk, of other work or of another tenant has a name here (contract silas 15).
+No path is ever resolved: the only names are those of files that calls of this item left, by short or full name, and
+under `inputs/` those it was given. Disk, other work and other tenants are out of reach (contract silas 15).
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def read_file(ctx: CallContext) -> HandlerResult:
 
 
 def readable_names(item: WorkItem) -> list[str]:
-    """What may be read of this item. Inside a scope."""
+    """Return the names that can be read for this item. Inside a scope."""
     left = sorted({file.name for file in artifacts.list_files(item)})
     return [*left, *(f"{INPUTS}{name}" for name in sorted(_inputs(item)))]
 
 
 def _content(item_id: Any, path: str) -> bytes:
     item = WorkItem.objects.filter(pk=item_id).first()
-    found = _named(item, path) if item is not None else None
-    if found is None:
-        raise CallFailed("file_missing", "There is no such file of this work.", effect_free=True)
-    return found
+    content = _named(item, path) if item is not None else None
+    if content is None:
+        raise CallFailed("file_missing", "This work has no such file.", effect_free=True)
+    return content
 
 
 def _named(item: WorkItem, path: str) -> bytes | None:

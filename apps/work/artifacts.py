@@ -1,6 +1,8 @@
-"""Which files did the calls of an item really leave? Kept in the transaction that settles the call, never from an
-agent's word (spec 5.2.1 c3). Other work gets them only by naming them (`input_artifacts_from`). Called inside
-scopes."""
+"""Store and list the files that an item's calls left.
+
+Files are stored in the transaction that settles the call, never on an agent's word (spec 5.2.1 c3). Other work gets
+them only by naming them (`input_artifacts_from`). Called inside scopes.
+"""
 
 from __future__ import annotations
 
@@ -17,28 +19,28 @@ MAX_BYTES_AN_ATTEMPT = 16 << 20
 
 
 def store(attempt_id: UUID, files: Mapping[str, bytes]) -> None:
-    """Store what a call left. Raises `SilasError("artifacts_too_large")`, which undoes the call."""
+    """Store what a call left. Raises `SilasError("artifacts_too_large")`, which rolls the call back."""
     for name, content in files.items():
         fields = {"content": content, "size": len(content), "digest": hashlib.sha256(content).hexdigest()}
         Artifact.objects.update_or_create(attempt_id=attempt_id, name=name[:200], defaults=fields)
-    held = Artifact.objects.filter(attempt_id=attempt_id).aggregate(Sum("size"))["size__sum"] if files else 0
-    if held > MAX_BYTES_AN_ATTEMPT:
-        raise SilasError("artifacts_too_large", "The files that this left are too large to keep.")
+    total_bytes = Artifact.objects.filter(attempt_id=attempt_id).aggregate(Sum("size"))["size__sum"] if files else 0
+    if total_bytes > MAX_BYTES_AN_ATTEMPT:
+        raise SilasError("artifacts_too_large", "The files that this call left are too large to store.")
 
 
 def files_of(item: WorkItem) -> dict[str, bytes]:
-    """Every file that the item's calls have left so far: of one name the latest."""
+    """Return every file that the item's calls have left; the latest of each name."""
     rows = Artifact.objects.filter(attempt__work_item=item).order_by("attempt__number")
     return {row.name: bytes(row.content) for row in rows}
 
 
 def list_files(item: WorkItem) -> list[Artifact]:
-    """The item's files, the latest attempt's last; their content is read when it is asked for."""
+    """List the item's files, those of the latest attempt last; contents are loaded on access."""
     rows = Artifact.objects.filter(attempt__work_item=item).select_related("attempt__work_item").defer("content")
     return list(rows.order_by("attempt__number"))
 
 
 def full_name(artifact: Artifact) -> str:
-    """`{plan}/{task}/{attempt}/{name}` (contract silas 15): the plan of a task without a parent is its own."""
+    """Return `{plan}/{task}/{attempt}/{name}` (contract silas 15); a task without a parent is its own plan."""
     item = artifact.attempt.work_item
     return f"{item.parent_id or item.pk}/{item.pk}/{artifact.attempt.number}/{artifact.name}"

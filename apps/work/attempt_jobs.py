@@ -1,4 +1,4 @@
-"""What does one attempt need to know? Read from rows in the scope that begins it; frozen until it ends."""
+"""Collect what one attempt needs to know: read from rows in the scope that begins it, frozen until it ends."""
 
 from __future__ import annotations
 
@@ -42,9 +42,12 @@ CONSTITUTION = (
 
 @dataclass(frozen=True)
 class AttemptJob:
-    """One attempt, ready to run outside of any scope. `readers`: outside tools that only read, which may prove what
-    others did. `expected`: the revisions of the records that its card showed, kept as its own calls change them.
-    `left`: those at which a call leaves what it changed, until that is written down with the call."""
+    """One attempt, ready to run outside of any scope.
+
+    `readers`: outside tools that only read and may prove what others did. `expected`: the revisions of the records that
+    the card showed, updated as the attempt's own calls change them. `left`: revisions at which a call leaves what it
+    changed, until they are stored with the call.
+    """
 
     tenant_id: UUID
     attempt: Attempt
@@ -58,7 +61,7 @@ class AttemptJob:
     model_name: str
     keys: ProviderKeys
     used: BudgetUsed
-    settled: Mapping[str, Mapping[str, Any]]
+    earlier_results: Mapping[str, Mapping[str, Any]]
     files: Mapping[str, bytes]
     inputs: Mapping[str, bytes]
     readers: tuple[OutsideToolSpec, ...] = ()
@@ -81,7 +84,7 @@ class AttemptJob:
 
 
 def as_offered_tool(tool: ToolSpec) -> OfferedTool:
-    """The tool as a model sees it."""
+    """Return the tool as a model sees it."""
     return OfferedTool(
         tool.name,
         tool.description,
@@ -96,23 +99,23 @@ def as_offered_tool(tool: ToolSpec) -> OfferedTool:
 
 def next_job(delivery: Delivery) -> AttemptJob | None:
     """Begin the next attempt of a delivery; None when the delivery is over. Inside a scope."""
-    begun = attempts.begin_attempt(delivery)
-    return None if begun is None else _job(delivery.lease, begun)
+    started = attempts.begin_attempt(delivery)
+    return None if started is None else _job(delivery.lease, started)
 
 
-def _job(lease: Lease, begun: attempts.StartedAttempt) -> AttemptJob:
-    """A fresh attempt from stored state: what earlier ones got done, and what they left, comes from rows."""
-    attempt, item = begun.attempt, begun.attempt.work_item
+def _job(lease: Lease, started: attempts.StartedAttempt) -> AttemptJob:
+    """Build the job from stored state: results and files of earlier attempts come from rows."""
+    attempt, item = started.attempt, started.attempt.work_item
     spec, tenant_id = item.spec, current_tenant_id()
-    wanted = {call.tool for call in spec.calls}
-    known = outside_tools.with_builtin_tools(
+    called = {call.tool for call in spec.calls}
+    available = outside_tools.with_builtin_tools(
         skills.tools_for(spec.skills), outside_tools.web_search_tool(item.deployment_id)
     )
-    tools = tuple(tool for tool in known if tool.name in wanted)
+    tools = tuple(tool for tool in available if tool.name in called)
     gates, passes = gates_of(item), gate_pauses.passes_of(item)
-    again = attempt.number > 1 or bool(passes)
-    # What people have let through is not read again: it might say something else by now.
-    kept = [tool.name for tool in tools if tool.acting or passes]
+    is_resumed = attempt.number > 1 or bool(passes)
+    # After a review, results of reading calls are replayed too: a second read could differ from what was reviewed.
+    replayed = [tool.name for tool in tools if tool.acting or passes]
     assert item.run_id is not None
     return AttemptJob(
         tenant_id=tenant_id,
@@ -120,39 +123,38 @@ def _job(lease: Lease, begun: attempts.StartedAttempt) -> AttemptJob:
         spec=spec,
         customer=item.subject,
         keys=keys_of(item),
-        run=RunRef(tenant_id, item.run_id, lease.ref, approval=begun.approval),
+        run=RunRef(tenant_id, item.run_id, lease.ref, approval=started.approval),
         tools=tools,
         gates=gates,
         passes=(*approved_passes(item, gates), *passes),
         briefing=_briefing(item, spec, tools),
         model_name=model_name(item, Role.EXECUTOR),
         used=item.used,
-        settled=ledger_entries.successful_calls(item, kept) if again else {},
-        files=artifacts.files_of(item) if again else {},
+        earlier_results=ledger_entries.successful_calls(item, replayed) if is_resumed else {},
+        files=artifacts.files_of(item) if is_resumed else {},
         inputs=input_artifacts.input_files_of(item),
         expected={
-            (str(each["book"]), str(each["key"])): int(each["revision"]) for each in preconditions.expected_reads(item)
+            (str(read["book"]), str(read["key"])): int(read["revision"]) for read in preconditions.expected_reads(item)
         },
-        readers=tuple(tool for tool in known if isinstance(tool, OutsideToolSpec) and not tool.acting),
+        readers=tuple(tool for tool in available if isinstance(tool, OutsideToolSpec) and not tool.acting),
     )
 
 
 def gates_of(item: WorkItem) -> tuple[GateSpec, ...]:
-    """System gates first, then those of the goals that the conversation ran under or that found it, then the item's own
-    (contract silas 6)."""
+    """System gates first, then those of the goals that governed or found the item, then its own (contract silas 6)."""
     system = active_gates(item.deployment_id) if item.deployment_id else ()
     gates = [*system, *_goal_gates(item), *item.spec.gates]
     return tuple(gate for place, gate in enumerate(gates) if gate not in gates[:place])
 
 
 def approved_passes(item: WorkItem, gates: Sequence[GateSpec]) -> tuple[GatePass, ...]:
-    """What gates of calls need not ask again: whoever approved these very calls has looked at them. A standing approval
+    """Gate passes for the calls that a person approved, so that gates of calls do not ask again. A standing approval
     counts only for gates that say so. The approval itself is checked before each attempt (`authority`)."""
     token = item.approval_token
     standing = token is None or token.scope == ApprovalScope.STANDING
     names = frozenset(gate.name for gate in gates if not standing or gate.standing_approval_counts)
-    held = [payload_hash({"tool": call.tool, "args": call.args}) for call in item.spec.calls]
-    return tuple(GatePass(PauseTrigger.TOOL, names, each) for each in held)
+    hashes = [payload_hash({"tool": call.tool, "args": call.args}) for call in item.spec.calls]
+    return tuple(GatePass(PauseTrigger.TOOL, names, call_hash) for call_hash in hashes)
 
 
 def _goal_gates(item: WorkItem) -> Sequence[GateSpec]:
@@ -175,8 +177,8 @@ def _briefing(item: WorkItem, spec: WorkItemSpec, tools: Sequence[ToolSpec]) -> 
 
 
 def _body(item: WorkItem, spec: WorkItemSpec) -> str:
-    """Step 2b: the briefing; on a retry also what the outside checks found wrong and what the planner advises, quoted
-    so that neither names a call."""
+    """Step 2b: return the briefing. A retry adds what the checks found wrong and the planner's advice, quoted so that
+    neither can name a call."""
     guidance = lock_course(item).guidance if item.attempts_made > 1 else ""
     failed = f"Previous attempt {item.attempts_made - 1} failed"
     return without_origins(spec.body) + _quoted(failed, item.last_error) + _quoted("Planner guidance", guidance)
@@ -188,10 +190,10 @@ def _quoted(heading: str, text: str) -> str:
 
 
 def model_name(item: WorkItem, role: Role) -> str:
-    """The model that the item's deployment uses in this role."""
+    """Return the model that the item's deployment uses in this role."""
     return item.deployment.model_for(role) if item.deployment else GROUNDED
 
 
 def keys_of(item: WorkItem) -> ProviderKeys:
-    """With which keys its models are asked."""
+    """Return the provider keys that the item's models are called with."""
     return item.deployment.keys if item.deployment else ProviderKeys()

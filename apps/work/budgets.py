@@ -1,4 +1,4 @@
-"""May the next action still be paid for? Reaching a limit counts as having used it up (contract silas 5.1). Pure."""
+"""Budgets of work items and their use. Reaching a limit counts as having used it up (contract silas 5.1). Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Budget(BaseModel):
-    """What a work item may use at most."""
+    """Limits of a work item."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -20,7 +20,7 @@ class Budget(BaseModel):
 
 
 class BudgetUsed(BaseModel):
-    """What it has used so far."""
+    """What a work item has used so far."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,12 +32,12 @@ class BudgetUsed(BaseModel):
     executor_runs: int = 0
 
     def merge(self, child: BudgetUsed) -> BudgetUsed:
-        """The sum over all six counters."""
+        """Return the sum over all six counters."""
         names = BudgetUsed.model_fields
         return BudgetUsed(**{name: getattr(self, name) + getattr(child, name) for name in names})
 
-    def exhausted(self, budget: Budget, *, but: frozenset[str] = frozenset()) -> str:
-        """The first counter that has reached its limit, or "". `but`: counters that are somebody else's to look at."""
+    def exhausted(self, budget: Budget, *, ignoring: frozenset[str] = frozenset()) -> str:
+        """Return the first counter that has reached its limit, or "". `ignoring`: counters to skip."""
         limits = {
             "tokens": budget.max_tokens,
             "cost_usd": Decimal(str(budget.max_cost_usd)),
@@ -45,4 +45,6 @@ class BudgetUsed(BaseModel):
             "attempts": budget.max_attempts,
             "planner_calls": budget.max_planner_calls,
         }
-        return next((name for name, limit in limits.items() if name not in but and getattr(self, name) >= limit), "")
+        return next(
+            (name for name, limit in limits.items() if name not in ignoring and getattr(self, name) >= limit), ""
+        )

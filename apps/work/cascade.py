@@ -1,6 +1,7 @@
-"""What follows an attempt that did not work out? retry → consult the planner → re-plan → a person (spec 19.0, 19.5.3).
+"""Decide what follows a failed attempt: retry → consult the planner → re-plan → escalate to a person (spec 19.0,
+19.5.3).
 
-Each rung is climbed only when the one before is used up. Decided from values alone.
+Each step is taken only when the one before is used up. Decided from values alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from apps.guard.schemas import call_digest
 from kernel.llm.calls import PlannedCall
 
 CONSULT_PLANNER = "consult_planner"
-# Spec 5.2.1 e: the first failures are the executor's own to mend.
+# The executor retries its first failures without the planner (spec 5.2.1 e).
 CONSULT_FROM_ATTEMPT = 3
 MAX_DEPTH = 2
 
@@ -25,8 +26,8 @@ class Step(StrEnum):
 
 
 def next_step(*, attempts: int, exhausted: bool, on_stuck: str, planner_may_help: bool, depth: int) -> Step:
-    """`exhausted`: nothing is left of the attempts or of the budget. `planner_may_help`: the plan's own budget still
-    pays for a question. `depth`: how many plans were tried before this one."""
+    """`exhausted`: no attempts or budget are left. `planner_may_help`: the plan's own budget still pays for a question.
+    `depth`: how many plans were tried before this one."""
     asks = on_stuck == CONSULT_PLANNER and planner_may_help
     if not exhausted:
         return Step.CONSULT if asks and attempts >= CONSULT_FROM_ATTEMPT else Step.RETRY
@@ -34,10 +35,10 @@ def next_step(*, attempts: int, exhausted: bool, on_stuck: str, planner_may_help
 
 
 def strategy(calls: Sequence[PlannedCall]) -> tuple[str, ...]:
-    """What a plan would really do: its calls, in order. Another title or other prose is no other strategy."""
+    """Return what a plan would do: its calls, in order. Another title or prose does not make another strategy."""
     return tuple(call_digest(call.tool, call.args) for call in calls)
 
 
 def is_different(calls: Sequence[PlannedCall], tried: Sequence[Sequence[PlannedCall]]) -> bool:
-    """Whether none of the plans that were tried made just these calls in this order."""
+    """Whether none of the plans that were tried made exactly these calls in this order."""
     return bool(calls) and all(strategy(calls) != strategy(earlier) for earlier in tried)

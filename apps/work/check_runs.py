@@ -1,8 +1,8 @@
 """Run the checks of projects and goals in a worker, outside of every transaction, like any verification.
 
-`check_project` is the consumer of `system_event` on the executors' queue, `look_at_goal` that of `goal_cycle`: one run
-of the checks, then one short scope that writes down what follows (spec 5.2.2 step 5, 5.2.3 steps 1 to 3). Nothing here
-acts; what a goal finds is asked.
+`run_project_checks` handles `system_event` on the executors' queue, `run_goal_checks` handles `goal_cycle`: one run of
+the checks, then one short scope that stores what follows (spec 5.2.2 step 5, 5.2.3 steps 1 to 3). Nothing here acts;
+what a goal finds needs approval.
 """
 
 from __future__ import annotations
@@ -27,42 +27,43 @@ from apps.work.verification import run_checks
 from kernel.clock import now
 from kernel.tenancy import in_scope
 
-_Found = tuple[VerificationReport, Sequence[Mapping[str, Any]]]
+_CheckResults = tuple[VerificationReport, Sequence[Mapping[str, Any]]]
 
 
 async def run_project_checks(delivery: Delivery) -> None:
+    """Handle `system_event` on the executors' queue: run a project's own checks after its last task."""
     assert delivery.message.task_id is not None
-    report, _ = await _looked(delivery.tenant_id, delivery.message.task_id)
+    report, _ = await _run_checks(delivery.tenant_id, delivery.message.task_id)
     await delivery.commit(_conclude_project, delivery.message.task_id, report)
 
 
 async def run_goal_checks(delivery: Delivery) -> None:
+    """Handle `goal_cycle`: check a goal that is due, then repeat at its next due time."""
     goal_id = UUID(delivery.message.subject)
     goal = await in_scope(delivery.tenant_id, work_item, goal_id)
-    found = await _looked(delivery.tenant_id, goal_id) if goal_cycles.is_due(goal) else None
-    await delivery.reschedule(_conclude_cycle, goal_id, found)
+    results = await _run_checks(delivery.tenant_id, goal_id) if goal_cycles.is_due(goal) else None
+    await delivery.reschedule(_conclude_cycle, goal_id, results)
 
 
 async def run_goal_checks_now(tenant_id: UUID, goal_id: UUID) -> GoalCycle | None:
-    """One look at a scheduled goal at this moment, to its end: what it found is asked about at once. In a web process,
-    outside of every scope."""
-    report, todo = await _looked(tenant_id, goal_id)
+    """Check a scheduled goal now and route what it finds. In a process that may open cards, outside of every scope."""
+    report, todo = await _run_checks(tenant_id, goal_id)
     return await in_scope(tenant_id, _conclude_here, goal_id, report, todo)
 
 
-async def _looked(tenant_id: UUID, item_id: UUID) -> _Found:
-    found = await in_scope(tenant_id, _rounds, item_id)
-    reports = [await asyncio.to_thread(run_checks, each.checks, mounts=each.mounts) for each in found]
-    report = VerificationReport(tuple(result for each in reports for result in each.results))
+async def _run_checks(tenant_id: UUID, item_id: UUID) -> _CheckResults:
+    rounds = await in_scope(tenant_id, _rounds, item_id)
+    reports = [await asyncio.to_thread(run_checks, result_.checks, mounts=result_.mounts) for result_ in rounds]
+    report = VerificationReport(tuple(result for result_ in reports for result in result_.results))
     return report, await goal_discovery.find_candidates(tenant_id, item_id)
 
 
 def _conclude_here(goal_id: UUID, report: VerificationReport, todo: Sequence[Mapping[str, Any]]) -> GoalCycle | None:
     goal, trace_id = lock_item(goal_id), str(uuid4())
-    looked = goal_cycles.conclude(goal, report, due_at=now(), trace_id=trace_id)
-    if looked is not None:
+    cycle = goal_cycles.conclude(goal, report, due_at=now(), trace_id=trace_id)
+    if cycle is not None:
         candidates.route_candidates(goal.pk, todo, trace_id=trace_id)
-    return looked
+    return cycle
 
 
 def _rounds(item_id: UUID) -> Sequence[CheckRound]:
@@ -79,12 +80,12 @@ def _conclude_project(project_id: UUID, report: VerificationReport) -> None:
     projects.conclude(lock_item(project_id), report)
 
 
-def _conclude_cycle(goal_id: UUID, found: _Found | None) -> datetime | None:
+def _conclude_cycle(goal_id: UUID, results: _CheckResults | None) -> datetime | None:
     goal = lock_item(goal_id)
-    if found is not None and goal.due_at is not None:
-        (report, todo), trace_id = found, str(uuid4())
-        looked = goal_cycles.conclude(goal, report, due_at=goal.due_at, trace_id=trace_id)
-        if looked is not None and todo:
-            outbox.enqueue_candidates(goal.pk, todo, cycle=str(looked.pk), trace_id=trace_id)
+    if results is not None and goal.due_at is not None:
+        (report, todo), trace_id = results, str(uuid4())
+        cycle = goal_cycles.conclude(goal, report, due_at=goal.due_at, trace_id=trace_id)
+        if cycle is not None and todo:
+            outbox.enqueue_candidates(goal.pk, todo, cycle=str(cycle.pk), trace_id=trace_id)
         goal_cycles.reschedule(goal)
     return goal_cycles.next_check(goal)

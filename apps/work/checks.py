@@ -1,5 +1,5 @@
-"""What decides from outside whether work is done? The checks that skills declare for their tools, and the plan's
-own."""
+"""Collect the independent checks that decide whether work is done: those that skills declare for their tools, and the
+plan's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kernel.sandbox.spec import Mount
 
 @dataclass(frozen=True)
 class CheckRound:
-    """Checks that run beside one skill's files."""
+    """Checks that run with one skill's files mounted."""
 
     checks: tuple[VerificationCheck, ...]
     mounts: Mapping[str, Mount]
@@ -24,26 +24,26 @@ class CheckRound:
 def check_rounds(
     spec: WorkItemSpec, tools: Sequence[ToolSpec], customer: str, artifacts: Mapping[str, bytes]
 ) -> tuple[CheckRound, ...]:
-    """What verification runs, in the plan's order: a skill's own checks beside that skill's files, records as they are
-    now. The plan's other checks run beside the first skill's. Inside a scope, after the attempt."""
+    """Return what verification runs, in the plan's order: a skill's own checks with that skill's files and records as
+    they are now; the plan's other checks with the first skill's. Inside a scope, after the attempt."""
     calls = [{"tool": call.tool, "args": call.args} for call in spec.calls]
     by_skill: dict[str, list[ToolSpec]] = {}
     for tool in tools:
         by_skill.setdefault(tool.skill, []).append(tool)
     if not by_skill:
         return (CheckRound(tuple(spec.verify), {"artifacts": dict(artifacts)}),)
-    found, left = [], list(spec.verify)
+    rounds, remaining = [], list(spec.verify)
     for position, own_tools in enumerate(reversed(by_skill.values()), start=1):
         last = position == len(by_skill)
-        own = [check for check in left if last or check in checks_of(own_tools)]
-        left = [check for check in left if check not in own]
+        own = [check for check in remaining if last or check in checks_of(own_tools)]
+        remaining = [check for check in remaining if check not in own]
         mounts = {**skills.verification_mounts(own_tools, customer, calls), "artifacts": dict(artifacts)}
         mounts |= document_tools.check_mounts(own_tools, spec.calls)
-        found.append(CheckRound(tuple(own), mounts))
-    return tuple(reversed(found))
+        rounds.append(CheckRound(tuple(own), mounts))
+    return tuple(reversed(rounds))
 
 
 def checks_of(tools: Sequence[ToolSpec]) -> list[VerificationCheck]:
-    """The checks that skills declare for their tools; a plan cannot drop them."""
-    found = [VerificationCheck(**check.model_dump(exclude_none=False)) for tool in tools for check in tool.verify]
-    return [check for position, check in enumerate(found) if check not in found[:position]]
+    """Return the checks that skills declare for these tools; a plan cannot drop them."""
+    checks = [VerificationCheck(**check.model_dump(exclude_none=False)) for tool in tools for check in tool.verify]
+    return [check for position, check in enumerate(checks) if check not in checks[:position]]

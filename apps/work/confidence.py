@@ -1,6 +1,6 @@
-"""Who sees a classified item: a batch, a draft, somebody's attention, or a teacher? Decided from values (spec 5.9).
+"""Choose who reviews a classified item by its confidence: on a batch, a draft, or a card of its own (spec 5.9).
 
-Confidence chooses the card and never replaces one: no band lets anything run without a yes. Policy gates come first.
+Confidence chooses the card and never replaces one: no band lets anything run without approval. Policy gates come first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apps.work.enums import Band
 
 Item = TypeVar("Item")
 MAX_BATCH = 50
-# However well a family of actions goes: what is less sure than this is never in a batch of its own accord (spec 11).
+# The floor for earned thresholds: less confident items never go on a batch because of good results (spec 11).
 MIN_EARNED_HIGH = 0.70
 
 
@@ -35,21 +35,21 @@ class Thresholds:
 
 
 def threshold_errors(*, high_min: float, medium_min: float, default_size: int) -> dict[str, str]:
-    """Why these could not be a deployment's own, by the field; empty when they can."""
-    found = {
-        name: "A share between 0 and 1."
+    """Return the validation errors of a deployment's own thresholds by field; empty when valid."""
+    errors = {
+        name: "Enter a number between 0 and 1."
         for name, share in (("high_min", high_min), ("medium_min", medium_min))
         if not 0 <= share <= 1
     }
-    if not found and medium_min > high_min:
-        found["medium_min"] = f"This must be not above {high_min:g}, from where on things come in batches."
+    if not errors and medium_min > high_min:
+        errors["medium_min"] = f"This must not be above {high_min:g}, the minimum for batches."
     if not 1 <= default_size <= MAX_BATCH:
-        found["default_size"] = f"A batch holds 1 to {MAX_BATCH} items."
-    return found
+        errors["default_size"] = f"A batch holds 1 to {MAX_BATCH} items."
+    return errors
 
 
 def band_of(confidence: float | None, thresholds: Thresholds) -> Band:
-    """`confidence` None: no rule or pattern fits. What is no share of one is as good as no confidence: low."""
+    """Return the band of a confidence. None: no rule or pattern fits. A value outside of 0..1 counts as low."""
     if confidence is None:
         return Band.NOVEL
     if not math.isfinite(confidence) or not 0 <= confidence <= 1:
@@ -60,20 +60,20 @@ def band_of(confidence: float | None, thresholds: Thresholds) -> Band:
 
 
 def may_relax(*, reversible: bool, risk: Risk) -> bool:
-    """Whether an action's cards may become fewer because people rarely correct them: never what cannot be taken back,
-    and never what is grave."""
+    """Whether good results may reduce an action's cards: never for irreversible or high-risk actions."""
     return reversible and risk in (Risk.LOW, Risk.MEDIUM)
 
 
 def is_wider(after: Thresholds, before: Thresholds) -> bool:
-    """Whether anything comes before people in larger batches, or less sure, than it did."""
+    """Whether batches became larger, or need less confidence, than before."""
     return after.size > before.size or after.high_min < before.high_min
 
 
 def stricter_of(one: Thresholds, other: Thresholds) -> Thresholds:
+    """Return the stricter of both numbers."""
     return replace(one, high_min=max(one.high_min, other.high_min), size=min(one.size, other.size))
 
 
 def chunks(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
-    """The items in their order, `size` at a time; the last chunk holds the rest."""
+    """Split the items in order into chunks of `size`; the last chunk holds the rest."""
     return (items[start : start + size] for start in range(0, len(items), size))

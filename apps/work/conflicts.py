@@ -1,7 +1,8 @@
-"""May two pieces of work run at the same time? Not when what they may write overlaps (contract silas 15, conflicts).
+"""Decide whether two items may run at the same time: not when what they may write overlaps (contract silas 15,
+conflicts).
 
-What a call may write is what its skill declares: books of the customer's records, and arguments that are paths
-(`"format": "path"` in the tool's schema). A path covers everything below it. Pure.
+A skill declares what its calls may write: books of the customer's records, and arguments that are paths (`"format":
+"path"` in the tool's schema). A path covers everything below it. Pure.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class Claims:
-    """`exact`: what may be written. `above`: every directory over a claimed path; whoever claims one of them claims the
-    path too."""
+    """`exact`: what may be written. `above`: every directory above a claimed path; claiming one of them claims the path
+    too."""
 
     exact: frozenset[str] = frozenset()
     above: frozenset[str] = frozenset()
@@ -30,11 +31,11 @@ class Claims:
 
 
 def claims_of(calls: Sequence[PlannedCall], tools: Iterable[ToolSpec], subject: str) -> Claims:
-    """What carrying out these calls for this customer may write."""
+    """Return what these calls may write for this customer."""
     known = {tool.name: tool for tool in tools}
-    made = [(known[call.tool], call) for call in calls if call.tool in known and known[call.tool].acting]
-    books = {f"record:{_short(book)}:{_short(subject)}" for tool, _ in made for book in tool.writes}
-    paths = [path for tool, call in made for path in _paths(tool, call)]
+    acting_calls = [(known[call.tool], call) for call in calls if call.tool in known and known[call.tool].acting]
+    books = {f"record:{_short(book)}:{_short(subject)}" for tool, _ in acting_calls for book in tool.writes}
+    paths = [path for tool, call in acting_calls for path in _paths(tool, call)]
     exact = books | {f"path:{_short(str(path))}" for path in paths}
     above = {f"path:{_short(str(parent))}" for path in paths for parent in path.parents}
     return Claims(frozenset(exact), frozenset(above))
@@ -43,11 +44,11 @@ def claims_of(calls: Sequence[PlannedCall], tools: Iterable[ToolSpec], subject: 
 def _paths(tool: ToolSpec, call: PlannedCall) -> list[PurePosixPath]:
     properties = tool.args.get("properties") or {}
     names = [name for name, schema in properties.items() if isinstance(schema, dict) and schema.get("format") == "path"]
-    return [_plain(call.args[name]) for name in names if isinstance(call.args.get(name), str)]
+    return [_normalize(call.args[name]) for name in names if isinstance(call.args.get(name), str)]
 
 
-def _plain(text: str) -> PurePosixPath:
-    """One spelling for one place: no `.`, no `..`, always from the root, where a path that climbs out stays."""
+def _normalize(text: str) -> PurePosixPath:
+    """Normalize a path: absolute, without `.` and `..`; a path cannot climb above the root."""
     parts: list[str] = []
     for part in PurePosixPath("/", text).parts[1:]:
         parts = parts[:-1] if part == ".." else [*parts, part]

@@ -1,7 +1,7 @@
-"""What tools see of the company's documents, which change a call says, and how a worker has it made.
+"""Document tools: what scripts see of the company's documents, and how a worker requests an approved change.
 
-A worker may write no knowledge: it asks by a row and waits for the trusted worker (`services.documents`, ADR 85).
-Called by `skills.runs` through its port, by the checks of finished work, and by whoever words a card.
+A worker may not write knowledge: it stores a request and waits for the trusted worker (`services.document_changes`, ADR
+85). Called by `skills.runs` through its port, by verification, and by the code that words cards.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
 from kernel.unicode_safety import replace_unstorable
 
-_LOOK_SECONDS, _LONGEST_TITLE = 0.1, 200
-_GONE = "This document is not there, or was changed meanwhile."
+_POLL_SECONDS, _LONGEST_TITLE = 0.1, 200
+_CHANGED = "This document doesn't exist or was changed in the meantime."
 
 
 @dataclass(frozen=True)
 class Change:
-    """Another text for a document. `seen`: the newest version when it was decided, 0 for a new document."""
+    """New text for a document. `seen`: the newest version when it was decided, 0 for a new document."""
 
     place: DocumentPlace
     seen: int
@@ -44,23 +44,23 @@ class Change:
     text: str
 
 
-# --- what a script sees
+# --- documents for scripts
 
 
 def documents_for_script(ctx: CallContext) -> dict[str, bytes]:
-    """`documents.json`: what there is; `page.json`: the document that the call names, as it reads now. At the levels of
-    the conversation; work that was approved reads at all of them."""
+    """Return `documents.json` (the list) and `page.json` (the document that the call names), for the levels of the
+    conversation. Approved work reads at all levels."""
     levels = None if "attempt" in ctx.context else tuple(ctx.context.get("levels") or ())
     with tenant_scope(ctx.tenant_id):
-        found = memory.read_document(str(ctx.args.get("collection")), str(ctx.args.get("document")))
-        is_in_reach = found is not None and (levels is None or found.level in levels)
+        page = memory.read_document(str(ctx.args.get("collection")), str(ctx.args.get("document")))
+        is_in_reach = page is not None and (levels is None or page.level in levels)
         return {
             "documents.json": canonical_bytes(memory.list_documents(levels=levels)),
-            "page.json": canonical_bytes(_told(found) if found and is_in_reach else None),
+            "page.json": canonical_bytes(_page_json(page) if page and is_in_reach else None),
         }
 
 
-def _told(page: DocumentText) -> dict[str, Any]:
+def _page_json(page: DocumentText) -> dict[str, Any]:
     return {
         "collection": page.collection,
         "document": page.reference,
@@ -71,25 +71,25 @@ def _told(page: DocumentText) -> dict[str, Any]:
 
 
 def check_mounts(tools: Sequence[ToolSpec], calls: Sequence[PlannedCall]) -> dict[str, Mapping[str, bytes]]:
-    """For the checks of such tools: the documents that the calls name, read back, with the digest of the text that is
-    to be put back. Empty for all other tools. In a scope."""
+    """Return files for checks of document tools: the documents named by the calls, and the digest of a text that is to
+    be restored. Empty for all other tools. In a scope."""
     using = {tool.name: tool for tool in tools if tool.knowledge and tool.acting}
-    named = [(using[call.tool], call.args) for call in calls if call.tool in using]
-    if not named:
+    document_calls = [(using[call.tool], call.args) for call in calls if call.tool in using]
+    if not document_calls:
         return {}
-    return {"knowledge": {"pages.json": canonical_bytes([_read_back(tool, args) for tool, args in named])}}
+    return {"knowledge": {"pages.json": canonical_bytes([_read_back(tool, args) for tool, args in document_calls])}}
 
 
 def _read_back(tool: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
     collection, reference = str(args["collection"]), _reference(tool, args)
     page = memory.read_document(collection, reference)
     before = memory.version_text(collection, reference, int(args["to"])) if tool.knowledge == "put_back" else None
-    told = {**_told(page), "digest": sha256_hex(page.text)} if page else None
-    return {"does": tool.knowledge, "args": dict(args), "page": told, "wanted": sha256_hex(before or "")}
+    content = {**_page_json(page), "digest": sha256_hex(page.text)} if page else None
+    return {"does": tool.knowledge, "args": dict(args), "page": content, "wanted": sha256_hex(before or "")}
 
 
 def change_facts(tool: ToolSpec, args: Mapping[str, Any]) -> list[Fact]:
-    """What a card says beside the skill's own words: how the document reads now, and how it will. In a scope."""
+    """Return the card's before and after of the document. In a scope."""
     if tool.knowledge in (None, "read"):
         return []
     try:
@@ -101,20 +101,21 @@ def change_facts(tool: ToolSpec, args: Mapping[str, Any]) -> list[Fact]:
     return [Fact("The document", before=before or "(nothing)", after=change.text or "(taken out)")]
 
 
-# --- what a call says
+# --- changes
 
 
 def change_of(tool: ToolSpec, args: Mapping[str, Any]) -> Change:
-    """Raises `SilasError` for a document that is not as the call says."""
+    """Return the change that a call asks for. Raises `SilasError` if the document is not in the state that the call
+    expects."""
     reference = _reference(tool, args)
     home, page = memory.collection_id(str(args["collection"])), memory.read_document(str(args["collection"]), reference)
     if home is None or (tool.knowledge != "add" and (page is None or page.version != int(args["version"]))):
-        raise SilasError("knowledge_changed", _GONE)
+        raise SilasError("knowledge_changed", _CHANGED)
     if tool.knowledge == "add" and page is not None and page.text:
         raise SilasError("knowledge_changed", "There is a document of this title already.")
     title, text = str(args.get("title") or (page.title if page else "")), _text(tool, args, reference)
     if replace_unstorable(text) != text or replace_unstorable(title) != title or not 0 < len(title) <= _LONGEST_TITLE:
-        raise SilasError("knowledge_refused", "A text or a title that cannot be stored.")
+        raise SilasError("knowledge_refused", "This text or title can't be stored.")
     return Change(DocumentPlace(home, reference, page.url if page else ""), page.version if page else 0, title, text)
 
 
@@ -123,37 +124,38 @@ def _text(tool: ToolSpec, args: Mapping[str, Any], reference: str) -> str:
         return ""
     if tool.knowledge in ("add", "change"):
         return str(args["text"])
-    said = memory.version_text(str(args["collection"]), reference, int(args["to"]))
-    if said is None:
-        raise SilasError("knowledge_changed", _GONE)
-    return said
+    earlier_text = memory.version_text(str(args["collection"]), reference, int(args["to"]))
+    if earlier_text is None:
+        raise SilasError("knowledge_changed", _CHANGED)
+    return earlier_text
 
 
 def _reference(tool: ToolSpec, args: Mapping[str, Any]) -> str:
-    """A document that is added is called by its title; any other is named by the call."""
+    """A new document is named by its title, any other by the call."""
     return f"editor/{args['title']}" if tool.knowledge == "add" else str(args["document"])
 
 
-# --- the worker's half
+# --- requests by workers
 
 
 def request_change(ctx: CallContext) -> dict[str, Any]:
-    """Ask for the change that this call was approved for, and wait for what becomes of it. Blocking, outside of any
-    transaction. Raises `CallFailed`, effect-free: a change that nobody waits for any longer is not carried out."""
+    """Request the approved change and wait for its result. Blocking, outside of any transaction. Raises `CallFailed`,
+    effect-free: a request that timed out is withdrawn and not carried out."""
     with tenant_scope(ctx.tenant_id):
         attempt = Attempt.objects.filter(pk=ctx.context.get("attempt")).first()
         if attempt is None:
-            raise _failed("knowledge_refused", "Documents change by approved work only.")
-        effect = _asked(attempt.work_item_id, call_digest(ctx.tool, ctx.args))
+            raise _failed("knowledge_refused", "Documents can only be changed by approved work.")
+        effect = _request(attempt.work_item_id, call_digest(ctx.tool, ctx.args))
+    # Polls, because a worker has no channel on which the trusted worker could notify it.
     ends = time.monotonic() + settings.KNOWLEDGE_WAIT_SECONDS
     while effect.state == EffectState.ASKED and time.monotonic() < ends:
-        time.sleep(_LOOK_SECONDS)
-        effect = _again(ctx.tenant_id, effect.pk)
-    return _answer(_withdrawn(ctx.tenant_id, effect) if effect.state == EffectState.ASKED else effect)
+        time.sleep(_POLL_SECONDS)
+        effect = _reload(ctx.tenant_id, effect.pk)
+    return _result(_withdraw(ctx.tenant_id, effect) if effect.state == EffectState.ASKED else effect)
 
 
-def _asked(item_id: UUID, digest: str) -> KnowledgeEffect:
-    """The row of this call; what came to nothing before is asked for anew, what is done stays done."""
+def _request(item_id: UUID, digest: str) -> KnowledgeEffect:
+    """Return the row of this call. A refused or withdrawn request is repeated; a finished one stays finished."""
     effect: KnowledgeEffect
     effect, is_new = KnowledgeEffect.objects.get_or_create(work_item_id=item_id, call_digest=digest)
     again = KnowledgeEffect.objects.filter(pk=effect.pk, state__in=(EffectState.REFUSED, EffectState.WITHDRAWN))
@@ -163,27 +165,28 @@ def _asked(item_id: UUID, digest: str) -> KnowledgeEffect:
     return effect
 
 
-def _again(tenant_id: UUID, pk: UUID) -> KnowledgeEffect:
+def _reload(tenant_id: UUID, pk: UUID) -> KnowledgeEffect:
     with tenant_scope(tenant_id):
-        found: KnowledgeEffect = KnowledgeEffect.objects.get(pk=pk)
-        return found
+        effect: KnowledgeEffect = KnowledgeEffect.objects.get(pk=pk)
+        return effect
 
 
-def _withdrawn(tenant_id: UUID, effect: KnowledgeEffect) -> KnowledgeEffect:
-    """Nobody waits any longer; whoever carries it out at this moment is waited for, and comes first."""
+def _withdraw(tenant_id: UUID, effect: KnowledgeEffect) -> KnowledgeEffect:
+    """Withdraw the request after the timeout. If it is being carried out at this moment, the row lock waits and the
+    result wins."""
     with tenant_scope(tenant_id):
         KnowledgeEffect.objects.filter(pk=effect.pk, state=EffectState.ASKED).update(state=EffectState.WITHDRAWN)
-    return _again(tenant_id, effect.pk)
+    return _reload(tenant_id, effect.pk)
 
 
-def _answer(effect: KnowledgeEffect) -> dict[str, Any]:
+def _result(effect: KnowledgeEffect) -> dict[str, Any]:
     match effect.state:
         case EffectState.DONE:
             return dict(effect.answer)
         case EffectState.REFUSED:
             raise _failed(str(effect.answer.get("code")), str(effect.answer.get("reason")))
         case _:
-            raise _failed("knowledge_busy", "The documents could not be changed just now; nothing was changed.")
+            raise _failed("knowledge_busy", "The documents couldn't be changed right now; nothing was changed.")
 
 
 def _failed(code: str, reason: str) -> CallFailed:

@@ -1,4 +1,4 @@
-"""Closed word lists of the work room (contract silas 2, 15)."""
+"""Enumerations of the work room (contract silas 2, 15)."""
 
 from django.db.models import TextChoices
 
@@ -21,15 +21,15 @@ class WorkItemStatus(TextChoices):
 
 
 class Lane(TextChoices):
-    """Where an item runs: by itself in a worker, or as the standing policy of a conversation."""
+    """Where an item runs: on its own in a worker, or as the standing policy of a conversation."""
 
     EPHEMERAL = "ephemeral"
     STREAM = "stream"
 
 
 class AttemptStatus(TextChoices):
-    """An attempt whose worker died is `interrupted` when the next one begins; a `paused` one goes on when a person has
-    let through what a gate held back."""
+    """`interrupted`: the worker died and the next attempt began. `paused`: waits for a person at a gate, then
+    continues."""
 
     RUNNING = "running"
     PASSED = "passed"
@@ -39,42 +39,42 @@ class AttemptStatus(TextChoices):
 
 
 class WorkReason(TextChoices):
-    """Why an item stopped where it stopped; stable codes (contract silas 15: error_code, and our own)."""
+    """Why an item stopped; stable codes (contract silas 15: error_code, and our own)."""
 
-    NONE = "", "nothing to explain"
-    DECLINED = "approval_denied", "a person said no"
-    EXPIRED = "approval_expired", "nobody decided in time"
-    NOT_APPROVED = "execution_blocked_no_approval", "the approval did not hold"
-    BUDGET = "budget_exceeded", "the budget was used up"
-    VERIFICATION = "verification_failed", "the outside checks did not pass"
-    GATE = "gate_blocked", "policy does not allow it"
-    REVIEW = "awaiting_review", "a gate asks for a person"
-    REVIEW_DECLINED = "review_declined", "a person stopped it at a gate"
-    REVIEW_EXPIRED = "review_expired", "a gate asked for a person, and its time ran out"
-    HALTED = "halted", "a person stopped it"
+    NONE = "", "no reason"
+    DECLINED = "approval_denied", "rejected by a person"
+    EXPIRED = "approval_expired", "not decided in time"
+    NOT_APPROVED = "execution_blocked_no_approval", "no valid approval"
+    BUDGET = "budget_exceeded", "budget used up"
+    VERIFICATION = "verification_failed", "verification failed"
+    GATE = "gate_blocked", "blocked by policy"
+    REVIEW = "awaiting_review", "waiting for review"
+    REVIEW_DECLINED = "review_declined", "stopped in review"
+    REVIEW_EXPIRED = "review_expired", "review timed out"
+    HALTED = "halted", "stopped by a person"
     TOOL = "tool_failure", "a tool failed"
-    UNCERTAIN = "effect_uncertain", "it cannot be known whether the action took effect"
-    HANDED_OVER = "handed_over", "it was handed over, and nobody here can verify it"
+    UNCERTAIN = "effect_uncertain", "unclear whether the action took effect"
+    HANDED_OVER = "handed_over", "handed over, not verified"
     LINKAGE = "linkage_missing", "what this builds on is missing"
-    CHILD = "child_failed", "one of its tasks did not get done"
-    DEPENDENCY = "dependency_not_done", "what had to come first did not get done"
-    LEFT_OUT = "left_out", "a person left it out"
-    LOST = "delivery_failed", "it could not be delivered to a worker"
-    CANCELLED = "cancelled", "it was called off"
-    REPLANNED = "replanned", "another plan took its place"
+    CHILD = "child_failed", "one of its tasks failed"
+    DEPENDENCY = "dependency_not_done", "an earlier task was not done"
+    LEFT_OUT = "left_out", "left out by a person"
+    LOST = "delivery_failed", "could not be delivered to a worker"
+    CANCELLED = "cancelled", "cancelled"
+    REPLANNED = "replanned", "replaced by another plan"
 
 
 class Waiting(TextChoices):
-    """What a paused item waits for; each wait has an end, and the sweep sees to it (contract silas 15)."""
+    """What a paused item waits for. Every wait has an end, which a recurring message enforces (contract silas 15)."""
 
     NOTHING = "", "nothing"
-    GUIDANCE = "awaiting_planner_guidance", "what the planner advises"
+    GUIDANCE = "awaiting_planner_guidance", "advice from the planner"
     REPLAN = "awaiting_replan", "another plan"
-    REVIEW = "awaiting_review", "a person whom a gate asks for"
+    REVIEW = "awaiting_review", "a review"
 
 
 class PlanningState(TextChoices):
-    """A planner at work that may ask for research (spec 19.4.1; contract silas 15)."""
+    """State of a planner run that may ask for research (spec 19.4.1; contract silas 15)."""
 
     PLANNING = "planning"
     AWAITING_RESEARCH = "awaiting_research"
@@ -84,7 +84,7 @@ class PlanningState(TextChoices):
 
 
 class ResearchState(TextChoices):
-    """One question of a planner. Only an asked one can be answered; what comes later is written down and not used."""
+    """State of one research question. Only an `asked` question can be answered; a late answer is recorded, not used."""
 
     ASKED = "asked"
     ANSWERED = "answered"
@@ -93,7 +93,7 @@ class ResearchState(TextChoices):
 
 
 class SlotKind(TextChoices):
-    """What holds a place in the pool, in the order of who goes first (contract silas 15)."""
+    """What occupies a place in the pool, in order of priority (contract silas 15)."""
 
     EXECUTION = "execution"
     RESEARCH = "research"
@@ -101,7 +101,7 @@ class SlotKind(TextChoices):
 
 
 class BatchStatus(TextChoices):
-    """A batch is decided once; until then it can be cut to a selection, which asks anew (spec 5.2.4)."""
+    """A batch is decided once. Until then it can be reduced to a selection, which needs a new card (spec 5.2.4)."""
 
     PROPOSED = "proposed"
     RUNNING = "running"
@@ -112,25 +112,25 @@ class BatchStatus(TextChoices):
 
 
 class CycleOutcome(TextChoices):
-    """What one cycle of a goal came to (spec 5.2.3)."""
+    """Result of one cycle of a goal (spec 5.2.3)."""
 
     HEALTHY = "healthy", "all checks passed"
-    FAILED = "failed", "a check failed; the goal only reports it"
-    SPAWNED = "spawned", "a check failed, and the standing approval let the repair run"
-    ASKED = "asked", "a check failed, and a person is asked about the repair"
-    UNDER_WAY = "under_way", "a check failed, and an earlier repair is still under way"
-    PARKED = "parked", "the budget is used up; nothing runs until a person looks"
+    FAILED = "failed", "a check failed; reported only"
+    SPAWNED = "spawned", "a check failed; repair started under the standing approval"
+    ASKED = "asked", "a check failed; repair waits for approval"
+    UNDER_WAY = "under_way", "a check failed; an earlier repair is still running"
+    PARKED = "parked", "budget used up; parked until a person resumes it"
 
 
 class Direction(TextChoices):
-    """Which way a family's thresholds move: fewer cards, or more."""
+    """Whether the thresholds of a family of actions lead to fewer cards or to more."""
 
     WIDEN = "widen", "Fewer cards"
     TIGHTEN = "tighten", "More cards"
 
 
 class Band(TextChoices):
-    """How sure a classification is, and so who sees it (spec 5.9)."""
+    """How confident a classification is, which decides who reviews it (spec 5.9)."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -139,7 +139,7 @@ class Band(TextChoices):
 
 
 class EffectState(TextChoices):
-    ASKED = "asked", "Waits for the trusted worker"
+    ASKED = "asked", "Waiting for the trusted worker"
     DONE = "done", "Carried out"
     REFUSED = "refused", "Refused"
-    WITHDRAWN = "withdrawn", "Nobody waited any longer"
+    WITHDRAWN = "withdrawn", "Timed out"

@@ -1,7 +1,7 @@
-"""How is an approved item carried out? Attempt after attempt until the outside checks pass or the budget is used up.
+"""Carry out an approved item: one attempt after another until the independent checks pass or the budget is used up.
 
-Slow, and outside of every transaction: the model, the tools, the sandboxes. What begins and concludes an attempt are
-short scopes (`services.running`). `carry_out` is the consumer of `execution_request`, in a worker (spec 5.2.1).
+Slow and outside of every transaction: the model, the tools, the sandboxes. Short scopes begin and conclude an attempt
+(`services.attempts`). `execute` handles `execution_request`, in a worker (spec 5.2.1).
 """
 
 from __future__ import annotations
@@ -40,68 +40,68 @@ from kernel.provenance import Origin, Source, Traced, as_text
 from kernel.tenancy import in_scope
 
 _LIMITS = Limits(requests=24, tool_calls=24)
-# A worker that is busy for so much longer than its item's time, or with its checks, hangs and is ended.
-_GRACE_SECONDS, _CHECKING_SECONDS = 60.0, 1800.0
+# A worker that exceeds its item's time by this much, or spends this long on checks, is considered hung and is ended.
+_GRACE_SECONDS, _VERIFICATION_SECONDS = 60.0, 1800.0
 
 
 async def execute(delivery: Delivery) -> None:
-    """One delivery of an `execution_request`: attempt after attempt, until the item is over or waits."""
+    """Handle one `execution_request`: make attempts until the item is over or waits."""
     fault_points.reach("work.leased")
     while not await _attempt(delivery):
         pass
 
 
 async def _attempt(delivery: Delivery) -> bool:
-    """One attempt; True when the delivery is over."""
+    """Make one attempt; True when the delivery is over."""
     job = await in_scope(delivery.tenant_id, attempt_jobs.next_job, delivery)
     if job is None:
         return True
     fault_points.reach("work.begun")
-    outcome = await _worked(job)
+    outcome = await _run_attempt(job)
     over = await in_scope(delivery.tenant_id, attempts.conclude_attempt, delivery, job.attempt, outcome)
     fault_points.reach("work.after_ack")
     return over
 
 
-async def _worked(job: AttemptJob) -> AttemptOutcome:
-    meter, ledger = Meter(job.spec.budget, job.used), Ledger(job.settled, job.files)
+async def _run_attempt(job: AttemptJob) -> AttemptOutcome:
+    meter, ledger = Meter(job.spec.budget, job.used), Ledger(job.earlier_results, job.files)
     effects = frozenset(tool.name for tool in job.offered if tool.acting or tool.leaves)
     steps = StepGates(job.gates, _allowances(job), job.passes, effects)
     deadlines.set_deadline(meter.seconds_left + _GRACE_SECONDS)
     outcome = await _run_agent(job, ledger, meter, steps)
-    deadlines.set_deadline(_CHECKING_SECONDS)
+    deadlines.set_deadline(_VERIFICATION_SECONDS)
     outcome = replace(outcome, notes=(*steps.notes, *outcome.notes))
-    if outcome.held is None and outcome.stop in (WorkReason.NONE, WorkReason.UNCERTAIN):
-        outcome = await _verified(job, ledger, outcome)
+    if outcome.review is None and outcome.stop in (WorkReason.NONE, WorkReason.UNCERTAIN):
+        outcome = await _verify(job, ledger, outcome)
     used = outcome.used.merge(BudgetUsed(wall_time_seconds=meter.seconds))
     outcome = replace(
-        outcome, used=used, artifacts=tuple(ledger.artifacts), result=ledger.said, lines=tuple(ledger.lines)
+        outcome, used=used, artifacts=tuple(ledger.artifacts), result=ledger.messages, lines=tuple(ledger.lines)
     )
-    return await asyncio.to_thread(_fit_to_tell, job, outcome, _allowances(job))
+    return await asyncio.to_thread(_filter_messages, job, outcome, _allowances(job))
 
 
 async def _run_agent(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepGates) -> AttemptOutcome:
-    """Steps b to c: one model run between admit and settle, its tools through the door, within what is left."""
-    asked = Call(tool="executor", forecast=estimate_usage(job.briefing), model=job.model_name)
-    admitted = await in_scope(job.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
+    """Steps b to c: one model run between admit and settle, its tools guarded, within the remaining budget."""
+    call = Call(tool="executor", forecast=estimate_usage(job.briefing), model=job.model_name)
+    admitted = await in_scope(job.tenant_id, guard.admit, job.run, Intent.CONVERSE, call)
     if not isinstance(admitted, Admitted):
         code = admitted.code if isinstance(admitted, Refused) else RefusalCode.APPROVAL_MISSING
         return AttemptOutcome("", BudgetUsed(), error=code.value, stop=rules.stop_reason_for(code))
     try:
-        run = await meter.in_time(_asked(job, ledger, meter, steps))
+        run = await meter.in_time(_call_model(job, ledger, meter, steps))
     except EffectUncertain:
         return await _cut_short(job, admitted, "effect_uncertain", WorkReason.UNCERTAIN)
     except ReviewRequired as wanted:
         outcome = await _cut_short(job, admitted, "person_wanted", WorkReason.NONE)
-        return replace(outcome, held=_timed(job, wanted.held))
+        return replace(outcome, review=_with_timeout(job, wanted.review))
     except StepStopped as stopped:
         return await _cut_short(job, admitted, f"gate {stopped.gate}", WorkReason.GATE)
     except BudgetExhausted as gone:
         return await _cut_short(job, admitted, f"{WorkReason.BUDGET.value} {gone.counter}", WorkReason.NONE)
-    return await _settled(job, admitted, run)
+    return await _charge(job, admitted, run)
 
 
-async def _asked(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepGates) -> AgentRun[ExecutorAgentOutput]:
+async def _call_model(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepGates) -> AgentRun[ExecutorAgentOutput]:
     context = {**job.context, "elapsed": ledger.elapsed}
     toolset = WorkToolset(
         job.run,
@@ -122,18 +122,18 @@ async def _asked(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepGates
 
 
 async def _cut_short(job: AttemptJob, admitted: Admitted, error: str, stop: WorkReason) -> AttemptOutcome:
-    """What the model had used by then is not known: the estimate is charged."""
+    """Settle with the estimate: what the model had used by then is not known."""
     await in_scope(job.tenant_id, guard.settle, admitted, cost=None, failed=error.split()[0])
     return AttemptOutcome("", BudgetUsed(), error=error, stop=stop)
 
 
-def _timed(job: AttemptJob, held: PendingReview) -> PendingReview:
-    asking = {result.gate_name for result in held.asking}
+def _with_timeout(job: AttemptJob, review: PendingReview) -> PendingReview:
+    asking = {result.gate_name for result in review.asking}
     named = [gate.wait_seconds for gate in job.gates if gate.name in asking and gate.wait_seconds]
-    return replace(held, seconds=min(named, default=None))
+    return replace(review, seconds=min(named, default=None))
 
 
-async def _settled(job: AttemptJob, admitted: Admitted, run: AgentRun[ExecutorAgentOutput]) -> AttemptOutcome:
+async def _charge(job: AttemptJob, admitted: Admitted, run: AgentRun[ExecutorAgentOutput]) -> AttemptOutcome:
     usage = run.usage
     charged = await in_scope(job.tenant_id, guard.charge, admitted, usage)
     return AttemptOutcome(
@@ -147,48 +147,49 @@ async def _settled(job: AttemptJob, admitted: Admitted, run: AgentRun[ExecutorAg
     )
 
 
-async def _verified(job: AttemptJob, ledger: Ledger, outcome: AttemptOutcome) -> AttemptOutcome:
-    """Steps d to f. Passing checks outrank everything the agent or its tools said; without checks one attempt in which
-    every call went well counts, but for what somebody else was asked to do: that is handed over (ADR 76)."""
-    blocked, notes = await asyncio.to_thread(_gates_say, job, ledger, outcome, _allowances(job))
+async def _verify(job: AttemptJob, ledger: Ledger, outcome: AttemptOutcome) -> AttemptOutcome:
+    """Steps d to f. Passing checks outrank whatever the agent or its tools reported. Without checks, one attempt in
+    which every call succeeded counts; calls of outside tools without proof are handed over instead (ADR 76)."""
+    blocked, notes = await asyncio.to_thread(_check_report_gates, job, ledger, outcome, _allowances(job))
     outcome = replace(outcome, notes=(*outcome.notes, *notes))
     if blocked is not None:
         return replace(outcome, error=f"gate {blocked.gate_name}", stop=WorkReason.GATE)
-    looked = await outside_verification.verify_outside_calls(job, ledger)
-    report = VerificationReport((*(await _report(job, ledger)).results, *looked.results))
+    outside = await outside_verification.verify_outside_calls(job, ledger)
+    report = VerificationReport((*(await _run_checks(job, ledger)).results, *outside.results))
     failure = ledger.last_failure
-    if report.all_passed and looked.unproved and outcome.stop is WorkReason.NONE and not failure:
-        return replace(outcome, report=report, error=_unproved(looked.unproved), stop=WorkReason.HANDED_OVER)
-    if report.all_passed and not looked.unproved and (report.results or not (failure or outcome.error)):
+    if report.all_passed and outside.unverified and outcome.stop is WorkReason.NONE and not failure:
+        error = f"We can't check what was done by {', '.join(outside.unverified)}."
+        return replace(outcome, report=report, error=error, stop=WorkReason.HANDED_OVER)
+    if report.all_passed and not outside.unverified and (report.results or not (failure or outcome.error)):
         return replace(outcome, report=report, error="", stop=WorkReason.NONE)
     stop = outcome.stop or (rules.stop_reason_for(failure.refusal) if failure else WorkReason.NONE)
     return replace(outcome, report=report, error=failure.error if failure else outcome.error, stop=stop)
 
 
-def _unproved(tools: tuple[str, ...]) -> str:
-    return f"Nobody here can check what was done by {', '.join(tools)}."
-
-
-async def _report(job: AttemptJob, ledger: Ledger) -> VerificationReport:
+async def _run_checks(job: AttemptJob, ledger: Ledger) -> VerificationReport:
     fault_points.reach("work.before_verification")
-    found = await in_scope(job.tenant_id, check_rounds, job.spec, job.tools, job.customer, ledger.artifacts)
-    reports = [await asyncio.to_thread(run_checks, each.checks, mounts=each.mounts) for each in found]
+    rounds = await in_scope(job.tenant_id, check_rounds, job.spec, job.tools, job.customer, ledger.artifacts)
+    reports = [
+        await asyncio.to_thread(run_checks, check_round.checks, mounts=check_round.mounts) for check_round in rounds
+    ]
     fault_points.reach("work.after_verification")
     return VerificationReport(tuple(result for report in reports for result in report.results))
 
 
 def _allowances(job: AttemptJob) -> Callable[[], Allowance]:
-    """What the gates of one step or text may ask; in work each has its own, where a turn has one for all."""
+    """Return a factory of gate allowances. In work each step and text has its own, where a turn has one for all."""
     loop = asyncio.get_running_loop()
     return partial(Allowance, ask=guard.GateJudge(job.run, job.model_name, loop, keys=job.keys))
 
 
-def _gates_say(
+def _check_report_gates(
     job: AttemptJob, ledger: Ledger, outcome: AttemptOutcome, allowances: Callable[[], Allowance]
 ) -> tuple[GateResult | None, tuple[AuditNote, ...]]:
-    """Step d: the gates of steps that look at the agent's report are asked now that there is one; those that look at
-    what a step returned were asked right after it, and for one that may ask a person looked before its step
-    (`step_gates`). And what to write down."""
+    """Step d: ask the step gates that look at the agent's report, now that there is one.
+
+    Gates that look at a step's result ran right after it, and those that may ask a person ran before their step
+    (`step_gates`). Returns the blocking result, and what to audit.
+    """
     notes: tuple[AuditNote, ...] = ()
     late = [gate for gate in job.gates if gate.checks_report]
     for step, line in enumerate(ledger.lines, start=1):
@@ -200,16 +201,16 @@ def _gates_say(
     return None, notes
 
 
-def _fit_to_tell(job: AttemptJob, outcome: AttemptOutcome, allowances: Callable[[], Allowance]) -> AttemptOutcome:
-    """What tools and agent said reaches the visitor beside our own sentence, as far as the response gates let it."""
-    result, notes = _through_gates(job, outcome.result, allowances())
-    steps, more = _through_gates(job, "\n".join(outcome.next_steps), allowances())
+def _filter_messages(job: AttemptJob, outcome: AttemptOutcome, allowances: Callable[[], Allowance]) -> AttemptOutcome:
+    """Let the response gates filter what tools and agent said before the visitor reads it."""
+    result, notes = _filter_text(job, outcome.result, allowances())
+    steps, more = _filter_text(job, "\n".join(outcome.next_steps), allowances())
     next_steps = outcome.next_steps if steps == "\n".join(outcome.next_steps) else ()
     return replace(outcome, result=result, next_steps=next_steps, notes=outcome.notes + notes + more)
 
 
-def _through_gates(job: AttemptJob, text: str, allowance: Allowance) -> tuple[str, tuple[AuditNote, ...]]:
-    """What the response gates leave of a text, "" when one of them holds it back; and what to write down."""
+def _filter_text(job: AttemptJob, text: str, allowance: Allowance) -> tuple[str, tuple[AuditNote, ...]]:
+    """Return what the response gates leave of a text, "" if one holds it back; and what to audit."""
     if not text:
         return "", ()
     report = check_gates(job.gates, GateTrigger.EVERY_AGENT_RESPONSE, {"response": text}, allowance=allowance)

@@ -1,7 +1,8 @@
-"""What has a goal found to do? The reading calls of its plan, made through the guard when it is looked at (spec 5.1.5).
+"""Run the reading calls of a goal's plan through the guard to discover what could be done (spec 5.1.5).
 
-A script answers `{"found": [...]}`, each with the call it proposes and how sure it is; what does not fit is left out.
-Nothing found runs: it is owed to a web process, which puts it before people (`services.routing`). In a worker.
+A script answers `{"found": [...]}`, each entry with the call it proposes and its confidence; invalid entries are left
+out. Nothing found runs: the candidates are queued for a process that may open cards (`services.candidates`). In a
+worker.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ class _Search:
 
 
 async def find_candidates(tenant_id: UUID, goal_id: UUID) -> list[dict[str, Any]]:
-    """What the goal's own calls found, as plain values; nothing for a goal whose plan makes none."""
+    """Return what the goal's calls found, as plain values; empty for a goal without calls."""
     search = await in_scope(tenant_id, _begin, goal_id)
     if search is None:
         return []
     found: list[dict[str, Any]] = []
     for call in search.calls:
         tool = search.tools.get(call.tool)
-        asked = Call(
+        request = Call(
             call.tool,
             call.args,
             frozenset({call.tool}),
@@ -53,7 +54,7 @@ async def find_candidates(tenant_id: UUID, goal_id: UUID) -> list[dict[str, Any]
             shown=Sources((Source(Traced(From.AUTHOR), as_text(call.args)),)),
         )
         intent = tool.via if tool else Intent.RUN_SKILL
-        outcome = await guard.guarded_call(search.run, intent, asked, context=search.context)
+        outcome = await guard.guarded_call(search.run, intent, request, context=search.context)
         found += _read(outcome.value) if isinstance(outcome, Done) else []
     await in_scope(
         tenant_id, guard.close_run, search.run.run_id, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED
@@ -76,7 +77,7 @@ def _begin(goal_id: UUID) -> _Search | None:
 
 
 def _tools(refs: Sequence[str]) -> Mapping[str, ToolSpec]:
-    """None where a skill is gone: then its calls fail by themselves."""
+    """Empty if a skill is missing: its calls then fail by themselves."""
     try:
         return tools_in(refs)
     except SilasError:
@@ -85,10 +86,10 @@ def _tools(refs: Sequence[str]) -> Mapping[str, ToolSpec]:
 
 def _read(value: Any) -> list[dict[str, Any]]:
     listed: Sequence[Any] = value.get("found", ()) if isinstance(value, Mapping) else ()
-    found = []
-    for each in listed if isinstance(listed, list) else ():
+    candidates_ = []
+    for entry in listed if isinstance(listed, list) else ():
         try:
-            found.append(Candidate.model_validate(each).model_dump(mode="json"))
+            candidates_.append(Candidate.model_validate(entry).model_dump(mode="json"))
         except ValidationError:
             continue
-    return found
+    return candidates_

@@ -1,9 +1,8 @@
-"""Does a goal that governs conversations hang together? The file of contract silas 16 (spec 13.2), read as it stands.
+"""Validate goal files: find what parses as a plan but could never work (contract silas 16, spec 13.2).
 
-Pure. The plan parser says what is no plan; this says what is a plan and could never do what its author means: a level
-nobody can reach, a gate whose escalation nobody wrote, a queue without a name. At run time the same mistakes would be
-a report, a level withheld for ever, a person asked for nowhere: found here, with the line. Called when a goal is
-imported; a goal that works already keeps working.
+Examples are a level that cannot be reached, an unknown escalation or a transfer without a queue. At run time these
+would only show as a report, a level withheld for ever, or an unanswered request; here they are reported with their
+line. Called when a goal is imported; an installed goal keeps working. Pure.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from apps.work.enums import WorkItemType
 from apps.work.schemas import WorkItemSpec
 
 PUBLIC = "public"
-# The one tool that no skill brings: the company's own documents.
+# The only tool that does not come from a skill: search of the company's documents.
 KNOWLEDGE_TOOL = "knowledge_search"
-# An action that asks again, or says something first, and then leaves it to another.
+# Actions that hand over to another one when they do not help.
 _NEED_FALLBACK = frozenset(
     {EscalationKind.SUPPRESS_AND_REPHRASE, EscalationKind.SUPPRESS_AND_ESCALATE, EscalationKind.RETRY}
 )
 
 
 def read_goal(markdown: str, *, other_gates: Mapping[str, str]) -> plans.ParsedPlan:
-    """The goal of a markdown file. `other_gates`: the gates that run there already, each with its trigger.
+    """Parse the goal of a markdown file. `other_gates`: gates that run there already, each with its trigger.
 
     Raises `SilasError` with `extra["line"]`: plan_not_a_goal, goal_gate_twice, goal_gate_unknown, goal_level_order,
     goal_escalation_unknown, goal_escalation_circle, goal_queue_missing, goal_fallback_missing, goal_instruction_missing
@@ -44,7 +43,7 @@ def read_goal(markdown: str, *, other_gates: Mapping[str, str]) -> plans.ParsedP
 
 
 def require_tools(goal: plans.ParsedPlan, known: Collection[str]) -> None:
-    """Every tool that a level names is there. Raises `SilasError("goal_tool_unknown")`."""
+    """Require that every tool named by a level exists. Raises `SilasError("goal_tool_unknown")`."""
     for name, level in goal.spec.access_levels.items():
         for place, tool in enumerate(level.tools):
             if tool != KNOWLEDGE_TOOL and tool not in known:
@@ -53,7 +52,7 @@ def require_tools(goal: plans.ParsedPlan, known: Collection[str]) -> None:
 
 
 def is_same_policy(one: WorkItemSpec, other: WorkItemSpec) -> bool:
-    """Whether two goals say the same, whatever they are called in the books."""
+    """Whether two goals are equal apart from their ids."""
     return one.model_copy(update={"id": ""}) == other.model_copy(update={"id": ""})
 
 
@@ -62,7 +61,7 @@ def _require_gates(goal: plans.ParsedPlan) -> None:
     for place, name in enumerate(names):
         if name in names[:place]:
             plans.raise_plan_error(
-                "goal_gate_twice", f"the gate {name} stands twice.", goal.line(["gates", place]), gate=name
+                "goal_gate_twice", f"the gate {name} is defined twice.", goal.line(["gates", place]), gate=name
             )
 
 
@@ -70,7 +69,7 @@ def _require_levels(goal: plans.ParsedPlan, gates: Mapping[str, str]) -> None:
     levels = goal.spec.access_levels
     if levels and next(iter(levels)) != PUBLIC:
         plans.raise_plan_error(
-            "goal_level_order", "the first level is public; each next one reaches more.", _at_levels(goal)
+            "goal_level_order", "the first level is public; each next one reaches more.", goal.line(["access_levels"])
         )
     for name, level in levels.items():
         if (name == PUBLIC) == bool(level.requires):
@@ -79,12 +78,8 @@ def _require_levels(goal: plans.ParsedPlan, gates: Mapping[str, str]) -> None:
         for place, gate in enumerate(level.requires):
             if gates.get(gate) != GateTrigger.EVERY_USER_MESSAGE:
                 at = goal.line(["access_levels", name, "requires", place])
-                problem = f"no gate {gate} looks at what a visitor writes."
+                problem = f"no gate {gate} checks visitors' messages."
                 plans.raise_plan_error("goal_gate_unknown", problem, at, gate=gate)
-
-
-def _at_levels(goal: plans.ParsedPlan) -> int:
-    return goal.line(["access_levels"])
 
 
 def _require_escalations(goal: plans.ParsedPlan) -> None:
@@ -100,12 +95,12 @@ def _require_escalations(goal: plans.ParsedPlan) -> None:
 def _require_whole(goal: plans.ParsedPlan, name: str, escalation: EscalationSpec) -> None:
     at, action = goal.line(["escalation", name]), escalation.action
     if action == EscalationKind.TRANSFER_TO_QUEUE and not (escalation.queue or "").strip():
-        plans.raise_plan_error("goal_queue_missing", f"{name} does not say to which queue.", at, escalation=name)
+        plans.raise_plan_error("goal_queue_missing", f"{name} doesn't name a queue.", at, escalation=name)
     if action in _NEED_FALLBACK and not escalation.fallback:
-        problem = f"{name} does not say what follows when it does not help."
+        problem = f"{name} has no fallback."
         plans.raise_plan_error("goal_fallback_missing", problem, at, escalation=name)
     if action == EscalationKind.SPAWN_TASK and not escalation.instruction:
-        problem = f"{name} does not say what the task is to do."
+        problem = f"{name} has no instruction for the task."
         plans.raise_plan_error("goal_instruction_missing", problem, at, escalation=name)
 
 
@@ -116,7 +111,7 @@ def _require_end(goal: plans.ParsedPlan, name: str, known: Mapping[str, Escalati
             _refuse_name(goal, fallback, at)
         if fallback in seen:
             plans.raise_plan_error(
-                "goal_escalation_circle", f"{' → '.join([*seen, fallback])} has no end.", at, escalation=name
+                "goal_escalation_circle", f"{' → '.join([*seen, fallback])} is a loop.", at, escalation=name
             )
         seen.append(fallback)
 
@@ -126,4 +121,4 @@ def _is_known(name: str, known: Mapping[str, EscalationSpec]) -> bool:
 
 
 def _refuse_name(goal: plans.ParsedPlan, name: str, line: int) -> NoReturn:
-    plans.raise_plan_error("goal_escalation_unknown", f"nobody wrote an escalation {name}.", line, escalation=name)
+    plans.raise_plan_error("goal_escalation_unknown", f"there is no escalation {name}.", line, escalation=name)

@@ -1,8 +1,8 @@
-"""The template of what a goal may start by itself: filled with typed values, and the values read back (spec 5.2.3).
+"""Fill a goal's task template with typed values, and read the values back (spec 5.2.3).
 
-Pure and linear. An argument of the template's one call is a constant or the place `"$name"` for one scalar;
-`$failed_checks` in its prose is a place for one line. No value opens, closes or adds a call: what was filled is read
-again by the parser that runs it, and has exactly the one call.
+Pure and linear. An argument of the template's one call is a constant or the placeholder `"$name"` for one scalar;
+`$failed_checks` in its prose is a placeholder for one line. No value can open, close or add a call: the result is
+parsed again by the parser that runs it and must contain exactly the one call.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _MARK = "\x00"
 
 @dataclass(frozen=True)
 class TemplateValues:
-    """The typed values of one use of a template: all arguments of its call, and what failed as one line of prose."""
+    """Typed values for one use of a template: all arguments of its call, and the failed checks as one line."""
 
     args: Mapping[str, Any] = field(default_factory=dict)
-    told: str = ""
+    failed_checks: str = ""
 
 
 def template_call(template: str) -> PlannedCall:
-    """The one call of a goal's template; each argument is a constant or the placeholder "$name" alone.
+    """Return the one call of a goal's template; each argument is a constant or exactly the placeholder "$name".
 
-    Raises `SilasError("bad_template")`: an author's mistake, found when the goal is adopted and never at run time.
+    Raises `SilasError("bad_template")`: an author's mistake, reported when the goal is adopted and never at run time.
     """
     calls = parse_calls(template)
     if len(calls) != 1:
@@ -46,19 +46,19 @@ def template_call(template: str) -> PlannedCall:
     return calls[0]
 
 
-def fill(template: str, filling: TemplateValues) -> str | None:
-    """The template with these values in their places; None where they do not fit it."""
+def fill(template: str, values: TemplateValues) -> str | None:
+    """Return the template filled with these values; None if they do not fit it."""
     expected = template_call(template)
-    call = PlannedCall(expected.tool, dict(filling.args))
-    if not _fits(expected, call) or not _is_plain(filling):
+    call = PlannedCall(expected.tool, dict(values.args))
+    if not _fits(expected, call) or not _is_plain(values):
         return None
-    body = _put(template, call.args, filling.told)
+    body = _substitute(template, call.args, values.failed_checks)
     return body if parse_calls(body) == (call,) else None
 
 
 def values_in(template: str, body: str) -> TemplateValues | None:
-    """The values that `body` would have to be made of, if it was made of this template; whether it was shows when they
-    are filled in again. None for a body without exactly one readable call."""
+    """Extract the values with which `body` could have been made from this template; the caller fills them in again to
+    verify. None for a body without exactly one readable call."""
     try:
         calls = parse_calls(body)
     except SilasError:
@@ -66,7 +66,7 @@ def values_in(template: str, body: str) -> TemplateValues | None:
     if len(calls) != 1:
         return None
     args = calls[0].args
-    marked = _put(template, args, _MARK)
+    marked = _substitute(template, args, _MARK)
     places = marked.count(_MARK)
     length = (len(body) - len(marked) + places) // places if places else 0
     start = marked.index(_MARK) if places else 0
@@ -74,25 +74,25 @@ def values_in(template: str, body: str) -> TemplateValues | None:
 
 
 def one_line(text: str) -> str:
-    """The text as prose that may stand in a template: one line, no marks of a fence, at most `MOST_TOLD` characters."""
-    line = "".join(each if each.isprintable() else " " for each in text)
+    """Make a text safe for a template: one line, without fence marks, at most `MAX_FAILURE_CHARS` characters."""
+    line = "".join(character if character.isprintable() else " " for character in text)
     return _FENCE_MARKS.sub("'", line)[:MAX_FAILURE_CHARS]
 
 
-def _put(template: str, args: Mapping[str, Any], told: str) -> str:
-    """One pass, so that no value is read as the place of another."""
+def _substitute(template: str, args: Mapping[str, Any], failed_checks: str) -> str:
+    """Replace in a single pass, so that no value is read as another placeholder."""
 
     def value(place: re.Match[str]) -> str:
         name = place[1]
         if name in args:
             return canonical_json(args[name])
-        return place[0].replace(FAILED_CHECKS, told)
+        return place[0].replace(FAILED_CHECKS, failed_checks)
 
     return _PLACE.sub(value, template)
 
 
 def _fits(template: PlannedCall, call: PlannedCall) -> bool:
-    """The call has exactly the template's arguments, and other values only where the template leaves a place."""
+    """The call has exactly the template's arguments, and differs only where the template has a placeholder."""
     return set(template.args) == set(call.args) and all(
         (expected == f"${name}" and _is_scalar(call.args[name]))
         or canonical_json(call.args[name]) == canonical_json(expected)
@@ -101,12 +101,12 @@ def _fits(template: PlannedCall, call: PlannedCall) -> bool:
 
 
 def _is_scalar(value: Any) -> bool:
-    """One value without a mark of a fence in it."""
+    """A single value without fence marks."""
     if isinstance(value, str):
         return not _FENCE_MARKS.search(value) and not has_hidden_characters(value)
     return value is None or isinstance(value, int | float)
 
 
-def _is_plain(filling: TemplateValues) -> bool:
-    told = filling.told
-    return len(told) <= MAX_FAILURE_CHARS and told.isprintable() and not _FENCE_MARKS.search(told)
+def _is_plain(values: TemplateValues) -> bool:
+    text = values.failed_checks
+    return len(text) <= MAX_FAILURE_CHARS and text.isprintable() and not _FENCE_MARKS.search(text)

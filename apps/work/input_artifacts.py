@@ -1,7 +1,7 @@
-"""Which files of earlier work does an item start with? Exactly the ones it names, or none (spec 5.2.1 step 0.5, 5.2.2).
+"""Resolve the files of earlier work that an item starts with: exactly the ones it names (spec 5.2.1 step 0.5, 5.2.2).
 
-They come from the finished item that it follows and from the tasks it depends on. A name that is missing, or that two
-of them left, is a broken link: guessing would hand over another file than the one that was meant. Inside a scope.
+They come from the finished item that it follows and from the tasks it depends on. A missing or ambiguous name is an
+error: guessing could hand over the wrong file. Inside a scope.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ _Files = Mapping[str, bytes]
 
 
 class LinkageMissing(SilasError):
-    """What the item builds on is not there. The message names what is missing, in ids and names of files."""
+    """What the item builds on is missing. The message names ids and file names."""
 
     def __init__(self, message: str) -> None:
         super().__init__("linkage_missing", message, status=409)
 
 
 def input_files_of(item: WorkItem) -> dict[str, bytes]:
-    """The files by the name under which the item's tools find them in `/sandbox/inputs/`. Raises `LinkageMissing`."""
+    """Return the files by the name under which the item's tools find them in `/sandbox/inputs/`. Raises
+    `LinkageMissing`."""
     spec = item.spec
     before = [*([spec.follow_up_of] if spec.follow_up_of else []), *spec.depends_on]
     sources = {item_id: _files_of(item_id) for item_id in before}
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for name in spec.input_artifacts_from:
-        chosen = _everything(sources) if name == ALL else {_plain(name, sources): _one(name, sources)}
-        found |= chosen
-    return found
+        chosen = _all_files(sources) if name == ALL else {_plain_name(name, sources): _resolve(name, sources)}
+        files |= chosen
+    return files
 
 
 def _files_of(item_id: str) -> _Files:
@@ -42,12 +43,12 @@ def _files_of(item_id: str) -> _Files:
     if source is None:
         raise LinkageMissing(f"The work {item_id} that this builds on is not done.")
     if source.type == WorkItemType.PROJECT:
-        return _everything({str(task.pk): artifacts.files_of(task) for task in source.children.all()})
+        return _all_files({str(task.pk): artifacts.files_of(task) for task in source.children.all()})
     return artifacts.files_of(source)
 
 
-def _everything(sources: Mapping[str, _Files]) -> dict[str, bytes]:
-    """All files of all sources; of two that have one name both are called by their source too."""
+def _all_files(sources: Mapping[str, _Files]) -> dict[str, bytes]:
+    """Return all files of all sources; names that occur twice are prefixed with their source."""
     names = [name for files in sources.values() for name in files]
     return {
         (name if names.count(name) == 1 else f"{source}/{name}"): content
@@ -56,7 +57,7 @@ def _everything(sources: Mapping[str, _Files]) -> dict[str, bytes]:
     }
 
 
-def _one(name: str, sources: Mapping[str, _Files]) -> bytes:
+def _resolve(name: str, sources: Mapping[str, _Files]) -> bytes:
     source, _, file = name.partition("/")
     if source in sources:
         if file not in sources[source]:
@@ -68,6 +69,6 @@ def _one(name: str, sources: Mapping[str, _Files]) -> bytes:
     return left_by[0][name]
 
 
-def _plain(name: str, sources: Mapping[str, _Files]) -> str:
+def _plain_name(name: str, sources: Mapping[str, _Files]) -> str:
     source, _, file = name.partition("/")
     return file if source in sources else name

@@ -1,7 +1,7 @@
-"""How forward may a piece of work be: offer, act and report, or wait for a yes? The one place that decides it.
+"""Decide how proactive a work item is: offer, act and report, or wait for approval (spec 5.1.0).
 
-Pure (spec 5.1.0). Risk and policy come first, whatever a model or an author wished. The answer opens nothing: what
-needs a yes needs it in every mode; it says how work that may run is spoken of, and stands in the plan that is hashed.
+Pure. Risk and policy come first, regardless of what a model or an author asked for. The mode grants nothing: what
+needs approval needs it in every mode. It decides how work is presented and is part of the hashed plan.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def resolve_interaction_mode(
     high_initiative_min: float = HIGH_INITIATIVE_MIN,
     default_mode_by_register: Mapping[InteractionRegister, InteractionMode] = DEFAULT_MODES,
 ) -> InteractionMode:
-    """Risk, then the planner's override, then what the item already says, then the proxy's, then initiative, then the
-    register's usual mode."""
+    """Order of precedence: risk, the planner's override, the item's own mode, the proxy's, initiative, the register's
+    default."""
     if risk_requires_confirmation:
         return InteractionMode.CONFIRM_ONLY_WHEN_REQUIRED
-    asked = next((mode for mode in (planner_override, work_item_mode, proxy_mode) if mode is not None), None)
-    if asked is not None:
-        return asked
+    explicit = next((mode for mode in (planner_override, work_item_mode, proxy_mode) if mode is not None), None)
+    if explicit is not None:
+        return explicit
     if initiative_level >= high_initiative_min:
         if interaction_register == InteractionRegister.EXECUTION:
             return InteractionMode.ACT_AND_REPORT
@@ -61,8 +61,8 @@ def resolve_interaction_mode(
     return default_mode_by_register.get(interaction_register, InteractionMode.DEFAULT_AND_OFFER)
 
 
-def mode_for(wish: InteractionHints, *, confirm: bool, item_mode: InteractionMode | None = None) -> InteractionMode:
-    """The mode of a piece of work; `confirm`: risk or policy puts it before a person."""
+def mode_for(hints: InteractionHints, *, confirm: bool, item_mode: InteractionMode | None = None) -> InteractionMode:
+    """Return the mode of a work item; `confirm`: risk or policy requires a person."""
     return resolve_interaction_mode(
-        wish.proxy_mode, wish.planner_override, item_mode, confirm, wish.initiative, wish.register
+        hints.proxy_mode, hints.planner_override, item_mode, confirm, hints.initiative, hints.register
     )

@@ -1,8 +1,8 @@
-"""What really happened in an attempt? Every call and its outcome, in order, from the guard and not from the agent.
+"""Record what really happened in an attempt: every call and its outcome, from the guard and not from the agent.
 
-Artifacts and the verdict are built from this, never from the agent's report (spec 5.2.1 c1, c3). What did not happen is
-a failed call to the agent; an effect of which nobody knows whether it happened ends the attempt at once. What an
-earlier attempt got done is not done again: the agent is told what came of it then.
+Artifacts and the verdict are built from this, never from the agent's report (spec 5.2.1 c1, c3). A failed call is
+reported to the agent; a call whose effect is uncertain ends the attempt at once. A call that an earlier attempt made is
+not repeated: the agent gets its earlier result.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ FILES = "_artifacts"
 
 
 class EffectUncertain(Exception):
-    """Nobody knows whether the action took effect: the attempt stops, and the outside checks decide."""
+    """It is unknown whether an action took effect: the attempt stops, and the independent checks decide."""
 
 
 @dataclass(frozen=True)
 class LedgerLine:
-    """One call as it went (contract silas 9, ExecutionResult as far as work needs it). `earlier`: done by an attempt
-    before, and only told again."""
+    """One call as it happened (contract silas 9, ExecutionResult). `earlier`: made by an earlier attempt and only
+    replayed."""
 
     tool: str
     digest: str
@@ -51,51 +51,51 @@ class LedgerLine:
 
 @dataclass
 class Ledger:
-    """The calls of one attempt. `observe` is the guarded toolset's observer; `settled` is what earlier attempts got
-    done, by the digest of the call, and `carried` the files that this left."""
+    """The calls of one attempt. `observe` is the guarded toolset's observer; `earlier_results` holds the results of
+    earlier attempts by call digest, and `earlier_files` the files that they left."""
 
-    settled: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    carried: Mapping[str, bytes] = field(default_factory=dict)
+    earlier_results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    earlier_files: Mapping[str, bytes] = field(default_factory=dict)
     lines: list[LedgerLine] = field(default_factory=list)
-    _asked_at: float = field(default_factory=time.monotonic)
+    _started_at: float = field(default_factory=time.monotonic)
 
     def elapsed(self) -> float:
-        """Seconds since the call that is under way was asked for."""
-        return round(time.monotonic() - self._asked_at, 3)
+        """Seconds since the current call was requested."""
+        return round(time.monotonic() - self._started_at, 3)
 
-    def ask(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """A call is about to be made: what came of it, if an earlier attempt made it."""
-        self._asked_at = time.monotonic()
+    def begin_call(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Start the clock of a call; return its result if an earlier attempt made it."""
+        self._started_at = time.monotonic()
         digest = call_digest(tool, args)
-        known = self.settled.get(digest)
+        known = self.earlier_results.get(digest)
         if known is not None:
             self.lines.append(LedgerLine(tool, digest, now(), value=known, earlier=True))
         return known
 
     def observe(self, tool: str, args: Mapping[str, Any], outcome: CallOutcome) -> None:
-        """Write the outcome down. Raises what tells the agent, ends the attempt, or pauses it (`PersonWanted`)."""
+        """Record the outcome. Raises to report it to the agent, end the attempt, or pause it (`ReviewRequired`)."""
         match outcome:
             case Done(value=value):
                 self._write(tool, args, value=value if isinstance(value, Mapping) else {"value": value})
             case Refused(code=code, reason=reason):
                 self._write(tool, args, error=code.value, refusal=code)
-                self._tell(reason, uncertain=code is RefusalCode.EFFECT_UNCERTAIN)
+                self._report(reason, uncertain=code is RefusalCode.EFFECT_UNCERTAIN)
             case NeedsApproval(asking=asking, args=held) if asking:
                 raise ReviewRequired(PendingReview(PauseTrigger.TOOL, asking, {"tool": tool, "args": dict(held)}))
             case NeedsApproval(reason=reason):
                 missing = RefusalCode.APPROVAL_MISSING
                 self._write(tool, args, error=missing.value, refusal=missing)
-                self._tell(reason)
+                self._report(reason)
             case Failed(code=code, reason=reason, uncertain=uncertain):
                 self._write(tool, args, error=code)
-                self._tell(reason, uncertain=uncertain)
+                self._report(reason, uncertain=uncertain)
             case _:
                 assert_never(outcome)
 
-    def _write(self, tool: str, args: Mapping[str, Any], **said: Any) -> None:
-        self.lines.append(LedgerLine(tool, call_digest(tool, args), now(), self.elapsed(), **said))
+    def _write(self, tool: str, args: Mapping[str, Any], **fields: Any) -> None:
+        self.lines.append(LedgerLine(tool, call_digest(tool, args), now(), self.elapsed(), **fields))
 
-    def _tell(self, reason: str, *, uncertain: bool = False) -> None:
+    def _report(self, reason: str, *, uncertain: bool = False) -> None:
         if uncertain:
             raise EffectUncertain
         raise ToolFailed(reason)
@@ -105,35 +105,35 @@ class Ledger:
         return next((line for line in reversed(self.lines) if line.error), None)
 
     @property
-    def said(self) -> str:
-        """What the tools' own sentences were, in order."""
+    def messages(self) -> str:
+        """The sentences that the tools returned for the visitor, in order."""
         return " ".join(str(line.value["say"]) for line in self.lines if line.value.get("say"))
 
     @property
     def artifacts(self) -> dict[str, bytes]:
-        """The files that successful calls left, merged in the order of the calls."""
-        found = dict(self.carried)
+        """Files that successful calls left, merged in the order of the calls."""
+        files = dict(self.earlier_files)
         for line in self.lines:
-            found |= files_in(line.value)
-        return found
+            files |= files_in(line.value)
+        return files
 
 
 def files_in(value: Any) -> dict[str, bytes]:
-    """The files among what a call returned."""
+    """Return the files among the values that a call returned."""
     files = value.get(FILES, {}) if isinstance(value, Mapping) else {}
     return {name: base64.b64decode(content) for name, content in files.items()}
 
 
 def without_files(value: Any) -> dict[str, Any]:
-    """What the model reads, and what the ledger keeps, of what a call returned."""
+    """Return what a call returned without its files, for the model and the ledger."""
     fields = value if isinstance(value, Mapping) else {"value": value}
     return {key: item for key, item in fields.items() if key != FILES}
 
 
 @dataclass
 class WorkToolset(GuardedToolset):
-    """The guarded toolset of an approved item: acting tools are made, nothing is made twice, and the budget is looked
-    at before each call; what a call returned passes its gates before anything else happens."""
+    """Guarded toolset of an approved item: acting calls are made, no call is made twice, the budget is checked before
+    each call, and each result passes its gates before the agent sees it."""
 
     defer_acting: bool = False
     ledger: Ledger = field(default_factory=Ledger)
@@ -145,7 +145,7 @@ class WorkToolset(GuardedToolset):
 
     @property
     def patience_seconds(self) -> float:
-        """No longer than is left of the item's time."""
+        """Seconds to wait for a call: at most the time that is left of the item's budget."""
         usual = super().patience_seconds
         return usual if self.meter is None else max(min(usual, self.meter.seconds_left), 1.0)
 
@@ -154,10 +154,11 @@ class WorkToolset(GuardedToolset):
     ) -> Any:
         if self.meter is not None:
             self.meter.require()
-        known = self.ledger.ask(name, tool_args)
-        if known is not None:
-            await self.steps.after(len(self.ledger.lines), name, tool_args, known)
-            return dict(known)
+        # A retry must not repeat an effect: equal calls return the stored result of the earlier attempt.
+        earlier = self.ledger.begin_call(name, tool_args)
+        if earlier is not None:
+            await self.steps.after(len(self.ledger.lines), name, tool_args, earlier)
+            return dict(earlier)
         await self.steps.before(len(self.ledger.lines) + 1, name, tool_args)
         async with self.meter.busy if self.meter is not None else nullcontext():
             value = await super().call_tool(name, tool_args, ctx, tool)

@@ -1,7 +1,7 @@
-"""Is there anything left to spend? Asked before every action of an attempt (contract silas 5.1: `>=` is used up).
+"""Measure an attempt's budget before each of its actions (contract silas 5.1: `>=` is used up).
 
-Attempts are counted when they begin, and the planner's help is paid from the plan's own budget; neither can run out in
-the middle of an attempt.
+Attempts are counted when they begin, and the planner's help is paid from the plan's own budget; neither can run out
+during an attempt.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOT_DURING_AN_ATTEMPT = frozenset({"attempts", "planner_calls"})
 
 
 class BudgetExhausted(Exception):
-    """The attempt stops here; `counter` names what has run out."""
+    """The attempt stops because the budget is used up; `counter` names which limit was reached."""
 
     def __init__(self, counter: str) -> None:
         super().__init__(counter)
@@ -28,8 +28,8 @@ class BudgetExhausted(Exception):
 
 @dataclass
 class Meter:
-    """One attempt's clock and counters. `used` is what the item had used before; the guard keeps tokens and money of
-    the run, which are charged when a model run ends."""
+    """Clock and counters of one attempt. `used`: what the item had used before. The guard keeps the run's tokens and
+    cost, which are charged when a model run ends."""
 
     budget: Budget
     used: BudgetUsed
@@ -53,11 +53,12 @@ class Meter:
         return max(0, self.budget.max_tokens - self.used.tokens)
 
     async def in_time(self, work: Awaitable[T]) -> T:
-        """What `work` brings, or `BudgetGone` when the time is up. Nothing is cut off in the middle of a call: whoever
-        makes one holds `busy`."""
+        """Return the result of `work`; raise `BudgetExhausted` when the time is up. A call in progress is never cut
+        off: the caller holds `busy` meanwhile."""
         task = asyncio.ensure_future(work)
         try:
             await asyncio.wait({task}, timeout=self.seconds_left)
+            # Taking the lock waits for a call in progress to finish before the task is cancelled.
             async with self.busy:
                 if not task.done():
                     raise BudgetExhausted("wall_time_seconds")
@@ -67,8 +68,8 @@ class Meter:
                 await asyncio.wait({task})
 
     def require(self) -> None:
-        """Raises `BudgetGone`."""
+        """Raise `BudgetExhausted` if a limit has been reached."""
         now_used = self.used.merge(BudgetUsed(wall_time_seconds=self.seconds))
-        counter = now_used.exhausted(self.budget, but=NOT_DURING_AN_ATTEMPT)
+        counter = now_used.exhausted(self.budget, ignoring=NOT_DURING_AN_ATTEMPT)
         if counter:
             raise BudgetExhausted(counter)

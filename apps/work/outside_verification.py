@@ -1,9 +1,8 @@
-"""Did somebody else's tool do what was approved? Asked of a reading tool of the same server, where an owner named one.
+"""Verify calls of outside tools by asking a reading tool of the same server, where an owner configured one as proof.
 
-The question is a guarded call of the item's own run, made by us after the attempt: no model chooses it or sees it, and
-it is never told what to answer. A server that is away for a moment is asked again a little later: the tool only reads.
-Without a named proof, or when it cannot be asked, nothing is known: the work is handed over and not done (ADR 76).
-Outside of every scope.
+The question is a guarded call of the item's own run, made after the attempt: no model chooses or sees it. A server that
+is briefly unavailable is asked again: the tool only reads. Without a configured proof, or when it cannot be asked, the
+result is unknown: the work is handed over and not done (ADR 76). Outside of every scope.
 """
 
 from __future__ import annotations
@@ -30,45 +29,50 @@ from kernel.provenance import Origin, Source, Sources, Traced, as_text
 from kernel.unicode_safety import replace_unstorable
 
 PAUSES = (2.0, 10.0)  # seconds, before it is asked again
-_FOR_A_MOMENT = frozenset({"no_answer", "too_slow", "server_error"})
+_TRANSIENT = frozenset({"no_answer", "too_slow", "server_error"})
 
 
 @dataclass(frozen=True)
 class OutsideResults:
-    """What was found of calls of outside tools: `results` are checks like any other; `unproved` the tools that nobody
-    could look at."""
+    """Results for calls of outside tools: `results` are check results; `unverified` names the tools that could not be
+    verified."""
 
     results: tuple[CheckResult, ...] = ()
-    unproved: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
 
 
 async def verify_outside_calls(job: AttemptJob, ledger: Ledger) -> OutsideResults:
-    """Every acting call of the plan that somebody else carries out. A plan with checks of its own is proved by those:
-    a person has said yes to them."""
-    known = checks_of(job.tools)
-    if any(check not in known for check in job.spec.verify):
+    """Verify every acting call of an outside tool. A plan with checks of its own is proved by those: a person approved
+    them."""
+    declared = checks_of(job.tools)
+    if any(check not in declared for check in job.spec.verify):
         return OutsideResults()
     tools = {tool.name: tool for tool in job.tools if isinstance(tool, OutsideToolSpec) and tool.acting}
     made = {line.digest for line in ledger.lines if not line.error}
-    results, unproved = list[CheckResult](), list[str]()
+    results, unverified = list[CheckResult](), list[str]()
     for call in job.spec.calls:
         tool = tools.get(call.tool)
         if tool is None:
             continue
-        result = await _proved(job, tool, call) if tool.proof else None
+        result = await _verify_call(job, tool, call) if tool.proof else None
         if result is not None:
             results.append(result)
         elif tool.proof or call_digest(call.tool, call.args) in made:
-            unproved.append(tool.name)
+            unverified.append(tool.name)
         else:
             results.append(CheckResult(tool.name, False, "this call was not made", "", None))
-    return OutsideResults(tuple(results), tuple(unproved))
+    return OutsideResults(tuple(results), tuple(unverified))
 
 
-async def _proved(job: AttemptJob, tool: OutsideToolSpec, planned: PlannedCall) -> CheckResult | None:
-    """None when it could not be asked."""
+async def _verify_call(job: AttemptJob, tool: OutsideToolSpec, planned: PlannedCall) -> CheckResult | None:
+    """Return the check result; None if the reading tool could not be asked."""
     reader = next(
-        (each for each in job.readers if each.name == tool.proof["tool"] and each.server == tool.server), None
+        (
+            candidate
+            for candidate in job.readers
+            if candidate.name == tool.proof["tool"] and candidate.server == tool.server
+        ),
+        None,
     )
     if reader is None:
         return None
@@ -76,34 +80,34 @@ async def _proved(job: AttemptJob, tool: OutsideToolSpec, planned: PlannedCall) 
     approved = Sources((Source(Traced(Origin.AUTHOR), f"{as_text(planned.args)}\n{as_text(args)}"),))
     access = frozenset({reader.name})
     call = Call(tool=reader.name, args=args, access=access, estimate=reader.estimate, shown=approved)
-    outcome = await _asked(job, call)
+    outcome = await _call_reader(job, call)
     for pause in PAUSES:
-        if not isinstance(outcome, Failed) or outcome.code not in _FOR_A_MOMENT:
+        if not isinstance(outcome, Failed) or outcome.code not in _TRANSIENT:
             break
         await asyncio.sleep(pause)
-        outcome = await _asked(job, call)
+        outcome = await _call_reader(job, call)
     if not isinstance(outcome, Done):
         return None
-    return _held_against(tool, planned.args, _text(outcome.value))
+    return _compare(tool, planned.args, _text(outcome.value))
 
 
-async def _asked(job: AttemptJob, call: Call) -> CallOutcome:
+async def _call_reader(job: AttemptJob, call: Call) -> CallOutcome:
     context = {"customer": job.customer, "skills": tuple(job.spec.skills)}
     return await guard.guarded_call(job.run, Intent.CALL_MCP_TOOL, call, context=context)
 
 
-def _held_against(tool: OutsideToolSpec, given: Mapping[str, Any], text: str) -> CheckResult:
-    """What comes back of the visitor's own words proves nothing: it is taken out before anything is looked for."""
+def _compare(tool: OutsideToolSpec, args: Mapping[str, Any], text: str) -> CheckResult:
+    """Compare the answer with the expectation. Values of the call itself are removed first: an echo proves nothing."""
     expect = Expectation.model_validate(tool.proof["expect"])
-    passed = meets(expect, output=strip_echo(text, given), exit_code=0)
-    wanted = expect.model_dump(exclude_none=True)
-    reason = "passed" if passed else f"{tool.proof['tool']} was expected to say {wanted}"
+    passed = meets(expect, output=strip_echo(text, args), exit_code=0)
+    expected = expect.model_dump(exclude_none=True)
+    reason = "passed" if passed else f"{tool.proof['tool']} was expected to say {expected}"
     return CheckResult(
         f"{tool.name}, as {tool.proof['tool']} says", passed, reason, replace_unstorable(text[:OUTPUT_CHARS]), 0
     )
 
 
 def _text(value: Any) -> str:
-    """The words of an answer; a server that gives data alone says them in its data."""
-    said = value if isinstance(value, Mapping) else {}
-    return str(said.get("text") or said.get("data") or "")
+    """Return the text of an answer, or its data where a server returns data alone."""
+    answer = value if isinstance(value, Mapping) else {}
+    return str(answer.get("text") or answer.get("data") or "")

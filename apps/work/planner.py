@@ -1,7 +1,7 @@
-"""How is a planner asked for help? A model run between admit and settle, outside of every scope, in a worker.
+"""Ask the planner for help: a model run between admit and settle, outside of every scope, in a worker.
 
-The consumers of `consult_planner`, `replan_request` and `planner_guidance`. A planner acts on nothing: its tools read,
-and ask for research (spec 19.4; contract silas 15).
+Handlers of `consult_planner`, `replan_request` and `planner_guidance`. A planner cannot act: its tools read and request
+research (spec 19.4; contract silas 15).
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ _LONGEST_ADVICE = 4000
 
 
 async def answer_question(delivery: Delivery) -> None:
-    """Advise, or plan anew. What the planner cannot be paid for is no advice and no plan."""
+    """Handle a request for advice or another plan. Without budget for the planner there is no advice and no plan."""
     job = await in_scope(delivery.tenant_id, planning.open_job, delivery.message)
     if job is not None:
         await run_planning_job(delivery, job)
 
 
 async def run_planning_job(delivery: Delivery, job: PlanningJob) -> None:
-    """Questions come before an answer: who asks is asked again when the answers are in."""
-    started, notebook = time.monotonic(), PlannerTools(job.room, job.known)
-    answer = await _asked(job, notebook)
+    """Run the planner. Its research questions come before an answer: it is asked again when the results are in."""
+    started, tools = time.monotonic(), PlannerTools(job.room, job.known)
+    run = await paid_run(job, tools.toolset(job))
+    answer = run.output if run else None
     seconds = round(time.monotonic() - started, 3)
-    if notebook.questions:
-        await in_scope(delivery.tenant_id, research.send_questions, delivery, job, notebook.questions)
+    if tools.questions:
+        await in_scope(delivery.tenant_id, research.send_questions, delivery, job, tools.questions)
     elif job.planning.purpose == Waiting.GUIDANCE:
         advice = answer.message[:_LONGEST_ADVICE] if answer else ""
         await in_scope(delivery.tenant_id, planning.send_advice, delivery, job, advice, seconds=seconds)
@@ -56,17 +57,12 @@ async def run_planning_job(delivery: Delivery, job: PlanningJob) -> None:
         await in_scope(delivery.tenant_id, planning.submit_plan, delivery, job, plan, seconds=seconds)
 
 
-async def _asked(job: PlanningJob, notebook: PlannerTools) -> AgentResponse | None:
-    run = await paid_run(job, notebook.toolset(job))
-    return run.output if run else None
-
-
 async def paid_run(
     job: PlanningJob | RewordingJob | FollowUpJob, toolset: AbstractToolset[Any] | None = None
 ) -> AgentRun[AgentResponse] | None:
-    """One run of the planner's model between admit and settle; None when it cannot be paid for."""
-    asked = Call(tool="planner", forecast=estimate_usage(job.briefing), model=job.model_name)
-    admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
+    """Run the planner's model once between admit and settle; None when it cannot be paid for."""
+    call = Call(tool="planner", forecast=estimate_usage(job.briefing), model=job.model_name)
+    admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, call)
     if not isinstance(admitted, Admitted):
         return None
     key = job.keys.of(job.model_name)
@@ -76,7 +72,7 @@ async def paid_run(
 
 
 def _other_plan(answer: AgentResponse | None, tried: list[tuple[plans.PlannedCall, ...]]) -> str:
-    """The plan, if it is one and would really do something else; else ""."""
+    """Return the plan if it is valid and makes other calls than those tried; else ""."""
     markdown = (answer.plan_action.plan_markdown or "") if answer and answer.plan_action else ""
     try:
         calls = plans.parse(markdown).calls if markdown else ()
@@ -86,7 +82,7 @@ def _other_plan(answer: AgentResponse | None, tried: list[tuple[plans.PlannedCal
 
 
 async def take_guidance(delivery: Delivery) -> None:
-    """`planner_guidance` on the runtime queue: whoever still waits for it goes on."""
+    """Handle `planner_guidance` on the runtime queue: resume the item if it still waits for this answer."""
     message = delivery.message
     assert isinstance(message.task_id, UUID) and message.payload is not None
     await delivery.commit(

@@ -1,6 +1,6 @@
-"""What may a planner that is asked for help do itself? Ask for facts, look into the company's knowledge, check a plan.
+"""Tools of a planner that is asked for help: request facts, search the company's knowledge, validate a plan.
 
-Asking returns at once: the questions are sent when the planner has ended its turn (spec 19.4).
+Requesting returns at once: the questions are sent when the planner has ended its turn (spec 19.4).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST_TASK, _LONGEST_FORMAT, _MOST_TOKENS = 4000, 300, 2000
 
 @dataclass
 class PlannerTools:
-    """The questions of one run of a planner. `room`: how many it may ask; `known`: the keys of what it has asked."""
+    """The questions of one planner run. `room`: how many it may ask; `known`: the keys of those asked before."""
 
     room: int
     known: frozenset[str]
@@ -48,7 +48,7 @@ class PlannerTools:
         )
         if not question.task or not question.return_format:
             return {"refused": "say what you want to know, and in which form"}
-        if question.key in self.known | {asked.key for asked in self.questions}:
+        if question.key in self.known | {earlier.key for earlier in self.questions}:
             return {"asked": "already"}
         if len(self.questions) >= self.room:
             return {"refused": "no more research: finish with what you have"}

@@ -1,8 +1,8 @@
-"""What does a plan written by a model say? Markdown with front matter in, a work item or a refusal out (spec 7.2).
+"""Parse plans written by a model: Markdown with front matter in, a work item or an error out (spec 7.2).
 
-Pure. Nothing a plan claims about approval is read; the front matter is YAML without its traps (no aliases, anchors,
-tags or repeated keys, `on` and `yes` are words). Every refusal is a `SilasError` that says what to change and where.
-A project holds the plans of its tasks, each in a fenced `task` block of its body (`read_project`).
+Pure. Nothing that a plan claims about approval is read; the front matter is a safe subset of YAML (no aliases, anchors,
+tags or repeated keys; `on` and `yes` are strings). Every error is a `SilasError` that says what to change and where. A
+project holds the plans of its tasks, each in a fenced `task` block of its body (`read_project`).
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ __all__ = [
 MAX_PLAN_CHARS, MAX_FRONT_CHARS = 50_000, 20_000
 _FENCE = re.compile(r"\A\s*```[a-z]*\n(.*)\n```\s*\Z", re.DOTALL)
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)(?:^|\n)---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-# Every reader of a plan sees the same lines: the parser of its blocks breaks a line at a lone carriage return too.
+# Markdown also breaks lines at a lone carriage return, so normalize: every reader must see the same lines.
 _LINE_BREAK = re.compile("\r\n?")
 _REQUIRED = ("id", "type", "title")
-# What the contract keeps beside a plan while it runs: a plan may name it, and nothing of it is read.
+# Runtime fields of the contract: a plan may contain them, but they are ignored.
 _RUNTIME = frozenset(
     ["needs_approval", "approval_token", "status", "attempts", "budget_used", "verification_results", "created_at"]
 )
 
 
 def parse(markdown: str, *, lenient: bool = False) -> WorkItemSpec:
-    """The work item that a plan describes. What it says of its own approval or progress is ignored; `lenient` ignores
-    every key that it should not have, for plans of which the front matter counts for nothing.
+    """Return the work item that a plan describes, ignoring what it says of its own approval or progress. `lenient` also
+    ignores unknown keys, for plans whose front matter does not count.
 
     Raises `SilasError`, with `extra["line"]` where there is one: plan_too_long, plan_front_matter_missing,
     plan_front_matter_unclosed, plan_front_matter_invalid, plan_field_missing, plan_field_unknown, plan_field_invalid,
@@ -58,25 +58,25 @@ def parse(markdown: str, *, lenient: bool = False) -> WorkItemSpec:
 
 @dataclass(frozen=True)
 class ParsedPlan:
-    """A plan as its author wrote it; `line` says in which line a field stands, or the nearest one around it."""
+    """A parsed plan; `line` returns the line of a field, or of the nearest one around it."""
 
     spec: WorkItemSpec
     line: Callable[[Sequence[object]], int]
 
 
 def parse_with_lines(markdown: str, *, lenient: bool = False) -> ParsedPlan:
-    """`parse`, for whoever has more to say about the fields and where they stand."""
+    """Like `parse`, with the lines of the fields for further validation."""
     if len(markdown) > MAX_PLAN_CHARS:
         raise SilasError("plan_too_long", f"A plan has at most {MAX_PLAN_CHARS} characters.")
     text, body = _split(_unfenced(_LINE_BREAK.sub("\n", markdown)))
-    front = _loaded(text)
-    spec = _validated(front, body, lenient=lenient)
+    front = _load_front_matter(text)
+    spec = _validate(front, body, lenient=lenient)
     parse_calls(spec.body)
     return ParsedPlan(spec, front.line)
 
 
 def _unfenced(text: str) -> str:
-    """Models like to wrap a whole plan in one code fence; a fence inside the plan stays."""
+    """Remove a code fence around the whole plan, which models like to add; a fence inside the plan stays."""
     wrapped = _FENCE.match(text)
     return (wrapped[1] if wrapped and wrapped[1].lstrip().startswith("---") else text).lstrip("\ufeff \t\n")
 
@@ -84,34 +84,34 @@ def _unfenced(text: str) -> str:
 def _split(text: str) -> tuple[str, str]:
     if not text.startswith("---"):
         raise_plan_error("plan_front_matter_missing", "A plan begins with front matter between two lines of ---.", 1)
-    found = _FRONT.match(text)
-    if found is None:
+    match = _FRONT.match(text)
+    if match is None:
         raise_plan_error("plan_front_matter_unclosed", "The plan's front matter has no closing line of ---.", 1)
-    if len(found[1]) > MAX_FRONT_CHARS:
+    if len(match[1]) > MAX_FRONT_CHARS:
         raise_plan_error("plan_too_long", f"A plan's front matter has at most {MAX_FRONT_CHARS} characters.", 1)
-    return found[1], text[found.end() :].strip("\n")
+    return match[1], text[match.end() :].strip("\n")
 
 
 def raise_plan_error(code: str, message: str, line: int, **extra: Any) -> NoReturn:
-    """Raise the refusal of a plan, with the line that its author has to look at."""
+    """Raise the error of a plan, with the line that its author has to look at."""
     raise SilasError(code, f"Line {line}: {message}", extra={"line": line, **extra})
 
 
 @dataclass(frozen=True)
 class _Front:
-    """The fields of the front matter, and where each of them stands."""
+    """Fields of the front matter and their positions."""
 
     fields: Mapping[str, Any]
     node: yaml.MappingNode
 
     def line(self, place: Sequence[object] = ()) -> int:
-        """The line of the plan in which this field stands, or the nearest one around it."""
+        """Return the line of this field, or of the nearest one around it."""
         node: yaml.Node = self.node
         for part in place:
-            found = _child(node, part)
-            if found is None:
+            child = _child(node, part)
+            if child is None:
                 break
-            node = found
+            node = child
         return _line(node.start_mark)
 
 
@@ -125,11 +125,11 @@ def _child(node: yaml.Node, part: object) -> yaml.Node | None:
 
 
 def _line(mark: Any) -> int:
-    """Of the plan: its first line is the opening ---."""
+    """Line within the plan, whose first line is the opening ---."""
     return int(mark.line) + 2
 
 
-def _loaded(front: str) -> _Front:
+def _load_front_matter(front: str) -> _Front:
     loader = None
     try:
         loader = _PlainLoader(front)
@@ -149,7 +149,7 @@ def _loaded(front: str) -> _Front:
     return _Front(fields, node)
 
 
-def _validated(front: _Front, body: str, *, lenient: bool) -> WorkItemSpec:
+def _validate(front: _Front, body: str, *, lenient: bool) -> WorkItemSpec:
     fields = front.fields
     missing = [name for name in _REQUIRED if fields.get(name) in (None, "")]
     if missing:
@@ -180,20 +180,20 @@ class _PlainLoader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]  # yaml has no types
         if self.check_event(yaml.AliasEvent):
-            raise _refused_yaml("aliases are not read", event)
+            raise _yaml_error("aliases are not allowed", event)
         if getattr(event, "anchor", None) or getattr(event, "tag", None):
-            raise _refused_yaml("anchors and tags are not read", event)
+            raise _yaml_error("anchors and tags are not allowed", event)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for place, (key, (written, _)) in enumerate(zip(keys, node.value, strict=True)):
+        for place, (key, (key_node, _)) in enumerate(zip(keys, node.value, strict=True)):
             if not isinstance(key, str) or key in keys[:place]:
-                raise _refused_yaml("keys are words and stand once", written)
+                raise _yaml_error("keys must be strings and unique", key_node)
         return super().construct_mapping(node, deep=deep)
 
 
-def _refused_yaml(problem: str, at: Any) -> yaml.MarkedYAMLError:
+def _yaml_error(problem: str, at: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=at.start_mark)
 
 
@@ -213,31 +213,31 @@ _PlainLoader.add_implicit_resolver(
 )
 
 
-# --- a project: one plan that holds the plans of its tasks (spec 5.2.2)
+# --- projects: one plan that contains the plans of its tasks (spec 5.2.2)
 
 TASK_BLOCK = "task"
 
 
 @dataclass(frozen=True)
 class ProjectPlan:
-    """A project as written: its own prose without the blocks, and its tasks in an order in which they can run."""
+    """A project: its own prose without the blocks, and its tasks in an order in which they can run."""
 
     spec: WorkItemSpec
     tasks: tuple[WorkItemSpec, ...]
 
 
 def read_project(spec: WorkItemSpec, *, lenient: bool = False) -> ProjectPlan:
-    """The tasks of a project's plan: `tasks` names them, the body holds a `task` block with the plan of each.
+    """Return the tasks of a project: `tasks` names them, the body holds a `task` block with the plan of each.
 
     Raises `SilasError`: plan_tasks_missing, plan_task_not_written, plan_task_unlisted, plan_task_twice,
     plan_task_not_a_task, plan_project_calls, plan_too_many_tasks, plan_dependency_missing, plan_dependency_cycle, and
     those of `parse`.
     """
     blocks = [token for token in MarkdownIt("commonmark").parse(spec.body) if token.type == "fence" and not token.level]
-    written = [_task(token, lenient) for token in blocks if token.info.strip() == TASK_BLOCK]
-    _require_listed(spec.tasks, [task.id for task in written])
-    ordered = rules.dependency_order({task.id: task.depends_on for task in written})
-    by_id = {task.id: task for task in written}
+    tasks = [_task(token, lenient) for token in blocks if token.info.strip() == TASK_BLOCK]
+    _require_listed(spec.tasks, [task.id for task in tasks])
+    ordered = rules.dependency_order({task.id: task.depends_on for task in tasks})
+    by_id = {task.id: task for task in tasks}
     return ProjectPlan(_own_prose(spec, blocks), tuple(by_id[name] for name in ordered))
 
 
@@ -262,19 +262,20 @@ def _require_listed(listed: Sequence[str], written: Sequence[str]) -> None:
         raise SilasError("plan_too_many_tasks", f"A project has at most {rules.MAX_TASKS} tasks.")
     for name in (*listed, *written):
         if listed.count(name) > 1 or written.count(name) > 1:
-            raise SilasError("plan_task_twice", f"The task {name} stands twice.", extra={"task": name})
+            raise SilasError("plan_task_twice", f"The task {name} is defined twice.", extra={"task": name})
         if name not in written:
             raise SilasError("plan_task_not_written", f"The plan of the task {name} is missing.", extra={"task": name})
         if name not in listed:
-            raise SilasError("plan_task_unlisted", f"The project does not name its task {name}.", extra={"task": name})
+            raise SilasError("plan_task_unlisted", f"The project doesn't list its task {name}.", extra={"task": name})
 
 
 def _own_prose(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
-    """The project without the plans of its tasks. What then stands side by side is read again: it calls nothing."""
+    """Return the project without the plans of its tasks. Removing blocks may join text into a new call block, so the
+    remaining prose is parsed again and must call nothing."""
     lines = spec.body.split("\n")
     for token in reversed([token for token in blocks if token.info.strip() == TASK_BLOCK]):
         del lines[token.map[0] : token.map[1]]
     prose = "\n".join(lines).strip("\n")
     if parse_calls(prose):
-        raise SilasError("plan_project_calls", "A project calls nothing itself: its calls stand in its tasks.")
+        raise SilasError("plan_project_calls", "A project makes no calls itself; put them in its tasks.")
     return spec.model_copy(update={"body": prose})

@@ -1,8 +1,8 @@
-"""Decide how many of a tenant's may work at once, and who goes first; counted in the database, so that it holds across
-processes.
+"""Limit how many items a tenant runs at once, and in which order; counted in the database, across processes.
 
-8 a scope, 16 a tenant (settings); approved execution before research before status; what may write the same things goes
-one by one, in the order in which it was asked (spec 19.7; contract silas 15). Called inside scopes, by `services` only.
+8 a scope, 16 a tenant (settings); approved execution before research before status; items that may write the same
+things run one by one, in the order in which they were queued (spec 19.7; contract silas 15). Called inside scopes, by
+`services` only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from apps.work.models import PoolSlot
 from kernel.tenancy import current_tenant_id
 
 IN_USE = "pool"
-_SIGHT = """
+_COUNT_OTHERS = """
     SELECT count(*) FILTER (WHERE live),
            count(*) FILTER (WHERE live AND scope_id = %(scope)s),
            count(*) FILTER (WHERE NOT live AND kind = 'execution'),
@@ -37,7 +37,7 @@ _SIGHT = """
 
 
 def join_queue(message: QueueMessage, *, scope_id: UUID | str, kind: SlotKind, claims: Claims | None = None) -> None:
-    """A message for the executors was queued: what it is and what it may write, in the same transaction."""
+    """Record what a queued message is and what it may write, in the transaction that queues it."""
     claims = claims or Claims()
     PoolSlot.objects.get_or_create(
         holder=message.pk,
@@ -52,7 +52,7 @@ def join_queue(message: QueueMessage, *, scope_id: UUID | str, kind: SlotKind, c
 
 
 def acquire(lease: Lease) -> bool:
-    """Take a place for what is leased, or find that there is none now. Whoever is in, is in until the lease ends."""
+    """Take a slot for the leased message; False when there is none now. A slot is held until the lease ends."""
     slot: PoolSlot | None = PoolSlot.objects.filter(holder=lease.message.pk).first()
     if slot is None:
         slot = PoolSlot(holder=lease.message.pk, scope_id=lease.message.scope_id, position=lease.message.position)
@@ -68,7 +68,7 @@ def acquire(lease: Lease) -> bool:
 
 
 def release(message_pk: UUID) -> None:
-    """The place is free, and so is what its work was writing: whoever waited for either is looked at again."""
+    """Free the slot and its claims, and wake the messages that waited for either."""
     PoolSlot.objects.filter(holder=message_pk).delete()
     bus.release_deferred(Queue.EXECUTOR, reason=IN_USE)
 
@@ -76,7 +76,7 @@ def release(message_pk: UUID) -> None:
 def _has_room(slot: PoolSlot) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
-            _SIGHT,
+            _COUNT_OTHERS,
             {
                 "tenant": current_tenant_id(),
                 "holder": slot.holder,

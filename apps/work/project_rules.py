@@ -1,7 +1,7 @@
-"""Which tasks does a project cover, which of them may run now, and what does it come to? Pure (spec 5.2.2).
+"""Rules of projects: which tasks a project covers, and which may run next. Pure (spec 5.2.2).
 
 A project's body ends with a `tasks` block that the harness wrote: the id and the plan hash of every task. So the hash
-of the project, which is what a person's yes binds, covers each task down to its last argument.
+of the project, which the approval binds, covers each task down to its last argument.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ TASKS_BLOCK = "tasks"
 
 
 def with_task_hashes(body: str, tasks: Iterable[WorkItemSpec]) -> str:
-    """The body with the block that binds its tasks. Raises `SilasError` as `require_place` does."""
+    """Return the body with the block that binds its tasks. Raises `SilasError` as `require_no_tasks_block` does."""
     require_no_tasks_block(body)
     return _with_block(body, canonical_json([{"id": task.id, "plan_hash": task.plan_hash} for task in tasks]))
 
 
 def require_no_tasks_block(body: str) -> None:
-    """Raises `SilasError("plan_tasks_block")` where somebody wrote a block of their own, or left a fence open that
-    would swallow the house's."""
+    """Raise `SilasError("plan_tasks_block")` if the plan has a block of its own, or an open fence that would swallow
+    the harness's."""
     if _blocks(body) or len(_blocks(_with_block(body, "[]"))) != 1:
-        raise SilasError("plan_tasks_block", "A plan does not write its own block of tasks, and closes its fences.")
+        raise SilasError(
+            "plan_tasks_block", "A plan must not contain a tasks block of its own, and must close its fences."
+        )
 
 
 def _with_block(body: str, lines: str) -> str:
@@ -37,12 +39,13 @@ def _with_block(body: str, lines: str) -> str:
 
 
 def covered_tasks(spec: WorkItemSpec) -> Mapping[str, str]:
-    """The plan hash of every task that the project's yes covers, by id; nothing where the block is not exactly one."""
+    """Return the plan hash of every task that the project's approval covers, by id; empty unless there is exactly one
+    block."""
     blocks = _blocks(spec.body)
     if len(blocks) != 1:
         return {}
-    found = {task["id"]: task["plan_hash"] for task in json.loads(blocks[0])}
-    return found if list(found) == list(spec.tasks) else {}
+    hashes = {task["id"]: task["plan_hash"] for task in json.loads(blocks[0])}
+    return hashes if list(hashes) == list(spec.tasks) else {}
 
 
 def _blocks(body: str) -> list[str]:
@@ -51,7 +54,7 @@ def _blocks(body: str) -> list[str]:
 
 
 def ready_tasks(depends_on: Mapping[str, Sequence[str]], statuses: Mapping[str, str]) -> list[str]:
-    """The tasks that wait and whose dependencies are all done, in order."""
+    """Return the pending tasks whose dependencies are all done, in order."""
     waiting = [name for name in depends_on if statuses[name] == Status.PENDING]
     return [name for name in waiting if all(statuses[before] == Status.DONE for before in depends_on[name])]
 

@@ -1,7 +1,7 @@
-"""The account of a plan's values: where each comes from, and what the plan was started by. Bound with the plan.
+"""Record where each value of a plan comes from and what started the plan. The record is bound with the plan.
 
 The harness writes it as the first block of the body, so a person's approval covers it. A model cannot write it: its own
-blocks of that name are taken out, and only the first lines of a body are ever read (ADR 0103). Pure.
+blocks of that name are removed, and only the first lines of a body are ever read (ADR 0103). Pure.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _FIRST = re.compile(rf"\A```{NAME}\n(\{{.*\}})\n```(?:\n|\Z)")
 
 
 class ValueOrigin(BaseModel):
-    """The origin of one argument; `decides`: it decides where something goes; `listed`: its tool allows a few values
-    only, of which it is one."""
+    """Origin of one argument. `decides`: it decides where something goes; `listed`: the tool allows only a few values,
+    of which this is one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,8 +51,8 @@ class ValueOrigin(BaseModel):
 
 
 class PlanOrigins(BaseModel):
-    """`calls`: the origin of every argument, call by call. `started`: what the work was started by. `read`: outside
-    answers that the model had read when it wrote the plan."""
+    """`calls`: the origin of every argument, call by call. `started`: what started the work. `read`: outside answers
+    that the model had read when it wrote the plan."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,12 +65,12 @@ class PlanOrigins(BaseModel):
         return any(value.is_marked for call in self.calls for value in call.values())
 
     def outside(self) -> tuple[Source, ...]:
-        """What was read, by name: whoever goes on with the plan goes on with what was read for it."""
+        """What was read, by name: a follow-up plan inherits it."""
         return tuple(Source(Traced(Origin.TOOL, label=label), "") for label in self.read)
 
     def is_vouched(self, names: Collection[str]) -> bool:
-        """Nothing outside was read, and each value of these arguments is the customer's, the company's or its staff's,
-        or one of a few that the tool lists."""
+        """Whether nothing outside was read, and each of these arguments comes from the customer, the company or its
+        staff, or is one of a few that the tool lists."""
         values = [value for call in self.calls for name, value in call.items() if name in names]
         return not self.read and all(
             value.traced.is_vouched or (value.listed and not value.decides) for value in values
@@ -79,24 +79,25 @@ class PlanOrigins(BaseModel):
 
 @dataclass(frozen=True)
 class Tracer:
-    """What the values of a plan are traced with: the sources, what started it, and who wrote what no source holds."""
+    """Traces the values of a plan: the sources shown to its author, what started it, and who wrote what no source
+    holds."""
 
     shown: Sources
     started: Traced
     otherwise: Traced = MADE_UP
 
-    def account(self, calls: Sequence[tuple[PlannedCall, ToolSpec]]) -> PlanOrigins:
+    def origins_of(self, calls: Sequence[tuple[PlannedCall, ToolSpec]]) -> PlanOrigins:
         return PlanOrigins(
             calls=tuple(
-                {name: self._value(tool, name, each) for name, each in call.args.items()} for call, tool in calls
+                {name: self._value(tool, name, value) for name, value in call.args.items()} for call, tool in calls
             ),
             started=_value_of(self.started),
             read=self.shown.read,
         )
 
     def _value(self, tool: ToolSpec, name: str, value: Any) -> ValueOrigin:
-        """A text that the model worded is as good as the worst address, account or number in it. A name in an object
-        that the tool does not declare is a value like any other."""
+        """Trace one argument. A text worded by the model is only as good as the worst address, account or number in it.
+        An undeclared key of an object counts as a value."""
         decides, listed = skill_rules.decides_destination(tool, name, value), skill_rules.has_listed_values(tool, name)
         names = skill_rules.undeclared_names(tool, value)
         traced = least_trusted([self._traced(value), *map(self._traced, names)])
@@ -108,21 +109,21 @@ class Tracer:
         return _value_of(least_trusted([traced, *foreign]), decides=decides or bool(foreign), listed=listed)
 
     def _amount(self, written: str) -> Traced:
-        """An amount in a text: whichever way of reading it something holds."""
-        found = [self._traced(reading) for reading in dict.fromkeys(parse_number(written))]
-        return next((each for each in found if each.origin is not Origin.MODEL), self.otherwise)
+        """Trace an amount in a text by whichever reading of it a source holds."""
+        traced = [self._traced(reading) for reading in dict.fromkeys(parse_number(written))]
+        return next((candidate for candidate in traced if candidate.origin is not Origin.MODEL), self.otherwise)
 
     def _traced(self, value: Any) -> Traced:
-        found = self.shown.trace(value)
-        return self.otherwise if found.origin is Origin.MODEL else found
+        traced = self.shown.trace(value)
+        return self.otherwise if traced.origin is Origin.MODEL else traced
 
 
-# Nothing is known of the values: a model wrote them.
+# For values of unknown origin: they count as a model's.
 UNTRACED = Tracer(Sources(), MADE_UP)
 
 
 def trace_to(author: Traced) -> Tracer:
-    """For values that one known author wrote: staff, the author of a goal, a reading tool of the company's own."""
+    """Return a tracer for values of one known author: staff, the author of a goal, the company's own reading tool."""
     return Tracer(Sources(), author, author)
 
 
@@ -133,7 +134,7 @@ def _value_of(traced: Traced, *, decides: bool = False, listed: bool = False) ->
 
 
 def with_origins(body: str, account: PlanOrigins) -> str:
-    """The body with the harness's account before everything else, instead of the one that it begins with."""
+    """Put the origins before the body, replacing the ones that it begins with."""
     return f"{_OPENING}{canonical_json(account.model_dump(mode='json'))}\n```\n{without_origins(body)}"
 
 
@@ -142,7 +143,7 @@ def without_origins(body: str) -> str:
 
 
 def without_claims(body: str) -> str:
-    """A model's body without the blocks in which it says something of origins itself."""
+    """Remove the blocks in which a model's body claims origins itself."""
     lines = body.split("\n")
     for start, end in reversed(list(_blocks(body))):
         del lines[start:end]
@@ -150,12 +151,12 @@ def without_claims(body: str) -> str:
 
 
 def origins_in(body: str) -> PlanOrigins | None:
-    """The account that a body begins with; None where the harness wrote none."""
-    found = _FIRST.match(body)
-    if found is None:
+    """Return the origins that a body begins with; None if the harness wrote none."""
+    match = _FIRST.match(body)
+    if match is None:
         return None
     try:
-        return PlanOrigins.model_validate(json.loads(found[1]))
+        return PlanOrigins.model_validate(json.loads(match[1]))
     except (ValueError, ValidationError):
         return None
 
@@ -167,7 +168,7 @@ def _blocks(body: str) -> Iterator[tuple[int, int]]:
 
 
 def carried_values(body: str, calls: Sequence[PlannedCall]) -> tuple[tuple[Any, Traced], ...]:
-    """The values of an earlier plan with their origins, for a plan that goes on with it."""
+    """Return the values of an earlier plan with their origins, for a follow-up plan."""
     account = origins_in(body)
     if account is None or len(account.calls) != len(calls):
         return ()
@@ -180,7 +181,8 @@ def carried_values(body: str, calls: Sequence[PlannedCall]) -> tuple[tuple[Any, 
 def follow_up_tracer(
     spec: WorkItemSpec, *sources: Source, started: Traced | None = None, otherwise: Traced = MADE_UP
 ) -> Tracer:
-    """For a plan that takes up an earlier one: its values keep their origins, and so does what was read for it."""
+    """Return a tracer for a plan that continues an earlier one: its values keep their origins, and so does what was
+    read for it."""
     account = origins_in(spec.body)
     shown = Sources((*(account.outside() if account else ()), *sources), carried_values(spec.body, spec.calls))
     return Tracer(shown, started or (account.started.traced if account else MADE_UP), otherwise)
@@ -189,20 +191,21 @@ def follow_up_tracer(
 def origins_after_edit(
     before: str, old: Sequence[PlannedCall], new: Sequence[tuple[PlannedCall, ToolSpec]], by: Traced
 ) -> PlanOrigins:
-    """The account of a plan after an edit: what is as it was keeps its origin; the rest is `by`'s."""
+    """Return the origins of an edited plan: unchanged values keep theirs, the rest is `by`'s."""
     account = origins_in(before)
-    known: Sequence[Mapping[str, ValueOrigin]] = (
+    earlier_calls: Sequence[Mapping[str, ValueOrigin]] = (
         account.calls if account and len(account.calls) == len(old) else [{}] * len(old)
     )
     calls = tuple(
-        _kept(values, earlier, call, tool, by) for values, earlier, (call, tool) in zip(known, old, new, strict=True)
+        _origins_of_call(values, earlier, call, tool, by)
+        for values, earlier, (call, tool) in zip(earlier_calls, old, new, strict=True)
     )
     if account is None:
         return PlanOrigins(calls=calls, started=_value_of(MADE_UP))
     return account.model_copy(update={"calls": calls})
 
 
-def _kept(
+def _origins_of_call(
     values: Mapping[str, ValueOrigin], old: PlannedCall, call: PlannedCall, tool: ToolSpec, by: Traced
 ) -> dict[str, ValueOrigin]:
     def origin(name: str, value: Any) -> ValueOrigin:

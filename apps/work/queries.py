@@ -1,4 +1,4 @@
-"""What is promised and how far is it? Read inside a tenant scope."""
+"""Read work items, batches, goals and thresholds. Inside a tenant scope."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 
 _OPEN = (WorkItemStatus.PENDING, WorkItemStatus.RUNNING, WorkItemStatus.PAUSED)
-_BESIDE = ("deployment", "parent", "follow_up_of")
-# The sealed list of goals in force comes first, then the goal that the deployment's row names.
+_RELATED = ("deployment", "parent", "follow_up_of")
+# First the seal over all active goals, then the goal that the deployment's row names.
 _GOAL_PLAN = """
     SELECT version, signature, items FROM tenants_policyseal WHERE tenant_id = %s AND kind = 'goals'
     UNION ALL
@@ -43,35 +43,35 @@ _GOAL_PLAN = """
 
 
 def work_items(*, deployment_id: UUID | None = None, session_id: UUID | None = None) -> QuerySet[WorkItem]:
-    """Newest first; of one deployment or conversation when given."""
+    """Work items, newest first; optionally of one deployment or conversation."""
     items: QuerySet[WorkItem] = WorkItem.objects.select_related("deployment").order_by("-created_at")
     items = items.filter(deployment_id=deployment_id) if deployment_id else items
     return items.filter(session_id=session_id) if session_id else items
 
 
 def work_item(item_id: UUID) -> WorkItem:
-    """One item with its deployment, parent and what it follows. Raises `NotFound` for an unknown or foreign id."""
-    found: WorkItem | None = WorkItem.objects.select_related(*_BESIDE).filter(pk=item_id).first()
-    if found is None:
+    """Return an item with its deployment, parent and what it follows. Raises `NotFound` also for a foreign id."""
+    item: WorkItem | None = WorkItem.objects.select_related(*_RELATED).filter(pk=item_id).first()
+    if item is None:
         raise NotFound("work item")
-    return found
+    return item
 
 
 def open_items_of(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
-    """What is under way for a customer, in whatever conversation; for nobody's, what this conversation waits for."""
+    """Open items of a customer in any conversation; for an unknown customer, those of this conversation."""
     whose = {"subject": subject} if subject else {"subject": "", "session_id": session_id}
     open_ones = WorkItem.objects.filter(status__in=_OPEN, **whose).exclude(type=WorkItemType.GOAL)
     return list(open_ones.select_related("parent"))
 
 
 def open_requests_of(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
-    """What a visitor waits for because they asked for it: not what the house offers or has found, a project as one."""
-    found = open_items_of(subject=subject, session_id=session_id)
-    return [item for item in found if item.requested_by == VISITOR and not item.is_part]
+    """Open items that a visitor asked for, excluding those the company offered or found; a project counts as one."""
+    items = open_items_of(subject=subject, session_id=session_id)
+    return [item for item in items if item.requested_by == VISITOR and not item.is_part]
 
 
 def finished_item_of(item_id: UUID, *, subject: str, session_id: UUID | None) -> WorkItem | None:
-    """Work that is done and can be gone on with: the customer's own, or for nobody's the conversation's."""
+    """A finished item that can be followed up: the customer's own, or for an unknown customer the conversation's."""
     whose = {"subject": subject} if subject else {"subject": "", "session_id": session_id}
     done = WorkItem.objects.filter(pk=item_id, status=WorkItemStatus.DONE, **whose).exclude(type=WorkItemType.GOAL)
     item: WorkItem | None = done.first()
@@ -79,30 +79,29 @@ def finished_item_of(item_id: UUID, *, subject: str, session_id: UUID | None) ->
 
 
 def course_of(item: WorkItem) -> Course:
-    """Where the item stands between its attempts, to look at: whoever changes it has to lock it (`locks`)."""
-    found: Course | None = Course.objects.filter(work_item=item).select_related("replaces").first()
-    return found or Course(work_item=item)
+    """The item's runtime state, to read only: writers must lock it (`locks.lock_course`)."""
+    course: Course | None = Course.objects.filter(work_item=item).select_related("replaces").first()
+    return course or Course(work_item=item)
 
 
 def children_of(item: WorkItem) -> list[WorkItem]:
-    """The tasks of a project in the order in which it names them; what a goal has started, newest first."""
+    """The tasks of a project in its own order; the items that a goal has started, newest first."""
     places = {name: place for place, name in enumerate(item.spec.tasks)}
     rows = item.children.select_related("deployment").order_by("-created_at")
     return sorted(rows, key=lambda child: places.get(str(child.pk), 0))
 
 
 def thresholds_of(deployment_id: UUID | None) -> Thresholds:
-    """Where a deployment's bands begin and how large its batches are: its own policy, else the house's."""
+    """A deployment's review thresholds: from its own policy, otherwise from the settings."""
     policy = ReviewPolicy.objects.filter(deployment_id=deployment_id).first() if deployment_id else None
     usual = settings.BATCH_REVIEW
     own = {name: getattr(policy, name, None) for name in ("high_min", "medium_min", "default_size")}
-    found = {name: usual[name] if value is None else value for name, value in own.items()}
-    return Thresholds(found["high_min"], found["medium_min"], int(found["default_size"]))
+    values = {name: usual[name] if value is None else value for name, value in own.items()}
+    return Thresholds(values["high_min"], values["medium_min"], int(values["default_size"]))
 
 
 def change_of(deployment_id: UUID | None, family: str) -> ThresholdChange | None:
-    """The newest change of what a family of actions has earned, if it was one of what holds now: who changes the
-    deployment's own numbers begins anew."""
+    """The newest threshold change of a family of actions, unless the deployment's own numbers have changed since."""
     if deployment_id is None:
         return None
     newest: ThresholdChange | None = (
@@ -113,49 +112,44 @@ def change_of(deployment_id: UUID | None, family: str) -> ThresholdChange | None
 
 
 def earned_thresholds(deployment_id: UUID | None, family: str, *, earns: bool) -> Thresholds:
-    """Those of one family of actions. `earns`: what may not earn anything is held to the stricter numbers."""
+    """The thresholds of one family of actions. Without `earns` the stricter of earned and usual numbers apply."""
     usual, change = thresholds_of(deployment_id), change_of(deployment_id, family)
     if change is None:
         return usual
-    found = change.thresholds(usual)
-    return found if earns else stricter_of(found, usual)
+    earned = change.thresholds(usual)
+    return earned if earns else stricter_of(earned, usual)
 
 
 def lines_of(batch: Batch) -> QuerySet[BatchItem]:
-    """What a batch lists, in its order, with the work item of each line."""
+    """The lines of a batch in order, each with its work item."""
     lines: QuerySet[BatchItem] = BatchItem.objects.filter(batch=batch).select_related("work_item").order_by("position")
     return lines
 
 
 def items_of(batch: Batch) -> list[WorkItem]:
-    """The items that run with the batch, in its order, without those that left it to be asked about again."""
+    """The items that run with the batch, in order, without those that left it for a card of their own."""
     return [line.work_item for line in lines_of(batch) if line.work_item.batch_id == batch.pk]
 
 
 def count_left_out(batch_id: UUID) -> int:
-    """How many items left the batch to be asked about again."""
+    """Number of items that left the batch for a card of their own."""
     return int(BatchItem.objects.filter(batch=batch_id).exclude(work_item__batch=batch_id).count())
 
 
 def standing_items_of(goal: WorkItem, *, subject: str, since: datetime) -> list[WorkItem]:
-    """What the goal's standing approval has let run for this customer since then, or may still."""
+    """Items that ran, or may still run, for this customer under the goal's standing approval since that time."""
     ended_without_effect = (WorkItemStatus.BLOCKED, WorkItemStatus.FAILED)
     children = WorkItem.objects.filter(parent=goal, subject=subject, created_at__gte=since)
     return list(children.filter(approval_token__scope="standing").exclude(status__in=ended_without_effect))
 
 
 def pending_of(requested_by: str) -> list[WorkItem]:
-    """What somebody asked for that still waits for its yes."""
+    """Items of this requester that still wait for approval."""
     return list(WorkItem.objects.filter(requested_by=requested_by, status=WorkItemStatus.PENDING))
 
 
-def open_work_titles(session_id: UUID, *, subject: str) -> list[str]:
-    """What this customer, or nobody in particular, still waits for in a conversation; oldest first."""
-    return [title for _, title in open_work(session_id, subject=subject)]
-
-
 def open_work(session_id: UUID, *, subject: str) -> list[tuple[str, str]]:
-    """`open_work_titles`, each as (customer it is for, title)."""
+    """Open items of this customer, or of an unknown one, in a conversation, each as (customer, title); oldest first."""
     items = WorkItem.objects.filter(session_id=session_id, subject__in=("", subject), status__in=_OPEN)
     return list(items.exclude(type=WorkItemType.GOAL).order_by("created_at").values_list("subject", "title"))
 
@@ -177,19 +171,22 @@ def deployments_with_goals() -> list[tuple[Deployment, WorkItem]]:
 
 
 def active_goal_spec(deployment: Deployment) -> WorkItemSpec | None:
-    """The goal that was put in force, as a turn reads it. One that was put there by SQL, or is gone, blocks everything
-    and has no tools. One statement, so that list and goal are of one moment; a plan is parsed once for each text."""
+    """The certified goal of a deployment, as a turn reads it. A goal that was set by SQL, or is gone, is replaced by
+    one that blocks everything and has no tools.
+
+    One statement, so that seal and goal are of one moment; each plan text is parsed once.
+    """
     tenant_id = current_tenant_id()
     with connection.cursor() as cursor:
         cursor.execute(_GOAL_PLAN, [tenant_id, deployment.active_goal_id, tenant_id])
         rows = cursor.fetchall()
     sealed = policy_seals.verified_items(tenant_id, PolicyKind.GOALS, [row for row in rows if row[0]])
-    wanted = None if sealed is None else sealed.get(str(deployment.pk), "")
-    found = [(goal_id, plan) for version, goal_id, plan in rows if not version]
-    if wanted == "".join(_sealed_goal(*goal) for goal in found):
-        return _spec(found[0][1]) if found else None
-    policy_seals.report_untrusted(PolicyKind.GOALS, str(deployment.pk), "forged" if found else "missing")
-    return _nothing_goes()
+    expected = None if sealed is None else sealed.get(str(deployment.pk), "")
+    goal_rows = [(goal_id, plan) for version, goal_id, plan in rows if not version]
+    if expected == "".join(_sealed_goal(*goal) for goal in goal_rows):
+        return _spec(goal_rows[0][1]) if goal_rows else None
+    policy_seals.report_untrusted(PolicyKind.GOALS, str(deployment.pk), "forged" if goal_rows else "missing")
+    return _blocking_goal()
 
 
 @functools.lru_cache(maxsize=256)
@@ -202,13 +199,13 @@ def _goal_value(goal_id: str, plan: str) -> dict[str, str]:
 
 
 @functools.cache
-def _nothing_goes() -> WorkItemSpec:
+def _blocking_goal() -> WorkItemSpec:
     gates = list(blocking_gates("goal"))
     return WorkItemSpec(id="none", type=WorkItemType.GOAL, title="Not certified", body="", gates=gates)
 
 
 def sealed_goal(deployment: Deployment) -> dict[str, str] | None:
-    """What governs the deployment's conversations from its saving on; None for no goal."""
+    """The value that is sealed for the deployment's goal when it is saved; None without a goal."""
     if deployment.active_goal_id is None:
         return None
     plans = WorkItem.objects.filter(pk=deployment.active_goal_id, type=WorkItemType.GOAL).values_list("plan", flat=True)
@@ -216,9 +213,9 @@ def sealed_goal(deployment: Deployment) -> dict[str, str] | None:
 
 
 def sealed_goals() -> dict[str, dict[str, str]]:
-    """What the rows say in this tenant, for `manage.py certify`."""
-    found = {str(place.pk): sealed_goal(place) for place in Deployment.objects.exclude(active_goal_id=None)}
-    return {name: value for name, value in found.items() if value is not None}
+    """The values of all goals in this tenant, for `manage.py certify`."""
+    sealed = {str(place.pk): sealed_goal(place) for place in Deployment.objects.exclude(active_goal_id=None)}
+    return {name: value for name, value in sealed.items() if value is not None}
 
 
 @functools.lru_cache(maxsize=256)
@@ -227,26 +224,26 @@ def _spec(plan: str) -> WorkItemSpec:
 
 
 def tasks_and_projects(limit: int) -> QuerySet[WorkItem]:
-    """Tasks and projects that stand by themselves, newest first: no task of a project, no undo only offered."""
+    """Top-level tasks and projects, newest first: no task of a project, no undo that was only offered."""
     items: QuerySet[WorkItem] = WorkItem.objects.exclude(type=WorkItemType.GOAL).select_related("deployment")
     items = items.exclude(parent__type=WorkItemType.PROJECT)
     return items.exclude(batch__undo_of__isnull=False, approval_token=None).order_by("-created_at")[:limit]
 
 
 def goals() -> QuerySet[WorkItem]:
-    """Goals that govern a deployment or are looked at on a schedule."""
+    """Goals that govern a deployment or are checked on a schedule."""
     governing = Deployment.objects.exclude(active_goal_id=None).values("active_goal_id")
     items: QuerySet[WorkItem] = WorkItem.objects.filter(type=WorkItemType.GOAL).select_related("deployment")
     return items.filter(Q(pk__in=governing) | Q(due_at__isnull=False)).order_by("-created_at")
 
 
 def cycles_of(goal: WorkItem, limit: int) -> QuerySet[GoalCycle]:
-    """The newest looks at a goal, with the repair that each started."""
+    """The newest cycles of a goal, each with the repair that it started."""
     cycles: QuerySet[GoalCycle] = GoalCycle.objects.filter(goal=goal).select_related("spawned").order_by("-due_at")
     return cycles[:limit]
 
 
 def files_left_by(item: WorkItem) -> list[str]:
-    """The names of the files that the item's calls left."""
+    """Names of the files that the item's calls left."""
     names = Artifact.objects.filter(attempt__work_item=item).order_by("name").values_list("name", flat=True)
     return list(names.distinct())

@@ -1,4 +1,4 @@
-"""When may a planner ask, and what is left of an answer? (spec 19.4.1, 19.5.1; contract silas 15, research). Pure."""
+"""Limits and states of planner research (spec 19.4.1, 19.5.1; contract silas 15, research). Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def may_move(old: PlanningState, new: PlanningState) -> bool:
 
 
 def questions_left(*, rounds: int, in_flight: int) -> int:
-    """How many questions more: none when the rounds of this planning are used up, and never more than a few at once."""
+    """Return how many more questions are allowed: none when all rounds are used, and only a few at once."""
     return max(0, MAX_IN_FLIGHT - in_flight) if rounds < MAX_ROUNDS else 0
 
 
@@ -35,10 +35,10 @@ def dedupe_key(task: str, return_format: str, max_tokens: int) -> str:
 
 
 def clamp_tools(asked_for: Collection[str]) -> frozenset[str]:
-    """The tools of a research run: whatever a message says, never more than the allow-list."""
+    """Restrict the tools of a research run to the allow-list; the message cannot extend it."""
     return frozenset(asked_for) & frozenset(RESEARCH_TOOLS)
 
 
 def truncate_answer(text: str, max_tokens: int) -> str:
-    """What is kept of an answer. Counted in characters, so that no tokenizer decides about it."""
+    """Truncate an answer. Counted in characters, so that the result does not depend on a tokenizer."""
     return text[: max_tokens * _CHARS_PER_TOKEN]

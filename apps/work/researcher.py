@@ -1,8 +1,8 @@
-"""How is a planner's question looked into? By an executor in research mode: it reads, and can do nothing else.
+"""Answer a planner's question by an executor in research mode, which can only read.
 
-Its tools are clamped to the allow-list here, when it runs, whatever the message or the model says; there is no
-approval, so no acting call can pass the guard either. Tool-call gates apply. The consumers of `research_request` and
-`research_result`, in a worker (spec 19.5.1; contract silas 15).
+Its tools are restricted to the allow-list here, at run time, regardless of message and model; there is no approval, so
+the guard refuses acting calls too. Tool-call gates apply. Handlers of `research_request` and `research_result`, in a
+worker (spec 19.5.1; contract silas 15).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kernel.llm.pricing import estimate_usage
 from kernel.provenance import Origin, Source, Traced
 from kernel.tenancy import in_scope
 
-# What a research run may be given at all, beside the search of the web where that is set up.
+# The tools of research runs, besides the web search where it is set up.
 READS_KNOWLEDGE = OfferedTool(
     "memory_search",
     "Search the company's knowledge. Returns passages with their documents.",
@@ -42,26 +42,26 @@ _LIMITS = Limits(requests=8, tool_calls=8)
 
 
 async def answer_question(delivery: Delivery) -> None:
-    """One `research_request`, to its answer. What was answered before, or comes too late, is acked and ignored."""
+    """Handle one `research_request`. One that was answered before, or comes too late, is acknowledged and ignored."""
     job = await in_scope(delivery.tenant_id, research.open_job, delivery)
     if job is None:
         return
     try:
         async with asyncio.timeout(job.seconds_left):
-            answer = await _answered(job)
+            answer = await _research(job)
     except TimeoutError:
         answer = Answer(error="timeout")
     await in_scope(delivery.tenant_id, research.send_answer, delivery, job, answer)
 
 
 async def record_result(delivery: Delivery) -> None:
-    """`research_result` on the planner's queue: the planner goes on when the last one is in."""
+    """Handle `research_result` on the planner's queue: the planner continues when the last one is in."""
     await delivery.commit(research.record_answer, delivery.message)
 
 
-async def _answered(job: ResearchJob) -> Answer:
-    asked = Call(tool="researcher", forecast=estimate_usage(job.briefing), model=job.model_name)
-    admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, asked)
+async def _research(job: ResearchJob) -> Answer:
+    call = Call(tool="researcher", forecast=estimate_usage(job.briefing), model=job.model_name)
+    admitted = await in_scope(job.run.tenant_id, guard.admit, job.run, Intent.CONVERSE, call)
     if not isinstance(admitted, Admitted):
         return Answer(error="budget_exceeded")
     context = {"levels": ("public",), "work_item": job.item_id, "turn": job.request_id}

@@ -1,4 +1,4 @@
-"""Which way may a work item go, and in which order do children run? Decided from values."""
+"""Transitions of work items, the order of dependent tasks, and limits. Decided from values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.work.enums import WorkItemType as Kind
 from apps.work.enums import WorkReason
 from kernel.errors import SilasError
 
-_PROMISE: dict[Status, frozenset[Status]] = {
+_TASK: dict[Status, frozenset[Status]] = {
     Status.PENDING: frozenset({Status.RUNNING, Status.BLOCKED, Status.PAUSED, Status.FAILED}),
     Status.RUNNING: frozenset(
         {Status.RUNNING, Status.DONE, Status.FAILED, Status.STUCK, Status.BLOCKED, Status.PAUSED}
@@ -23,24 +23,24 @@ _PROMISE: dict[Status, frozenset[Status]] = {
     Status.STUCK: frozenset(),
     Status.BLOCKED: frozenset(),
 }
-# A goal never gets done: it is healthy or failed from cycle to cycle, parked without budget, and over when blocked.
+# A goal is never done: each cycle makes it healthy or failed, it pauses without budget, and blocked is final.
 _GOAL: dict[Status, frozenset[Status]] = {status: frozenset() for status in Status} | {
     Status.PENDING: frozenset({Status.HEALTHY, Status.FAILED, Status.PAUSED, Status.BLOCKED}),
     Status.HEALTHY: frozenset({Status.HEALTHY, Status.FAILED, Status.PAUSED, Status.BLOCKED}),
     Status.FAILED: frozenset({Status.HEALTHY, Status.FAILED, Status.PAUSED, Status.BLOCKED}),
     Status.PAUSED: frozenset({Status.HEALTHY, Status.FAILED, Status.BLOCKED}),
 }
-# The database holds every row to the same table (migration 0002).
+# A trigger enforces the same table (`sql.transitions`).
 TRANSITIONS: dict[Kind, dict[Status, frozenset[Status]]] = {
-    Kind.TASK: _PROMISE,
-    Kind.PROJECT: _PROMISE,
+    Kind.TASK: _TASK,
+    Kind.PROJECT: _TASK,
     Kind.GOAL: _GOAL,
 }
-# What may come out of conversations: enough for honest work, too little to keep workers or approvers busy.
+# Limits on what conversations may start, so that they cannot keep workers or approvers busy.
 MAX_CALLS, MAX_TASKS = 10, 20
 MAX_WAITING = 10
 
-# Where tasks and projects end.
+# Final states of tasks and projects.
 FINAL = frozenset({Status.DONE, Status.FAILED, Status.STUCK, Status.BLOCKED})
 
 
@@ -49,24 +49,24 @@ def may_move(kind: Kind, old: Status, new: Status) -> bool:
 
 
 def dependency_order(depends_on: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The names so that each comes after what it depends on, otherwise as they were given (spec 5.2.2 step 1).
+    """Sort the names so that each follows its dependencies, otherwise in the given order (spec 5.2.2 step 1).
 
-    Raises `SilasError`: plan_dependency_missing, plan_dependency_cycle (which names the circle).
+    Raises `SilasError`: plan_dependency_missing, plan_dependency_cycle (which names the cycle).
     """
     for name, before in depends_on.items():
-        unknown = next((each for each in before if each not in depends_on), None)
+        unknown = next((dependency for dependency in before if dependency not in depends_on), None)
         if unknown is not None:
             message = f"The task {name} depends on {unknown}, which is not in the project."
             raise SilasError("plan_dependency_missing", message, extra={"task": name, "missing": unknown})
     try:
-        return tuple(_sorted(depends_on))
+        return tuple(_topological_order(depends_on))
     except CycleError as error:
         circle = " → ".join(error.args[1])
-        message = f"The tasks wait for each other: {circle}."
+        message = f"The tasks depend on each other: {circle}."
         raise SilasError("plan_dependency_cycle", message, extra={"cycle": error.args[1]}) from None
 
 
-def _sorted(depends_on: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _topological_order(depends_on: Mapping[str, Sequence[str]]) -> Iterator[str]:
     places, waiting = list(depends_on), TopologicalSorter(depends_on)
     waiting.prepare()
     while waiting.is_active():
@@ -97,10 +97,10 @@ _STOPS: dict[RefusalCode, WorkReason] = {
 
 
 def stop_reason_for(refusal: RefusalCode | None) -> WorkReason:
-    """Why another attempt would meet the same wall; NONE when it might not."""
+    """Return why another attempt would be refused in the same way; NONE when it might succeed."""
     return _STOPS.get(refusal, WorkReason.NONE) if refusal else WorkReason.NONE
 
 
 def domain_of(subject: str) -> str | None:
-    """What an approval binds of the customer."""
+    """Return the customer reference that an approval binds."""
     return f"business:customer/{subject}" if subject else None

@@ -1,4 +1,4 @@
-"""What was promised: a work item's 23 hashed fields, and what comes of running it (contract silas 5.5).
+"""Work items as approved, and the results of running them (contract silas 5.5).
 
 A `WorkItemSpec` is exactly what an approval binds; everything that changes while it runs lives on rows. All frozen.
 """
@@ -29,7 +29,7 @@ class Frozen(BaseModel):
 
 
 class VerificationCheck(Frozen):
-    """A command that decides from outside whether the work is done. Run as an argument list, never by a shell."""
+    """A command that decides independently whether the work is done. Run as an argument list, never by a shell."""
 
     name: str = Field(min_length=1, max_length=120)
     run: str = Field(min_length=1, max_length=2000)
@@ -75,7 +75,7 @@ class WorkItemSpec(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _always_on_goal_is_a_stream(cls, fields: Any) -> Any:
-        """Only where the author did not say otherwise: an explicit lane is kept (contract silas 5.5, gap)."""
+        """Default the lane of an always-on goal; an explicit lane is kept (contract silas 5.5, gap)."""
         if not isinstance(fields, dict) or "agent" in fields:
             return fields
         standing = fields.get("type") == WorkItemType.GOAL and fields.get("schedule") == ALWAYS_ON
@@ -88,7 +88,7 @@ class WorkItemSpec(Frozen):
         return self
 
     def as_plan(self) -> dict[str, Any]:
-        """The 23 fields in JSON mode, nulls included: what is hashed, shown and stored."""
+        """Return the 23 fields in JSON mode, nulls included: what is hashed, shown and stored."""
         return self.model_dump(mode="json")
 
     def as_text(self) -> str:
@@ -99,7 +99,7 @@ class WorkItemSpec(Frozen):
         return plan_hash(self.as_plan())
 
     def approvable(self, goal: WorkItemSpec | None = None) -> Approvable:
-        """This item as the thing that asks to run, under the standing approval of `goal` if there is one."""
+        """Return what an approval of this item binds; `goal`: the goal whose standing approval is used, if any."""
         return approvable_plan(self.as_plan(), goal=goal.approvable() if goal else None)
 
     @property
@@ -110,7 +110,7 @@ class WorkItemSpec(Frozen):
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What one verification check found (contract silas 5.3); `output` is at most 1000 characters."""
+    """Result of one verification check (contract silas 5.3); `output` has at most 1000 characters."""
 
     name: str
     passed: bool
@@ -132,14 +132,14 @@ class VerificationReport:
         return tuple(result for result in self.results if not result.passed)
 
     def explain(self) -> str:
-        """One line a failed check, for the next attempt's briefing."""
+        """Return one line for each failed check, for the next attempt's briefing."""
         return "\n".join(f"- {result.name}: {result.reason}" for result in self.failed)
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What became of a plan: `card` waits for a person, `dispatched` runs, `refused` did not get in and says why,
-    and which `gate` said so."""
+    """Outcome of a proposed plan: `card` waits for a person, `dispatched` runs, `refused` was rejected, with the reason
+    and the `gate` if one rejected it."""
 
     outcome: str
     work_item_id: UUID | None = None

@@ -1,15 +1,15 @@
-"""News about work for the rooms above. Receivers run inside the transaction that changed the item."""
+"""Signals about work for the rooms above. Receivers run inside the transaction that changed the item."""
 
 from __future__ import annotations
 
 from apps.work.models import GoalCycle, WorkItem
 from kernel.events import Event
 
-# (item, status, text for the visitor, next steps): told on every change of status, the first included.
+# (item, status, text for the visitor, next steps): sent on every change of status, the first included.
 work_changed: Event[[WorkItem, str, str, list[str]]] = Event("work_changed")
 
-# (item, what its author wants said, whether a person has to look): it ended without getting done, and not as expected.
+# (item, message of its author, whether a person must look): it ended unexpectedly without being done.
 work_escalated: Event[[WorkItem, str, bool]] = Event("work_escalated")
 
-# (cycle): a goal was looked at, and what follows has been written down.
+# (cycle): a goal was checked, and the outcome is stored.
 goal_checked: Event[[GoalCycle]] = Event("goal_looked_at")

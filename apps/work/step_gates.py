@@ -1,8 +1,8 @@
 """Judge the steps of an attempt by the `after_step` gates of its item.
 
-A step is one call of an attempt, counted from 1. A gate that blocks ends the attempt there; one that wants a person
-pauses it (`PersonWanted`), always before an effect: before its own step where that acts, or where the gate looks at the
-whole report; else right after the step, before the agent reads what it returned and the next step is taken (ADR 101).
+A step is one call of an attempt, counted from 1. A gate that blocks ends the attempt there; one that needs a person
+pauses it (`ReviewRequired`), always before an effect: before its own step if that acts or the gate looks at the whole
+report, else right after the step, before the agent reads the result and takes the next step (ADR 101).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNSEEN = "What it wants to see is known only after this step has taken effect"
 
 @dataclass(frozen=True)
 class PendingReview:
-    """What gates hold back until a person has looked. `seconds`: the shortest time that one of them sets for itself."""
+    """What gates hold back until a person has reviewed it. `seconds`: the shortest timeout that one of them sets."""
 
     trigger: PauseTrigger
     asking: tuple[GateResult, ...]
@@ -36,11 +36,11 @@ class PendingReview:
 
 
 class ReviewRequired(Exception):
-    """The attempt pauses until a person has looked at what is held back."""
+    """The attempt pauses until a person has reviewed what is held back."""
 
-    def __init__(self, held: PendingReview) -> None:
-        super().__init__(held.trigger.value)
-        self.held = held
+    def __init__(self, review: PendingReview) -> None:
+        super().__init__(review.trigger.value)
+        self.review = review
 
 
 class StepStopped(Exception):
@@ -53,8 +53,8 @@ class StepStopped(Exception):
 
 @dataclass
 class StepGates:
-    """The gates of one attempt that look at its steps, and what has to be written down of them. `passes`: what people
-    have let through; `effects`: the tools whose calls have an effect."""
+    """The step gates of one attempt and their audit notes. `passes`: what people have approved before; `effects`: tools
+    whose calls have an effect."""
 
     gates: tuple[GateSpec, ...] = ()
     allowances: Callable[[], Allowance] = Allowance
@@ -63,32 +63,34 @@ class StepGates:
     notes: list[AuditNote] = field(default_factory=list)
 
     async def before(self, step: int, tool: str, args: Mapping[str, Any]) -> None:
-        """The gates that ask before their step's call is made; one that names an argument judges it. Raises
-        `StepStopped` and `PersonWanted`."""
+        """Ask the gates that must run before their step's call; one that names an argument judges it. Raises
+        `StepStopped` and `ReviewRequired`."""
         due = [gate for gate in self._of(step) if self._asks_first(gate, tool)]
         if not due:
             return
         judged = [gate for gate in due if gate.always_needs_approval or gate.extract in args]
-        report = await self._checked(judged, {"step": step, "values": dict(args), "tool_name": tool})
-        unseen = tuple(_unseen(gate) for gate in due if gate not in judged)
+        report = await self._check(judged, {"step": step, "values": dict(args), "tool_name": tool})
+        unseen = tuple(_unseen_result(gate) for gate in due if gate not in judged)
         self.notes += [(AuditEvent.GATE_ASKED, {"gate": one.gate_name, "code": one.code}) for one in unseen]
         self._hold((*report.asking, *unseen), _call(step, tool, args))
 
     async def after(self, step: int, tool: str, args: Mapping[str, Any], value: Mapping[str, Any]) -> None:
-        """The gates that look at what a step returned. Raises `StepStopped` and `PersonWanted`."""
+        """Ask the gates that look at a step's result. Raises `StepStopped` and `ReviewRequired`."""
         due = [gate for gate in self._of(step) if gate.checks_values]
         if not due:
             return
-        report = await self._checked(due, {"step": step, "values": dict(value)})
+        report = await self._check(due, {"step": step, "values": dict(value)})
         call = _call(step, tool, args)
         asking = [result for result in report.asking if not self._is_let_through(result, call)]
         named = {gate.extract for gate in due if any(gate.name == result.gate_name for result in asking)}
-        self._hold(asking, {**call, "value": {name: each for name, each in value.items() if name in named}})
+        self._hold(
+            asking, {**call, "value": {name: field_value for name, field_value in value.items() if name in named}}
+        )
 
     def _of(self, step: int) -> list[GateSpec]:
         return [gate for gate in self.gates if gate.on == GateTrigger.AFTER_STEP and gate.after_step == step]
 
-    async def _checked(self, due: Sequence[GateSpec], context: Mapping[str, Any]) -> GateReport:
+    async def _check(self, due: Sequence[GateSpec], context: Mapping[str, Any]) -> GateReport:
         report = await asyncio.to_thread(check_gates, due, GateTrigger.AFTER_STEP, context, allowance=self.allowances())
         self.notes += report.audit
         if report.blocked:
@@ -96,7 +98,7 @@ class StepGates:
         return report
 
     def _asks_first(self, gate: GateSpec, tool: str) -> bool:
-        """Whether it asks before its step: it wants a person in any case, or can judge only when it would be late."""
+        """Whether the gate runs before its step: it always needs a person, or could judge only when it is too late."""
         late = gate.checks_report or (gate.checks_values and tool in self.effects)
         return gate.may_need_approval and (gate.always_needs_approval or late)
 
@@ -108,7 +110,7 @@ class StepGates:
     def _is_let_through(self, result: GateResult, holds: Mapping[str, Any]) -> bool:
         try:
             return let_through(self.passes, trigger=PauseTrigger.STEP, gate=result.gate_name, holds=holds)
-        except SilasError:  # nobody can have approved what cannot be signed
+        except SilasError:  # what cannot be signed cannot have been approved
             return False
 
 
@@ -116,7 +118,7 @@ def _call(step: int, tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
     return {"step": step, "tool": tool, "args": dict(args)}
 
 
-def _unseen(gate: GateSpec) -> GateResult:
+def _unseen_result(gate: GateSpec) -> GateResult:
     return GateResult(
         gate.name,
         GateLane.POLICY,

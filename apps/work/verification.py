@@ -1,8 +1,8 @@
-"""Is it done? Decided by commands in a sandbox of their own, which the agent can neither see nor reach (spec 5.3).
+"""Verify work by commands in a sandbox of their own, which the agent can neither see nor reach (spec 5.3).
 
 Each check gets a fresh sandbox with the task's artifacts and freshly exported records read-only, an empty environment
-and no network; one that asks for it reaches the places that the operator lists. What it prints to stdout and its exit
-code are compared with its expectation. Blocking; no database; never called inside a scope.
+and no network; one that asks for network reaches only the places that the operator lists. Its stdout and exit code are
+compared with its expectation. Blocking; no database; never called inside a scope.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OUTPUT_CHARS = 1000
 
 
 def run_checks(checks: Iterable[VerificationCheck], *, mounts: Mapping[str, Mount]) -> VerificationReport:
-    """Run every check, in order, each in its own sandbox; `mounts` appear there as `/sandbox/<name>`, read-only."""
+    """Run every check in order, each in its own sandbox; `mounts` appear there as `/sandbox/<name>`, read-only."""
     return VerificationReport(tuple(run_check(check, mounts=mounts) for check in checks))
 
 
@@ -33,6 +33,7 @@ def run_check(check: VerificationCheck, *, mounts: Mapping[str, Mount]) -> Check
         result = run(_sandbox(check, mounts))
     except SilasError as refusal:
         return CheckResult(check.name, False, refusal.message, "", None)
+    # `reason` is set when the sandbox stopped the command; then its output proves nothing.
     passed = not result.reason and meets(
         check.expect, output=result.stdout, exit_code=result.exit_code, file_exists=_file_exists(check, result, mounts)
     )
@@ -43,14 +44,14 @@ def run_check(check: VerificationCheck, *, mounts: Mapping[str, Mount]) -> Check
 def _sandbox(check: VerificationCheck, mounts: Mapping[str, Mount]) -> SandboxSpec:
     places = tuple(settings.CHECK_PLACES) if check.network else ()
     if check.network and not places:
-        raise SilasError("no_places", "No place of the network is open to checks here (SILAS_CHECK_PLACES).")
+        raise SilasError("no_places", "No network address is allowed for checks (SILAS_CHECK_PLACES).")
     return SandboxSpec(
         shlex.split(check.run), read_only=mounts, egress=places, timeout_seconds=check.timeout, disk_mb=16
     )
 
 
 def _file_exists(check: VerificationCheck, result: SandboxResult, mounts: Mapping[str, Mount]) -> bool:
-    """Only what the check itself left under `out/`, or a file of a mount given as contents; nothing else is probed."""
+    """Look only at what the check itself left under `out/`, or at a mount given as contents; nothing else is probed."""
     path = check.expect.file_exists
     if path is None or not is_permitted_path(path):
         return False
@@ -66,5 +67,5 @@ def _reason(check: VerificationCheck, result: SandboxResult, passed: bool) -> st
         return f"Timeout after {check.timeout}s"
     if result.reason:
         return f"stopped: {result.reason}"
-    wanted = check.expect.model_dump(exclude_none=True)
-    return f"expected {wanted}, got exit code {result.exit_code}"
+    expected = check.expect.model_dump(exclude_none=True)
+    return f"expected {expected}, got exit code {result.exit_code}"

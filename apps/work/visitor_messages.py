@@ -1,4 +1,4 @@
-"""What does a visitor read about their work? Plain sentences; our own words (card, token, gate) never appear. Pure."""
+"""Messages that a visitor reads about their work. Plain sentences without internal words (card, token, gate). Pure."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkReason as Reason
 from kernel.llm.grounded import languages
 
-WAITING = "A colleague will look at this before anything happens: {title}."
-# For the card of what is planned after such work.
-READ_INSTRUCTIONS = "What the work before this read contained instructions to the assistant."
-APPROVED = "A colleague has agreed: {title}."
-CHANGED = "What this is about has changed meanwhile, so a colleague will look at it once more: {title}."
+WAITING = "Waiting for approval by our team: {title}."
+# Warning on the card of work planned after such a read.
+READ_INSTRUCTIONS = "Content read by the earlier work contained instructions to the assistant."
+APPROVED = "Approved by our team: {title}."
+CHANGED = "The details have changed in the meantime, so our team will review this again: {title}."
 NOTHING_CHANGED = "Nothing was changed."
-PARTS_STAY = "What had been done by then stays; a colleague can tell you what that was."
-_STARTED = "On it: {title}."
+PARTS_STAY = "Anything already done stays in place. Our team can tell you what that was."
+_STARTED = "In progress: {title}."
 _DONE = "Done: {title}."
-_REVIEWED = "A colleague is checking this before it goes on: {title}."
-_LONGER = "This takes a little longer: {title}. I am looking for another way."
-_OPEN = "I could not finish this: {title}. Nothing more will happen by itself, and a colleague has been told."
+_REVIEWED = "Our team is reviewing this before it continues: {title}."
+_LONGER = "This is taking a little longer: {title}. I'm trying another way."
+_OPEN = "I couldn't finish this: {title}. Nothing more will happen automatically, and our team has been notified."
 _STOPPED: dict[Reason, str] = {
-    Reason.DECLINED: "A colleague looked at this and decided against it: {title}. Nothing was changed.",
-    Reason.EXPIRED: "Nobody could look at this in time, so nothing was changed: {title}. You are welcome to ask again.",
-    Reason.REVIEW_DECLINED: "A colleague checked this and stopped it: {title}.",
-    Reason.REVIEW_EXPIRED: "This needed a check that did not happen in time, so it was stopped: {title}.",
-    Reason.CANCELLED: "Called off: {title}.",
-    Reason.REPLANNED: "This did not work out: {title}. I have prepared another way.",
-    Reason.HANDED_OVER: "Handed over, not verified: {title}. Nobody here can check whether it was done.",
-    Reason.UNCERTAIN: "I could not confirm that this went through: {title}. A colleague will look at it first.",
+    Reason.DECLINED: "We couldn't approve this change: {title}. Nothing was changed.",
+    Reason.EXPIRED: "We couldn't review this in time, so nothing was changed: {title}. You're welcome to ask again.",
+    Reason.REVIEW_DECLINED: "Our team reviewed this and stopped it: {title}.",
+    Reason.REVIEW_EXPIRED: "This needed a review that didn't happen in time, so it was stopped: {title}.",
+    Reason.CANCELLED: "Cancelled: {title}.",
+    Reason.REPLANNED: "This didn't work: {title}. I've prepared another way.",
+    Reason.HANDED_OVER: "Handed over, not verified: {title}. We can't check whether it was done.",
+    Reason.UNCERTAIN: "I couldn't confirm that this went through: {title}. Our team will check it first.",
 }
 
 
 def all_templates() -> tuple[str, ...]:
-    """Every sentence here that names a piece of work."""
+    """Every message that names a work item."""
     return (WAITING, APPROVED, CHANGED, _STARTED, _DONE, _REVIEWED, _LONGER, _OPEN, *_STOPPED.values())
 
 
 def translate(text: str, title: str, language: str) -> str:
-    """Our own sentences of `text`, which is about work of this title, in the visitor's language; the title and what a
-    company wrote stay as they are."""
+    """Translate our own messages in `text`, which is about work of this title; the title and the company's own words
+    stay unchanged."""
     subject = title.rstrip(".")
     for template in all_templates():
         text = text.replace(
@@ -47,7 +47,7 @@ def translate(text: str, title: str, language: str) -> str:
 
 
 def status_message(status: Status, reason: Reason, title: str) -> str:
-    """What is said when an item of this title comes to this status."""
+    """Return the message for an item of this title that reaches this status."""
     subject = title.rstrip(".")
     match status:
         case Status.PENDING:

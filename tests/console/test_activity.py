@@ -175,7 +175,7 @@ def test_changed_deployment_is_told_by_its_title_and_in_words(deployment: Any, o
 
 
 def test_reason_code_is_told_in_words() -> None:
-    assert "a person said no" in _tell("work_moved", {"status": "blocked", "reason": "approval_denied"}).rest
+    assert "rejected by a person" in _tell("work_moved", {"status": "blocked", "reason": "approval_denied"}).rest
 
 
 ODD = ["null", "true", "1e400", "[]", "{}", "[[1]]", "[{}]", '{"a":{"b":[]}}', '"{0}"']

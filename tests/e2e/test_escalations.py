@@ -167,7 +167,7 @@ async def test_report_reaches_the_owner(house: House, owner: Any) -> None:
 
 async def test_spawn_task_waits_for_its_yes_in_the_review(house: House, approver: Any) -> None:
     widget = await house.hears("Here is a turnip", "Somebody will look into the turnip.")
-    await expect(widget.work).to_contain_text("A colleague will look at this before anything happens")
+    await expect(widget.work).to_contain_text("Waiting for approval by our team")
     page = await log_in(house.open_page, house.web, approver, "/console/review/")
     await expect(page.locator("#card")).to_contain_text("Change ")
     await page.get_by_role("button", name="Nothing changes").click()

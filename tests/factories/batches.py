@@ -35,7 +35,7 @@ UNARGS = {**ARGS, "properties": {**ARGS["properties"], "instead_of": {"type": "n
 
 
 def undoable_desk(tenant: Any, folder: Path, *, search: str = SAY_OK, **tool: Any) -> Desk:
-    """A desk that notes numbers on orders and can put the number before back."""
+    """A desk that notes numbers on orders and can restore the number before."""
     act = acting_tool(**{"args": ARGS, "undo": UNDO, **tool})
     check = {"name": "undone", "run": "python3 /sandbox/skill/checks/undone.py", "expect": {"equals": "done"}}
     unact = acting_tool(name="unact", script="scripts/unact.py", args=UNARGS, reversible=False, verify=[check])
@@ -53,7 +53,7 @@ def undoable_desk(tenant: Any, folder: Path, *, search: str = SAY_OK, **tool: An
 
 
 def found(number: int, *, confidence: float | None = 0.95, **fields: Any) -> Candidate:
-    """Something to note on the order of this number."""
+    """A candidate that notes on the order of this number."""
     args = {"order": f"H-{number}", "note": 10 + number}
     return Candidate(tool="act", args=args, subject=f"C-{number % 3}", confidence=confidence, **fields)
 
@@ -86,7 +86,7 @@ def items(desk: Desk, batch: Batch) -> list[WorkItem]:
 
 
 def carry_out(desk: Desk) -> None:
-    """Everything that workers owe, then what they left to a web process."""
+    """Carry out everything that is queued for workers, then for the trusted worker."""
     desk.work()
     desk.work(Queue.TRUSTED)
 

@@ -49,7 +49,7 @@ def _standing() -> Fields:
             "Let “Refund small orders” run refund_order without asking, up to 20 times in 30 days",
             "Twelve such refunds were approved unchanged this week.",
             approve="Allow up to 20 times",
-            decline="Keep asking each time",
+            decline="Ask every time",
         ),
         "payload": make_plan(type="goal", failure_context="Fix: $failed_checks"),
         "scope": Scope.STANDING,

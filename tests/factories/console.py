@@ -46,7 +46,7 @@ def make_card(tenant: Any, *, risk: Risk = Risk.LOW, **fields: Any) -> Card:
             "facts": [
                 Fact("Address", before="18 Alder Court, Leeds LS2 7HX", after="Flat 3, 41 Canal Wharf, Leeds LS11 5PS"),
                 Fact("Can be undone", text="Yes"),
-                Fact("Proved by", text="1 check outside the agent"),
+                Fact("Verified by", text="1 independent check"),
             ],
             "details": {"checks": [{"name": "postcode_is_new"}], "body": "Change it."},
             **fields,

@@ -1,7 +1,4 @@
-"""Work that never passes its check, a planner that says what a test wants, and what came of it.
-
-The planner is a local server that speaks like a provider; the queues are carried out in this process.
-"""
+"""Work that never passes its check, a planner that answers as a test wants, and the results."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ def other(*calls: Any, text: str = "Another way.") -> Reply:
 
 
 def failing(tenant: Any, folder: Path, *, planner: str = MODEL, check: str = NEVER, script: str = NOTE) -> Desk:
-    """A desk whose work never passes its check, and whose planner is the fake one."""
+    """A desk whose work never passes its check, with a fake planner."""
     desk = make_desk(tenant, folder, script=script, check=check)
     with tenant_scope(tenant):
         Deployment.objects.filter(pk=desk.deployment.pk).update(
@@ -47,7 +44,7 @@ def failing(tenant: Any, folder: Path, *, planner: str = MODEL, check: str = NEV
 
 
 def trusted(desk: Desk) -> None:
-    """Let the trusted worker carry out what is owed to it."""
+    """Let the trusted worker carry out what is queued for it."""
     desk.work(Queue.TRUSTED)
 
 

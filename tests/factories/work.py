@@ -88,13 +88,13 @@ WORKERS_QUEUES = (Queue.EXECUTOR, Queue.PLANNER, Queue.RUNTIME, Queue.WORK)
 
 
 def end_waits(tenant: Any) -> None:
-    """End the waits of work whose time is up, as the worker does that is woken for each."""
+    """End the overdue waits of work, as the worker that is woken for each does."""
     carry_out_kinds(tenant, Kind.WAIT_END)
 
 
 @dataclass(frozen=True)
 class Hands:
-    """Those who do a tenant's work (the tenant, or its id)."""
+    """The handlers that do a tenant's work (the tenant, or its id)."""
 
     tenant: Any
 
@@ -120,7 +120,7 @@ class Hands:
 
 @dataclass(frozen=True)
 class Desk(Hands):
-    """Everything a test of work needs, and the verbs it uses over and over."""
+    """Everything a test of work needs, and the verbs it uses often."""
 
     deployment: Deployment
     goal_id: UUID

@@ -57,7 +57,7 @@ def test_change_of_a_document_is_looked_at(tenant: Any, tmp_path: Path) -> None:
     desk = make_desk(tenant, tmp_path)
     item = desk.waiting()
     with tenant_scope(tenant):
-        effect = document_tools._asked(item.pk, "digest")
+        effect = document_tools._request(item.pk, "digest")
     migrated(tenant, "apps.work.migrations.0005_document_changes_on_the_bus")
     read_handed_in(tenant)
     with tenant_scope(tenant):

@@ -138,8 +138,8 @@ def test_card_says_who_acts_and_that_nobody_here_can_prove_it(desk):
     assert said["Done by"] == "crm, an outside tool server"
     assert said["order"] == "A-1"
     assert said["Runs"] == f"By crm at {host}, outside of our sandbox, with the key that your company gave it"
-    assert said["Judged"] == "High risk when your company accepted this tool"
-    assert said["Compared first"] == "No. It changes what another service keeps, and that is not compared."
-    assert said["Proved by"] == "nothing but the answer of crm, so the result is not verified"
+    assert said["Risk rating"] == "High risk when your company accepted this tool"
+    assert said["Checked for conflicts"] == "No. It changes data at another service, which cannot be compared first."
+    assert said["Verified by"] == "nothing but the answer of crm, so the result is not verified"
     assert said["Can be undone"] == "No"
     assert len(said) == 7

@@ -1,8 +1,4 @@
-"""Carry out what workers owe, as a worker would, with a worker's database role.
-
-A process that has imported the platform as a worker does becomes, by fork, another worker for each that is asked for:
-nearly all of a start is imports. `python -m tests.work.drained` is that process.
-"""
+"""Carry out queued work as a worker does, in a process with a worker's database role."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ SECONDS = 120
 
 
 def drain_as_a_worker(tenant: Any, *queues: str) -> None:
-    """In a process of its own that can do nothing else than a worker can (silas_platform.worker_rights)."""
+    """In a separate process with only a worker's rights (silas_platform.worker_rights)."""
     asked, told = _lines()
     asked.write(json.dumps({"tenant": str(tenant.pk), "queues": queues, "env": _environment()}) + "\n")
     asked.flush()
@@ -39,7 +35,7 @@ def _environment() -> dict[str, str]:
 
 @cache
 def _lines() -> tuple[IO[str], IO[str]]:
-    """To that process and from it; it ends with this one."""
+    """Lines to and from that process, which ends with this one."""
     argv = [sys.executable, "-m", "tests.work.drained"]
     process = subprocess.Popen(argv, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin and process.stdout
@@ -60,7 +56,7 @@ def main() -> None:
 
 
 def _work(hands: Any, queues: list[str], env: dict[str, str]) -> None:
-    """Never returns: the work is all of this process's life."""
+    """Never returns: the process only works."""
     signal.alarm(SECONDS)
     os.dup2(2, 1)  # the other's line is not for what this one prints
     os.environ.clear()

@@ -1,4 +1,4 @@
-"""Carry out what a tenant's workers owe, until somebody kills this process: `python -m tests.work.lost TENANT`."""
+"""Carry out a tenant's queued work until this process is killed: `python -m tests.work.lost TENANT`."""
 
 from __future__ import annotations
 

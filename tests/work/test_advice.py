@@ -1,4 +1,4 @@
-"""Advice for work that fails: who waits how, who answers when, and who pays for it."""
+"""Advice for work that fails: waiting for it, late answers, and which budget pays."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_advice_cannot_name_a_call(tenant: Any, tmp_path: Path, approver: Any, p
 
 
 def test_attempt_after_advice_may_pass(tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI) -> None:
-    """The world has changed meanwhile: somebody mended what the check complained about."""
+    """Meanwhile the cause of the failed check was fixed."""
     desk = failing(tenant, tmp_path, script="print('{}')", check=NOTED)
     item = paused(desk, approver)
     save_record(tenant, "orders", "H-1", subject="C-1", total=120, note=50)
@@ -161,7 +161,7 @@ def test_planner_that_nobody_pays_is_no_advice(tenant: Any, tmp_path: Path, appr
 def test_planner_is_asked_no_more_than_the_plan_allows(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
 ) -> None:
-    """Attempts 3 and 4 are advised; the third call is for another plan, and there is no fourth."""
+    """Attempts 3 and 4 get advice; the third planner call is for another plan, and there is no fourth."""
     desk = failing(tenant, tmp_path)
     item = desk.approved(approver)
     desk.work()

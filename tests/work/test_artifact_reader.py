@@ -1,4 +1,4 @@
-"""What a researcher may read: the files of the very work that is asked about, by their names, and nothing else."""
+"""A researcher reads only files of the work item it was asked about, by name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def item(desk: Desk, approver: Any) -> WorkItem:
 
 
 def read(desk: Desk, item: WorkItem, path: str) -> Any:
-    """What a researcher's call brings: its value, or the code of why not."""
+    """Return the value of a researcher's call, or the code of its failure."""
     with tenant_scope(desk.tenant):
         run_id = planning.run_of(item, lock_course(item))
     call = Call(tool="read_file", args={"path": path}, access=frozenset({"read_file"}))

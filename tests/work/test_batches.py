@@ -1,4 +1,4 @@
-"""Reviewed batches: what is listed is what is bound, what is bound is what runs, and nothing else (spec 5.2.4, 5.9)."""
+"""Reviewed batches: exactly what is listed is bound, and exactly what is bound runs (spec 5.2.4, 5.9)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_thing_that_is_not_sure_gets_a_card_of_its_own(
 
 @pytest.mark.parametrize("confidence", [0.95, 0.6, 0.2, None])
 def test_card_that_nobody_waits_for_waits_for_a_day(desk: Desk, confidence: float | None) -> None:
-    """A plan of a conversation is decided within minutes or not at all; what a goal found at night is read by day."""
+    """A conversation's plan is decided within minutes; what a goal found at night is reviewed by day."""
     route(desk, found(1, confidence=confidence))
     with tenant_scope(desk.tenant):
         card = Card.objects.get()
@@ -103,7 +103,7 @@ def _shape(desk: Desk, things: list[Any]) -> list[tuple[str, str]]:
 
 
 def test_policy_comes_before_confidence(desk: Desk) -> None:
-    """A gate of the goal forbids notes above 100, however sure anybody is."""
+    """A gate of the goal forbids notes above 100 at any confidence."""
     with tenant_scope(desk.tenant):
         goal = WorkItem.objects.get(pk=desk.goal_id)
         spec = goal.spec.model_copy(update={"gates": [CAP]})
@@ -114,7 +114,7 @@ def test_policy_comes_before_confidence(desk: Desk) -> None:
 
 
 def test_gates_of_the_goal_that_found_it_hold_to_the_end(desk: Desk, approver: Any) -> None:
-    """Of a goal that governs no conversation: when somebody edits the card, and again when the call is made."""
+    """For a goal that governs no conversation: when the card is edited, and again when the call is made."""
     with tenant_scope(desk.tenant):
         desk.deployment.active_goal_id = None
         desk.deployment.save(update_fields=["active_goal_id"])

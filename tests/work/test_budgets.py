@@ -1,4 +1,4 @@
-"""Reaching a limit is using it up."""
+"""Reaching a limit counts as having used it up."""
 
 from __future__ import annotations
 

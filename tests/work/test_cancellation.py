@@ -1,4 +1,4 @@
-"""Work that is called off: at once where nothing runs, at the next tool call where something does; by few."""
+"""Cancelling work: at once where nothing runs, at the next tool call where something does; by whom."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_cancelled_item_says_so(desk: Desk, agent: Any) -> None:
         cancel(desk, item, agent)
     finally:
         signals.work_changed.disconnect(hear)
-    assert told == ["Called off: Change H-1. Nothing was changed."]
+    assert told == ["Cancelled: Change H-1. Nothing was changed."]
 
 
 def test_cancelled_item_is_written_down(desk: Desk, agent: Any) -> None:
@@ -113,7 +113,7 @@ def test_cancelled_item_is_written_down(desk: Desk, agent: Any) -> None:
 
 
 def test_running_item_stops_at_its_next_call(tenant: Any, tmp_path: Path, agent: Any, approver: Any) -> None:
-    """Two calls, called off during the first: that one stays, the other never begins."""
+    """Two calls, cancelled during the first: its effect stays, and the second is never made."""
     desk = make_desk(tenant, tmp_path, script=SLOW)
     both = desk.propose(note(30), note(40, "H-3")).work_item_id
     assert both
@@ -145,7 +145,7 @@ def test_running_item_that_was_cancelled_tells_what_stays(
         test_running_item_stops_at_its_next_call(tenant, tmp_path, agent, approver)
     finally:
         signals.work_changed.disconnect(hear)
-    assert told[-1].endswith("What had been done by then stays; a colleague can tell you what that was.")
+    assert told[-1].endswith("Anything already done stays in place. Our team can tell you what that was.")
 
 
 def test_running_item_whose_worker_died_is_cancelled_when_it_is_delivered_again(
@@ -191,7 +191,7 @@ def test_visitor_of_another_conversation_cannot_take_it_back(desk: Desk, subject
 
 
 def test_visitor_of_another_tenant_cannot_take_it_back(desk: Desk, other_tenant: Any) -> None:
-    """Even with the same conversation's id and the same customer's."""
+    """Even with the same ids of conversation and customer."""
     item = desk.waiting()
     assert item.session_id
     with pytest.raises(NotFound), tenant_scope(other_tenant):

@@ -1,4 +1,4 @@
-"""What follows a failed attempt: each rung only when the one before is used up, and always an end."""
+"""What follows a failed attempt: each step only when the one before is used up, and always an end."""
 
 from __future__ import annotations
 

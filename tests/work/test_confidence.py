@@ -1,4 +1,4 @@
-"""Which card a classified item comes on: the same values, the same band, always (spec 5.9)."""
+"""The card that a classified item comes on: equal values lead to equal bands (spec 5.9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may run beside what: overlapping records and paths never, anything else always."""
+"""Which work may run at the same time: never with overlapping records or paths."""
 
 from __future__ import annotations
 

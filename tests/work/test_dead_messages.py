@@ -25,7 +25,7 @@ CHECKED = PROJECT.replace(
 
 
 def dies(desk: Hands, queue: Queue) -> None:
-    """The oldest message of work on the queue, as after its fifth lost delivery."""
+    """Bury the oldest message of work on the queue, as after its fifth lost delivery."""
     kind = Kind.SYSTEM_EVENT if queue == Queue.TRUSTED else ""
     with tenant_scope(desk.tenant):
         lease = lease_any(queue, kind=kind, consumer="test", seconds=60)

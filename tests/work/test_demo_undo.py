@@ -1,5 +1,4 @@
-"""Undo as people press it in the demo: an address that was changed stands again as it was, by the demo's own skill
-(spec 0.5.5)."""
+"""Undo in the demo: a changed address is restored by the demo's own skill."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def move(policy: str, address: str) -> PlannedCall:
 
 
 def moved(desk: Desk, user: Any, *calls: PlannedCall) -> WorkItem:
-    """Approved, carried out and proved."""
+    """Approved, carried out and verified."""
     access = frozenset({"update_address"})
     item_id = desk.propose(*calls, access=access, subject="C-1001", gates=()).work_item_id
     assert item_id
@@ -86,7 +85,7 @@ def test_change_of_address_is_undone_by_one_tap(meridian: Desk, approver: Any) -
 
 
 def test_two_changes_of_one_address_are_undone_last_first(meridian: Desk, approver: Any) -> None:
-    """In any other order the skill refuses: it puts an address back only in the place of the one it set."""
+    """The skill refuses any other order: it restores an address only in place of the one it set."""
     before = rows(meridian)
     item = moved(meridian, approver, move(POLICY, BRISTOL), move(OTHER, BRISTOL), move(POLICY, LEEDS))
     between = rows(meridian)[POLICY]["address"]

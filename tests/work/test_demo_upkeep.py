@@ -1,4 +1,4 @@
-"""The goals that the demo looks after on a schedule: found, asked about together, carried out, proved, and undone."""
+"""The demo's scheduled goals: found, reviewed together, carried out, verified, and undone."""
 
 from __future__ import annotations
 

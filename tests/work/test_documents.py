@@ -1,4 +1,4 @@
-"""A document changes by an approved call of the editor that ships, is read back, and can be put back as it was."""
+"""A document is changed by an approved call of the shipped editor, is read back, and can be restored."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def desk(tenant: Any, tmp_path: Path) -> Desk:
 
 @contextmanager
 def trusted_worker(desk: Desk) -> Iterator[None]:
-    """One that carries out what waits, in a thread of its own, until it is not needed any longer."""
+    """A trusted worker in a thread of its own, for the duration of the test."""
     over = threading.Event()
 
     def serve() -> None:
@@ -116,9 +116,9 @@ def undone(desk: Desk, item: WorkItem, user: Any) -> None:
 
 
 def asked(desk: Desk, item: WorkItem, digest: str) -> KnowledgeEffect:
-    """As a worker asks, which a taken-over one may do for whatever it likes."""
+    """Request a change as a worker, which a compromised one could do for anything."""
     with tenant_scope(desk.tenant):
-        return document_tools._asked(item.pk, digest)
+        return document_tools._request(item.pk, digest)
 
 
 def became(desk: Desk, effect: KnowledgeEffect) -> str:
@@ -245,8 +245,8 @@ def test_change_that_is_withdrawn_while_it_is_made_is_undone(desk: Desk) -> None
         page = memory.read_document("help", "returns.md")
         assert page is not None
         place = DocumentPlace(page.collection_id, page.reference)
-    done = partial(document_changes._done, effect.pk, document_tools.Change(place, 1, page.title, NEW))
-    with pytest.raises(SilasError, match="any longer"):
+    done = partial(document_changes._record_done, effect.pk, document_tools.Change(place, 1, page.title, NEW))
+    with pytest.raises(SilasError, match="withdrawn"):
         revise_document(desk.tenant.pk, place, seen=1, title=page.title, text=NEW, on_stored=done)
     assert reads(desk) == (1, OLD)
 

@@ -1,5 +1,4 @@
-"""Drafts: the words that would be sent are what a yes binds, whoever words them; other words need another yes (spec
-5.9, 8.2)."""
+"""Drafts: an approval binds the exact text; another text needs another approval (spec 5.9, 8.2)."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ WORDED = {**ARGS, "properties": {**ARGS["properties"], "words": {"type": "string
 
 @pytest.fixture
 def writer(tenant: Any, tmp_path: Path) -> Desk:
-    """Whose tool also sends words."""
+    """A desk whose tool also sends a text."""
     return undoable_desk(tenant, tmp_path, args=WORDED)
 
 
@@ -91,7 +90,7 @@ def test_draft_that_was_worded_anew_runs_after_its_yes(writer: Desk, approver: A
 
 def test_words_that_the_tool_does_not_take_are_refused(writer: Desk, approver: Any) -> None:
     card = card_of(writer, drafted(writer).pk)
-    with pytest.raises(SilasError, match="not right"):
+    with pytest.raises(SilasError, match="incorrect"):
         answer(writer, card, approver, "edit", text="x" * 61)
 
 
@@ -119,7 +118,7 @@ def test_whoever_words_something_grave_by_hand_cannot_approve_it(
 
 @pytest.fixture
 def helped(writer: Desk, planner: FakeOpenAI) -> Desk:
-    """Whose planner is a model that can word."""
+    """A desk whose planner is a model that can reword."""
     planner.replies = [advice(NEW)]
     with tenant_scope(writer.tenant):
         Deployment.objects.filter(pk=writer.deployment.pk).update(
@@ -130,7 +129,7 @@ def helped(writer: Desk, planner: FakeOpenAI) -> Desk:
 
 
 def rephrased(desk: Desk, user: Any, wish: str = "") -> Card:
-    """The card that asks after somebody had the draft rephrased."""
+    """Return the card that asks after the draft was reworded."""
     item = drafted(desk)
     answer(desk, card_of(desk, item.pk), user, "rephrase", freetext=wish)
     carry_out(desk)
@@ -167,7 +166,7 @@ def test_remark_reaches_the_planner_and_the_next_reader(helped: Desk, planner: F
     card = rephrased(helped, approver, wish="Shorter, and mention the day")
     (asked,) = planner.requests
     assert "Shorter, and mention the day" in body_of(asked) and OLD in body_of(asked)
-    assert card.rationale == "Worded anew, as a colleague asked. “Shorter, and mention the day”"
+    assert card.rationale == "Reworded at a colleague's request. “Shorter, and mention the day”"
 
 
 def test_draft_may_be_rephrased_again(helped: Desk, planner: FakeOpenAI, approver: Any) -> None:

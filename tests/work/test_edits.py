@@ -1,4 +1,4 @@
-"""Is a plan whose values a person changed asked for anew, shown as it is now, and never run on the old yes?"""
+"""A plan with edited values needs a new approval, is shown as it is now, and never runs on the old one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def edit(desk: Desk, item: WorkItem, user: Any, *calls: PlannedCall) -> Card | S
 
 
 def asked(desk: Desk, item: WorkItem) -> Card:
-    """The card that asks now."""
+    """Return the card that asks now."""
     with tenant_scope(desk.tenant):
         card: Card = Card.objects.get(subject_id=item.pk, status__in=WAITING)
         return card

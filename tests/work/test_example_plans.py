@@ -1,4 +1,4 @@
-"""The specification's own example plans are read (spec 13, restated in contract silas 16)."""
+"""The specification's own example plans can be parsed (spec 13, restated in contract silas 16)."""
 
 from __future__ import annotations
 

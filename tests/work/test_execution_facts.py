@@ -1,4 +1,4 @@
-"""A card says where a call is carried out, what it can reach there, as whom, and how risky the tool was judged."""
+"""A card says where a call runs, what it can reach there, with which account, and how risky the tool was rated."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_script_without_network_says_so(tenant: Any, tmp_path: Path) -> None:
     desk = make_desk(tenant, tmp_path)
     card = desk.card(desk.waiting())
     assert _facts(card)["Runs"] == "By the script of test-desk in a sandbox without network"
-    assert "Judged" not in _facts(card)
-    assert "Compared first" not in _facts(card)
+    assert "Risk rating" not in _facts(card)
+    assert "Checked for conflicts" not in _facts(card)
 
 
 def test_script_with_network_names_its_hosts(tenant: Any, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_outside_act_names_its_server_and_key(known: Any, tmp_path: Path) -> Non
 
 
 def test_outside_act_says_that_it_is_not_compared_before(known: Any, tmp_path: Path) -> None:  # noqa: F811
-    assert _facts(_outside(known, tmp_path, "low"))["Compared first"].startswith("No.")
+    assert _facts(_outside(known, tmp_path, "low"))["Checked for conflicts"].startswith("No.")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_outside_act_says_that_it_is_not_compared_before(known: Any, tmp_path: P
 def test_outside_act_is_as_grave_as_it_was_judged(known: Any, tmp_path: Path, judged: str, rung: str) -> None:  # noqa: F811
     card = _outside(known, tmp_path, judged)
     assert card.risk == rung
-    assert _facts(card)["Judged"].lower().startswith(judged)
+    assert _facts(card)["Risk rating"].lower().startswith(judged)
 
 
 def test_page_of_an_outside_act_speaks_of_no_sandbox_of_ours(

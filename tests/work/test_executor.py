@@ -1,4 +1,4 @@
-"""An approved item is carried out once, proved from outside, and told; whatever goes wrong stops it with a reason."""
+"""An approved item is carried out once, verified and reported; any failure stops it with a reason."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_done_item_is_told_step_by_step(desk: Desk, approver: Any) -> None:
         work(desk)
     finally:
         signals.work_changed.disconnect(hear)
-    assert told == ["A colleague has agreed: Change H-1.", "On it: Change H-1.", "Done: Change H-1. noted"]
+    assert told == ["Approved by our team: Change H-1.", "In progress: Change H-1.", "Done: Change H-1. noted"]
 
 
 def test_standing_item_is_done_without_a_person(desk: Desk, owner: Any) -> None:
@@ -169,7 +169,7 @@ def test_item_moved_to_another_customer_after_its_approval_is_blocked(desk: Desk
 
 
 def test_model_s_own_failing_check_does_not_hide_what_was_done(desk: Desk, approver: Any) -> None:
-    """Or the visitor reads that nothing came of it, and a colleague does it a second time."""
+    """Otherwise the visitor would read that it failed, and a colleague would do it a second time."""
     front = "verify: [{name: never, run: python3 -V, expect: {exit_code: 1}}]\n"
     proposal = desk.propose(plan_markdown=plan(note(), front=front))
     assert proposal.work_item_id
@@ -334,7 +334,7 @@ def test_gate_after_the_step_stops_the_item(desk: Desk, approver: Any) -> None:
 def test_gate_after_a_step_stops_before_the_next_one(
     desk: Desk, approver: Any, first: dict[str, Any], revision: int
 ) -> None:
-    """Two calls are planned; what the first returned decides whether the second is made."""
+    """Of two planned calls, the result of the first decides whether the second is made."""
     proposal = desk.propose(note(50), note(60))
     assert proposal.work_item_id is not None
     desk.decide(desk.item(proposal.work_item_id), approver)
@@ -352,7 +352,7 @@ def test_step_that_was_done_before_a_loss_still_passes_its_gate(desk: Desk, appr
         save_gate(step, deployment_id=desk.deployment.pk)
     toolset = WorkToolset(RunRef(desk.tenant.pk, item.pk), (OfferedTool("act", "", {}),), frozenset({"act"}), (step,))
     toolset.steps = StepGates((step,))
-    toolset.ledger.settled = {call_digest("act", {}): {"say": "noted"}}
+    toolset.ledger.earlier_results = {call_digest("act", {}): {"say": "noted"}}
     with pytest.raises(StepStopped):
         asyncio.run(toolset.call_tool("act", {}, None, None))  # type: ignore[arg-type]  # unused
 
@@ -391,7 +391,7 @@ def test_next_steps_that_no_answer_could_hold_are_not_told(desk: Desk, approver:
         job = attempt_jobs.next_job(Delivery(desk.tenant.pk, lease, "test"))
     assert job is not None and item.pk == job.attempt.work_item_id
     outcome = AttemptOutcome("", BudgetUsed(), next_steps=("Pay with 4111 1111 1111 1111",))
-    assert executor._fit_to_tell(job, outcome, Allowance).next_steps == ()
+    assert executor._filter_messages(job, outcome, Allowance).next_steps == ()
 
 
 def test_budget_that_is_used_up_is_not_touched_again(desk: Desk, approver: Any) -> None:

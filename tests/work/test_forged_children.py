@@ -34,7 +34,7 @@ _SPEND = "SELECT ordinal, refusal FROM approvals_spend(%s, %s, %s, %s, %s, %s, n
 
 @pytest.fixture
 def told(tenant: Any, tmp_path: Path, owner: Any) -> Desk:
-    """A desk whose goal has a place for prose, and a standing approval."""
+    """A desk whose goal's template has a place for prose, and a standing approval."""
     make_desk(tenant, tmp_path)
     desk = adopt(tenant, GOAL.replace("\n".join(f"  {line}" for line in TEMPLATE.splitlines()), _indented(TOLD)))
     desk.allow_standing(owner, uses=9)
@@ -59,7 +59,7 @@ def _body(spec: WorkItemSpec, *, order: str = "H-3", value: float = 20) -> str:
 
 
 def _forge(desk: Desk, like: WorkItem, *, subject: str = "C-1", **changed: Any) -> tuple[UUID, tuple[Any, ...]]:
-    """A child like the genuine one but for `changed`, spent for and put on the executors' queue, as a worker."""
+    """A copy of the genuine child with `changed`, spent and queued as a worker."""
     spec = like.spec
     title = spec.title.replace("10", "20").replace("H-1", "H-2" if subject == "C-2" else "H-3")
     plan = {**spec.as_plan(), "id": str(uuid4()), "title": title, "body": _body(spec), **changed}
@@ -82,7 +82,7 @@ def _forge(desk: Desk, like: WorkItem, *, subject: str = "C-1", **changed: Any) 
 
 
 def test_child_like_the_genuine_one_is_carried_out(told: Desk) -> None:
-    """What is forged below differs from it in one thing each."""
+    """The forged children below differ from it in one thing each."""
     forged, spent = _forge(told, _genuine(told))
     told.work()
     assert spent[1] is None

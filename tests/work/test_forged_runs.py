@@ -1,4 +1,4 @@
-"""Whoever writes rows as a worker gives an approved item another run: the next honest worker does not go by it."""
+"""A compromised worker gives an approved item another run by SQL: the next honest worker does not use it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _genuine(run_id: UUID, tenant: Any) -> GuardedRun:
 
 
 def _forge(desk: Desk, item: WorkItem, **changed: Any) -> None:
-    """A run like the genuine one but for `changed`, put on the item, all of it by SQL as the workers' role."""
+    """A copy of the genuine run with `changed`, put on the item by SQL in the workers' role."""
     values = {name: Jsonb(changed[name]) if name in changed else None for name in ("limits", "approval")}
     with psycopg.connect(os.environ["DATABASE_WORK_URL"]) as worker:
         worker.execute("SELECT set_config('silas.tenant', %s, true)", [str(desk.tenant.pk)])

@@ -1,4 +1,4 @@
-"""A gate that asks about work pauses the item: no process waits, and an approval lets it go on where it was."""
+"""A gate that asks about work pauses the item: no process waits, and an approval continues it where it was."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def value_gate(step: int, **fields: Any) -> GateSpec:
 
 
 def begun(desk: Desk, user: Any, *calls: PlannedCall) -> WorkItem:
-    """An approved item that has run until a gate held it back, and whose card is open."""
+    """Return an approved item that ran until a gate held it back, with its card open."""
     proposal = desk.propose(*(calls or (note(50), note(60, "H-3"))))
     assert proposal.work_item_id is not None
     desk.decide(desk.item(proposal.work_item_id), user)
@@ -73,7 +73,7 @@ def begun(desk: Desk, user: Any, *calls: PlannedCall) -> WorkItem:
 
 @pytest.fixture
 def gated(desk: Desk) -> Desk:
-    """A gate looks at every second step before it is taken."""
+    """A desk whose gate asks before every second step."""
     put_gate(desk, step_gate())
     return desk
 
@@ -526,7 +526,7 @@ def approve_each(desk: Desk, user: Any) -> Iterator[str]:
 def test_worker_killed_anywhere_loses_no_pause_and_does_nothing_twice(
     gated: Desk, tmp_path: Path, approver: Any, owner: Any
 ) -> None:
-    """Killed as it pauses, and once more as it goes on."""
+    """Killed while it pauses, and again while it continues."""
     items = []
     for number in range(len(POINTS)):
         orders, customer = [f"K-{number}-a", f"K-{number}-b"], f"C-{number}-k"

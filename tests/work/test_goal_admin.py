@@ -1,4 +1,4 @@
-"""Does an owner put a goal in force from the administration, and read what is wrong as `import_goal` says it?"""
+"""An owner installs a goal in the admin and reads the same errors as from `import_goal`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_uploaded_goal_governs_the_deployment(desk: Deployment, owner: Any) -> N
 
 def test_goal_that_is_in_force_already_changes_nothing(desk: Deployment, owner: Any) -> None:
     put(owner, desk, markdown=GOAL)
-    assert "in force already" in put(owner, desk, markdown=GOAL)
+    assert "already active" in put(owner, desk, markdown=GOAL)
     with tenant_scope(desk.tenant_id):
         assert WorkItem.objects.count() == 1
 

@@ -1,5 +1,4 @@
-"""Goals on a schedule: looked at, healthy or repaired within what a person allowed, parked when it costs too much
-(spec 5.2.3)."""
+"""Scheduled goals: checked, healthy or repaired within what was approved, parked without budget (spec 5.2.3)."""
 
 from __future__ import annotations
 
@@ -157,7 +156,7 @@ def test_look_that_a_dead_worker_had_begun_is_made_once(house: House) -> None:
 
 
 def test_goal_sees_every_row_of_its_books(house: House) -> None:
-    """A customer's row counts as much as the house's own: the check looks after all of them."""
+    """A customer's row counts as much as the company's own."""
     save_record(house.tenant, "feeds", "private", subject="C-1", age=90)
     assert house.look() != "healthy"
 
@@ -247,7 +246,7 @@ def test_goal_is_healthy_again_after_its_feed_is(house: House) -> None:
 
 
 def test_repair_cannot_change_a_row(house: House, owner: Any) -> None:
-    """Nobody's repair is nobody's customer: without one no record is anybody's to change."""
+    """A repair has no customer, and without one no record can be changed."""
     house.allow(owner)
     house.feed(90)
     house.look()

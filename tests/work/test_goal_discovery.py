@@ -1,4 +1,5 @@
-"""A goal looks for things to do: it sees the whole house, does nothing, and asks (spec 5.1.5, 5.9)."""
+"""A goal searches for things to do: it sees all of the company's records, changes nothing, and asks (spec 5.1.5,
+5.9)."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ Find orders without a note.
 
 
 def look(desk: Desk, plan: str = GOAL) -> None:
-    """Adopt the goal, and look once."""
+    """Adopt the goal, and run one cycle."""
     with tenant_scope(desk.tenant):
         goal = services.adopt_goal(plan, deployment_id=desk.deployment.pk, requested_by="user:test")
         WorkItem.objects.filter(pk=goal.pk).update(due_at=now() - timedelta(seconds=1))
@@ -79,7 +80,7 @@ def test_looking_again_asks_about_nothing_twice(desk: Desk) -> None:
 
 def test_goal_whose_own_calls_would_act_is_refused(desk: Desk) -> None:
     acts = GOAL.replace('{"args":{},"tool":"look"}', '{"args":{"note":1,"order":"H-1"},"tool":"act"}')
-    with pytest.raises(SilasError, match="do nothing"):
+    with pytest.raises(SilasError, match="may only read"):
         look(desk, acts)
 
 

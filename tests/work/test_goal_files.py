@@ -1,4 +1,4 @@
-"""Is a goal file that could never do what its author means refused, with its code and its line?"""
+"""A goal file that could never work is rejected with its code and line."""
 
 from __future__ import annotations
 

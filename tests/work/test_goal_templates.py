@@ -1,4 +1,4 @@
-"""A goal's template takes typed values and nothing else, in time that grows with its length."""
+"""A goal's template accepts typed values only, in linear time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_values_are_read_back_from_what_they_filled(told: str) -> None:
     assert body is not None
     found = goal_templates.values_in(REPAIR, body)
     assert found is not None
-    assert found.told == told
+    assert found.failed_checks == told
     assert goal_templates.fill(REPAIR, found) == body
 
 
@@ -100,7 +100,7 @@ def test_template_call_of_bad_template_is_refused(template: str) -> None:
 
 
 def _seconds(size: int) -> float:
-    """Of the best of three readings of a body of about `size` characters that fits almost."""
+    """Best of three readings of a body of about `size` characters that almost fits."""
     template = "$failed_checks a " * (size // 17) + TEMPLATE
     body = "a " * (size // 2) + call_block(PlannedCall("refund", {"amount": 1, "order": "H-1"})) + "\n\nThen stop"
     taken = []

@@ -1,4 +1,4 @@
-"""How forward work may be: risk first, and one function that decides (spec 5.1.0)."""
+"""Interaction modes: risk first, and one function that decides (spec 5.1.0)."""
 
 from __future__ import annotations
 

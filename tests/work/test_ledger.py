@@ -1,4 +1,4 @@
-"""What an attempt really did is known whatever dies: its calls, its files, its cost; nothing of it is done twice."""
+"""What an attempt really did is known after any crash: its calls, files and cost; nothing is done twice."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_failed_call_is_in_the_ledger_with_its_error(tenant: Any, tmp_path: Path
 
 
 def test_call_that_an_earlier_attempt_made_is_not_made_again(tenant: Any, tmp_path: Path, approver: Any) -> None:
-    """The first of two calls worked, the second failed each time: retries go past the first."""
+    """The first of two calls succeeded and the second failed each time: retries skip the first."""
     desk = make_desk(tenant, tmp_path, script=SECOND_FAILS)
     item = approved(desk, approver, note(30), note(40, "H-3"))
     desk.work()

@@ -199,7 +199,7 @@ def test_sweep_of_two_waits_does_not_hold_their_conversation_for_the_second(desk
 
 
 def _waits(desk: Desk, user: Any, session_id: UUID, number: int) -> UUID:
-    """An item for which another plan was asked too long ago."""
+    """An item whose request for another plan is overdue."""
     found_id = desk.propose(note(30 + number), session_id=session_id).work_item_id
     assert found_id
     desk.decide(desk.item(found_id), user)

@@ -1,7 +1,4 @@
-"""A worker killed with -9 in the middle: the item is delivered again, and acts once or is reported uncertain.
-
-The worker is a real process running the real task; what it did is counted by the revision of the row that it changes.
-"""
+"""A worker killed with SIGKILL: the item is delivered again, and acts once or is reported uncertain."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ def start_worker(nursery: Nursery, desk: Desk, folder: Path) -> Forked:
 
 @pytest.fixture
 def kill_when(nursery: Nursery, tmp_path: Path) -> KillWhen:
-    """Start a worker and kill it, and all it started, at the moment that `seen` describes."""
+    """Start a worker and kill it, with its child processes, at the moment that `seen` describes."""
 
     def kill(desk: Desk, seen: Callable[[], bool]) -> None:
         worker = start_worker(nursery, desk, tmp_path)
@@ -149,12 +146,12 @@ def test_message_of_a_lost_worker_is_not_delivered_while_its_lease_stands(
 
 
 def script_runs() -> bool:
-    """Whether a script of this process is under way: a call is admitted a good while before its script starts."""
+    """Whether a script of this process is running: a call is admitted well before its script starts."""
     return any(b"scripts/act.py" in arguments and os.getpid() in lineage for arguments, lineage in _processes())
 
 
 def _processes() -> Iterator[tuple[bytes, list[int]]]:
-    """Of each process: its arguments, and the processes that it descends from."""
+    """For each process, its arguments and its ancestors."""
     parents = {int(path.parent.name): _parent(path) for path in Path("/proc").glob("[0-9]*/stat")}
     for process in parents:
         lineage = [process]
@@ -172,7 +169,7 @@ def _parent(stat: Path) -> int:
 
 
 def _while_it_acts(desk: Desk, happens: Callable[[], None], lease_seconds: float = 120.0) -> None:
-    """Carry the item out in this process; `happens` once its script runs."""
+    """Carry the item out in this process; run `happens` once its script runs."""
 
     def rival() -> None:
         deadline = time.monotonic() + 30

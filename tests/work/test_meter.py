@@ -1,4 +1,4 @@
-"""The budget is looked at before every action, and reaching a limit is having used it up."""
+"""The budget is checked before every action, and reaching a limit counts as having used it up."""
 
 from __future__ import annotations
 

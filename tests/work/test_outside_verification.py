@@ -1,4 +1,4 @@
-"""Work that somebody else's tool does is done when a reading tool says so, and handed over when nobody can look."""
+"""Work of an outside tool is done when a reading tool confirms it, and handed over when that is not possible."""
 
 from __future__ import annotations
 

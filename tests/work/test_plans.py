@@ -1,4 +1,4 @@
-"""Plans as models write them: read, or refused with a code that says what is wrong."""
+"""Plans as models write them: parsed, or rejected with a code that says what is wrong."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def test_parse_of_billion_laughs_is_refused_at_the_first_anchor() -> None:
     laughs = "a: &a [x]\n" + "\n".join(
         f"{chr(97 + n)}: &{chr(97 + n)} [*{chr(96 + n)}, *{chr(96 + n)}]" for n in range(1, 20)
     )
-    assert refusal(plan(laughs)).message == "Line 2: the front matter is not plain YAML: anchors and tags are not read."
+    assert (
+        refusal(plan(laughs)).message == "Line 2: the front matter is not plain YAML: anchors and tags are not allowed."
+    )
 
 
 @given(st.text(max_size=200))

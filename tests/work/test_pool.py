@@ -26,7 +26,7 @@ BOOK = Claims(frozenset({"record:orders:C-1"}))
 
 
 def asked(tenant: Any, *, scope: str = "S", kind: SlotKind = SlotKind.EXECUTION, claims: Claims | None = None) -> Lease:
-    """A message that stands in line, leased."""
+    """Return a queued message of the pool, leased."""
     with tenant_scope(tenant):
         name = str(uuid4())
         message = bus.send_message(

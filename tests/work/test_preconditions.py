@@ -1,4 +1,4 @@
-"""What was shown is what runs: an approval counts while the records are as its card showed them."""
+"""An approval counts only while the records are as its card showed them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTE = {"label": "Note", "book": "orders", "key": "{order}", "field": "note", "a
 
 @pytest.fixture
 def desk(tenant: Any, tmp_path: Path) -> Desk:
-    """A desk whose cards show the note as it is before the change."""
+    """A desk whose cards show the note before the change."""
     return make_desk(tenant, tmp_path, facts=[NOTE])
 
 
@@ -95,7 +95,7 @@ def test_card_whose_record_stays_as_it_is_runs(desk: Desk, approver: Any) -> Non
 
 
 def test_card_about_another_customers_record_runs_into_that_and_changes_nothing(desk: Desk, approver: Any) -> None:
-    """For this customer there is no such record, before and after the approval: nothing has changed since."""
+    """The customer has no such record before or after the approval, so nothing has changed since."""
     with tenant_scope(desk.tenant):
         save_record("orders", "H-9", subject="C-2", data={"total": 120})
     item = desk.item(desk.propose(note(40, "H-9")).work_item_id)

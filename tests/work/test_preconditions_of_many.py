@@ -1,5 +1,4 @@
-"""What was shown is what runs, also for drafts, batches, projects and undo: a change of a record that the card showed
-means that nothing of it runs on that approval."""
+"""Approvals of drafts, batches, projects and undo also count only while the records are as shown."""
 
 from __future__ import annotations
 
@@ -32,12 +31,12 @@ OLD = "We have sent your lamp."
 
 @pytest.fixture
 def desk(tenant: Any, tmp_path: Path) -> Desk:
-    """A desk whose cards show the note as it is before the change, and whose tool can be undone."""
+    """A desk whose cards show the note before the change, and whose tool can be undone."""
     return undoable_desk(tenant, tmp_path, facts=[NOTE])
 
 
 def change(desk: Desk, number: int, value: float) -> None:
-    """What a colleague or another system does meanwhile."""
+    """A change by a colleague or another system in the meantime."""
     with tenant_scope(desk.tenant):
         row = Record.objects.get(book="orders", key=f"H-{number}")
         save_record("orders", row.key, subject=row.subject, data={**row.data, "note": value})
@@ -217,7 +216,7 @@ def test_selection_rests_on_the_records_of_its_own_lines(desk: Desk, approver: A
 
 
 def test_item_that_left_its_batch_does_not_run_on_the_batchs_approval(desk: Desk, approver: Any) -> None:
-    """Also not where a hand in the database puts it back into the batch, with the token that the others run on."""
+    """Also not if SQL puts it back into the batch, with the token of the others."""
     batch = proposed(desk, 1, 2)
     left_out = items(desk, batch)[1]
     change(desk, 2, 7)

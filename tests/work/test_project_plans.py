@@ -1,4 +1,4 @@
-"""A project is one plan that holds the plans of its tasks: read in an order that works, or refused with the reason."""
+"""A project is one plan with the plans of its tasks: parsed in a runnable order, or rejected with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a project's yes covers, and which of its tasks may run (spec 5.2.2)."""
+"""What a project's approval covers, and which of its tasks may run (spec 5.2.2)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_project_whose_block_is_not_its_own_covers_nothing(spec: WorkItemSpec) -
 
 
 def test_plan_that_writes_its_own_block_is_refused() -> None:
-    with pytest.raises(SilasError, match="block of tasks"):
+    with pytest.raises(SilasError, match="tasks block"):
         project_rules.with_task_hashes(BODY, [ONE])
 
 

@@ -1,4 +1,4 @@
-"""Projects: one yes for all tasks, each after what it depends on, with exactly the files it names (spec 5.2.2)."""
+"""Projects: one approval for all tasks, each after its dependencies, with exactly the files it names (spec 5.2.2)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_task_whose_plan_was_changed_after_the_yes_is_not_covered(desk: Desk, ap
 
 
 def test_task_that_was_slipped_into_a_project_is_not_covered(desk: Desk, approver: Any) -> None:
-    """A row that says it belongs to an approved project, with a plan that the project does not name."""
+    """A row that claims to belong to an approved project, with a plan that the project does not name."""
     item, other = proposed(desk), desk.waiting(60)
     desk.decide(item, approver)
     with tenant_scope(desk.tenant):
@@ -235,14 +235,14 @@ def test_project_is_told_as_one_thing(desk: Desk, approver: Any) -> None:
     finally:
         signals.work_changed.disconnect(hear)
     title = "Change H-1, and 1 more"
-    assert told == [f"A colleague has agreed: {title}.", f"On it: {title}.", f"Done: {title}."]
+    assert told == [f"Approved by our team: {title}.", f"In progress: {title}.", f"Done: {title}."]
 
 
 def test_project_waits_in_the_conversation_as_one_thing(desk: Desk) -> None:
     item = proposed(desk)
     assert item.session_id
     with tenant_scope(desk.tenant):
-        assert queries.open_work_titles(item.session_id, subject="C-1") == ["Change H-1, and 1 more"]
+        assert queries.open_work(item.session_id, subject="C-1") == [("C-1", "Change H-1, and 1 more")]
 
 
 def test_project_that_staff_call_off_ends_with_what_had_not_begun(desk: Desk, approver: Any) -> None:

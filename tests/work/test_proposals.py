@@ -1,4 +1,4 @@
-"""A model's plan: what the harness lets stand, what it refuses with a reason, and what a person is shown."""
+"""A model's plan: what the harness keeps, what it rejects with a reason, and what a person is shown."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def test_propose_that_is_refused_leaves_nothing_but_an_audit_entry(desk: Desk) -
 
 @pytest.mark.parametrize("config", [{"pattern": r"\A(?!.*4111)"}, {"redact": "4111"}])
 def test_propose_of_a_title_that_no_answer_could_hold_is_refused(desk: Desk, config: dict[str, str]) -> None:
-    """The order's number stands in the title, and the model may write there what it likes."""
+    """The title contains the order's number, in which the model may write anything."""
     gate = GateSpec(name="out", on="every_agent_response", type="regex", config=config)
     assert desk.propose(note(order="4111 1111"), gates=(gate,)).code == "gate_blocked"
 
 
 def test_gates_of_one_transaction_have_one_time_together(desk: Desk) -> None:
-    """Rows are held meanwhile: whatever was proposed before has used it up, and late is a no."""
+    """Rows are locked meanwhile: earlier proposals have used the time up, and a timeout blocks."""
     with tenant_scope(desk.tenant):
         assert desk.propose(note()).outcome == "card"
         current_scope().counted[ComputeLimit] = ComputeLimit(0)
@@ -138,7 +138,7 @@ def test_card_shows_undo_and_proof(desk: Desk) -> None:
     assert facts == {
         "Runs": "By the script of test-desk in a sandbox without network",
         "Can be undone": "Yes, by a further change",
-        "Proved by": "1 check outside the agent",
+        "Verified by": "1 independent check",
     }
 
 
@@ -189,7 +189,7 @@ def test_bound_plan_takes_no_power_from_the_model(desk: Desk, front: str) -> Non
 
 
 def _with(front: str) -> str:
-    """A plan whose front matter says `front`, in the place of what it usually says of it."""
+    """A plan with the front matter `front` in place of the usual one."""
     return plan(note(), front=front).replace("id: task-x\n", "" if front.startswith("id:") else "id: task-x\n")
 
 
@@ -207,23 +207,23 @@ def test_waiting_item_is_told_to_the_rooms_above(desk: Desk) -> None:
     (status, text) = told[0]
     assert len(told) == 1
     assert status == "pending"
-    assert text.splitlines()[0] == "A colleague will look at this before anything happens: Change H-1."
+    assert text.splitlines()[0] == "Waiting for approval by our team: Change H-1."
     assert set(text.splitlines()[1:]) == {"note: 50", "order: H-1"}
 
 
-def test_open_work_titles_name_what_waits(desk: Desk) -> None:
+def test_open_work_names_what_waits(desk: Desk) -> None:
     item = desk.waiting()
     assert item.session_id
     with tenant_scope(desk.tenant):
-        assert queries.open_work_titles(item.session_id, subject="C-1") == ["Change H-1"]
+        assert queries.open_work(item.session_id, subject="C-1") == [("C-1", "Change H-1")]
 
 
 @pytest.mark.parametrize("subject", ["C-2", ""])
-def test_open_work_titles_name_nothing_of_another_customer(desk: Desk, subject: str) -> None:
+def test_open_work_names_nothing_of_another_customer(desk: Desk, subject: str) -> None:
     item = desk.waiting()
     assert item.session_id
     with tenant_scope(desk.tenant):
-        assert queries.open_work_titles(item.session_id, subject=subject) == []
+        assert queries.open_work(item.session_id, subject=subject) == []
 
 
 @pytest.mark.parametrize("where", ["the same conversation", "another conversation"])
@@ -313,7 +313,7 @@ def test_small_call_under_standing_approval_runs_at_once(desk: Desk, owner: Any)
 
 
 def test_second_small_call_about_one_record_opens_a_card(desk: Desk, owner: Any) -> None:
-    """A hundred is refused; four times twenty-five must not slip through one by one."""
+    """A hundred is refused; four times twenty-five must not pass one by one."""
     desk.allow_standing(owner)
     assert [desk.propose(note(value)).outcome for value in (25, 24)] == ["dispatched", "card"]
 

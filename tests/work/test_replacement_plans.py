@@ -1,4 +1,4 @@
-"""Another plan, or a person: what happens to work that does not get done."""
+"""Work that fails: another plan, or a person."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_other_plan_gets_a_card_of_its_own_and_runs_after_its_yes(
 
 
 def researched(tenant: Any, folder: Path, approver: Any, planner: FakeOpenAI, *, answer: str) -> tuple[Desk, WorkItem]:
-    """Work that failed, and whose planner had something looked up for another plan, which is about to be adopted."""
+    """Failed work whose planner has researched another plan, which is about to be adopted."""
     question = json.dumps({"task": "What is usual?", "return_format": "one line", "max_tokens": 20})
 
     def reply(request: dict[str, Any]) -> Reply:
@@ -192,7 +192,7 @@ def test_other_plan_that_does_not_come_ends_with_a_person(
 
 
 def test_third_plan_is_the_last(tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI) -> None:
-    """Depth two: the plan, its first and its second replacement; then a person."""
+    """Depth two: the plan and two replacements; then a person."""
     desk = failing(tenant, tmp_path)
     item, seen = desk.approved(approver), []
     for value in (60, 70, 80):
@@ -212,7 +212,7 @@ def test_third_plan_is_the_last(tenant: Any, tmp_path: Path, approver: Any, plan
 def test_plan_that_was_tried_before_is_no_other_plan(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI
 ) -> None:
-    """The second replacement may not be the first plan again."""
+    """The second replacement must not be the first plan again."""
     desk = failing(tenant, tmp_path)
     planner.replies = replies(replan=other(note(60)))
     first = exhausted(desk, approver)
@@ -228,8 +228,8 @@ def test_plan_that_was_tried_before_is_no_other_plan(
 def test_builtin_planner_has_no_other_way_and_a_person_is_asked(tenant: Any, tmp_path: Path, approver: Any) -> None:
     desk = failing(tenant, tmp_path, planner="builtin:grounded")
     told = told_by(desk, lambda: exhausted(desk, approver))
-    assert told[-1].startswith("I could not finish this: Change H-1.")
-    assert "This takes a little longer: Change H-1. I am looking for another way." in told
+    assert told[-1].startswith("I couldn't finish this: Change H-1.")
+    assert "This is taking a little longer: Change H-1. I'm trying another way." in told
 
 
 def test_escalation_of_the_goal_is_said_in_its_words(

@@ -1,4 +1,4 @@
-"""What a planner wants to know: asked within bounds, looked into without hands, used in time or not at all."""
+"""A planner's research: limited, read-only, used in time or not at all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def asks(*tasks: str) -> Reply:
 
 
 def researching(tasks: list[str], then: Reply | None = None) -> Callable[[dict[str, Any]], Reply]:
-    """Ask first; once the answers stand in the work item, or nothing may be asked any more, give advice."""
+    """Ask first; once answered, or when no more questions are allowed, give advice."""
 
     def answer(request: dict[str, Any]) -> Reply:
         said = body_of(request)
@@ -185,7 +185,7 @@ def test_research_is_cut_to_the_length_that_was_asked_for(
 def test_research_reaches_no_tool_beyond_its_list(
     tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI, tool: str
 ) -> None:
-    """Whatever the message allows and the model calls: the acting tool of the very item too."""
+    """Whatever the message allows and the model calls, including the item's own acting tool."""
     args = json.dumps(note(99).args)
 
     def answer(request: dict[str, Any]) -> Reply:
@@ -219,7 +219,7 @@ def test_research_reaches_no_tool_beyond_its_list(
 
 
 def searching_for_the_limit(request: dict[str, Any]) -> Reply:
-    """A planner that wants to know, and a researcher that searches the web for it, once."""
+    """A planner that asks, and a researcher that searches the web once."""
     said = body_of(request)
     if "Find out what is asked" in said:
         done = "Unknown tool" in said or '"role": "tool"' in said

@@ -1,4 +1,4 @@
-"""Research within its bounds: which tools, how often, how long, and in which states."""
+"""Limits of research: tools, number, time, and states."""
 
 from __future__ import annotations
 

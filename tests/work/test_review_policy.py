@@ -1,4 +1,4 @@
-"""How sure is sure enough, and how large is a batch? An owner says so in the administration, within bounds."""
+"""An owner sets confidence thresholds and batch size in the admin, within bounds."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_what_is_left_blank_is_as_the_house_says(tenant: Any, deployment: Any, o
         ({"high_min": "1.1"}, "between 0 and 1"),
         ({"medium_min": "-0.1"}, "between 0 and 1"),
         ({"high_min": "nan"}, "number"),
-        ({"high_min": "0.6", "medium_min": "0.7"}, "not above"),
-        ({"high_min": "0.4"}, "not above"),
-        ({"medium_min": "0.9"}, "not above"),
+        ({"high_min": "0.6", "medium_min": "0.7"}, "not be above"),
+        ({"high_min": "0.4"}, "not be above"),
+        ({"medium_min": "0.9"}, "not be above"),
     ],
 )
 def test_policy_that_makes_no_sense_is_refused_in_words(

@@ -1,4 +1,4 @@
-"""How a work item may move: one table, kept by the services and by the database."""
+"""Transitions of work items: one table, enforced by the services and by the database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATUSES, TYPES = list(WorkItemStatus), list(WorkItemType)
 
 
 def make(desk: Desk, kind: str) -> WorkItem:
-    """A pending item that carries an approval, so that only the table of moves is in its way."""
+    """A pending item that carries an approval, so that only the transitions restrict it."""
     spec = WorkItemSpec(id=str(uuid4()), type=WorkItemType(kind), title="T", body="B")
     with tenant_scope(desk.tenant):
         item = create_item(spec, deployment_id=None, session_id=None, trace_id="t")
@@ -68,7 +68,7 @@ def test_path_to_done_always_goes_through_running(kind: WorkItemType, wishes: li
 
 
 def test_database_and_table_agree_on_every_move(allowed: Desk) -> None:
-    """Whoever writes past the services may do no more and no less than they."""
+    """Writers that bypass the services have exactly the same transitions."""
     wrong = []
     for kind, old, new in product(TYPES, STATUSES, STATUSES):
         item = make(allowed, kind)
@@ -80,7 +80,7 @@ def test_database_and_table_agree_on_every_move(allowed: Desk) -> None:
 
 
 def _force(desk: Desk, item: WorkItem, old: WorkItemStatus) -> bool:
-    """Bring the row to `old` along the table; False where no path of the table leads there."""
+    """Bring the row to `old` through allowed transitions; False if that is not possible."""
     path = _path(WorkItemType(item.type), old)
     with tenant_scope(desk.tenant):
         for step in path or ():
@@ -121,14 +121,14 @@ def test_item_that_begins_anywhere_but_pending_is_refused(desk: Desk) -> None:
 
 
 def test_item_that_changes_its_type_is_refused(desk: Desk) -> None:
-    """A task that became a goal would move by the goal's table."""
+    """A task that became a goal would follow the goal's transitions."""
     item = make(desk, WorkItemType.TASK)
     with pytest.raises(IntegrityError), tenant_scope(desk.tenant):
         WorkItem.objects.filter(pk=item.pk).update(type="goal")
 
 
 class Moves(RuleBasedStateMachine):
-    """Whatever is asked of the service in any order: the row is where the table says, and each move is on record."""
+    """Whatever is asked of the service in any order: the row follows the table, and each move is audited."""
 
     desk: Desk
 
@@ -155,7 +155,7 @@ class Moves(RuleBasedStateMachine):
     @rule(wish=st.sampled_from(STATUSES))
     @precondition(lambda self: self.item is not None)
     def ask_with_old_news(self, wish: WorkItemStatus) -> None:
-        """Somebody who read the row before it moved changes nothing."""
+        """A caller that read the row before it moved changes nothing."""
         assert self.item is not None
         with tenant_scope(self.desk.tenant):
             stale = WorkItem.objects.get(pk=self.item.pk)

@@ -1,4 +1,4 @@
-"""Taking back what was done: by the skill's inverse, within the window, the last effect first, once (spec 0.5.5)."""
+"""Undo: by the skill's inverse, within the window, the last effect first, once (spec 0.5.5)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def undo_items(desk: Desk, subject_id: Any) -> list[WorkItem]:
 
 
 def told_over(desk: Desk, subject_id: Any) -> tuple[str, str, str]:
-    """What web processes were told when it was over: the status, the error's code, what became of the message."""
+    """What was reported when it was over: the status, the error's code, the state of the message."""
     with tenant_scope(desk.tenant):
         told = QueueMessage.objects.get(queue=Queue.TRUSTED, kind=Kind.EXECUTION_STATUS, task_id=subject_id)
     return told.payload["status"], told.error_code, told.state
@@ -188,7 +188,7 @@ def test_results_of_which_one_failed_are_not_called_done(desk: Desk, approver: A
     carry_out(desk)
     card = offered(desk, batch.pk)
     assert card.intent == "Done: 1 of 2 actions"
-    assert card.rationale.startswith("Not all of it was done")
+    assert card.rationale.startswith("Partly done")
 
 
 def test_single_item_is_offered_too(desk: Desk, approver: Any) -> None:

@@ -1,4 +1,4 @@
-"""The outside checks: what they see, what they compare, and what they cannot reach."""
+"""The independent checks: what they see, what they compare, and what they cannot reach."""
 
 from __future__ import annotations
 

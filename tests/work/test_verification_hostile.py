@@ -39,7 +39,7 @@ def skill(tmp_path: Path) -> Path:
 
 
 def agent(source: str, skill: Path) -> SandboxResult:
-    """What the agent's own run leaves, its skill before its eyes."""
+    """What the agent's own run leaves, with its skill visible to it."""
     return run(SandboxSpec(["python3", "-I", "-S", "-c", source], read_only={"skill": skill}, timeout_seconds=10))
 
 
@@ -163,7 +163,7 @@ def test_network_that_nobody_allowed_fails_closed() -> None:
 
 
 def test_check_that_asks_for_the_network_reaches_listed_places_alone(settings: Any) -> None:
-    """Another door of the very machine that the list names is shut."""
+    """Another port of the listed machine is blocked."""
     with socket.create_server(("127.0.0.1", 0)) as listed, socket.create_server(("127.0.0.1", 0)) as other:
         places = [f"127.0.0.1:{each.getsockname()[1]}" for each in (listed, other)]
         settings.CHECK_PLACES = places[:1]
@@ -174,7 +174,7 @@ def test_check_that_asks_for_the_network_reaches_listed_places_alone(settings: A
 
 
 def _knocks(place: str, *, network: bool) -> VerificationCheck:
-    """Prints what the proxy says to a tunnel."""
+    """A script that prints the proxy's answer to a tunnel."""
     source = (
         "import socket; line = socket.create_connection(('127.0.0.1', 3128), 5);"
         f" line.sendall(b'CONNECT {place} HTTP/1.1\\r\\n\\r\\n'); print(line.recv(99).split()[1].decode())"

@@ -1,4 +1,4 @@
-"""From a person's yes to a worker's first line: the poke, and what happens when it is lost."""
+"""From a person's approval to a worker's first action: the wake-up, and what happens when it is lost."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from tests.factories.work import Desk, make_desk
 
 @pytest.fixture
 def no_pokes(database: None, superuser_dsn: str) -> None:
-    """Nothing that an earlier test left is owed or poked for: a real worker would carry it out, a script that takes a
-    minute too, and end only after that."""
+    """Remove what earlier tests queued: a real worker would carry it out."""
     with psycopg.connect(superuser_dsn, autocommit=True) as server:
         server.execute(
             "UPDATE bus_queuemessage SET state = 'dead', leased_until = NULL, finished_at = now()"
@@ -55,8 +54,7 @@ def test_approval_stands_when_the_broker_is_gone(
 
 
 def worker_until(desk: Desk, item: WorkItem, status: WorkItemStatus) -> None:
-    """A real worker, in its own role of the database, until the item has come to this status. Beat would sweep; here
-    the test pokes."""
+    """Run a real worker, in its own database role, until the item has this status."""
     argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo", "--loglevel", "ERROR"]
     worker = subprocess.Popen(argv, env={**for_program(os.environ, "worker"), "PYTHONFAULTHANDLER": "1"})
     try:
@@ -82,7 +80,7 @@ def test_celery_worker_carries_out_what_was_approved(no_pokes: None, desk: Desk,
 def test_celery_worker_climbs_every_rung_to_a_person(
     no_pokes: None, tenant: Any, tmp_path: Path, approver: Any
 ) -> None:
-    """Advice twice, no other plan, a person: with no more rights than a worker has."""
+    """Advice twice, no other plan, a person: with only a worker's rights."""
     desk = make_desk(tenant, tmp_path, check="print('never')")
     item = desk.approved(approver)
     worker_until(desk, item, WorkItemStatus.STUCK)

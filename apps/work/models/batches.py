@@ -13,8 +13,8 @@ from kernel.tenancy import TenantModel
 
 
 class Batch(TenantModel):
-    """Actions that one person decides together (spec 5.2.4). Its yes binds goal, action and the ordered item ids; an
-    item's id is the hash of its plan, so what runs is exactly what was listed. `undo_of`: it undoes another.
+    """Actions that one person decides together (spec 5.2.4). Its approval binds goal, action and the ordered item ids;
+    an item's id is the hash of its plan, so exactly what was listed runs. `undo_of`: the work that this batch undoes.
     """
 
     goal_ref = models.UUIDField(help_text="The goal it serves, or the work that it undoes")
@@ -47,7 +47,7 @@ class Batch(TenantModel):
 
 
 class BatchItem(TenantModel):
-    """One line of a batch, as a person reads it (contract silas 12), in the batch's order."""
+    """One line of a batch as shown on its card (contract silas 12), in the batch's order."""
 
     batch = models.ForeignKey(Batch, on_delete=models.PROTECT, related_name="items")
     position = models.PositiveIntegerField()
@@ -58,7 +58,7 @@ class BatchItem(TenantModel):
     occurred_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=500, blank=True)
     confidence = models.FloatField(null=True)
-    unusual = models.BooleanField(default=False, help_text="It does not look like the others")
+    unusual = models.BooleanField(default=False, help_text="Differs from the other lines")
 
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["batch", "position"]
@@ -72,11 +72,11 @@ class BatchItem(TenantModel):
 
 
 class UndoEntry(TenantModel):
-    """How to take back what an attempt did: the skill's declared inverse of each call, in the order they were made.
-    Usable once, until `expires_at` inclusive (contract silas 12)."""
+    """How to undo an attempt: the declared inverse of each call, in the order in which the calls were made. Usable
+    once, until `expires_at` inclusive (contract silas 12)."""
 
     work_item = models.OneToOneField(WorkItem, on_delete=models.PROTECT, related_name="undo")
-    calls = models.JSONField(help_text="The inverse calls, first made first: tool, args, skill")
+    calls = models.JSONField(help_text="The inverse calls in the order of the calls: tool, args, skill")
     summary = models.CharField(max_length=300)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
@@ -87,7 +87,7 @@ class UndoEntry(TenantModel):
 
 
 class ReviewPolicy(TenantModel):
-    """What a deployment's batches look like, where it differs from the house's settings (spec 5.9)."""
+    """A deployment's own batch size and confidence thresholds, where they differ from the settings (spec 5.9)."""
 
     deployment = models.OneToOneField("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     default_size = models.PositiveIntegerField(null=True, blank=True)

@@ -1,7 +1,6 @@
-"""How is it going? What changes around a work item while it runs: its course, its calls, its place in the pool, and
-the planner's questions about it. What was promised stands in `models`.
+"""State that changes around a work item while it runs: its waits, calls, files, pool slot, and planner questions.
 
-The rows are the state: a process that dies holds nothing that is not here. Written by `apps.work.services` only.
+The rows are the state: a process that dies loses nothing that is not here. Written by `apps.work.services` only.
 """
 
 from __future__ import annotations
@@ -19,12 +18,11 @@ from kernel.tenancy import TenantModel
 
 
 class Course(TenantModel):
-    """Where a work item stands between its attempts. `wait` counts the waits, so that an answer to an earlier one is
-    known as late."""
+    """Runtime state of a work item between its attempts: deliveries, waits, planner help, cancellation."""
 
     work_item = models.OneToOneField("work.WorkItem", on_delete=models.PROTECT, related_name="course")
     granted = models.JSONField(default=list, help_text="The tools that the customer's level allowed when it was asked")
-    deliveries = models.PositiveIntegerField(default=0, help_text="How often it was given back to the executor")
+    deliveries = models.PositiveIntegerField(default=0, help_text="How often it was queued for the executors")
     waiting_for = models.CharField(max_length=32, choices=Waiting.choices, blank=True)
     waiting_until = models.DateTimeField(null=True, help_text="When the wait ends without an answer")
     guidance = models.TextField(blank=True, help_text="What the planner advised for the next attempt; untrusted")
@@ -52,8 +50,8 @@ class Course(TenantModel):
 
 
 class LedgerEntry(TenantModel):
-    """One call of an attempt as it really went (contract silas 9, ExecutionResult). What took effect is written in the
-    very transaction that settles it, so a worker that dies afterwards loses nothing of it."""
+    """One call of an attempt as it really happened (contract silas 9, ExecutionResult). A successful call is written in
+    the transaction that settles it, so a worker that dies afterwards loses nothing."""
 
     attempt = models.ForeignKey("work.Attempt", on_delete=models.PROTECT, related_name="ledger")
     call_id = models.UUIDField(null=True, help_text="The guard's own row of the call, if it was made")
@@ -82,8 +80,8 @@ class LedgerEntry(TenantModel):
 
 
 class Artifact(TenantModel):
-    """A file that a successful call of an attempt really left (spec 5.2.1 c3); a later call's file of the same name
-    takes its place. Its full name is `{plan}/{task}/{attempt}/{name}` (contract silas 15)."""
+    """A file that a successful call of an attempt left (spec 5.2.1 c3); a later file of the same name replaces it. Its
+    full name is `{plan}/{task}/{attempt}/{name}` (contract silas 15)."""
 
     attempt = models.ForeignKey("work.Attempt", on_delete=models.PROTECT, related_name="files")
     name = models.CharField(max_length=200)
@@ -100,15 +98,15 @@ class Artifact(TenantModel):
 
 
 class PoolSlot(TenantModel):
-    """A place in the executors' pool, or in the line for it. It is taken while its queue message is leased under
-    `fence`, so a worker that dies gives it back with its lease. `claims`: what the work may write; `covers`: what lies
-    above."""
+    """A place in the executors' pool or in its queue. It is taken while its queue message is leased under `fence`, so
+    it is freed with the lease when a worker dies. `claims`: what the work may write; `covers`: the directories above.
+    """
 
     scope_id = models.CharField(max_length=64)
     kind = models.CharField(max_length=12, choices=SlotKind.choices)
     holder = models.UUIDField(unique=True, help_text="The queue message that is carried out")
-    position = models.BigIntegerField(help_text="Its place in the queue: who asked first writes first")
-    fence = models.BigIntegerField(default=-1, help_text="The lease under which it was let in")
+    position = models.BigIntegerField(help_text="Position in the queue; conflicting items run in this order")
+    fence = models.BigIntegerField(default=-1, help_text="The lease under which it took the slot")
     claims = ArrayField(models.CharField(max_length=400), default=list)
     covers = ArrayField(models.CharField(max_length=400), default=list)
 
@@ -120,7 +118,7 @@ class PoolSlot(TenantModel):
 
 
 class Planning(TenantModel):
-    """A planner at work on one wait of an item, over the rounds of research that it asks for (spec 19.4.1)."""
+    """A planner's work on one wait of an item, over its rounds of research (spec 19.4.1)."""
 
     work_item = models.ForeignKey("work.WorkItem", on_delete=models.PROTECT, related_name="plannings")
     attempt = models.PositiveIntegerField()
@@ -139,7 +137,7 @@ class Planning(TenantModel):
 
 
 class ResearchRequest(TenantModel):
-    """One question that a planner gave to an executor in research mode, and what came of it."""
+    """One question that a planner gave to an executor in research mode, with its answer."""
 
     planning = models.ForeignKey(Planning, on_delete=models.PROTECT, related_name="requests")
     round = models.PositiveSmallIntegerField()

@@ -1,7 +1,7 @@
-"""What was promised, and is it done? Work items, their attempts, what the outside checks found, batches and undo.
+"""Work items and their attempts, verification runs and goal cycles.
 
-`WorkItem.plan` is the canonical text of the 23 hashed fields, byte for byte what was approved; what changes while an
-item runs stands beside it. A status moves as `rules.TRANSITIONS` says, which a trigger holds every writer to.
+`WorkItem.plan` is the canonical text of the 23 hashed fields, byte for byte what was approved; state that changes while
+an item runs is kept outside of it. A trigger holds every status change to `rules.TRANSITIONS`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ VISITOR = "visitor"
 
 
 def no_usage() -> dict[str, object]:
+    """Default of the usage fields. The migrations refer to this function."""
     return BudgetUsed().model_dump(mode="json")
 
 
@@ -48,7 +49,7 @@ class WorkItem(TenantModel):
     summary = models.TextField(blank=True)
     last_error = models.TextField(blank=True)
     next_steps = models.JSONField(default=list)
-    due_at = models.DateTimeField(null=True, help_text="When a scheduled goal is looked at next")
+    due_at = models.DateTimeField(null=True, help_text="When a scheduled goal is checked next")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
@@ -79,12 +80,12 @@ class WorkItem(TenantModel):
 
     @property
     def is_part(self) -> bool:
-        """One of the tasks of a project: decided, counted and told with it."""
+        """True for a task of a project: it is decided, counted and reported with the project."""
         return self.parent is not None and self.parent.type == WorkItemType.PROJECT
 
 
 class GoalFile(WorkItem):
-    """A goal, as the administration takes one in from its file (ADR 37)."""
+    """Proxy under which the admin imports a goal from its file (ADR 37)."""
 
     class Meta:
         proxy = True
@@ -92,7 +93,7 @@ class GoalFile(WorkItem):
 
 
 class Attempt(TenantModel):
-    """One run of the executor over a work item, and how it ended."""
+    """One run of the executor over a work item, and its result."""
 
     work_item = models.ForeignKey(WorkItem, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -119,7 +120,7 @@ class Attempt(TenantModel):
 
 
 class VerificationRun(TenantModel):
-    """One visit of the outside checks after an attempt: `results` as the contract's VerificationResult, in order."""
+    """Results of the independent checks after an attempt: `results` as the contract's VerificationResult, in order."""
 
     attempt = models.OneToOneField(Attempt, on_delete=models.PROTECT, related_name="verification")
     all_passed = models.BooleanField()
@@ -131,7 +132,7 @@ class VerificationRun(TenantModel):
 
 
 class GoalCycle(TenantModel):
-    """One look at a goal: what its checks found and what followed (spec 5.2.3). `due_at` makes a cycle happen once."""
+    """One check of a goal: the results and what followed (spec 5.2.3). A cycle happens once, by its unique `due_at`."""
 
     goal = models.ForeignKey(WorkItem, on_delete=models.PROTECT, related_name="cycles")
     due_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Approved changes of the company's documents that are asked of the trusted worker, and what became of each."""
+"""Requests to the trusted worker for approved changes of documents."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kernel.tenancy import TenantModel
 
 
 class KnowledgeEffect(TenantModel):
-    """One call of an approved work item, by the digest of its tool and arguments. What is changed stands in the item's
-    plan, and nowhere here: a row of this table asks, and authorises nothing (docs/adr 0085). Once each."""
+    """One document change, identified by work item and the digest of its call; carried out once. The row only requests
+    and authorizes nothing: what to change is read from the item's approved plan (docs/adr 0085)."""
 
     work_item = models.ForeignKey("work.WorkItem", on_delete=models.PROTECT, related_name="+")
     call_digest = models.CharField(max_length=64)

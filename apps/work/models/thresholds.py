@@ -1,8 +1,8 @@
-"""How much has a family of actions earned at a deployment? Every change of it, one row each, for ever.
+"""Changes of the review thresholds that a family of actions has earned at a deployment; append-only.
 
-Always true of the rows: nothing is widened without a spent approval for exactly that (a trigger looks), nor beyond the
-hard caps; a row is never rewritten. The newest row holds, for as long as the deployment's own numbers stand as they
-stood when it was written (spec 5.1.6, 5.9; ADR 42).
+A widening change needs a spent approval for exactly that change (held by a trigger) and stays within the hard caps; a
+row is never rewritten. The newest row counts for as long as the deployment's own numbers are those that it was a change
+of (spec 5.1.6, 5.9; ADR 42).
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from kernel.tenancy import TenantModel
 
 
 class ThresholdChange(TenantModel):
-    """`usual_…`: the deployment's own numbers then. `family`: the tool that its actions call. `number` counts on."""
+    """`usual_…`: the deployment's own numbers at the time. `family`: the tool that its actions call. `number` is
+    consecutive."""
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, related_name="+")
     family = models.CharField(max_length=80)
@@ -65,9 +66,9 @@ class ThresholdChange(TenantModel):
         return f"{self.family} {self.direction}"
 
     def is_of(self, usual: Thresholds) -> bool:
-        """Whether the deployment's own numbers are those that this was a change of."""
+        """Whether this was a change of these numbers of the deployment."""
         return (self.usual_size, self.usual_high) == (usual.size, usual.high_min)
 
     def thresholds(self, usual: Thresholds) -> Thresholds:
-        """What holds after it. Drafts begin where the deployment says, and never above batches."""
+        """The thresholds after this change. Drafts begin where the deployment says, and never above batches."""
         return replace(usual, high_min=max(self.high_after, usual.medium_min), size=self.size_after)

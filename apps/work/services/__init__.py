@@ -1,4 +1,4 @@
-"""The verbs of the work room. Sessions propose; staff adopt goals; receivers of cards authorize; workers run.
+"""Public services of the work room. Sessions propose; staff adopt goals; receivers of cards authorize; workers run.
 
 Everything here runs inside the caller's tenant scope; what is slow is in `apps.work.executor`.
 """

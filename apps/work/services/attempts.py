@@ -1,8 +1,8 @@
 """The transactions around an attempt: begin it, conclude it (spec 5.2.1 steps 0 to 3). Inside the worker's scope.
 
-Always holds: nothing begins without `check` of the item's approval; an attempt is counted before anything of it runs;
-the end of an item, its proof and the end of the delivery commit together. A redelivered item begins a fresh attempt;
-what its lost worker had begun is known to the guard and is not begun again.
+Always holds: nothing begins without a check of the item's approval; an attempt is counted before anything of it runs;
+the end of an item, its verification and the end of the delivery commit together. A redelivered item begins a fresh
+attempt; the guard knows what its lost worker had begun and does not begin it again.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _STOPPED_AS = {
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """What an attempt came to. `stop` ends the item without another try, `held` pauses it for a person; `result` is
-    what its tools said of it."""
+    """Result of an attempt. `stop` ends the item without a retry, `review` pauses it for a person; `result` is what its
+    tools said."""
 
     summary: str
     used: BudgetUsed
@@ -69,34 +69,36 @@ class AttemptOutcome:
     prompt: str = ""
     error: str = ""
     stop: WorkReason = WorkReason.NONE
-    held: PendingReview | None = None
+    review: PendingReview | None = None
 
 
 @dataclass(frozen=True)
 class StartedAttempt:
-    """An attempt, and the calls that its item's approval allows: the guard is told them by whoever verified it."""
+    """An attempt, and the calls that its item's approval allows, as verified here for the guard."""
 
     attempt: Attempt
     approval: ApprovedCalls
 
 
 def begin_attempt(delivery: Delivery) -> StartedAttempt | None:
-    """The next attempt of the delivered item, or the one that paused for a person; None when the delivery is over: done
-    before, called off, not approved, nothing left to spend, or no place in the pool for now."""
+    """Return the next attempt of the delivered item, or the one that paused for a person; None when the delivery is
+    over: done before, cancelled, not approved, no budget left, or no place in the pool for now."""
     assert delivery.message.task_id is not None
     item = lock_item(delivery.message.task_id)
     course = lock_course(item)
     if WorkItemStatus(item.status) in rules.FINAL or course.waiting_for:
         completion.finish_delivery(delivery)
         return None
+    # A running attempt at this point belongs to a dead worker, since this delivery holds the lease.
     _close_interrupted(item)
     authority = authority_of(item)
-    if _stopped(delivery, item, course, authority):
+    if _end_if_invalid(delivery, item, course, authority):
         return None
     paused: Attempt | None = item.attempts.filter(status=AttemptStatus.PAUSED).first()
-    if item.used.exhausted(item.spec.budget, but=frozenset({"attempts"} if paused else ())):
+    if item.used.exhausted(item.spec.budget, ignoring=frozenset({"attempts"} if paused else ())):
         failure_handling.handle_failed_attempt(delivery, item, course)
         return None
+    # Last, so that an item that cannot run never occupies a slot.
     if not pool.acquire(delivery.lease):
         delivery.defer(settings.POOL_RETRY_SECONDS, pool.IN_USE)
         return None
@@ -105,16 +107,16 @@ def begin_attempt(delivery: Delivery) -> StartedAttempt | None:
     return StartedAttempt(attempt, _approved_calls(item.spec, authority))
 
 
-def _stopped(delivery: Delivery, item: WorkItem, course: Course, authority: Authority) -> bool:
-    """Step 0: nothing begins without a yes that holds now, or after somebody called it off."""
+def _end_if_invalid(delivery: Delivery, item: WorkItem, course: Course, authority: Authority) -> bool:
+    """Step 0: end the item if it was cancelled, or its approval, card, records or inputs are not valid now."""
     if course.cancelled_by:
         cancellation.end_cancelled(delivery, item)
-    elif (refusal := authority.refusal or _foreign_run(item, authority)) or (refusal := _altered_card(item)):
+    elif (refusal := authority.refusal or _run_error(item, authority)) or (refusal := _card_error(item)):
         record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": refusal})
         completion.end_delivered(delivery, item, WorkItemStatus.BLOCKED, WorkReason.NOT_APPROVED, error=refusal)
     elif preconditions.is_outdated(item):
         _end_outdated(delivery, item)
-    elif missing := _missing_link(item):
+    elif missing := _missing_input(item):
         completion.end_delivered(delivery, item, WorkItemStatus.BLOCKED, WorkReason.LINKAGE, error=missing)
     else:
         return False
@@ -122,7 +124,7 @@ def _stopped(delivery: Delivery, item: WorkItem, course: Course, authority: Auth
 
 
 def _end_outdated(delivery: Delivery, item: WorkItem) -> None:
-    """What an undo would put back is not there any more: it ends. Anything else is asked about again."""
+    """End an undo whose records have changed: there is nothing left to restore. Anything else is asked about again."""
     if preconditions.is_undo(item):
         reason = preconditions.CHANGED
         record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": reason})
@@ -132,9 +134,9 @@ def _end_outdated(delivery: Delivery, item: WorkItem) -> None:
         completion.finish_delivery(delivery)
 
 
-def _foreign_run(item: WorkItem, authority: Authority) -> str:
-    """The run on the row decides what the guard lets pass: it must carry what the item's yes allows, and no more,
-    whoever wrote the row."""
+def _run_error(item: WorkItem, authority: Authority) -> str:
+    """Verify that the run on the row was opened for this item with exactly what its approval allows, since the row
+    could have been written by SQL."""
     if item.run_id is None:
         return ""
     limits, approval = _limits(item.spec), _approved_calls(item.spec, authority)
@@ -142,8 +144,8 @@ def _foreign_run(item: WorkItem, authority: Authority) -> str:
     return "" if ours else "run_mismatch"
 
 
-def _altered_card(item: WorkItem) -> str:
-    """What a person had before them is signed with their approval: a card that says something else proves nothing."""
+def _card_error(item: WorkItem) -> str:
+    """Return an error code if the approved card no longer shows what was signed with its approval."""
     try:
         preconditions.expected_reads(item)
     except SilasError as refusal:
@@ -151,8 +153,8 @@ def _altered_card(item: WorkItem) -> str:
     return ""
 
 
-def _missing_link(item: WorkItem) -> str:
-    """Step 0.5: what the item builds on has to be there before anything of it begins."""
+def _missing_input(item: WorkItem) -> str:
+    """Step 0.5: return what is missing of the files that the item builds on."""
     try:
         input_artifacts.input_files_of(item)
     except LinkageMissing as refusal:
@@ -161,8 +163,8 @@ def _missing_link(item: WorkItem) -> str:
 
 
 def _close_interrupted(item: WorkItem) -> None:
-    """The worker of an attempt that is still running is gone: its lease was given to us. What it had spent is known to
-    the guard, and counts."""
+    """Close an attempt whose worker died: its lease was given to us. What it had spent is known to the guard, and
+    counts."""
     lost = item.attempts.filter(status=AttemptStatus.RUNNING).first()
     if lost is None:
         return
@@ -175,7 +177,7 @@ def _close_interrupted(item: WorkItem) -> None:
 
 
 def _open_run_once(item: WorkItem, authority: Authority) -> None:
-    """One guarded run for all attempts of an item, so that neither its caps nor its spent approval begin anew."""
+    """Open one guarded run for all attempts of an item, so that neither its caps nor its spent approval start over."""
     if item.run_id is not None:
         return
     spec = item.spec
@@ -184,15 +186,15 @@ def _open_run_once(item: WorkItem, authority: Authority) -> None:
         item.pk,
         deployment_id=item.deployment_id,
         phase=Phase.EXECUTION,
-        allow=_asked(spec),
+        allow=_callable_tools(spec),
         limits=_limits(spec),
         approval=_approved_calls(spec, authority),
     )
     item.run_id = run.pk
 
 
-def _asked(spec: WorkItemSpec) -> set[str]:
-    """What the run may call at all: what was approved, and outside tools that say whether it was done."""
+def _callable_tools(spec: WorkItemSpec) -> set[str]:
+    """Return what the run may call: what was approved, and reading tools that prove outside calls."""
     called = {call.tool for call in spec.calls}
     return called | outside_tools.proof_tools(spec.skills, called)
 
@@ -207,12 +209,12 @@ def _approved_calls(spec: WorkItemSpec, authority: Authority) -> ApprovedCalls:
 
 
 def _limits(spec: WorkItemSpec) -> Limits:
-    """Time is the attempt's own to watch (`meter`): a run's clock would count its pauses too."""
+    """Time is not limited here: the attempt measures it (`meter`), because a run's clock would include its pauses."""
     return Limits(cost_usd=str(spec.budget.max_cost_usd), tokens=spec.budget.max_tokens)
 
 
 def _next_attempt(item: WorkItem) -> Attempt:
-    """Step 2a. The attempt is counted before it runs, so that one that kills its worker counts too."""
+    """Step 2a. Count the attempt before it runs, so that one that kills its worker counts too."""
     item.attempts_made += 1
     item.budget_used = item.used.merge(BudgetUsed(attempts=1, executor_runs=1)).model_dump(mode="json")
     item.save(update_fields=["attempts_made", "budget_used", "run_id"])
@@ -223,8 +225,8 @@ def _next_attempt(item: WorkItem) -> Attempt:
 
 
 def _same_attempt(item: WorkItem, paused: Attempt) -> Attempt:
-    """The attempt goes on behind what a person has let through. It was counted when it began; its clock starts again,
-    so that its wait counts as nobody's time."""
+    """Continue the attempt after a person's approval at a gate. It was counted when it began; its clock restarts, so
+    that the wait does not count."""
     item.budget_used = item.used.merge(BudgetUsed(executor_runs=1)).model_dump(mode="json")
     item.save(update_fields=["budget_used", "run_id"])
     move(item, WorkItemStatus.RUNNING)
@@ -234,23 +236,24 @@ def _same_attempt(item: WorkItem, paused: Attempt) -> Attempt:
 
 
 def conclude_attempt(delivery: Delivery, attempt: Attempt, outcome: AttemptOutcome) -> bool:
-    """Write the attempt's end down and decide what follows; True when the delivery is over."""
+    """Store the attempt's end and decide what follows; True when the delivery is over."""
     item = lock_item(attempt.work_item_id)
     course = lock_course(item)
     passed = outcome.report is not None and outcome.report.all_passed and not outcome.stop
     _close_attempt(attempt, outcome, passed=passed)
     item.budget_used = usage.with_run_usage(item.used.merge(outcome.used), item.run_id).model_dump(mode="json")
-    if outcome.held is None:
-        item.last_error = "" if passed else _explain(outcome)
+    if outcome.review is None:
+        explanation = outcome.report.explain() if outcome.report else ""
+        item.last_error = "" if passed else "\n".join(filter(None, (outcome.error, explanation)))
     item.save(update_fields=["budget_used", "last_error"])
     if passed:
-        said: dict[str, Any] = {"summary": outcome.summary, "result": outcome.result}
+        texts: dict[str, Any] = {"summary": outcome.summary, "result": outcome.result}
         next_steps = list(outcome.next_steps)
-        completion.end_delivered(delivery, item, WorkItemStatus.DONE, WorkReason.NONE, next_steps=next_steps, **said)
+        completion.end_delivered(delivery, item, WorkItemStatus.DONE, WorkReason.NONE, next_steps=next_steps, **texts)
     elif course.cancelled_by:
         cancellation.end_cancelled(delivery, item)
-    elif outcome.held:
-        gate_pauses.pause_item(item, course, outcome.held)
+    elif outcome.review:
+        gate_pauses.pause_item(item, course, outcome.review)
         completion.finish_delivery(delivery)
     elif outcome.stop:
         status = _STOPPED_AS.get(outcome.stop, WorkItemStatus.STUCK)
@@ -262,7 +265,7 @@ def conclude_attempt(delivery: Delivery, attempt: Attempt, outcome: AttemptOutco
 
 def _close_attempt(attempt: Attempt, outcome: AttemptOutcome, *, passed: bool) -> None:
     attempt.status = AttemptStatus.PASSED if passed else AttemptStatus.FAILED
-    attempt.status = AttemptStatus.PAUSED if outcome.held else attempt.status
+    attempt.status = AttemptStatus.PAUSED if outcome.review else attempt.status
     attempt.summary, attempt.error = outcome.summary, outcome.error
     attempt.artifacts, attempt.model_name = list(outcome.artifacts), outcome.model_name
     used = BudgetUsed.model_validate(attempt.used).merge(outcome.used)
@@ -278,14 +281,10 @@ def _close_attempt(attempt: Attempt, outcome: AttemptOutcome, *, passed: bool) -
         )
         data |= {"checks": len(outcome.report.results), "failed": len(outcome.report.failed)}
     subject = f"work:{attempt.work_item_id}"
-    if outcome.held is None:
+    if outcome.review is None:
         record(AuditEvent.WORK_ATTEMPTED, subject=subject, data=data)
     for event, noted in outcome.notes:
         record(AuditEvent(event), subject=subject, data=noted)
     invented = set(outcome.claimed_artifacts) - set(outcome.artifacts)
     if invented:
         record(AuditEvent.ARTIFACT_REF_MISMATCH, subject=subject, data={"invented": len(invented)})
-
-
-def _explain(outcome: AttemptOutcome) -> str:
-    return "\n".join(filter(None, (outcome.error, outcome.report.explain() if outcome.report else "")))

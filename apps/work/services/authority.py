@@ -1,8 +1,7 @@
-"""On whose yes may an item run? Its own, its goal's standing one, its project's or its batch's (spec 5.2.1 step 0).
+"""Find the approval under which an item may run: its own, or its goal's, project's or batch's (spec 5.2.1 step 0).
 
-Always holds: the yes was spent for exactly this item, or for a project or batch that names this item by the hash of its
-plan; and the row's customer is the one that the plan binds. Reads only. Called when an attempt begins, and by nobody
-who would rather not ask again.
+Always holds: the approval was spent for exactly this item, or for a project or batch that names this item by the hash
+of its plan; and the row's customer is the one that the plan binds. Reads only. Called when an attempt begins.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from kernel.llm.calls import parse_calls
 
 @dataclass(frozen=True)
 class Authority:
-    """`nonce` is unique to this yes for this item, so each of its calls takes effect once; `token` is the signed nonce
-    of the approval, which may be taken back while the item runs; `refusal` says why there is none."""
+    """`nonce` is unique to this approval for this item, so each call takes effect once; `token` is the signed nonce of
+    the approval, which may be revoked while the item runs; `refusal` is set when there is no approval."""
 
     refusal: str = ""
     nonce: str = ""
@@ -37,7 +36,7 @@ class Authority:
 
 
 def authority_of(item: WorkItem) -> Authority:
-    """What lets the item run now. The enforcement point behind "cannot execute without a verified approval"."""
+    """Return what lets the item run now. The enforcement point for "cannot execute without a verified approval"."""
     if item.spec.domain != rules.domain_of(item.subject):
         return Authority("subject_mismatch")
     if item.approval_token is None:
@@ -56,11 +55,12 @@ def _own(item: WorkItem, token: ApprovalToken) -> Authority:
         return _of_batch(item, item.batch, token)
     if item.parent is not None and item.parent.type == WorkItemType.PROJECT:
         return _of_project(item, item.parent, token)
-    return _held(token, bound_by(item, token))
+    return _check_token(token, bound_by(item, token))
 
 
 def bound_by(item: WorkItem, token: ApprovalToken) -> Approvable:
-    """What a yes of this scope to a lone item binds: its plan, or the one call of it that a draft's card showed."""
+    """Return what an approval of this scope binds for a single item: its plan, or the one call that a draft's card
+    showed."""
     calls = item.spec.calls if token.scope == ApprovalScope.SINGLE_STEP else ()
     if len(calls) == 1:
         plan = {"work_item_id": str(item.pk), "plan_hash": item.spec.plan_hash}
@@ -71,37 +71,38 @@ def bound_by(item: WorkItem, token: ApprovalToken) -> Approvable:
 
 
 def _of_part(item: WorkItem, token: ApprovalToken) -> Authority:
-    """An approval of this task alone, asked for because its records changed, while its project runs."""
+    """An approval of this task alone, requested because its records changed, while its project runs."""
     project = item.parent
     running = project is not None and project.status == WorkItemStatus.RUNNING
-    return _held(token, bound_by(item, token)) if running else Authority("project_over")
+    return _check_token(token, bound_by(item, token)) if running else Authority("project_over")
 
 
 def _of_project(item: WorkItem, project: WorkItem, token: ApprovalToken) -> Authority:
-    """The project's yes, while the project runs, for a task whose very plan it names."""
+    """The project's approval, while the project runs, for a task whose plan it names."""
     if project.status != WorkItemStatus.RUNNING:
         return Authority("project_over")
     if project_rules.covered_tasks(project.spec).get(str(item.pk)) != item.spec.plan_hash:
         return Authority("not_covered")
-    return _held(token, project.spec.approvable(), part=item)
+    return _check_token(token, project.spec.approvable(), part=item)
 
 
 def _of_batch(item: WorkItem, batch: Batch, token: ApprovalToken) -> Authority:
-    """The batch's yes, while the batch runs, for an item whose very plan it lists."""
+    """The batch's approval, while the batch runs, for an item whose plan it lists."""
     if batch.status != BatchStatus.RUNNING:
         return Authority("batch_over")
     ids = [line.item_id for line in lines_of(batch)]
     if item.spec.plan_hash not in ids:
         return Authority("not_covered")
     payload = batch_payload(goal_id=str(batch.goal_ref), action=batch.action, item_ids=ids)
-    return _held(token, approvable(ApprovalScope.CONNECTION_ACT, payload), part=item)
+    return _check_token(token, approvable(ApprovalScope.CONNECTION_ACT, payload), part=item)
 
 
-def _held(token: ApprovalToken, subject: Approvable, *, part: WorkItem | None = None) -> Authority:
-    """`part`: one of several items that run under this yes, each with effects of its own."""
+def _check_token(token: ApprovalToken, subject: Approvable, *, part: WorkItem | None = None) -> Authority:
+    """Check the token. `part`: one of several items under this approval, each with effects of its own."""
     verdict = approvals.check(token, subject)
     if not verdict.ok:
         return Authority(verdict.reason.value)
+    # The nonce of the guard's calls: per use of the token, and per item where several share one approval.
     use = use_of(token.nonce, bound_hash=subject.plan_hash)
     nonce = f"{use.token_nonce}:{use.ordinal}"
     nonce = f"{nonce}:{part.pk.hex}" if part else nonce

@@ -1,7 +1,7 @@
-"""What happens when a person has decided? A yes is verified, attached and dispatched at once; a no ends the item.
+"""Act on a person's decision: verify, attach and dispatch an approval; end the item on a rejection.
 
-The only place where an approval token is spent (spec 5.1.2 step 6, 5.2.3 step 4). The message to the executor's queue
-is written in the same transaction; the wake-up of a worker waits for the commit and may be lost without harm.
+The only place where an approval token is spent (spec 5.1.2 step 6, 5.2.3 step 4). The message to the executors is
+written in the same transaction; the wake-up of a worker waits for the commit and may be lost without harm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apps.work.visitor_messages import APPROVED
 
 
 def authorize(item: WorkItem, token: ApprovalToken) -> Verdict:
-    """Spend the token for exactly this item; dispatch it, or end it when the token does not hold."""
+    """Spend the token for exactly this item; dispatch it, or end it when the token is not valid."""
     verdict = approvals.verify(token, bound_by(item, token))
     if verdict.ok:
         announce(item, APPROVED.format(title=item.title.rstrip(".")))
@@ -38,8 +38,8 @@ def _start(item: WorkItem, token: ApprovalToken) -> None:
 
 
 def authorize_standing(item: WorkItem, goal: WorkItem) -> Verdict | None:
-    """Spend one use of the goal's standing approval for `item`; None when the goal has none. Never ends the item:
-    what does not fit is put before a person."""
+    """Spend one use of the goal's standing approval for `item`; None when the goal has none. Never ends the item: what
+    does not fit is put before a person."""
     if goal.approval_token is None:
         return None
     verdict = approvals.verify(goal.approval_token, goal.spec.approvable(), approvable_child(item, goal))
@@ -49,12 +49,12 @@ def authorize_standing(item: WorkItem, goal: WorkItem) -> Verdict | None:
 
 
 def attach_and_enqueue(item: WorkItem, token: ApprovalToken) -> None:
-    """Attach the verified token and owe the item to the executors."""
+    """Attach the verified token and queue the item for the executors."""
     WorkItem.objects.filter(pk=item.pk).update(approval_token=token)
     item.approval_token = token
     enqueue(item)
 
 
 def reject(item: WorkItem, reason: WorkReason) -> None:
-    """Nobody said yes: nothing runs."""
+    """End an item that was not approved; nothing runs."""
     move(item, WorkItemStatus.BLOCKED, reason=reason)

@@ -1,6 +1,6 @@
-"""What is a person shown about a batch, and about what came of one? Cards of many lines (spec 5.2.4, 0.5.4, 0.5.5).
+"""Build and open the cards of batches: the batch review, and the results with undo (spec 5.2.4, 0.5.4, 0.5.5).
 
-Every line is the skill's words about bound values, never a model's. Web processes only: workers open no cards.
+Every line is the skill's words about bound values, never a model's. Only processes that may open cards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
 from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
-from apps.work.enums import WorkItemStatus
+from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import Batch, BatchItem, WorkItem
 from apps.work.queries import lines_of
 from apps.work.services import execution_facts, screening
@@ -28,12 +28,12 @@ from apps.work.services.approval_requests import RequestedCall, card_reads_of, h
 BATCH = "batch"
 Reads = Sequence[Mapping[str, Any]]
 _TITLE_CHARS, _FACT_CHARS = 200, 300
-_DONE = "It is done and proved. It can be taken back for a short while."
-_PARTLY_DONE = "Not all of it was done: see each result. What was done is proved and can be taken back for now."
+_DONE = "Done and verified. You can undo it for a short time."
+_PARTLY_DONE = "Partly done; see each result. What was done is verified and can be undone for a short time."
 
 
 def open_batch_card(batch: Batch, *, instead_of: Card | None = None, rationale: str = "") -> Card:
-    """Put a batch before a person. `instead_of`: the card that asked before, whose risk stands."""
+    """Ask a person to decide a batch. `instead_of`: the card before, whose risk is kept."""
     lines = list(lines_of(batch))
     tools = _tools(lines)
     count = f"{len(lines)} action{'s' if len(lines) != 1 else ''}"
@@ -50,10 +50,10 @@ def open_batch_card(batch: Batch, *, instead_of: Card | None = None, rationale: 
         ),
         text=CardText(
             intent=f"{shorten(tools[0].description, _TITLE_CHARS)}: {count}",
-            rationale=rationale or batch.reason_summary or "The goal found these; each fits its rule.",
+            rationale=rationale or batch.reason_summary or "The goal found these; each matches its rule.",
             consequence={"approve": f"Carry out {count}", "decline": "Change nothing"},
             affected=count,
-            facts=_ways(tools),
+            facts=_execution_facts(tools),
         ),
         body={
             "items": [_line(line) for line in lines],
@@ -65,27 +65,27 @@ def open_batch_card(batch: Batch, *, instead_of: Card | None = None, rationale: 
 
 
 def reads_of_line(card: Card, item_id: str) -> list[dict[str, Any]]:
-    """The records whose state the card shows for this line."""
-    return [each for each in card.reads if each.get("item") == item_id]
+    """Return the records whose state the card shows for this line."""
+    return [read for read in card.reads if read.get("item") == item_id]
 
 
 def _reads(lines: Sequence[BatchItem]) -> list[dict[str, Any]]:
-    """The records that each line shows, under the line's id: lines may be about different customers."""
+    """Return the records that each line shows, tagged with the line's id: lines may be about different customers."""
     return [
-        {**each, "item": line.item_id}
+        {**read, "item": line.item_id}
         for line in lines
-        for each in card_reads_of(_wanted(line.work_item), line.work_item.subject)
+        for read in card_reads_of(_calls_of(line.work_item), line.work_item.subject)
     ]
 
 
-def _wanted(item: WorkItem) -> Sequence[RequestedCall]:
+def _calls_of(item: WorkItem) -> Sequence[RequestedCall]:
     return screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills))
 
 
-def _ways(tools: Sequence[ToolSpec]) -> list[Fact]:
-    """How the lines run, each way once."""
-    found = [fact for tool in tools for fact in execution_facts.execution_facts(tool)]
-    return [fact for place, fact in enumerate(found) if fact not in found[:place]]
+def _execution_facts(tools: Sequence[ToolSpec]) -> list[Fact]:
+    """Return how the lines run, each way once."""
+    facts = [fact for tool in tools for fact in execution_facts.execution_facts(tool)]
+    return [fact for place, fact in enumerate(facts) if fact not in facts[:place]]
 
 
 def open_results_card(
@@ -97,29 +97,29 @@ def open_results_card(
     instead_of: Card | None = None,
     rationale: str = "",
 ) -> Card:
-    """What was done, with the one button that takes it back while there is time. `reads`: by the done item, the records
-    that it changed, at the revisions at which they are now."""
+    """Show what was done, with the button that undoes it while there is time. `reads`: by finished item, the records
+    that it changed, at their current revisions."""
     lines = list(lines_of(undo))
-    well = sum(item.status == WorkItemStatus.DONE for item in done)
-    count = f"{len(done)} actions" if well == len(done) else f"{well} of {len(done)} actions"
-    what = done[0].title if len(done) == 1 else count
+    succeeded = sum(item.status == WorkItemStatus.DONE for item in done)
+    count = f"{len(done)} actions" if succeeded == len(done) else f"{succeeded} of {len(done)} actions"
+    subject = done[0].title if len(done) == 1 else count
     session_id = done[0].session_id if len(done) == 1 else None
-    shown = [
-        {**each, "item": line.item_id}
+    current_reads = [
+        {**read, "item": line.item_id}
         for line in lines
         if line.work_item.follow_up_of_id is not None
-        for each in reads.get(line.work_item.follow_up_of_id, ())
+        for read in reads.get(line.work_item.follow_up_of_id, ())
     ]
     return open_card(
         CardKind.POST_EXECUTION,
         about=About(BATCH, undo.pk, undo.deployment_id, session_id, undo.requested_by),
-        binding=Binding(ApprovalScope.CONNECTION_ACT, _payload(undo, lines), reversible=True, reads=shown),
+        binding=Binding(ApprovalScope.CONNECTION_ACT, _payload(undo, lines), reversible=True, reads=current_reads),
         text=CardText(
-            intent=f"Done: {what}",
-            rationale=rationale or (_DONE if well == len(done) else _PARTLY_DONE),
-            consequence={"approve": f"Undo {_how_many(len(lines))}", "decline": "Keep it as it is"},
-            affected=_how_many(len(lines)),
-            facts=[fact for line in lines for fact in _present(line)],
+            intent=f"Done: {subject}",
+            rationale=rationale or (_DONE if succeeded == len(done) else _PARTLY_DONE),
+            consequence={"approve": f"Undo {_count_label(len(lines))}", "decline": "Keep it as it is"},
+            affected=_count_label(len(lines)),
+            facts=[fact for line in lines for fact in _undo_facts(line)],
             details={"calls": [_call(line) for line in lines]},
         ),
         body={"results": [_result(item) for item in done]},
@@ -128,20 +128,22 @@ def open_results_card(
     )
 
 
-def _present(line: BatchItem) -> list[Fact]:
-    """What taking it back would change, as its tool says it: what is there now, and what would be."""
-    wanted, subject = _wanted(line.work_item), line.work_item.subject
-    return [Fact(**fact) for each in wanted for fact in skills.card_facts(each.tool, each.call.args, subject)]
+def _undo_facts(line: BatchItem) -> list[Fact]:
+    """Return what undo would change, as the tool states it: the current value and the restored one."""
+    calls, subject = _calls_of(line.work_item), line.work_item.subject
+    return [
+        Fact(**fact) for requested in calls for fact in skills.card_facts(requested.tool, requested.call.args, subject)
+    ]
 
 
-def _how_many(count: int) -> str:
+def _count_label(count: int) -> str:
     return "1 action" if count == 1 else f"{count} actions, the last one first"
 
 
 def _result(item: WorkItem) -> dict[str, object]:
     good = item.status == WorkItemStatus.DONE
-    said = shorten(item.summary.splitlines()[0], 299) if good and item.summary else item.get_reason_display()
-    return {"title": item.title, "outcome": "" if said == "nothing to explain" else said, "ok": good}
+    outcome = shorten(item.summary.splitlines()[0], 299) if good and item.summary else item.get_reason_display()
+    return {"title": item.title, "outcome": "" if outcome == WorkReason.NONE.label else outcome, "ok": good}
 
 
 def _payload(batch: Batch, lines: Sequence[BatchItem]) -> dict[str, object]:
@@ -150,11 +152,11 @@ def _payload(batch: Batch, lines: Sequence[BatchItem]) -> dict[str, object]:
 
 
 def _tools(lines: Sequence[BatchItem]) -> list[ToolSpec]:
-    found = []
+    tools = []
     for line in lines:
-        known = screening.tools_in(line.work_item.spec.skills)
-        found += [known[call.tool] for call in line.work_item.spec.calls]
-    return found
+        tools_by_name = screening.tools_in(line.work_item.spec.skills)
+        tools += [tools_by_name[call.tool] for call in line.work_item.spec.calls]
+    return tools
 
 
 def _call(line: BatchItem) -> dict[str, object]:
@@ -173,7 +175,7 @@ def _line(line: BatchItem) -> dict[str, object]:
         "unusual": line.unusual,
         "facts": [
             {name: shorten(words, _FACT_CHARS) for name, words in fact.items()}
-            for each in _wanted(line.work_item)
-            for fact in skills.card_facts(each.tool, each.call.args, line.work_item.subject)
+            for requested in _calls_of(line.work_item)
+            for fact in skills.card_facts(requested.tool, requested.call.args, line.work_item.subject)
         ],
     }

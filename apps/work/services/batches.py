@@ -1,8 +1,8 @@
-"""Many like actions, one decision: put together, decided, cut to a selection, carried out (spec 5.2.4, 5.9).
+"""Decide many similar actions at once: open a batch, decide it, reduce it to a selection, run it (spec 5.2.4, 5.9).
 
-Always holds: an item of a batch is a work item, its id in the batch is the hash of its plan, so the yes binds what each
-of them does to the last argument; what was left out never runs; a selection asks for a yes of its own.
-Opening cards needs a web process.
+Always holds: an item of a batch is a work item whose id in the batch is the hash of its plan, so the approval binds
+each action to its last argument; what was left out never runs; a selection needs an approval of its own. Opening cards
+needs a process with that right.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from kernel.errors import SilasError
 
 
 def approvable_batch(batch: Batch) -> Approvable:
-    """What a yes to the batch binds: its goal, its action, and its items in their order."""
+    """Return what an approval of the batch binds: its goal, its action, and its items in order."""
     ids = [line.item_id for line in lines_of(batch)]
     payload = batch_payload(goal_id=str(batch.goal_ref), action=batch.action, item_ids=ids)
     return approvable(ApprovalScope.CONNECTION_ACT, payload)
 
 
 def open_batch(lines: Sequence[BatchItem], **fields: object) -> Batch:
-    """Store a batch of these unsaved lines; nobody has been asked yet."""
+    """Store a batch of these unsaved lines; no card is opened yet."""
     batch: Batch = Batch.objects.create(created_at=now(), **fields)
     for position, line in enumerate(lines, start=1):
         line.batch, line.position = batch, position
@@ -50,7 +50,7 @@ def open_batch(lines: Sequence[BatchItem], **fields: object) -> Batch:
 
 
 def on_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
-    """A person answered a batch's card. In the transaction of the decision."""
+    """Act on the decision of a batch's card. In the transaction of the decision."""
     batch = lock_batch(card.subject_id)
     if batch.status != BatchStatus.PROPOSED:
         return
@@ -61,14 +61,14 @@ def on_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> N
 
 
 def expire(batch: Batch, reason: WorkReason) -> None:
-    """Its card ran out or was withdrawn: silence is a no."""
+    """Reject a batch whose card expired or was withdrawn."""
     if batch.status == BatchStatus.PROPOSED:
         _refuse(batch, BatchStatus.EXPIRED, reason)
 
 
 def replace_outdated_card(card: Card, fresh: Fresh) -> None:
-    """A person approves a batch's card: where the records of every line have changed, or of any line of an undo,
-    nothing of it counts and another card takes its place. Where some have, the others count (`_begin`)."""
+    """Replace the batch's card instead of approving it, when the records of every line have changed, or of any line of
+    an undo. When only some have, the others are approved (`_begin`)."""
     if card.subject_kind != BATCH:
         return
     batch = lock_batch(card.subject_id)
@@ -82,23 +82,23 @@ def replace_outdated_card(card: Card, fresh: Fresh) -> None:
 
 
 def remove_item(item: WorkItem) -> None:
-    """The item is asked about by itself from now on, and the batch goes on without it. In a web process."""
+    """Take the item out for a card of its own; the batch continues without it."""
     if item.batch_id is None:
         return
     batch = lock_batch(item.batch_id)
-    _take_out(item)
+    _detach(item)
     if batch.status == BatchStatus.RUNNING:
-        _go_on(batch)
+        _continue(batch)
 
 
-def _take_out(item: WorkItem) -> None:
+def _detach(item: WorkItem) -> None:
     WorkItem.objects.filter(pk=item.pk).update(batch=None, approval_token=None)
     item.batch = item.approval_token = None
 
 
 def _begin(batch: Batch, token: ApprovalToken, card: Card) -> None:
-    """Spend the approval for exactly this batch, and owe its items to the executors. What has changed since the card
-    was shown leaves the batch, and is asked about by itself."""
+    """Spend the approval for exactly this batch and queue its items. Items whose records changed since the card was
+    shown leave the batch for cards of their own."""
     verdict = approvals.verify(token, approvable_batch(batch))
     if not verdict.ok:
         _refuse(batch, BatchStatus.REFUSED, WorkReason.NOT_APPROVED)
@@ -107,38 +107,38 @@ def _begin(batch: Batch, token: ApprovalToken, card: Card) -> None:
     batch.approval_token = token
     for line in preconditions.outdated_lines(batch, card):
         item = lock_item(line.work_item_id)
-        _take_out(item)
+        _detach(item)
         record(AuditEvent.WORK_NOT_APPROVED, subject=f"work:{item.pk}", data={"reason": preconditions.CHANGED})
         fresh_cards.open_fresh_card(item)
     WorkItem.objects.filter(batch=batch).update(approval_token=token)
     _move(batch, BatchStatus.RUNNING)
     if batch.undo_of:
         undo.on_undo_approved(batch)
-    _go_on(batch)
+    _continue(batch)
 
 
-def _go_on(batch: Batch) -> None:
-    """Owe what may run now: everything at once, or for an undo one after the other, and nothing behind one that did not
-    get done. When nothing is left the batch is over, and what came of it is shown."""
+def _continue(batch: Batch) -> None:
+    """Queue what may run now: everything at once, or for an undo one after the other, stopping at the first that was
+    not done. When nothing is left, finish the batch."""
     items = items_of(batch)
-    left = [item for item in items if WorkItemStatus(item.status) not in rules.FINAL]
-    broken = batch.undo_of and any(item.status != WorkItemStatus.DONE for item in items if item not in left)
-    if not left or broken:
+    remaining = [item for item in items if WorkItemStatus(item.status) not in rules.FINAL]
+    broken = batch.undo_of and any(item.status != WorkItemStatus.DONE for item in items if item not in remaining)
+    if not remaining or broken:
         _finish(batch)
         return
-    waiting = [item for item in left if item.status == WorkItemStatus.PENDING]
+    waiting = [item for item in remaining if item.status == WorkItemStatus.PENDING]
     for item in waiting[:1] if batch.undo_of else waiting:
         if not lock_course(item).deliveries:
             execution_queue.enqueue(item)
 
 
 def on_work_changed(item: WorkItem) -> None:
-    """An item of a batch ended: its batch goes on."""
+    """Continue the batch when one of its items has ended."""
     if WorkItemStatus(item.status) not in rules.FINAL or item.batch_id is None:
         return
     batch = lock_batch(item.batch_id)
     if batch.status == BatchStatus.RUNNING:
-        _go_on(batch)
+        _continue(batch)
 
 
 def _finish(batch: Batch) -> None:
@@ -150,20 +150,20 @@ def _finish(batch: Batch) -> None:
 
 
 def apply_selection(batch: Batch, payload: Mapping[str, Any]) -> None:
-    """Cut the batch to the part of its items that the new card asks for, in the card's order; the rest never runs.
+    """Reduce the batch to the items of the new card, in the card's order; the rest never runs.
 
-    Raises `SilasError("selection_unfit")` where the new card asks for anything else than a part of this batch.
+    Raises `SilasError("selection_unfit")` if the new card asks for anything but a part of this batch.
     """
     lines = list(lines_of(batch))
     kept = list(payload["item_ids"])
     is_part = set(kept) <= {line.item_id for line in lines} and len(set(kept)) == len(kept)
     if batch.status != BatchStatus.PROPOSED or not is_part or not 0 < len(kept) < len(lines):
-        raise SilasError("selection_unfit", "A selection is some of the items, but not all of them.", status=409)
+        raise SilasError("selection_unfit", "Select some of the items, but not all of them.", status=409)
     for line in lines:
         if line.item_id not in kept:
             line.delete()
             completion.end_item(lock_item(line.work_item_id), WorkItemStatus.BLOCKED, WorkReason.LEFT_OUT)
-    # Positions are unique in a batch: the new ones begin behind all of the old ones.
+    # Positions are unique in a batch, so the new ones start after all of the old ones.
     for position, item_id in enumerate(kept, start=max(line.position for line in lines) + 1):
         BatchItem.objects.filter(batch=batch, item_id=item_id).update(position=position)
     record(AuditEvent.BATCH_CUT, subject=f"batch:{batch.pk}", data={"kept": len(kept), "of": len(lines)})
@@ -175,16 +175,16 @@ def _refuse(batch: Batch, status: BatchStatus, reason: WorkReason) -> None:
 
 
 def _end_items(batch: Batch, reason: WorkReason) -> None:
-    """What has not begun never does. The batch is not running any more, so none of this is news to it."""
+    """End the items that have not begun. The batch no longer runs, so their end does not affect it."""
     for item in items_of(batch):
         if item.status in (WorkItemStatus.PENDING, WorkItemStatus.PAUSED):
             completion.end_item(lock_item(item.pk), WorkItemStatus.BLOCKED, reason)
 
 
 def _move(batch: Batch, status: BatchStatus) -> None:
-    """A batch is decided once: whoever comes second changes nothing. Raises `SilasError("batch_settled")`."""
+    """Change the status; a batch is decided once. Raises `SilasError("batch_settled")`."""
     ended = {"finished_at": now()} if status != BatchStatus.RUNNING else {}
     if not Batch.objects.filter(pk=batch.pk, status=batch.status).update(status=status, **ended):
-        raise SilasError("batch_settled", "This batch has been decided already.", status=409)
+        raise SilasError("batch_settled", "This batch has already been decided.", status=409)
     batch.status = status
     record(AuditEvent.BATCH_MOVED, subject=f"batch:{batch.pk}", data={"status": status.value})

@@ -1,7 +1,7 @@
-"""How is work called off? By whoever asked for it or by staff: at once where nothing runs, else at its next tool call.
+"""Cancel work, by its requester or by staff: at once if nothing runs, else at its next tool call.
 
-What had taken effect by then stays, and the visitor is told so. Work whose checks pass all the same is done: the truth
-goes before the wish (contract silas 15, pool).
+What had taken effect stays, and the visitor is told so. Work whose checks pass anyway is done (contract silas 15,
+pool).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ OPERATORS = roles_with(Capability.ANSWER)
 
 
 def cancel_for_staff(item_id: UUID, *, user: Any) -> WorkItem:
-    """Raises `SilasError` for a member without the right, `NotFound` for what is not theirs, 409 for what is over."""
+    """Cancel as staff. Raises `SilasError` without the right, `NotFound` for a foreign id, 409 for finished work."""
     require_role(user, OPERATORS)
     return _cancel(work_item(item_id), by=f"user:{user.pk}")
 
 
 def cancel_for_visitor(item_id: UUID, *, session_id: UUID, subject: str) -> WorkItem:
-    """The visitor takes back what they asked for in this conversation, or as the customer they have proved to be. What
-    is anybody else's, or the house's, does not exist for them."""
+    """Cancel what the visitor requested in this conversation, or as a verified customer. Raises `NotFound` for anything
+    else."""
     item = work_item(item_id)
     theirs = item.subject == subject if item.subject else item.session_id == session_id
     if not theirs or item.requested_by != VISITOR or item.is_part:
@@ -49,9 +49,10 @@ def cancel_for_visitor(item_id: UUID, *, session_id: UUID, subject: str) -> Work
 
 
 def lock_cancellable(*, session_id: UUID, subject: str) -> UUID | None:
-    """The one thing that the visitor waits for, locked as calling it off locks it, by whoever locks the conversation
-    next; None where it is not clear what is meant."""
+    """Lock the one open request of the visitor in the order in which cancelling locks it; None if it is ambiguous.
+    Called before the conversation is locked."""
     waiting = open_requests_of(subject=subject, session_id=session_id)
+    # With several open requests it is unclear which one the visitor means.
     if len(waiting) != 1:
         return None
     lock_waiting(subject_kind=WORK_ITEM, subject_id=waiting[0].pk)
@@ -61,15 +62,15 @@ def lock_cancellable(*, session_id: UUID, subject: str) -> UUID | None:
 
 
 def _cancel(item: WorkItem, *, by: str) -> WorkItem:
-    """Take back whatever still asks about it, which ends what only waits, then stop the rest."""
+    """Withdraw the cards about it, which ends what only waits, then stop the rest."""
     if item.type == WorkItemType.GOAL:
-        raise SilasError("not_cancellable", "A goal is changed, not called off.", status=409)
+        raise SilasError("not_cancellable", "Goals can't be cancelled. Change the goal instead.", status=409)
     record(AuditEvent.WORK_CANCELLED, actor=by, subject=f"work:{item.pk}", data={"status": item.status})
-    asked = withdraw_about(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
-    asked += pauses.withdraw_pauses(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
+    withdrawn = withdraw_about(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
+    withdrawn += pauses.withdraw_pauses(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     item = lock_item(item.pk)
-    if WorkItemStatus(item.status) in rules.FINAL and not asked:
-        raise SilasError("work_settled", "This work has ended already.", status=409)
+    if WorkItemStatus(item.status) in rules.FINAL and not withdrawn:
+        raise SilasError("work_settled", "This work has already ended.", status=409)
     if item.type != WorkItemType.PROJECT:
         _stop(item, by)
     else:
@@ -78,7 +79,7 @@ def _cancel(item: WorkItem, *, by: str) -> WorkItem:
 
 
 def _stop(item: WorkItem, by: str) -> None:
-    """What runs is asked to stop at its next tool call, and whoever delivers it then ends it; the rest ends now."""
+    """Ask running work to stop at its next tool call, where its worker ends it; end the rest now."""
     if item.status != WorkItemStatus.RUNNING:
         end_if_open(item)
         return
@@ -90,7 +91,7 @@ def _stop(item: WorkItem, by: str) -> None:
 
 
 def _stop_project(project: WorkItem, by: str) -> None:
-    """The project ends now, and with it what has not begun."""
+    """End the project now, and with it the tasks that have not begun."""
     for task in children_of(project):
         if task.status == WorkItemStatus.RUNNING:
             _stop(task, by)
@@ -98,18 +99,18 @@ def _stop_project(project: WorkItem, by: str) -> None:
 
 
 def end_if_open(item: WorkItem) -> None:
-    """Nothing of the locked item runs, and nothing will."""
+    """End the locked item, of which nothing runs, as cancelled."""
     if WorkItemStatus(item.status) not in rules.FINAL:
         _end_as_cancelled(item)
 
 
 def end_cancelled(delivery: Delivery, item: WorkItem) -> None:
-    """The worker has come to the boundary at which work that was called off stops."""
+    """End cancelled work whose worker has reached the point at which it stops."""
     _end_as_cancelled(item)
     completion.finish_delivery(delivery)
 
 
 def _end_as_cancelled(item: WorkItem) -> None:
     acted = LedgerEntry.objects.filter(attempt__work_item=item, success=True).exists()
-    said = visitor_messages.PARTS_STAY if acted else visitor_messages.NOTHING_CHANGED
-    completion.end_item(item, WorkItemStatus.FAILED, WorkReason.CANCELLED, error=item.last_error, result=said)
+    message = visitor_messages.PARTS_STAY if acted else visitor_messages.NOTHING_CHANGED
+    completion.end_item(item, WorkItemStatus.FAILED, WorkReason.CANCELLED, error=item.last_error, result=message)

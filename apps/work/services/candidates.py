@@ -1,7 +1,7 @@
-"""A goal found things to do: which of them go into a batch, which are drafts, which want attention or a teacher?
+"""Route what a goal found to batches, drafts, or cards of their own.
 
-Policy gates first, then confidence; no band lets anything run without a yes (spec 5.1.5, 5.9). What a person answers
-counts for that item alone: nothing is learned here. Web processes only.
+Policy gates first, then confidence; no band lets anything run without approval (spec 5.1.5, 5.9). A person's answer
+counts for that item alone: nothing is learned here. Only processes that may open cards.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from kernel.llm.calls import PlannedCall, call_block
 from kernel.provenance import Origin, Traced, clean_label
 
 MAX_CANDIDATES = 200
-_UNSURE = {Band.LOW: "Not sure about this one: {title}", Band.NOVEL: "No rule fits this one: {title}"}
+_QUESTIONS = {Band.LOW: "Low confidence: {title}", Band.NOVEL: "No matching rule: {title}"}
 PREPARE, REPHRASE = "prepare", "rephrase"
 
 
 class Candidate(BaseModel):
-    """One thing that could be done, as a skill's script says it. `confidence` None: no rule fits."""
+    """One thing that could be done, as a skill's script reports it. `confidence` None: no rule fits."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -61,7 +61,7 @@ _CANDIDATES: TypeAdapter[list[Candidate]] = TypeAdapter(Annotated[list[Candidate
 
 @dataclass
 class RoutingResult:
-    """What became of what was found."""
+    """What became of the candidates."""
 
     batches: list[Batch] = field(default_factory=list)
     drafts: list[WorkItem] = field(default_factory=list)
@@ -72,30 +72,32 @@ class RoutingResult:
 
 @dataclass(frozen=True)
 class _Case:
-    found: Candidate
+    candidate: Candidate
     item: WorkItem
-    wanted: tuple[RequestedCall, ...]
+    calls: tuple[RequestedCall, ...]
 
 
 def route_candidates(goal_id: UUID, found: Sequence[Mapping[str, Any]], *, trace_id: str) -> RoutingResult:
     return route(lock_item(goal_id), _CANDIDATES.validate_python(list(found)), trace_id=trace_id)
 
 
-def route(goal: WorkItem, found: Iterable[Candidate], *, trace_id: str) -> RoutingResult:
-    """Put each thing on the card that its confidence leads to. What policy forbids, or is under way, is left out."""
-    found, routed = list(found), RoutingResult()
-    for subject in sorted({each.subject for each in found}):
+def route(goal: WorkItem, candidates: Iterable[Candidate], *, trace_id: str) -> RoutingResult:
+    """Put each candidate on the card that its confidence leads to. What policy forbids, or is already open, is left
+    out."""
+    candidates, routed = list(candidates), RoutingResult()
+    # Sorted, so that two searches lock customers in the same order and cannot deadlock.
+    for subject in sorted({candidate.subject for candidate in candidates}):
         lock_customer(subject)
     sure: dict[str, list[_Case]] = {}
-    for each in found:
+    for candidate in candidates:
         try:
-            case = _case(goal, each, trace_id)
+            case = _case(goal, candidate, trace_id)
         except SilasError as refusal:
-            _leave_out(goal, refusal, routed)
+            _skip(goal, refusal, routed)
             continue
-        band = band_of(each.confidence, _thresholds(goal, case))
+        band = band_of(candidate.confidence, _thresholds(goal, case))
         if band == Band.HIGH:
-            sure.setdefault(each.tool, []).append(case)
+            sure.setdefault(candidate.tool, []).append(case)
         else:
             _ask_about(goal, case, band, routed)
     for action, cases in sure.items():
@@ -105,44 +107,44 @@ def route(goal: WorkItem, found: Iterable[Candidate], *, trace_id: str) -> Routi
 
 
 def _thresholds(goal: WorkItem, case: _Case) -> Thresholds:
-    """What this family of actions has earned here, as far as it may earn anything (spec 5.1.6)."""
-    tool = case.wanted[0].tool
+    """Return the thresholds that this family of actions has earned here (spec 5.1.6)."""
+    tool = case.calls[0].tool
     earns = may_relax(reversible=tool.reversible, risk=Risk(tool.risk))
-    return earned_thresholds(goal.deployment_id, case.found.tool, earns=earns)
+    return earned_thresholds(goal.deployment_id, case.candidate.tool, earns=earns)
 
 
-def _leave_out(goal: WorkItem, refusal: SilasError, routed: RoutingResult) -> None:
+def _skip(goal: WorkItem, refusal: SilasError, routed: RoutingResult) -> None:
     record(AuditEvent.WORK_REFUSED, subject=f"work:{goal.pk}", data={"code": refusal.code})
     routed.refused.append(refusal.code)
 
 
 def _ask_about(goal: WorkItem, case: _Case, band: Band, routed: RoutingResult) -> None:
-    """A card of its own. What no card can show comes to nothing, and stops none of the others."""
+    """Open a card of its own. A candidate that no card can show is rejected without stopping the others."""
     placed = {Band.MEDIUM: routed.drafts, Band.LOW: routed.attention, Band.NOVEL: routed.teaching}
     try:
         if band == Band.MEDIUM:
-            drafts.request_draft_approval(case.item, case.wanted, context=case.found.reason)
+            drafts.request_draft_approval(case.item, case.calls, context=case.candidate.reason)
         else:
-            _question(case, _UNSURE[band].format(title=case.item.title))
+            _question(case, _QUESTIONS[band].format(title=case.item.title))
     except SilasError as refusal:
-        _leave_out(goal, refusal, routed)
+        _skip(goal, refusal, routed)
         authorization.reject(case.item, WorkReason.TOOL)
     else:
         placed[band].append(case.item)
 
 
-def _case(goal: WorkItem, found: Candidate, trace_id: str) -> _Case:
-    """The work item of one thing. Raises `SilasError` for what may not be asked for."""
-    call = PlannedCall(found.tool, found.args)
-    wanted = screening.resolve_calls([call], screening.tools_of(goal))
+def _case(goal: WorkItem, candidate: Candidate, trace_id: str) -> _Case:
+    """Create the work item of one candidate. Raises `SilasError` for what may not be asked for."""
+    call = PlannedCall(candidate.tool, candidate.args)
+    calls = screening.resolve_calls([call], screening.tools_of(goal))
     gates = [*(active_gates(goal.deployment_id) if goal.deployment_id else ()), *goal.spec.gates]
-    screening.check_call_gates(wanted, gates, goal)
-    screening.require_room(wanted, subject=found.subject, session_id=None, many=True)
+    screening.check_call_gates(calls, gates, goal)
+    screening.require_room(calls, subject=candidate.subject, session_id=None, many=True)
     plan = WorkItemSpec(id=str(uuid4()), type="task", title="x", body=f"{goal.title}.\n\n{call_block(call)}")
     spec = bind_task(
         plan,
-        wanted,
-        Terms(found.subject, inherits=inherited_skills(goal.spec.skills), tracing=_tracing(goal)),
+        calls,
+        Terms(candidate.subject, inherits=inherited_skills(goal.spec.skills), tracing=_tracing(goal)),
         parent=str(goal.pk),
         spawned_by=str(goal.pk),
     )
@@ -151,14 +153,14 @@ def _case(goal: WorkItem, found: Candidate, trace_id: str) -> _Case:
         deployment_id=goal.deployment_id,
         session_id=None,
         trace_id=trace_id,
-        subject=found.subject,
+        subject=candidate.subject,
         requested_by=f"goal:{goal.pk}",
     )
-    return _Case(found, item, wanted)
+    return _Case(candidate, item, calls)
 
 
 def _tracing(goal: WorkItem) -> Tracer:
-    """Found by the goal's own reading tools: in the company's records, or at an outside place that one asked."""
+    """Values come from the goal's own reading tools: the company's records, or an outside server that one asked."""
     tools = screening.tools_of(goal)
     outside = [tools[call.tool] for call in goal.spec.calls if call.tool in tools and tools[call.tool].is_outside]
     origin = Traced(Origin.TOOL, label=clean_label(outside[0].name)) if outside else Traced(Origin.RECORDS)
@@ -166,13 +168,13 @@ def _tracing(goal: WorkItem) -> Tracer:
 
 
 def _batch(goal: WorkItem, action: str, cases: Sequence[_Case], trace_id: str) -> Batch:
-    sure = [case.found.confidence for case in cases if case.found.confidence is not None]
+    confidences = [case.candidate.confidence for case in cases if case.candidate.confidence is not None]
     batch = batches.open_batch(
         [_line(case) for case in cases],
         goal_ref=goal.pk,
         deployment_id=goal.deployment_id,
         action=action,
-        confidence_min=min(sure),
+        confidence_min=min(confidences),
         requested_by=f"goal:{goal.pk}",
         trace_id=trace_id,
     )
@@ -181,40 +183,36 @@ def _batch(goal: WorkItem, action: str, cases: Sequence[_Case], trace_id: str) -
 
 
 def _line(case: _Case) -> BatchItem:
-    shown = case.found.model_dump(include={"actor", "occurred_at", "reason", "confidence", "unusual"})
-    return BatchItem(work_item=case.item, item_id=case.item.plan_hash, title=case.item.title, **shown)
-
-
-def _about(item: WorkItem) -> About:
-    return About(WORK_ITEM, item.pk, item.deployment_id, requested_by=item.requested_by)
+    fields = case.candidate.model_dump(include={"actor", "occurred_at", "reason", "confidence", "unusual"})
+    return BatchItem(work_item=case.item, item_id=case.item.plan_hash, title=case.item.title, **fields)
 
 
 def _question(case: _Case, intent: str) -> None:
-    """What nobody is sure about runs on no answer: at most it is prepared, and then asks for a yes of its own."""
+    """Ask about an uncertain candidate. No answer runs it: at most it is prepared and then needs approval."""
     open_card(
         CardKind.DECISION,
-        about=_about(case.item),
+        about=About(WORK_ITEM, case.item.pk, case.item.deployment_id, requested_by=case.item.requested_by),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             {
                 "question": f"{case.item.title}?",
-                "options": [{"label": "Prepare it, and ask for a yes", "value": PREPARE}],
+                "options": [{"label": "Prepare it and ask for approval", "value": PREPARE}],
                 "allow_freetext": True,
             },
             reversible=True,
         ),
         text=CardText(
             intent=intent,
-            rationale=case.found.reason.strip() or "The goal found this and does not know whether it is right.",
-            consequence={"decline": "Leave it as it is"},
-            details={"calls": [{"tool": each.call.tool, "args": each.call.args} for each in case.wanted]},
+            rationale=case.candidate.reason.strip() or "The goal found this but isn't sure it's right.",
+            consequence={"decline": "Change nothing"},
+            details={"calls": [{"tool": requested.call.tool, "args": requested.call.args} for requested in case.calls]},
         ),
         seconds=card_timeout_of(case.item),
     )
 
 
 def on_card_answered(item: WorkItem, card: Card, decision: Decision) -> None:
-    """A person answered a card about one item with neither a yes that binds nor a no."""
+    """Act on an answer that is neither an approval nor a rejection of the item."""
     if card.kind == CardKind.DECISION and decision.verdict == ApprovalVerdict.APPROVED:
         request_approval(item, screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills)), None)
     elif card.kind == CardKind.DRAFT_REVIEW and decision.said.get("choice") == REPHRASE:

@@ -1,8 +1,8 @@
-"""Make approved changes of the company's documents: look up the approval behind a worker's row, and carry out what the
-approved plan says (docs/adr 0085).
+"""Carry out approved changes of the company's documents for workers, after looking up the approval behind the row
+(docs/adr 0085).
 
-Always holds: what is changed is read from the plan that was approved, never from what a script or a worker said; once
-a call; only on the version that was seen. Handler of `Kind.DOCUMENT_CHANGE`, on the queue `trusted`.
+Always holds: what is changed is read from the approved plan, never from what a script or a worker said; once a call;
+only on the version that was seen. Handler of `Kind.DOCUMENT_CHANGE`, on the queue `trusted`.
 """
 
 from __future__ import annotations
@@ -26,32 +26,33 @@ from kernel.tenancy import in_scope, in_thread
 
 
 async def carry_out(delivery: Delivery) -> None:
-    """Make the change that the row asks for, or say on the row why it is not made. The message's scope is the row."""
+    """Make the change that the row asks for, or store on the row why it was refused. The message's scope is the row."""
     effect_id = UUID(delivery.message.subject)
-    change = await in_scope(delivery.tenant_id, _wanted, effect_id)
+    change = await in_scope(delivery.tenant_id, _change_for, effect_id)
     if change is None:
         return
 
     def stored(version: int) -> None:
-        _done(effect_id, change, version)
+        _record_done(effect_id, change, version)
         delivery.finish()
 
     revised = partial(revise_document, seen=change.seen, title=change.title, text=change.text, on_stored=stored)
     try:
         await in_thread(revised, delivery.tenant_id, change.place)
     except (LeaseLost, AlreadyProcessed):
+        # Another delivery has taken over; refusing here would overwrite its result.
         raise
     except SilasError as refusal:
         await delivery.commit(_refuse, effect_id, refusal)
 
 
-def _wanted(effect_id: UUID) -> Change | None:
-    """The approved change; None where nobody waits for it any more, or where it is refused."""
+def _change_for(effect_id: UUID) -> Change | None:
+    """Return the approved change; None if the worker no longer waits for it, or it is refused."""
     effect: KnowledgeEffect | None = KnowledgeEffect.objects.filter(pk=effect_id, state=EffectState.ASKED).first()
     if effect is None:
         return None
     try:
-        return _approved(effect)
+        return _approved_change(effect)
     except SilasError as refusal:
         _refuse(effect_id, refusal)
     except ValidationError:
@@ -59,28 +60,30 @@ def _wanted(effect_id: UUID) -> Change | None:
     return None
 
 
-def _approved(effect: KnowledgeEffect) -> Change:
-    """What a person approved. Raises `SilasError` for a row that no approval stands behind."""
+def _approved_change(effect: KnowledgeEffect) -> Change:
+    """Return what a person approved. Raises `SilasError` for a row without a valid approval."""
     related = ("approval_token", "parent", "batch")
     item: WorkItem = WorkItem.objects.select_related(*related).get(pk=effect.work_item_id)
     refusal = authority_of(item).refusal
     if item.status != WorkItemStatus.RUNNING or refusal:
-        raise SilasError("knowledge_refused", f"Nobody's yes stands behind this ({refusal or item.status}).")
-    wanted = [call for call in item.spec.calls if call_digest(call.tool, call.args) == effect.call_digest]
+        raise SilasError("knowledge_refused", f"No valid approval for this change ({refusal or item.status}).")
+    calls = [call for call in item.spec.calls if call_digest(call.tool, call.args) == effect.call_digest]
     tools = {tool.name: tool for tool in skills.tools_for(item.spec.skills)}
-    tool = tools.get(wanted[0].tool) if wanted else None
+    tool = tools.get(calls[0].tool) if calls else None
     if tool is None or not (tool.acting and tool.knowledge):
-        raise SilasError("knowledge_refused", "The approved plan does not say this.")
-    return change_of(tool, wanted[0].args)
+        raise SilasError("knowledge_refused", "The approved plan doesn't contain this change.")
+    return change_of(tool, calls[0].args)
 
 
-def _done(effect_id: UUID, change: Change, version: int) -> None:
+def _record_done(effect_id: UUID, change: Change, version: int) -> None:
     answer = {"document": change.place.reference, "version": version, "before": change.seen}
-    waited = KnowledgeEffect.objects.filter(pk=effect_id, state=EffectState.ASKED)
-    if not waited.update(state=EffectState.DONE, answer=answer):
-        raise SilasError("knowledge_late", "Nobody waits for this any longer.")
+    waiting = KnowledgeEffect.objects.filter(pk=effect_id, state=EffectState.ASKED)
+    if not waiting.update(state=EffectState.DONE, answer=answer):
+        raise SilasError("knowledge_late", "The request for this change was withdrawn.")
 
 
 def _refuse(effect_id: UUID, refusal: SilasError) -> None:
-    told = {"code": refusal.code, "reason": refusal.message}
-    KnowledgeEffect.objects.filter(pk=effect_id, state=EffectState.ASKED).update(state=EffectState.REFUSED, answer=told)
+    answer = {"code": refusal.code, "reason": refusal.message}
+    KnowledgeEffect.objects.filter(pk=effect_id, state=EffectState.ASKED).update(
+        state=EffectState.REFUSED, answer=answer
+    )

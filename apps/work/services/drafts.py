@@ -1,8 +1,8 @@
-"""Which words would be sent? Shown on a draft's card: to be approved as they stand, worded by hand, or worded anew by
-the planner as a colleague asks (spec 5.9, 8.2).
+"""Review texts before they are sent: approved as they are, edited by hand, or reworded by the planner (spec 5.9, 8.2).
 
-Always holds: other words are another plan, checked like any, under a card and a yes of their own; what cannot be worded
-anew is asked about again as it was. Cards need a web process; the model runs outside of every scope (`rewording`).
+Always holds: another text is another plan, validated like any, with a card and an approval of its own; a text that
+cannot be reworded is asked about again unchanged. Cards need a process that may open them; the model runs outside of
+every scope (`planner.reword_draft`).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from kernel.llm.keys import ProviderKeys
 from kernel.provenance import MADE_UP, Origin, Traced
 from kernel.tenancy import current_tenant_id
 
-FOUND_BY_GOAL = "The goal found this, and is fairly sure."
-BY_HAND = "It could not be worded anew here, so these are the words as they were. You can change them by hand."
+FOUND_BY_GOAL = "The goal found this with medium confidence."
+BY_HAND = "It couldn't be reworded, so this is the original text. You can edit it yourself."
 _LEAST_CHARS, _REMARK_CHARS = 12, 300
-_ASKED = "Worded anew, as a colleague asked."
-_ANYHOW = "Word it differently."
+_REWORDED = "Reworded at a colleague's request."
+_DEFAULT_INSTRUCTION = "Word it differently."
 _INSTRUCTION = (
     "The work item above holds words that are to be sent. A colleague wants them worded anew; how, stands in the"
     " message. Write in `message` the new words alone, ready to be sent, in the same language. Add no fact, name,"
@@ -58,25 +58,31 @@ _INSTRUCTION = (
 
 
 def draft_of(call: PlannedCall) -> str | None:
-    """The longest text among the arguments, if it is long enough to be somebody's words."""
+    """Return the longest text among the arguments, if it is long enough to be a message."""
     texts = [value for value in call.args.values() if isinstance(value, str) and len(value) >= _LEAST_CHARS]
     return max(texts, key=len, default=None)
 
 
-def request_draft_approval(item: WorkItem, wanted: Sequence[RequestedCall], *, context: str) -> None:
-    """Put what the item would send before a person; what sends no words is an ordinary plan."""
-    draft = draft_of(wanted[0].call)
+def request_draft_approval(item: WorkItem, calls: Sequence[RequestedCall], *, context: str) -> None:
+    """Open a draft card for what the item would send; an item that sends no text gets an ordinary plan card."""
+    draft = draft_of(calls[0].call)
     if draft is None:
-        request_approval(item, wanted, None)
+        request_approval(item, calls, None)
     else:
-        _open(item, wanted[0], draft, context=context, rationale=context.strip() or FOUND_BY_GOAL)
+        _open(item, calls[0], draft, context=context, rationale=context.strip() or FOUND_BY_GOAL)
 
 
 def _open(
-    item: WorkItem, wanted: RequestedCall, draft: str, *, context: str, rationale: str, instead_of: Card | None = None
+    item: WorkItem,
+    requested: RequestedCall,
+    draft: str,
+    *,
+    context: str,
+    rationale: str,
+    instead_of: Card | None = None,
 ) -> Card:
-    """`instead_of`: the card that asked before; its risk stands, and whoever it names as the one who asked."""
-    call, tool = wanted.call, wanted.tool
+    """`instead_of`: the card before; its risk and its requester are kept."""
+    call, tool = requested.call, requested.tool
     gravest = Risk(instead_of.risk) if instead_of else Risk.MEDIUM
     asked_by = instead_of.requested_by if instead_of else item.requested_by
     return open_card(
@@ -88,13 +94,13 @@ def _open(
             reversible=not execution_facts.raises_risk(tool),
             declared_risk=highest(Risk(tool.risk), gravest),
             lifted=has_marked_values(item.spec) and instead_of is None,
-            reads=card_reads_of([wanted], item.subject),
+            reads=card_reads_of([requested], item.subject),
         ),
         text=CardText(
             intent=item.title,
             rationale=rationale,
-            consequence=wanted.buttons,
-            facts=call_facts_of(wanted, item.subject),
+            consequence=requested.buttons,
+            facts=call_facts_of(requested, item.subject),
             details={
                 "calls": [{"tool": call.tool, "args": call.args, "runs": execution_facts.describe_execution(tool)}]
             },
@@ -105,37 +111,37 @@ def _open(
     )
 
 
-def reopen_draft_card(item: WorkItem, wanted: RequestedCall, old: Card, *, rationale: str) -> Card:
-    """The same words once more, beside the records as they are now."""
+def reopen_draft_card(item: WorkItem, requested: RequestedCall, old: Card, *, rationale: str) -> Card:
+    """Ask about the same text again, with the records as they are now."""
     body = old.body
-    return _open(item, wanted, body["draft"], context=body["context"], rationale=rationale, instead_of=old)
+    return _open(item, requested, body["draft"], context=body["context"], rationale=rationale, instead_of=old)
 
 
 def on_draft_edited(item: WorkItem, card: Card) -> None:
-    """Somebody wrote other words on a card: they are asked for by a card that binds the plan with them instead of
-    `card`, which binds the plan before. Raises `SilasError` for words that cannot be sent."""
-    wanted = _checked(item, card.payload["args"])
-    _let_be(item, wanted, Traced(Origin.STAFF))
+    """A person edited the text: bind the plan with it and replace the card. Raises `SilasError` for a text that cannot
+    be sent."""
+    requested = _validate(item, card.payload["args"])
+    _rebind(item, requested, Traced(Origin.STAFF))
     withdraw_about(WORK_ITEM, item.pk, reason=Withdrawal.REPLACED, actor="system")
     context = card.body["context"]
-    _open(item, wanted, card.body["draft"], context=context, rationale=card.rationale, instead_of=card)
+    _open(item, requested, card.body["draft"], context=context, rationale=card.rationale, instead_of=card)
 
 
-def _checked(item: WorkItem, args: Mapping[str, Any]) -> RequestedCall:
-    """The item's one call with these arguments, if it may be made: tool, schema and gates as for any plan."""
+def _validate(item: WorkItem, args: Mapping[str, Any]) -> RequestedCall:
+    """Return the item's one call with these arguments after validating tool, schema and gates as for any plan."""
     (call,) = item.spec.calls
-    (wanted,) = screening.resolve_calls([PlannedCall(call.tool, dict(args))], screening.tools_in(item.spec.skills))
+    (requested,) = screening.resolve_calls([PlannedCall(call.tool, dict(args))], screening.tools_in(item.spec.skills))
     goal = active_goal(item.deployment) if item.deployment else None
-    screening.check_call_gates([wanted], gates_of(item), goal)
-    return wanted
+    screening.check_call_gates([requested], gates_of(item), goal)
+    return requested
 
 
-def _let_be(item: WorkItem, wanted: RequestedCall, by: Traced) -> None:
-    edits.apply_edit(item, {**item.spec.as_plan(), "body": edits.body_with_values(item, [wanted], by)})
+def _rebind(item: WorkItem, requested: RequestedCall, by: Traced) -> None:
+    edits.apply_edit(item, {**item.spec.as_plan(), "body": edits.body_with_values(item, [requested], by)})
     item.refresh_from_db()
 
 
-# --- worded anew by the planner
+# --- rewording by the planner
 
 
 @dataclass(frozen=True)
@@ -151,7 +157,7 @@ class RewordingJob:
 
 
 def open_job(message: QueueMessage) -> RewordingJob | None:
-    """What the planner needs; None when nobody waits for the words any more. Inside a scope."""
+    """Return what the planner needs; None when the draft no longer waits. Inside a scope."""
     assert message.task_id is not None and message.payload is not None
     item = lock_item(message.task_id)
     if not needs_card(item):
@@ -167,17 +173,17 @@ def open_job(message: QueueMessage) -> RewordingJob | None:
     )
 
 
-def _wish(card: Card) -> str:
-    """What the colleague said about it."""
+def _instruction_of(card: Card) -> str:
+    """The colleague's instruction."""
     return " ".join(str(card.decision.said.get("freetext", "")).split())
 
 
 def _briefing(item: WorkItem, card: Card) -> Briefing:
-    """The words are quoted: whoever wrote them says nothing to the planner."""
+    """The text is quoted, so that it cannot instruct the planner."""
     quoted = "\n".join(f"> {line}" for line in card.body["draft"].splitlines())
     return Briefing(
         role=Role.PLANNER,
-        text=_wish(card) or _ANYHOW,
+        text=_instruction_of(card) or _DEFAULT_INSTRUCTION,
         title=item.deployment.title if item.deployment else "",
         persona=item.deployment.persona if item.deployment else "",
         skills=roles.instructions(item.spec.skills),
@@ -188,29 +194,27 @@ def _briefing(item: WorkItem, card: Card) -> Briefing:
 
 
 def open_reworded_card(job: RewordingJob, words: str, *, seconds: float) -> None:
-    """Ask about the new words; about the old ones where there are none, or they cannot be sent. In a web process."""
+    """Ask about the new text; about the old one if there is none, or it cannot be sent."""
     planning.charge_plan(job.item_id, seconds=seconds)
     item, card = lock_item(job.item_id), card_by_id(job.card_id)
     if not needs_card(item):
         return
     old, context = card.body["draft"], card.body["context"]
-    wanted = _with(item, card, words) if words not in ("", old) else None
-    if wanted is not None:
-        _let_be(item, wanted, MADE_UP)
-        _open(item, wanted, words, context=context, rationale=_because(card), instead_of=card)
+    requested = _call_with(item, card, words) if words not in ("", old) else None
+    if requested is not None:
+        _rebind(item, requested, MADE_UP)
+        instruction = _instruction_of(card)[:_REMARK_CHARS]
+        rationale = f"{_REWORDED} “{instruction}”" if instruction else _REWORDED
+        _open(item, requested, words, context=context, rationale=rationale, instead_of=card)
     else:
-        before = _checked(item, card.payload["args"])
+        before = _validate(item, card.payload["args"])
         _open(item, before, old, context=context, rationale=BY_HAND, instead_of=card)
 
 
-def _with(item: WorkItem, card: Card, words: str) -> RequestedCall | None:
-    """The call with the new words wherever it would have sent the old ones; None where that cannot be sent."""
+def _call_with(item: WorkItem, card: Card, words: str) -> RequestedCall | None:
+    """Replace the old text by the new one in the call; None if the result cannot be sent."""
     args = {name: words if value == card.body["draft"] else value for name, value in card.payload["args"].items()}
     try:
-        return _checked(item, args)
+        return _validate(item, args)
     except SilasError:
         return None
-
-
-def _because(card: Card) -> str:
-    return f"{_ASKED} “{_wish(card)[:_REMARK_CHARS]}”" if _wish(card) else _ASKED

@@ -1,8 +1,8 @@
-"""What becomes of an item whose card is edited? It asks for the edited plan now, and waits for that plan's own yes.
+"""Edit a planned item on its card: the item becomes the edited plan and waits for that plan's own approval.
 
-Only what the calls are called with, and the words around them, may change: which tools, which checks, gates, skills,
-budget and customer stay what the harness decided. Values are checked as if they were asked for now, and meet schemas,
-gates and guard again at dispatch.
+Only the arguments of the calls and the words around them may change: tools, checks, gates, skills, budget and customer
+stay as the harness set them. Values are validated as in a new plan, and pass schemas, gates and guard again when they
+run.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MAY_CHANGE = frozenset({"title", "body"})
 
 
 def edit_plan(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -> Card:
-    """Ask anew with other values for the calls of a planned task; the card that asks now.
+    """Change the arguments of a planned task's calls; returns the new card.
 
-    Raises `SilasError` 409 `edit_unfit` (no such calls there), `edit_refused` with the reason when the values are not
-    allowed, and what `edit_card` raises. Lock order: card, then item.
+    Raises `SilasError` 409 `edit_unfit` (other calls), `edit_refused` with the reason when the values are not allowed,
+    and what `edit_card` raises. Lock order: card, then item.
     """
     card = cards.card(card_id)
     item = _editable(card)
@@ -48,61 +48,65 @@ def edit_plan(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -
     if [call.tool for call in planned] != [call.tool for call in item.spec.calls]:
         raise SilasError("edit_unfit", "Only the values of the planned calls can be edited.", status=409)
     spec = item.spec.model_copy(update={"body": replace_calls(item.spec.body, planned)})
-    wanted, asks = _allowed(item, spec)
+    requested, asks = _allowed(item, spec)
     by = Traced(Origin.STAFF, f"user:{user.pk}")
-    spec = spec.model_copy(update={"title": title_of(wanted), "body": body_with_values(item, wanted, by)})
-    text = card_text_of(wanted, spec, item.subject, asks, card.details.get("marks", ()))
-    risk, reads = highest_risk(each.tool for each in wanted), card_reads_of(wanted, item.subject)
+    spec = spec.model_copy(update={"title": title_of(requested), "body": body_with_values(item, requested, by)})
+    text = card_text_of(requested, spec, item.subject, asks, card.details.get("marks", ()))
+    risk, reads = (
+        highest_risk(requested_call.tool for requested_call in requested),
+        card_reads_of(requested, item.subject),
+    )
     return edit_card(card_id, user=user, payload=spec.as_plan(), text=text, declared_risk=risk, reads=reads)
 
 
-def body_with_values(item: WorkItem, wanted: Sequence[RequestedCall], by: Traced) -> str:
-    """The item's body with the values of these calls; what is other than it was comes from `by`."""
-    before, calls = item.spec, [(each.call, each.tool) for each in wanted]
+def body_with_values(item: WorkItem, requested: Sequence[RequestedCall], by: Traced) -> str:
+    """Return the item's body with the values of these calls; changed values come from `by`."""
+    before, calls = item.spec, [(requested_call.call, requested_call.tool) for requested_call in requested]
     account = origins_after_edit(before.body, before.calls, calls, by)
-    return with_origins(replace_calls(before.body, [each.call for each in wanted]), account)
+    return with_origins(replace_calls(before.body, [requested_call.call for requested_call in requested]), account)
 
 
 def is_editable(card: Card) -> bool:
-    """May the values of this card's calls be changed before anybody says yes?"""
+    """Whether the values of this card's calls may be changed before approval."""
     return card.kind == CardKind.PLAN and card.subject_kind == "work_item" and bool(card.details.get("calls"))
 
 
 def _editable(card: Card) -> WorkItem:
-    found: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first() if is_editable(card) else None
-    if found is None or found.type != WorkItemType.TASK:
-        raise SilasError("edit_unfit", "There is nothing to edit here.", status=409)
-    return found
+    item: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first() if is_editable(card) else None
+    if item is None or item.type != WorkItemType.TASK:
+        raise SilasError("edit_unfit", "This can't be edited.", status=409)
+    return item
 
 
 def _allowed(item: WorkItem, spec: WorkItemSpec) -> tuple[tuple[RequestedCall, ...], GateResult | None]:
-    """The calls with their tools, and the gate that wants a person; a refusal in the words of the harness."""
+    """Return the calls with their tools, and the gate that needs a person. Raises `SilasError` with the harness's
+    reason."""
     goal = active_goal(item.deployment) if item.deployment else None
     try:
-        (wanted,) = screening.resolve_plan_calls(
+        (requested,) = screening.resolve_plan_calls(
             spec, screening.tools_in(spec.skills), frozenset(course_of(item).granted)
         )
-        return wanted, screening.check_call_gates(wanted, gates_of(item), goal)
+        return requested, screening.check_call_gates(requested, gates_of(item), goal)
     except SilasError as refusal:
-        message = f"With these values it cannot be done: {refusal.message}."
+        message = f"These values aren't allowed: {refusal.message}."
         raise SilasError("edit_refused", message, status=409) from refusal
 
 
 def apply_edit(item: WorkItem, payload: Mapping[str, Any]) -> None:
-    """Let the item be what `payload` says. Raises `SilasError`: `plan_invalid`, `edit_outside_plan`, `work_settled`."""
+    """Make `payload` the item's plan. Raises `SilasError`: `plan_invalid`, `edit_outside_plan`, `work_settled`."""
     spec = _spec(payload)
     before = item.spec
     old, new = before.as_plan(), spec.as_plan()
-    tools = [[call.tool for call in each.calls] for each in (before, spec)]
+    tools = [[call.tool for call in spec_.calls] for spec_ in (before, spec)]
     if {name for name in old if old[name] != new[name]} - MAY_CHANGE or tools[0] != tools[1]:
         raise SilasError("edit_outside_plan", "Only the values of the planned calls can be edited.")
     changes = {"plan": spec.as_text(), "plan_hash": spec.plan_hash, "title": spec.title, "updated_at": now()}
     if not WorkItem.objects.filter(pk=item.pk, status=WorkItemStatus.PENDING).update(**changes):
-        raise SilasError("work_settled", "This work has ended or moved on already.", status=409)
+        raise SilasError("work_settled", "This work has already ended or changed.", status=409)
 
 
 def announce_edit(item: WorkItem) -> None:
-    """Tell the conversation that the item belongs to what is asked for now, with the values that a colleague set."""
+    """Tell the conversation what is asked for now, with the values that a colleague set."""
     item = WorkItem.objects.get(pk=item.pk)
     if item.session_id is not None:
         tools = screening.tools_in(item.spec.skills)

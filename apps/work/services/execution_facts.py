@@ -1,7 +1,8 @@
-"""Where a call would be carried out, what it could reach there, and how risky its tool was judged.
+"""Describe where a call would be carried out, what it could reach there, and how risky its tool was rated.
 
-Each answer comes from what decides the dispatch of such a call: the places of a sandbox from `skills.queries`, an
-account and its places from `connections.permits`, an outside server from `toolservers.queries`. Inside a scope.
+Each answer comes from what decides the dispatch of such a call: the allowed addresses of a sandbox from
+`skills.queries`, an account and its addresses from `connections.permits`, an outside server from `toolservers.queries`.
+Inside a scope.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from apps.connections import permissions
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 
-RUNS, JUDGED, COMPARED = "Runs", "Judged", "Compared first"
-# Lines that only the house writes: a tool that says something under these names is quoted.
-RESERVED_LABELS = frozenset({RUNS, JUDGED, COMPARED, "Account"})
+RUNS, RISK, COMPARED = "Runs", "Risk rating", "Checked for conflicts"
+# Labels that only the platform writes: facts of a tool under these labels are marked as the tool's.
+RESERVED_LABELS = frozenset({RUNS, RISK, COMPARED, "Account"})
 
 
 def describe_execution(tool: ToolSpec) -> str:
-    """One sentence about how a call of this tool would run now."""
+    """Return one sentence about how a call of this tool would run now."""
     if isinstance(tool, OutsideToolSpec):
         return f"{tool.runs[:1].upper()}{tool.runs[1:]}" if tool.runs else f"By {tool.server}, outside of our sandbox"
     name = tool.skill.partition("@")[0]
@@ -30,18 +31,18 @@ def describe_execution(tool: ToolSpec) -> str:
 
 
 def execution_facts(tool: ToolSpec) -> list[Fact]:
-    """The lines of a card: how it runs, how risky its tool was judged, and what cannot be compared before."""
-    found = [Fact(RUNS, text=describe_execution(tool))]
+    """Return the card's lines: how it runs, how risky its tool was rated, and what cannot be compared first."""
+    facts = [Fact(RUNS, text=describe_execution(tool))]
     if isinstance(tool, OutsideToolSpec):
-        found.append(Fact(JUDGED, text=f"{Risk(tool.risk).label} risk when your company accepted this tool"))
+        facts.append(Fact(RISK, text=f"{Risk(tool.risk).label} risk when your company accepted this tool"))
     if tool.acting and (isinstance(tool, OutsideToolSpec) or tool.connection):
-        found.append(Fact(COMPARED, text="No. It changes what another service keeps, and that is not compared."))
-    return found
+        facts.append(Fact(COMPARED, text="No. It changes data at another service, which cannot be compared first."))
+    return facts
 
 
 def raises_risk(tool: ToolSpec) -> bool:
-    """Whether the rung of a card about it rises because it cannot be undone. A person judged the risk of an outside
-    tool with that in view."""
+    """Whether the tool's being irreversible raises a card's risk. A person who accepted an outside tool rated that
+    already."""
     return not tool.reversible and not isinstance(tool, OutsideToolSpec)
 
 

@@ -1,4 +1,4 @@
-"""How is an item given to the executors? By one message for each time, with its place in the line for the pool."""
+"""Queue items for the executors: one message for each delivery, with its place in the pool's queue."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kernel.taint import Taint
 
 
 def enqueue(item: WorkItem, *, resumes: str | None = None) -> None:
-    """Owe the locked item to the executors once more; `resumes` names the message that advised it. The wake-up of a
-    worker waits for the commit and may be lost without harm."""
+    """Queue the locked item once more; `resumes` names the message that advised it. The wake-up of a worker waits for
+    the commit and may be lost without harm."""
     course = lock_course(item)
     course.deliveries += 1
     course.save(update_fields=["deliveries"])
@@ -37,13 +37,13 @@ def enqueue(item: WorkItem, *, resumes: str | None = None) -> None:
 
 
 def pool_scope(item: WorkItem) -> str:
-    """Whose work is counted together: a conversation's, a project's, else the item's own."""
+    """Return whose work is counted together: a conversation's, a project's, else the item's own."""
     project = item.parent if item.parent and item.parent.type == WorkItemType.PROJECT else None
     return str(item.session_id or (project or item).pk)
 
 
 def _claims(item: WorkItem) -> Claims:
-    """What carrying the item out may write. A skill that is gone writes nothing: the attempt will say so."""
+    """Return what the item may write. A missing skill claims nothing: the attempt will fail with that reason."""
     try:
         return claims_of(item.spec.calls, skills.tools_for(item.spec.skills), item.subject)
     except SilasError:

@@ -1,7 +1,7 @@
-"""What follows a failed attempt, and how does an item wait? As a row with an end, never as a thread (spec 19.5.3).
+"""Decide what follows a failed attempt, and pause an item for the planner. A wait is a row with an end, never a thread
+(spec 19.5.3).
 
-A pause acks the delivery; the answer, or the end of the wait when none comes in time, owes the item to the executors
-again.
+A pause acknowledges the delivery; the answer, or the end of the wait, queues the item for the executors again.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from kernel.taint import Taint
 
 
 def handle_failed_attempt(delivery: Delivery, item: WorkItem, course: Course) -> bool:
-    """After an attempt that did not work out: True when this delivery is over, False for another attempt."""
+    """Retry, consult, re-plan or escalate: True when this delivery is over, False for another attempt."""
     counter = item.used.exhausted(item.spec.budget)
     step = cascade.next_step(
         attempts=item.attempts_made,
         exhausted=bool(counter),
         on_stuck=item.spec.on_stuck,
         planner_may_help=_planner_may_help(item, course),
+        # A task of a project cannot be replanned (`_in_project`), which the maximum depth rules out.
         depth=cascade.MAX_DEPTH if _in_project(item) else course.depth,
     )
     match step:
@@ -47,21 +48,21 @@ def handle_failed_attempt(delivery: Delivery, item: WorkItem, course: Course) ->
         case Step.CONSULT:
             _consult(item, course)
         case Step.REPLAN:
-            _ask_for_plan(item, course, _why(item, counter))
+            _request_plan(item, course, _stop_reason(item, counter))
         case Step.ESCALATE:
             error = item.last_error or counter
-            completion.end_item(item, WorkItemStatus.STUCK, _why(item, counter), error=error)
+            completion.end_item(item, WorkItemStatus.STUCK, _stop_reason(item, counter), error=error)
     completion.finish_delivery(delivery)
     return True
 
 
-def _why(item: WorkItem, counter: str) -> WorkReason:
+def _stop_reason(item: WorkItem, counter: str) -> WorkReason:
     return WorkReason.VERIFICATION if counter == "attempts" and item.last_error else WorkReason.BUDGET
 
 
 def budget_account_of(item: WorkItem, course: Course) -> tuple[WorkItem, Course]:
-    """Who pays for the planner's help: the plan, not the task (contract silas 5.1). A project's tasks share its
-    account; a lone task is its own plan, and keeps what that costs apart."""
+    """Return whose budget pays for the planner's help: the plan's, not the task's (contract silas 5.1). The tasks of a
+    project share its account; a lone task is its own plan, and keeps this cost apart."""
     if _in_project(item):
         assert item.parent is not None
         return item.parent, lock_course(item.parent)
@@ -69,31 +70,31 @@ def budget_account_of(item: WorkItem, course: Course) -> tuple[WorkItem, Course]
 
 
 def _in_project(item: WorkItem) -> bool:
-    """A project's yes names its tasks by their plans: another plan would be another project."""
+    """A project's approval names its tasks by their plans, so replanning a task would need another project."""
     return item.parent is not None and item.parent.type == WorkItemType.PROJECT
 
 
 def _planner_may_help(item: WorkItem, course: Course) -> bool:
     plan, account = budget_account_of(item, course)
-    return not account.used.exhausted(plan.spec.budget, but=frozenset({"attempts"}))
+    return not account.used.exhausted(plan.spec.budget, ignoring=frozenset({"attempts"}))
 
 
 def _consult(item: WorkItem, course: Course) -> None:
-    """Suspend; the question goes to the planner with the same trace and attempt."""
+    """Pause; the question goes to the planner with the same trace and attempt."""
     _wait(item, course, Waiting.GUIDANCE, settings.GUIDANCE_SECONDS)
-    _ask_for_advice(item, 0)
+    _send_question(item, 0)
     record(AuditEvent.PLANNER_CONSULTED, subject=f"work:{item.pk}", data={"attempt": item.attempts_made})
 
 
 def repeat_question(item: WorkItem, course: Course, planning: Planning) -> None:
-    """What the planner wanted to know has come, or will not: the same question once more, if somebody still waits."""
+    """Research has ended: ask the same question again if the item still waits for it."""
     if course.waiting_for == Waiting.GUIDANCE == planning.purpose:
-        _ask_for_advice(item, planning.rounds)
+        _send_question(item, planning.rounds)
     elif course.waiting_for == Waiting.REPLAN == planning.purpose:
-        _ask_for_other(item, course, planning.rounds)
+        _send_replan_request(item, course, planning.rounds)
 
 
-def _ask_for_advice(item: WorkItem, round_: int) -> None:
+def _send_question(item: WorkItem, round_: int) -> None:
     problem = ErrorPayload(
         error_code=ErrorCode.VERIFICATION_FAILED,
         retryable=True,
@@ -119,14 +120,14 @@ def question_id(item: WorkItem) -> str:
     return f"consult:{item.pk}:{item.attempts_made}"
 
 
-def _ask_for_plan(item: WorkItem, course: Course, why: WorkReason) -> None:
-    """Everything else is used up: another plan, for which a person will be asked again."""
+def _request_plan(item: WorkItem, course: Course, why: WorkReason) -> None:
+    """Everything else is used up: request another plan, which a person must approve."""
     _wait(item, course, Waiting.REPLAN, settings.REPLAN_SECONDS, reason=why)
-    _ask_for_other(item, course, 0)
+    _send_replan_request(item, course, 0)
     record(AuditEvent.REPLAN_ASKED, subject=f"work:{item.pk}", data={"depth": course.depth + 1})
 
 
-def _ask_for_other(item: WorkItem, course: Course, round_: int) -> None:
+def _send_replan_request(item: WorkItem, course: Course, round_: int) -> None:
     bus.send_message(
         Queue.PLANNER,
         kind=Kind.REPLAN_REQUEST,
@@ -144,7 +145,7 @@ def _ask_for_other(item: WorkItem, course: Course, round_: int) -> None:
 def _wait(
     item: WorkItem, course: Course, kind: Waiting, seconds: float, *, reason: WorkReason = WorkReason.NONE
 ) -> None:
-    """The planner's call is counted before it is made, so that one that is lost counts too."""
+    """Begin the wait. The planner's call is counted before it is made, so that a lost one counts too."""
     _, account = budget_account_of(item, course)
     account.plan_used = account.used.merge(BudgetUsed(planner_calls=1)).model_dump(mode="json")
     account.save(update_fields=["plan_used"])
@@ -154,7 +155,7 @@ def _wait(
 
 
 def take_guidance(item_id: UUID, *, answers: str, text: str) -> bool:
-    """The planner has answered the question `answers`; False when nobody waits for that any more."""
+    """Resume with the planner's answer to the question `answers`; False if the item no longer waits for it."""
     item = lock_item(item_id)
     course = lock_course(item)
     waits = course.waiting_for == Waiting.GUIDANCE and answers == question_id(item)
@@ -176,7 +177,7 @@ def _resume(item: WorkItem, course: Course, guidance: str, *, resumes: str | Non
 
 
 def end_wait(item_id: UUID) -> None:
-    """Go on without: no advice is a failure that may be retried, no other plan and no review is the end."""
+    """Continue without an answer: without advice it is retried, without another plan or review the item ends."""
     gate_pauses.expire_overdue(item_id)
     item = lock_item(item_id)
     course = lock_course(item)
@@ -192,5 +193,5 @@ def end_wait(item_id: UUID) -> None:
 
 
 def give_up(item: WorkItem) -> None:
-    """No other plan: the item ends as what it was paused for, and a person looks at it."""
+    """End the item for the reason it was paused for, without another plan; a person looks at it."""
     completion.end_item(item, WorkItemStatus.STUCK, WorkReason(item.reason), error=item.last_error)

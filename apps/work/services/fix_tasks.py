@@ -1,7 +1,7 @@
-"""What does a block of the bot's start for people to decide? A task from what the goal's author wrote (spec 5.1.1).
+"""Propose the fix task that a block of the bot starts, from the template that the goal's author wrote (spec 5.1.1).
 
-`spawn_task`: "create a fix task from the failure context". The plan is the author's; only codes and ids are filled in,
-never a word of the visitor's or the model's. It waits for a yes like any other plan: no standing yes covers it.
+`spawn_task`: "create a fix task from the failure context". Only codes and ids are filled in, never a word of the
+visitor's or the model's. It needs approval like any plan, and no standing approval covers it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from apps.work.services import screening
 from apps.work.services.proposals import propose
 from kernel.provenance import Origin, Traced
 
-# What an author may write into the plan: `"$gate"` and its like.
+# Placeholders that an author may use: `"$gate"` and so on.
 PLACES = ("gate", "code", "conversation")
+_FRONT_MATTER = "---\nid: fix\ntype: task\ntitle: Look into it\n---\n\n"
 
 
 def propose_fix(
@@ -35,38 +36,36 @@ def propose_fix(
     gates: Sequence[GateSpec],
     trace_id: str,
 ) -> Proposal:
-    """Put the task of `template`, or of the goal's own failure context, before a person; `about` fills its places.
+    """Put the task of `template`, or of the goal's own failure context, before a person; `about` fills its
+    placeholders.
 
-    Inside the caller's transaction, which holds the customer's lock. Refused like any plan: no call in it, a tool that
-    the goal has not, exactly this waits already; and when so many of the goal's tasks wait that strangers who open
-    conversations would bury who approves."""
+    Inside the caller's transaction, which holds the customer's lock. Refused like any plan (no call in it, a tool that
+    the goal lacks, the same task waits already), and when too many of the goal's tasks wait: visitors could otherwise
+    flood the review queue.
+    """
     goal = active_goal(deployment)
-    asked_by = f"goal:{goal.pk}" if goal else "goal"
-    if len(pending_of(asked_by)) >= rules.MAX_WAITING:
+    requested_by = f"goal:{goal.pk}" if goal else "goal"
+    if len(pending_of(requested_by)) >= rules.MAX_WAITING:
         return Proposal("refused", code="too_much_waiting")
-    written = template or (goal.spec.failure_context if goal else "") or ""
+    body = template or (goal.spec.failure_context if goal else "") or ""
     return propose(
         deployment=deployment,
         session_id=session_id,
-        plan_markdown=_plan(fill_template(written, about)),
+        plan_markdown=f"{_FRONT_MATTER}{fill_template(body, about)}",
         access=frozenset(screening.tools_of(goal)),
         subject=subject,
         gates=gates,
         trace_id=trace_id,
-        requested_by=asked_by,
+        requested_by=requested_by,
         always_asks=True,
         tracing=trace_to(Traced(Origin.AUTHOR)),
     )
 
 
 def fill_template(template: str, about: Mapping[str, str]) -> str:
-    """The template with gate, code and conversation in their places; anything else stays as it was written."""
-    known = {f"${name}": json.dumps(about.get(name, ""))[1:-1] for name in PLACES}
-    known[FAILED_CHECKS] = f"{about.get('gate', '')} ({about.get('code', '')})"
-    for place, value in known.items():
+    """Fill in gate, code and conversation; anything else stays as written."""
+    replacements = {f"${name}": json.dumps(about.get(name, ""))[1:-1] for name in PLACES}
+    replacements[FAILED_CHECKS] = f"{about.get('gate', '')} ({about.get('code', '')})"
+    for place, value in replacements.items():
         template = template.replace(place, value)
     return template
-
-
-def _plan(body: str) -> str:
-    return f"---\nid: fix\ntype: task\ntitle: Look into it\n---\n\n{body}"

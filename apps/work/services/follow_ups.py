@@ -1,8 +1,8 @@
-"""How does somebody's wish to go on become a plan? The deployment's planner words one, and it is proposed like any
-plan: screened, put before a person, under no standing yes (spec 5.1 step 13, 5.1.6).
+"""Turn a colleague's request to follow up finished work into a plan: the deployment's planner writes it, and it is
+proposed like any plan (spec 5.1 step 13, 5.1.6).
 
-Always holds: the plan may call what the customer's level allowed for the work it follows, and no more; whatever the
-planner says, nothing runs without a card of its own. The model runs outside of every scope (`work.planner`).
+Always holds: the plan may call only what the customer's level allowed for the work it follows; nothing runs without a
+card of its own. The model runs outside of every scope (`work.planner`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INSTRUCTION = (
 
 @dataclass(frozen=True)
 class FollowUpJob:
-    """One run of the planner about what should follow, ready to happen outside of any scope."""
+    """One run of the planner about a follow-up, ready to happen outside of any scope."""
 
     item_id: UUID
     run: RunRef
@@ -53,7 +53,8 @@ class FollowUpJob:
 
 
 def open_job(item_id: UUID, wish: str, *, asked_by: UUID) -> FollowUpJob | None:
-    """What the planner needs; None for work that is not done, or nobody's. `asked_by`: the row that pays."""
+    """Return what the planner needs; None for work that is not done, or without a deployment. `asked_by`: the row that
+    pays."""
     item: WorkItem | None = (
         WorkItem.objects.select_related("deployment").filter(pk=item_id, status=WorkItemStatus.DONE).first()
     )
@@ -77,14 +78,14 @@ def open_job(item_id: UUID, wish: str, *, asked_by: UUID) -> FollowUpJob | None:
 
 
 def _tracing(item: WorkItem) -> Tracer:
-    """A colleague took up what the assistant suggested: its words are no colleague's, and neither is what the work told
-    of its end."""
-    told = Source(Traced(From.TOOL, label="the result of the earlier work"), item.summary)
-    return follow_up_tracer(item.spec, told, started=Traced(From.STAFF))
+    """The assistant suggested the follow-up and a colleague accepted it: neither its words nor the earlier result count
+    as the colleague's."""
+    result = Source(Traced(From.TOOL, label="the result of the earlier work"), item.summary)
+    return follow_up_tracer(item.spec, result, started=Traced(From.STAFF))
 
 
 def propose_follow_up(job: FollowUpJob, plan_markdown: str, *, trace_id: str) -> Proposal:
-    """Propose the plan. In a web process, because only there a person can be asked."""
+    """Propose the plan. In a process that may open cards."""
     guard.close_run(job.run.run_id, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED)
     item = lock_item(job.item_id)
     if not plan_markdown or item.deployment is None:

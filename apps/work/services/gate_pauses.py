@@ -1,8 +1,8 @@
-"""Pause an item where gates want a person to look, and move it on when the pause has ended (ADR 101).
+"""Pause an item where gates need a person, and continue it when the pause has ended (ADR 101).
 
-Always holds: the item pauses in the transaction that closes its attempt, and no process waits; an approval owes the
-item to the executors again, any other end of the pause ends the item as the first asking gate says (`on_block`). A web
-process opens the card. Lock order: card, pause, item, course.
+Always holds: the item pauses in the transaction that closes its attempt, and no process waits; an approval queues the
+item for the executors again, any other end of the pause ends the item as the first asking gate says (`on_block`). A
+process with that right opens the card. Lock order: card, pause, item, course.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from kernel.canonical import canonical_json
 from kernel.errors import SilasError
 from kernel.llm.calls import PlannedCall
 
-# One item asks people no more often than it may make calls; beyond that, and for what no card can show, it ends.
+# An item pauses at most as often as it may make calls. Beyond that, or if a card cannot show the content, it ends.
 MAX_PAUSES, MAX_SHOWN_CHARS = rules.MAX_CALLS, 20_000
 _REASON_CHARS = 300
 
 
-def pause_item(item: WorkItem, course: Course, held: PendingReview) -> None:
+def pause_item(item: WorkItem, course: Course, review: PendingReview) -> None:
     """Pause the locked item. In the scope that closes its attempt; a worker may do this."""
-    first = held.asking[0]
-    pause = _begin(item, held)
+    first = review.asking[0]
+    pause = _begin(item, review)
     if pause is None:
         _stop(item, WorkReason.GATE, gate=first.gate_name, on_block=first.on_block)
         return
@@ -50,31 +50,31 @@ def pause_item(item: WorkItem, course: Course, held: PendingReview) -> None:
     outbox.enqueue_review(item, pause.pk)
 
 
-def _begin(item: WorkItem, held: PendingReview) -> GatePause | None:
-    """None where the item has asked too often, or no card could show what is held back."""
+def _begin(item: WorkItem, review: PendingReview) -> GatePause | None:
+    """None if the item has asked too often, or no card could show what is held back."""
     if pauses.count_of(WORK_ITEM, item.pk) >= MAX_PAUSES:
         return None
-    first = held.asking[0]
+    first = review.asking[0]
     try:
-        if len(canonical_json(held.holds)) > MAX_SHOWN_CHARS:
+        if len(canonical_json(review.holds)) > MAX_SHOWN_CHARS:
             return None
         return pauses.begin(
-            held.trigger,
+            review.trigger,
             about=About(WORK_ITEM, item.pk, item.deployment_id, item.session_id),
-            gates=[GateReason(name=one.gate_name, reason=one.reason[:_REASON_CHARS]) for one in held.asking],
-            holds=held.holds,
+            gates=[GateReason(name=result.gate_name, reason=result.reason[:_REASON_CHARS]) for result in review.asking],
+            holds=review.holds,
             kept={"gate": first.gate_name, "on_block": first.on_block},
-            seconds=held.seconds,
+            seconds=review.seconds,
         )
     except (SilasError, ValueError):  # a value that cannot be signed as it stands
         return None
 
 
 def open_card(pause_id: UUID) -> None:
-    """Open the card of a pause. Web processes only."""
+    """Open the card of a pause. Only processes that may open cards."""
     pause = lock_pause(pause_id)
     spec = work_item(pause.subject_id).spec
-    tools, account = _tools_at_stake(pause, spec), _account(pause, spec)
+    tools, account = _tools_at_stake(pause, spec), _origins_for(pause, spec)
     pauses.ask(
         pause,
         reversible=not any(execution_facts.raises_risk(tool) for tool in tools),
@@ -85,26 +85,26 @@ def open_card(pause_id: UUID) -> None:
     )
 
 
-def _account(pause: GatePause, spec: WorkItemSpec) -> PlanOrigins | None:
-    """Where the values of the call come from: as of the plan, and by the agent's hand what the plan does not hold. None
-    where nothing was written down of the plan."""
+def _origins_for(pause: GatePause, spec: WorkItemSpec) -> PlanOrigins | None:
+    """Return the origins of the call's values: those of the plan, and the model's for values that the plan does not
+    contain. None if the plan has no origins."""
     call = PlannedCall(pause.payload["holds"]["tool"], pause.payload["holds"]["args"])
     tool = screening.tools_in(spec.skills).get(call.tool)
     if tool is None or origins_in(spec.body) is None:
         return None
-    return follow_up_tracer(spec).account([(call, tool)])
+    return follow_up_tracer(spec).origins_of([(call, tool)])
 
 
 def _tools_at_stake(pause: GatePause, spec: WorkItemSpec) -> list[ToolSpec]:
-    """What an approval lets happen: the call that is held back, or what is left of the work behind a step."""
-    known = screening.tools_in(spec.skills)
+    """Return what an approval lets happen: the call that is held back, or the remaining work after a step."""
+    tools_by_name = screening.tools_in(spec.skills)
     is_behind = "value" in pause.payload["holds"]
     names = [call.tool for call in spec.calls] if is_behind else [pause.payload["holds"]["tool"]]
-    return [known[name] for name in dict.fromkeys(names) if name in known]
+    return [tools_by_name[name] for name in dict.fromkeys(names) if name in tools_by_name]
 
 
 def on_pause_ended(pause: GatePause) -> None:
-    """A pause of an item has ended: the item is owed to the executors again, or ends. Hears every pause's end."""
+    """Queue the item again, or end it. Receives the end of every pause."""
     if pause.subject_kind != WORK_ITEM:
         return
     item = lock_item(pause.subject_id)
@@ -124,22 +124,22 @@ def on_pause_ended(pause: GatePause) -> None:
 
 
 def expire_overdue(item_id: UUID) -> None:
-    """End the pauses of an item whose time is up, also those whose card was never opened."""
+    """End the item's overdue pauses, also those whose card was never opened."""
     for pause_id in pauses.overdue(WORK_ITEM, item_id):
         pauses.expire(pause_id)
 
 
 def withdraw_pauses(item_id: UUID) -> None:
-    """Take back what still asks about an item that has ended."""
+    """Withdraw the open pauses of an item that has ended."""
     pauses.withdraw_pauses(WORK_ITEM, item_id, reason=Withdrawal.CANCELLED)
 
 
 def passes_of(item: WorkItem) -> tuple[GatePass, ...]:
-    """What people have let through for this item."""
+    """Return what people have approved at gates of this item."""
     return pauses.passes_of(WORK_ITEM, item.pk)
 
 
 def _stop(item: WorkItem, reason: WorkReason, *, gate: str, on_block: str) -> None:
     acted = LedgerEntry.objects.filter(attempt__work_item=item, success=True).exists()
-    said = visitor_messages.PARTS_STAY if acted else visitor_messages.NOTHING_CHANGED
-    completion.end_item(item, WorkItemStatus.BLOCKED, reason, error=f"gate {gate}", result=said, escalation=on_block)
+    message = visitor_messages.PARTS_STAY if acted else visitor_messages.NOTHING_CHANGED
+    completion.end_item(item, WorkItemStatus.BLOCKED, reason, error=f"gate {gate}", result=message, escalation=on_block)

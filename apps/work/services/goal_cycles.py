@@ -1,8 +1,9 @@
-"""What follows a look at a goal? Healthy, reported, repaired under the standing approval, or put before a person.
+"""Decide what follows a check of a goal: healthy, reported, repaired under the standing approval, or put before a
+person.
 
-Always holds: a cycle happens once (its due time is unique); a repair is the goal's own template with what failed
-filled in, and runs only on a use of the standing approval that was spent for exactly it; while one repair is under
-way no other begins; a goal whose budget is used up is parked until a person resumes it (spec 5.2.3).
+Always holds: a cycle happens once (its due time is unique); a repair is the goal's own template filled with what
+failed, and runs only on a use of the standing approval that was spent for exactly it; one repair at a time; a goal
+without budget is parked until a person resumes it (spec 5.2.3).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def is_scheduled(spec: WorkItemSpec) -> bool:
 
 
 def require_schedule(spec: WorkItemSpec) -> None:
-    """What a goal's author can get wrong about its cycle, found when it is adopted and never at run time.
+    """Validate a goal's schedule, checks and repair template when it is adopted.
 
     Raises `SilasError`: bad_schedule, bad_template.
     """
@@ -53,31 +54,33 @@ def require_schedule(spec: WorkItemSpec) -> None:
         return
     _next(spec)
     if not spec.verify:
-        raise SilasError("bad_schedule", "A goal that is looked at needs checks to look with.")
-    if any(each.tool.acting for each in screening.resolve_calls(spec.calls, screening.tools_in(spec.skills))):
-        raise SilasError("bad_template", "A goal's own calls find what could be done; they do nothing.")
+        raise SilasError("bad_schedule", "A scheduled goal needs checks.")
+    if any(requested.tool.acting for requested in screening.resolve_calls(spec.calls, screening.tools_in(spec.skills))):
+        raise SilasError("bad_template", "A goal's own calls may only read.")
     if _spawns(spec):
         call = goal_templates.template_call(spec.failure_context or "")
         if any(str(value).startswith("$") for value in call.args.values()):
-            raise SilasError("bad_template", "Nobody fills in the arguments of a repair: write them out.")
+            raise SilasError("bad_template", "A repair's arguments can't be placeholders. Write them out.")
 
 
 def start_schedule(goal: WorkItem) -> None:
+    """Schedule the next check of a goal that has a schedule."""
     if is_scheduled(goal.spec):
         bus.schedule(Kind.GOAL_CYCLE, scope_id=goal.pk, due_at=reschedule(goal))
 
 
 def is_due(goal: WorkItem) -> bool:
-    """What was missed while nothing looked is one look."""
+    """Whether the goal must be checked now. Missed times count as one."""
     return goal.status in _CHECKED and goal.due_at is not None and goal.due_at <= now()
 
 
 def next_check(goal: WorkItem) -> datetime | None:
-    """When the goal is looked at next; None for one that is parked or over."""
+    """When the goal is checked next; None for one that is parked or over."""
     return goal.due_at if goal.status in _CHECKED else None
 
 
 def reschedule(goal: WorkItem) -> datetime:
+    """Store and return when the goal is checked next."""
     goal.due_at = due_at = _next(goal.spec)
     goal.save(update_fields=["due_at"])
     return due_at
@@ -89,8 +92,8 @@ def _next(spec: WorkItemSpec) -> datetime:
 
 
 def conclude(goal: WorkItem, report: VerificationReport, *, due_at: datetime, trace_id: str) -> GoalCycle | None:
-    """Write the locked goal's cycle down and do what follows; None for a goal that is parked or over, or a cycle that
-    was concluded before."""
+    """Store the locked goal's cycle and do what follows; None for a goal that is parked or over, or a cycle that was
+    concluded before."""
     if goal.status not in _CHECKED or GoalCycle.objects.filter(goal=goal, due_at=due_at).exists():
         return None
     outcome, spawned = (_healthy(goal), None) if report.all_passed else _failed(goal, report, trace_id)
@@ -105,7 +108,7 @@ def conclude(goal: WorkItem, report: VerificationReport, *, due_at: datetime, tr
 
 
 def _healthy(goal: WorkItem) -> CycleOutcome:
-    """All is well again: what the repairs of this spell have cost is behind us."""
+    """The goal recovered: reset what its repairs have used."""
     if goal.status != WorkItemStatus.HEALTHY:
         move(goal, WorkItemStatus.HEALTHY, budget_used=BudgetUsed().model_dump(mode="json"), last_error="")
     return CycleOutcome.HEALTHY
@@ -126,19 +129,20 @@ def _failed(goal: WorkItem, report: VerificationReport, trace_id: str) -> tuple[
 
 
 def _spawns(spec: WorkItemSpec) -> bool:
-    named = spec.escalation.get(spec.on_failure)
+    escalation = spec.escalation.get(spec.on_failure)
     return spec.on_failure == EscalationKind.SPAWN_TASK or (
-        named is not None and named.action == EscalationKind.SPAWN_TASK
+        escalation is not None and escalation.action == EscalationKind.SPAWN_TASK
     )
 
 
 def _repair_under_way(goal: WorkItem) -> bool:
+    """Whether an earlier repair has not ended yet."""
     cycles = GoalCycle.objects.filter(goal=goal, spawned__isnull=False)
     return bool(cycles.exclude(spawned__status__in=rules.FINAL).exists())
 
 
 def _spawn(goal: WorkItem, report: VerificationReport, trace_id: str) -> tuple[CycleOutcome, WorkItem]:
-    """The repair, under the standing approval where it reaches, else put before a person."""
+    """Start the repair under the standing approval if it covers it, else ask a person."""
     item = create_item(
         _repair(goal.spec, report),
         deployment_id=goal.deployment_id,
@@ -154,23 +158,23 @@ def _spawn(goal: WorkItem, report: VerificationReport, trace_id: str) -> tuple[C
 
 
 def _repair(policy: WorkItemSpec, report: VerificationReport) -> WorkItemSpec:
-    """The template with what failed in it, and nothing else that anybody could have put there.
+    """Return the template filled with what failed, and nothing else.
 
-    Raises `SilasError("bad_template")` where the goal's own check names do not fit its template.
+    Raises `SilasError("bad_template")` if the names of the goal's checks do not fit its template.
     """
     call = goal_templates.template_call(policy.failure_context or "")
     tool = screening.resolve_calls([call], screening.tools_in(policy.skills))[0].tool
     skills = tuple(inherited_skills(policy.skills).to([tool.skill]))
-    found = standing_tasks.child_task(
+    task = standing_tasks.child_task(
         policy, ChildValues("", skills, TemplateValues(call.args, standing_tasks.failure_line(report)))
     )
-    if found is None:
-        raise SilasError("bad_template", "The goal's template cannot hold what failed.")
-    return found
+    if task is None:
+        raise SilasError("bad_template", "The names of the failed checks don't fit the goal's template.")
+    return task
 
 
 def on_work_changed(item: WorkItem) -> None:
-    """A repair ended: what it used counts for its goal."""
+    """Add what a finished repair used to its goal's use."""
     if WorkItemStatus(item.status) not in rules.FINAL or not item.parent_id:
         return
     if not GoalCycle.objects.filter(spawned=item).exists():
@@ -181,9 +185,9 @@ def on_work_changed(item: WorkItem) -> None:
 
 
 def resume_goal(goal_id: Any, *, user: Any) -> WorkItem:
-    """A person has looked at a parked goal: it is looked at again, with its whole budget.
+    """Resume a parked goal with its whole budget.
 
-    Raises `SilasError` for a member without the right, and 409 for a goal that is not parked.
+    Raises `SilasError` without the right, and 409 for a goal that is not parked.
     """
     require_role(user, OPERATORS)
     goal = lock_item(goal_id)

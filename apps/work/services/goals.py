@@ -1,6 +1,6 @@
-"""How does a goal become a standing policy? It is proposed like anything else; its yes is standing and spent per child.
+"""Adopt and install goals, and request their standing approvals.
 
-Without a person's yes a goal grants nothing: its levels and escalations may be read, its template starts nothing.
+Without a person's approval a goal grants nothing: its levels and escalations may be read, its template starts nothing.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from kernel.errors import SilasError
 
 
 def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) -> WorkItem:
-    """Store a goal written by staff, its skills pinned by content; it starts nothing without a standing yes.
-    Raises `SilasError` for a plan that is no goal, and 422 `gate_invalid` for a gate of its that cannot work."""
+    """Store a goal written by staff, its skills pinned by content; it starts nothing without a standing approval.
+    Raises `SilasError` for a plan that is no goal, and 422 `gate_invalid` for a gate that cannot work."""
     spec = plans.parse(plan_markdown)
     if spec.type != WorkItemType.GOAL:
         raise SilasError("plan_not_a_goal", "Only a goal can be adopted.")
@@ -56,23 +56,23 @@ def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) ->
 
 @dataclass(frozen=True)
 class InstalledGoal:
-    """The goal that governs a deployment now; `changed` is False when it said the same before."""
+    """The goal that governs a deployment now; `changed` is False if the same one was installed before."""
 
     goal: WorkItem
     changed: bool
 
 
 def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: str) -> InstalledGoal:
-    """Let the goal of this file govern the deployment's conversations from their next turn on; the one before is over,
-    and its standing yes with it. Safe to repeat: a file that says what is in force changes nothing.
+    """Let the goal of this file govern the deployment's conversations from the next turn on; the previous goal and its
+    standing approval end. Idempotent.
 
-    Raises the `SilasError`s of `goals.read`, goal_too_many_gates, goal_tool_unknown, skill_missing, bad_template and
-    bad_schedule.
+    Raises the `SilasError`s of `goal_rules.read_goal`, goal_too_many_gates, goal_tool_unknown, skill_missing,
+    bad_template and bad_schedule.
     """
     _lock(deployment)
-    written = check_goal(plan_markdown, deployment=deployment)
+    parsed = check_goal(plan_markdown, deployment=deployment)
     before = active_goal(deployment)
-    pinned = written.spec.model_copy(update={"skills": list(skills.pin(written.spec.skills))})
+    pinned = parsed.spec.model_copy(update={"skills": list(skills.pin(parsed.spec.skills))})
     if before is not None and goal_rules.is_same_policy(before.spec, pinned):
         return InstalledGoal(before, changed=False)
     goal = adopt_goal(plan_markdown, deployment_id=deployment.pk, requested_by=requested_by)
@@ -83,36 +83,37 @@ def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: st
 
 
 def _lock(deployment: Deployment) -> None:
-    """Of two files imported at once the second finds, and ends, the goal of the first. Nothing is locked before it."""
+    """Serialize imports for one deployment: the second one sees, and ends, the goal of the first. Nothing is locked
+    before it."""
     rows = Deployment.objects.select_for_update(of=("self",), no_key=True)
     deployment.active_goal_id = rows.values_list("active_goal_id", flat=True).get(pk=deployment.pk)
 
 
 def check_goal(plan_markdown: str, *, deployment: Deployment) -> plans.ParsedPlan:
-    """The goal of a file, as far as it could govern this deployment; raises what `install_goal` raises, and changes
+    """Parse and validate the goal of a file for this deployment; raises what `install_goal` raises, and changes
     nothing."""
     rows = active_gates(deployment.pk)
-    written = goal_rules.read_goal(plan_markdown, other_gates={gate.name: gate.on for gate in rows})
+    parsed = goal_rules.read_goal(plan_markdown, other_gates={gate.name: gate.on for gate in rows})
     try:
-        tools = screening.tools_in(written.spec.skills)
+        tools = screening.tools_in(parsed.spec.skills)
     except SilasError as missing:
-        plans.raise_plan_error(missing.code, missing.message, written.line(["skills"]))
-    needed = count_gates_per_turn((*rows, *written.spec.gates), lookup_tools(tools.values()))
+        plans.raise_plan_error(missing.code, missing.message, parsed.line(["skills"]))
+    needed = count_gates_per_turn((*rows, *parsed.spec.gates), lookup_tools(tools.values()))
     if needed > MOST_EVALUATIONS:
         most = f"a turn asks {MOST_EVALUATIONS} at most."
         problem = f"with these a message, its answer and a look-up need {needed} gates; {most}"
-        plans.raise_plan_error("goal_too_many_gates", problem, written.line(["gates"]))
-    goal_rules.require_tools(written, tools)
-    return written
+        plans.raise_plan_error("goal_too_many_gates", problem, parsed.line(["gates"]))
+    goal_rules.require_tools(parsed, tools)
+    return parsed
 
 
 def lookup_tools(tools: Iterable[ToolSpec]) -> frozenset[str]:
-    """What a turn may call itself: whatever acts is planned, and asked about when it runs."""
+    """Return the tools that a turn may call itself: acting tools are planned, and need approval when they run."""
     return frozenset(tool.name for tool in tools if not tool.acting) | {goal_rules.KNOWLEDGE_TOOL}
 
 
 def add_gates(deployment_id: UUID, extra: ExtraGates) -> None:
-    """The gates of the goal that governs the deployment, and what its turns may look up."""
+    """Add the gates and lookup tools of the deployment's goal to the count of gates."""
     deployment = Deployment.objects.only("active_goal_id").get(pk=deployment_id)
     spec = active_goal_spec(deployment)
     extra.add([], {goal_rules.KNOWLEDGE_TOOL})
@@ -141,9 +142,9 @@ def request_standing_approval(goal: WorkItem, *, uses: int, days: int, rationale
         text=CardText(
             intent=f"Let “{goal.title}” run {call.tool} without asking, up to {uses} times in {days} days",
             rationale=rationale,
-            consequence={"approve": f"Allow up to {uses} times", "decline": "Keep asking each time"},
+            consequence={"approve": f"Allow up to {uses} times", "decline": "Ask every time"},
             facts=[
-                Fact("Each time", text="the same gates and checks as with a person's yes"),
+                Fact("Each time", text="the same gates and checks as with a person's approval"),
                 *execution_facts.execution_facts(tool),
             ],
             details={"body": spec.failure_context, "checks": [check.model_dump() for check in spec.verify]},
@@ -152,7 +153,7 @@ def request_standing_approval(goal: WorkItem, *, uses: int, days: int, rationale
 
 
 def attach_standing_approval(goal: WorkItem, token: ApprovalToken | None) -> None:
-    """After a yes the goal carries its standing approval, and each child spends a use of it. A no changes nothing."""
+    """Attach the standing approval to the goal; each child spends a use of it. A rejection changes nothing."""
     if token is None:
         return
     WorkItem.objects.filter(pk=goal.pk).update(approval_token=token)

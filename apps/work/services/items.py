@@ -1,4 +1,4 @@
-"""How does a work item come to be, and how does it move? Every change of status is written down and told, here only."""
+"""Create and move work items. Every change of status is audited and announced here only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def create_item(
     subject: str = "",
     requested_by: str = VISITOR,
 ) -> WorkItem:
-    """Store what was promised. The plan's own id is the row's; `spec.parent` is a work item of the same tenant."""
+    """Store a proposed item. The plan's own id is the row's; `spec.parent` is a work item of the same tenant."""
     moment = now()
     item: WorkItem = WorkItem.objects.create(
         id=UUID(spec.id),
@@ -56,15 +56,16 @@ def move(
     result: str = "",
     **changes: Any,
 ) -> None:
-    """Take the item to `status`, with `changes` of its other fields, and tell the rooms above. `result`: what the tools
-    themselves said, for the visitor.
+    """Move the item to `status`, with `changes` of its other fields, and notify the rooms above. `result`: what the
+    tools said, for the visitor.
 
-    Raises `SilasError("work_settled")` when the item may not go there, or has been moved by somebody else meanwhile.
+    Raises `SilasError("work_settled")` when the transition is not allowed, or the item has been moved meanwhile.
     """
     old, kind = WorkItemStatus(item.status), WorkItemType(item.type)
     values = {"status": status, "reason": reason, "next_steps": next_steps or [], "updated_at": now(), **changes}
+    # The update is conditional on the old status: of two concurrent moves only one succeeds.
     if not rules.may_move(kind, old, status) or not WorkItem.objects.filter(pk=item.pk, status=old).update(**values):
-        raise SilasError("work_settled", "This work has ended or moved on already.", status=409)
+        raise SilasError("work_settled", "This work has already ended or changed.", status=409)
     for name, value in values.items():
         setattr(item, name, value)
     record(AuditEvent.WORK_MOVED, subject=f"work:{item.pk}", data={"status": status.value, "reason": reason.value})

@@ -1,7 +1,6 @@
-"""What is kept of an attempt's calls? The ledger: what was really called, by digest, and what came of it (spec 5.2.1
-c1).
+"""Store the calls of an attempt: what was really called, by digest, and the result (spec 5.2.1 c1).
 
-What took effect is written with the effect; what did not, when the attempt ends.
+A successful call is stored in the transaction that settles it; failed calls are stored when the attempt ends.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from kernel.clock import now
 
 
 def record_success(admitted: Admitted, value: Any, context: Mapping[str, Any]) -> None:
-    """A call of an attempt had its effect; inside the settling transaction."""
+    """Store a call that took effect, inside the settling transaction."""
     LedgerEntry.objects.create(
         attempt_id=context[ATTEMPT],
         call_id=admitted.call_id,
@@ -35,7 +34,7 @@ def record_success(admitted: Admitted, value: Any, context: Mapping[str, Any]) -
 
 
 def record_failures(attempt: Attempt, lines: Iterable[LedgerLine]) -> None:
-    """The calls that were refused or failed, with the time at which that was known."""
+    """Store the calls that were refused or failed, with the time at which that was known."""
     LedgerEntry.objects.bulk_create(
         LedgerEntry(
             attempt=attempt,
@@ -52,6 +51,6 @@ def record_failures(attempt: Attempt, lines: Iterable[LedgerLine]) -> None:
 
 
 def successful_calls(item: WorkItem, tools: Collection[str]) -> dict[str, dict[str, Any]]:
-    """What earlier attempts got done with these tools, by digest: it is not done again."""
+    """Return what earlier attempts did with these tools, by digest: it is not repeated."""
     entries = LedgerEntry.objects.filter(attempt__work_item=item, success=True, tool__in=tools)
     return {entry.args_digest: entry.value for entry in entries}

@@ -1,6 +1,6 @@
-"""What is left to a web process? To ask people: workers may not open cards (silas_platform.worker_rights).
+"""Queue work for a process that may open cards; workers may not (silas_platform.worker_rights).
 
-Each is owed as a message on the proxy queue; `apps.work.handlers` is its consumer, in a web process.
+Each request is a message on the trusted queue; `apps.work.handlers` handles it.
 """
 
 from __future__ import annotations
@@ -24,33 +24,34 @@ ASK, ASK_AGAIN, REVIEW, REVIEW_OVER, ROUTE, REWORD = (
     "route",
     "reword",
 )
-# A scope with a word in front is no conversation (apps.sessions.runner).
+# The prefix marks a scope that is not a conversation's id (apps.sessions.runner).
 SCOPE = "desk"
 
 
 def enqueue_card(item: WorkItem) -> None:
-    """Owe a card about an item that waits."""
+    """Request a card about an item that waits."""
     _enqueue(ASK, item.pk, trace_id=item.trace_id)
 
 
 def enqueue_fresh_card(item: WorkItem) -> None:
-    """Owe a fresh card about an item whose records changed after it was approved, once for each delivery."""
+    """Request a fresh card about an item whose records changed after approval, once per delivery."""
     deliveries = lock_course(item).deliveries
     _enqueue(ASK_AGAIN, item.pk, trace_id=item.trace_id, message_id=f"{ASK_AGAIN}:{item.pk}:{deliveries}")
 
 
 def enqueue_review(item: WorkItem, pause_id: UUID) -> None:
-    """Owe the card of a pause."""
+    """Request the card of a gate pause."""
     _enqueue(REVIEW, item.pk, trace_id=item.trace_id, message_id=f"{REVIEW}:{pause_id}", pause=str(pause_id))
 
 
 def enqueue_review_withdrawal(item: WorkItem) -> None:
-    """Owe the withdrawal of what asks about an item that ended while it waited: cards are locked before items."""
+    """Request the withdrawal of the cards of an item that ended while it waited. Done later, because cards are locked
+    before items."""
     _enqueue(REVIEW_OVER, item.pk, trace_id=item.trace_id)
 
 
 def enqueue_result(subject_id: UUID, *, trace_id: str, failed: WorkItem | None = None) -> None:
-    """Say that a batch or one item is over, for the card about what was done; `failed`: of a batch, what was not."""
+    """Report that a batch or one item is over, for its results card; `failed`: an item that was not done."""
     status = ExecutionStatus.FAILED if failed else ExecutionStatus.DONE
     bus.send_message(
         Queue.TRUSTED,
@@ -62,12 +63,12 @@ def enqueue_result(subject_id: UUID, *, trace_id: str, failed: WorkItem | None =
         message_id=f"over:{subject_id}",
         payload=StatusPayload(status=status),
         taint=Taint.AUTH,
-        **_why(failed),
+        **_failure_fields(failed),
     )
 
 
-def _why(failed: WorkItem | None) -> dict[str, Any]:
-    """Its reason where the bus has that word, else the most general one; the work item itself has the exact one."""
+def _failure_fields(failed: WorkItem | None) -> dict[str, Any]:
+    """Return the failure as the bus has it, or the most general code; the work item has the exact reason."""
     if failed is None:
         return {}
     code = ErrorCode(failed.reason) if failed.reason in ErrorCode.values else ErrorCode.TOOL_FAILURE
@@ -80,12 +81,14 @@ def _why(failed: WorkItem | None) -> dict[str, Any]:
 
 
 def enqueue_candidates(goal_id: UUID, found: Sequence[Mapping[str, Any]], *, cycle: str, trace_id: str) -> None:
-    """Owe the cards about what a goal has found; `cycle` names the look that found it."""
-    _enqueue(ROUTE, goal_id, trace_id=trace_id, message_id=f"{ROUTE}:{cycle}", found=[dict(each) for each in found])
+    """Request the cards about what a goal has found; `cycle`: the cycle that found it."""
+    _enqueue(
+        ROUTE, goal_id, trace_id=trace_id, message_id=f"{ROUTE}:{cycle}", found=[dict(candidate) for candidate in found]
+    )
 
 
 def enqueue_rewording(item: WorkItem, card_id: UUID) -> None:
-    """Owe the draft of this card once more, in other words."""
+    """Request that the planner rewords the draft of this card."""
     _enqueue(REWORD, item.pk, trace_id=item.trace_id, message_id=f"{REWORD}:{card_id}", card=str(card_id))
 
 

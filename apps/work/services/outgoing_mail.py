@@ -1,6 +1,5 @@
-"""How does a letter that staff wrote leave the house? By the mail account that tools use, as work that waits for a yes:
-its draft is on the card, may still be changed there, and is proved sent like anything else (spec 5.10.4).
-"""
+"""Send a mail that staff wrote through the tools' mail account, as work that waits for approval: its draft is on the
+card, can still be edited there, and its sending is verified like any work (spec 5.10.4)."""
 
 from __future__ import annotations
 
@@ -24,28 +23,28 @@ MAIL_SKILL, MAIL_TOOL = "smtp-mail", "send_mail"
 
 
 def can_send() -> bool:
-    """Is there a mail account that tools use?"""
+    """Whether a mail account for tools is connected."""
     return bool(connections.account_name(MAIL_SKILL))
 
 
 def propose_mail(*, to: str, subject: str, text: str, why: str, requested_by: str) -> WorkItem:
-    """Put one mail before a person, in a web process. Raises `SilasError`: `connection_missing` and
+    """Put one mail before a person, in a process that may open cards. Raises `SilasError`: `connection_missing` and
     `connection_ambiguous` 409, `bad_arguments` for what cannot be sent, `gate_blocked`."""
     connections.account_for(MAIL_SKILL)
     mail = skills.pin([MAIL_SKILL])
     tools = screening.tools_in(mail)
     call = PlannedCall(MAIL_TOOL, {"to": to, "subject": subject, "text": text})
     try:
-        (wanted,) = screening.resolve_calls([call], tools)
+        (requested,) = screening.resolve_calls([call], tools)
     except SilasError as refusal:
         raise SilasError(refusal.code, f"It cannot be sent: {refusal.message}.", status=422) from refusal
     plan = WorkItemSpec(id="letter", type=WorkItemType.TASK, title=subject, body=f"{why}\n\n{call_block(call)}")
     spec = plan_binding.bind_task(
         plan,
-        [wanted],
+        [requested],
         Terms(by_staff=True, inherits=inherited_skills(mail), tracing=trace_to(Traced(Origin.STAFF, requested_by))),
     )
     item = create_item(spec, deployment_id=None, session_id=None, trace_id=str(uuid4()), requested_by=requested_by)
     Course.objects.create(work_item=item, granted=[MAIL_TOOL])
-    drafts.request_draft_approval(item, [wanted], context=why)
+    drafts.request_draft_approval(item, [requested], context=why)
     return item

@@ -1,7 +1,7 @@
-"""What of a plan is bound, hashed and shown? The harness writes it anew; of a model's plan only calls and prose remain.
+"""Build the plan that is bound, hashed and shown; of a model's plan only calls and prose remain.
 
-Ids, skills by content, the skills' own checks, the customer, the budget and the mode are the house's (spec 5.1.2,
-5.2.3; ADR 0010, 0013). Staff may say more: checks, budgets and escalations of a plan of theirs are kept.
+Ids, skills by content, the skills' own checks, the customer, the budget and the mode are set by the harness (spec
+5.1.2, 5.2.3; ADR 0010, 0013). Plans by staff keep their checks, budgets and escalations.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from apps.work.services import standing_tasks
 from apps.work.services.approval_requests import RequestedCall, title_of
 from apps.work.services.standing_tasks import ChildValues
 
-# What a plan of staff's own keeps beside its calls and its prose.
-_KEPT = ("budget", "gates", "escalation", "on_failure", "on_stuck")
+# Fields that a plan by staff keeps beside its calls and prose.
+_STAFF_FIELDS = ("budget", "gates", "escalation", "on_failure", "on_stuck")
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Under which a plan is bound: for whom, as what follow-up, how forward, whether staff wrote it, which skills its
-    parent has to hand down, and what the values of its calls are traced with."""
+    """How a plan is bound: for which customer, as a follow-up of what, how proactive, whether staff wrote it, which
+    skills the parent hands down, and how the values of its calls are traced."""
 
     subject: str = ""
     follow_up_of: UUID | None = None
-    wish: InteractionHints = DEFAULT_HINTS
+    hints: InteractionHints = DEFAULT_HINTS
     by_staff: bool = False
     inherits: InheritedSkills = InheritedSkills()
     tracing: Tracer = UNTRACED
 
 
-def bind_task(plan: WorkItemSpec, wanted: Sequence[RequestedCall], terms: Terms, **fields: Any) -> WorkItemSpec:
-    """The task as it may stand: a model's own checks could only make what was done look undone. What is put before a
-    person is confirmed, whatever mode anybody wished for."""
-    kept = {name: getattr(plan, name) for name in _KEPT} if terms.by_staff else {}
-    own = checks_of([each.tool for each in wanted])
-    account = terms.tracing.account([(each.call, each.tool) for each in wanted])
+def bind_task(plan: WorkItemSpec, calls: Sequence[RequestedCall], terms: Terms, **fields: Any) -> WorkItemSpec:
+    """Return the task as bound. A model's own checks are dropped: they could only make finished work look unfinished.
+    What is put before a person needs confirmation, regardless of the mode that was asked for."""
+    kept = {name: getattr(plan, name) for name in _STAFF_FIELDS} if terms.by_staff else {}
+    own = checks_of([requested.tool for requested in calls])
+    account = terms.tracing.origins_of([(requested.call, requested.tool) for requested in calls])
     return WorkItemSpec(
         **{
             "id": str(uuid4()),
             "type": WorkItemType.TASK,
-            "title": title_of(wanted),
+            "title": title_of(calls),
             "domain": rules.domain_of(terms.subject),
-            "interaction_mode": mode_for(terms.wish, confirm=True),
+            "interaction_mode": mode_for(terms.hints, confirm=True),
             "verify": [*(check for check in plan.verify if terms.by_staff and check not in own), *own],
-            "skills": terms.inherits.to(each.tool.skill for each in wanted),
-            **_linked(plan, terms),
+            "skills": terms.inherits.to(requested.tool.skill for requested in calls),
+            **_follow_up_fields(plan, terms),
             **kept,
             **fields,
             "body": with_origins(fields.get("body", plan.body), account),
@@ -65,17 +65,18 @@ def bind_task(plan: WorkItemSpec, wanted: Sequence[RequestedCall], terms: Terms,
     )
 
 
-def _linked(plan: WorkItemSpec, terms: Terms) -> dict[str, Any]:
-    """A follow-up has all files of what it follows, unless its plan names fewer (spec 5.1 step 12)."""
+def _follow_up_fields(plan: WorkItemSpec, terms: Terms) -> dict[str, Any]:
+    """A follow-up gets all files of what it follows, unless its plan names fewer (spec 5.1 step 12)."""
     if terms.follow_up_of is None:
         return {}
     return {"follow_up_of": str(terms.follow_up_of), "input_artifacts_from": list(plan.input_artifacts_from) or ["*"]}
 
 
 def bind_project(
-    plan: ProjectPlan, wanted: Sequence[Sequence[RequestedCall]], terms: Terms
+    plan: ProjectPlan, calls_by_task: Sequence[Sequence[RequestedCall]], terms: Terms
 ) -> tuple[WorkItemSpec, tuple[WorkItemSpec, ...]]:
-    """The project and its tasks. The project's body ends with the hashes of its tasks, so one yes covers them all."""
+    """Return the project and its tasks. The project's body ends with the hashes of its tasks, so one approval covers
+    all."""
     project_id, ids = str(uuid4()), {task.id: str(uuid4()) for task in plan.tasks}
     tasks = tuple(
         bind_task(
@@ -88,11 +89,11 @@ def bind_project(
             depends_on=[ids[name] for name in task.depends_on],
             input_artifacts_from=[_input(name, ids) for name in task.input_artifacts_from],
         )
-        for task, calls in zip(plan.tasks, wanted, strict=True)
+        for task, calls in zip(plan.tasks, calls_by_task, strict=True)
     )
     project = bind_task(
         plan.spec,
-        [each for calls in wanted for each in calls],
+        [requested for calls in calls_by_task for requested in calls],
         terms,
         id=project_id,
         type=WorkItemType.PROJECT,
@@ -105,32 +106,34 @@ def bind_project(
 
 
 def _input(name: str, ids: Mapping[str, str]) -> str:
-    """`task/file` names a file of one task; the task gets the id that the house gave it."""
+    """Replace the task in `task/file` by its bound id."""
     task, slash, file = name.partition("/")
     return f"{ids[task]}/{file}" if slash and task in ids else name
 
 
 def _budget_of(plan: ProjectPlan, tasks: Sequence[WorkItemSpec], terms: Terms) -> Budget:
-    """What staff wrote for the whole; otherwise what its tasks may use together."""
+    """Return the budget that staff wrote; otherwise the sum of the tasks' budgets."""
     if terms.by_staff and "budget" in plan.spec.model_fields_set:
         return plan.spec.budget
     return Budget(**{name: sum(getattr(task.budget, name) for task in tasks) for name in Budget.model_fields})
 
 
 def open_arguments(policy: WorkItemSpec) -> frozenset[str]:
-    """The arguments of which a goal's template leaves the value open."""
+    """Return the arguments whose values a goal's template leaves open."""
     template = goal_templates.template_call(policy.failure_context) if policy.failure_context else None
     return frozenset(name for name, value in template.args.items() if value == f"${name}") if template else frozenset()
 
 
-def bind_standing_task(policy: WorkItemSpec, wanted: RequestedCall, terms: Terms) -> WorkItemSpec | None:
-    """The task that a goal's own template would start for this call; None when it would not (spec 5.2.3 step 4).
+def bind_standing_task(policy: WorkItemSpec, requested: RequestedCall, terms: Terms) -> WorkItemSpec | None:
+    """Return the task that a goal's own template would start for this call; None if it would not (spec 5.2.3 step 4).
 
-    Nothing of the model's plan is in it but the values of the call.
+    Only the values of the call come from the model's plan.
     """
     template = goal_templates.template_call(policy.failure_context) if policy.failure_context else None
-    if template is None or template.tool != wanted.call.tool or set(template.args) != set(wanted.call.args):
+    if template is None or template.tool != requested.call.tool or set(template.args) != set(requested.call.args):
         return None
-    skills = tuple(terms.inherits.to([wanted.tool.skill]))
-    mode = mode_for(terms.wish, confirm=False)
-    return standing_tasks.child_task(policy, ChildValues(terms.subject, skills, TemplateValues(wanted.call.args), mode))
+    skills = tuple(terms.inherits.to([requested.tool.skill]))
+    mode = mode_for(terms.hints, confirm=False)
+    return standing_tasks.child_task(
+        policy, ChildValues(terms.subject, skills, TemplateValues(requested.call.args), mode)
+    )

@@ -1,7 +1,7 @@
-"""What does a planner that is asked for help know, and what becomes of its answer? The scopes around its runs.
+"""Prepare planner runs and store their answers: the scopes around a run.
 
-A question is answered once: what comes late, or twice, is written down and changes nothing. Advice goes back over the
-runtime queue; another plan goes to a web process, because only there a person can be asked (docs/adr).
+A question is answered once: a late or repeated answer is audited and changes nothing. Advice returns over the runtime
+queue; another plan goes to a process that may open cards (docs/adr).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class PlanningJob:
 
 
 def open_job(message: QueueMessage) -> PlanningJob | None:
-    """What the planner needs for this question; None when nobody waits for the answer any more. Inside a scope."""
+    """Return what the planner needs for this question; None when the item no longer waits for it. Inside a scope."""
     assert message.task_id is not None
     item = lock_item(message.task_id)
     course = lock_course(item)
@@ -106,7 +106,7 @@ def job_of(planning: Planning, item: WorkItem, course: Course) -> PlanningJob:
 
 
 def run_of(item: WorkItem, course: Course) -> UUID:
-    """The guarded run that pays for the planner's help: the plan's, not the task's (contract silas 5.1)."""
+    """Return the guarded run that pays for the planner's help: the plan's, not the task's (contract silas 5.1)."""
     plan, account = failure_handling.budget_account_of(item, course)
     if account.plan_run_id is None:
         budget = plan.spec.budget
@@ -141,27 +141,28 @@ def _briefing(planning: Planning, item: WorkItem, course: Course, requests: list
 
 
 def _failure(item: WorkItem) -> str:
-    """What went wrong, and which of its calls the item has made: by name, without what they returned."""
-    made = LedgerEntry.objects.filter(attempt__work_item=item, success=True).values_list("tool", flat=True)
-    done = f"Calls that took effect: {', '.join(made)}." if made else "No call took effect."
+    """Describe what went wrong, and which calls took effect: by name, without what they returned."""
+    tools = LedgerEntry.objects.filter(attempt__work_item=item, success=True).values_list("tool", flat=True)
+    done = f"Calls that took effect: {', '.join(tools)}." if tools else "No call took effect."
     return f"After {item.attempts_made} attempts:\n{item.last_error}\n{done}"
 
 
 def granted_tools(item: WorkItem, course: Course) -> list[ToolBrief]:
-    """What another plan may call: the goal's tools that the customer's level allowed when this was asked."""
+    """Return the tools that another plan may call: those of the goal that the customer's level allowed at the time of
+    the request."""
     goal = active_goal_spec(item.deployment) if item.deployment else None
     granted = set(course.granted)
-    found = [tool for tool in skills.tools_for(goal.skills if goal else item.spec.skills) if tool.name in granted]
+    tools = [tool for tool in skills.tools_for(goal.skills if goal else item.spec.skills) if tool.name in granted]
     return [
         ToolBrief(tool.name, tool.description, tool.args, acting=tool.acting, skill=tool.skill, intent=tool.intent)
-        for tool in found
+        for tool in tools
     ]
 
 
 def _finding(request: ResearchRequest) -> str:
-    """A researched answer as data that can name no call."""
-    told = request.result or f"no answer: {request.error or 'it did not come in time'}"
-    quoted = "\n".join(f"> {line}" for line in told.splitlines())
+    """Quote a research answer, so that it can name no call."""
+    answer = request.result or f"no answer: {request.error or 'it did not come in time'}"
+    quoted = "\n".join(f"> {line}" for line in answer.splitlines())
     return f"\n\n# Research: {' '.join(request.task.split())[:200]}\n\n{quoted}"
 
 
@@ -171,7 +172,7 @@ def _too_late(item: WorkItem, purpose: Waiting) -> None:
 
 
 def send_advice(delivery: Delivery, job: PlanningJob, text: str, *, seconds: float) -> None:
-    """Give the planner's advice back; it counts only if somebody still waits when it arrives. None is told at once."""
+    """Send the planner's advice, which counts only if the item still waits. No advice is handled at once."""
     charge_plan(job.item.pk, seconds=seconds)
     move_planning(job.planning, PlanningState.FINISHED)
     item = job.item
@@ -196,7 +197,7 @@ def send_advice(delivery: Delivery, job: PlanningJob, text: str, *, seconds: flo
 
 
 def submit_plan(delivery: Delivery, job: PlanningJob, plan_markdown: str, *, seconds: float) -> None:
-    """Hand another plan over to where a person can be asked about it; "" when there is none, and a person is told."""
+    """Send another plan to a process that may open cards; "" if there is none, which escalates to a person."""
     charge_plan(job.item.pk, seconds=seconds)
     move_planning(job.planning, PlanningState.FINISHED)
     item = lock_item(job.item.pk)
@@ -227,12 +228,12 @@ def _send_plan(item: WorkItem, course: Course, plan_markdown: str) -> None:
 
 
 def plan_scope(item_id: UUID) -> str:
-    """A scope of its own, so that nothing else waits behind a plan."""
+    """Return a bus scope of its own, so that nothing else waits behind a plan."""
     return f"plan:{item_id}"
 
 
 def charge_plan(item_id: UUID, *, seconds: float) -> None:
-    """The plan's account: what its guarded run says, and the time (contract silas 5.1)."""
+    """Add the guarded run's use, and the time, to the plan's account (contract silas 5.1)."""
     item = lock_item(item_id)
     _, account = failure_handling.budget_account_of(item, lock_course(item))
     used = usage.with_run_usage(account.used, account.plan_run_id).merge(BudgetUsed(wall_time_seconds=seconds))
@@ -241,9 +242,9 @@ def charge_plan(item_id: UUID, *, seconds: float) -> None:
 
 
 def move_planning(planning: Planning, state: PlanningState) -> None:
-    """Take the planning to `state`. Raises `SilasError("planning_moved")` where it may not go there, or has gone."""
+    """Move the planning to `state`. Raises `SilasError("planning_moved")` when that is not allowed, or it has moved."""
     old = PlanningState(planning.state)
     here = Planning.objects.filter(pk=planning.pk, state=old)
     if not research_rules.may_move(old, state) or not here.update(state=state, rounds=planning.rounds):
-        raise SilasError("planning_moved", "This planning has ended or moved on already.", status=409)
+        raise SilasError("planning_moved", "This planning has already ended or changed.", status=409)
     planning.state = state

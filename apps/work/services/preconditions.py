@@ -1,6 +1,6 @@
 """Compare the records that an approval rests on with what its card showed.
 
-Always holds: a change since then means that nothing runs on that approval. It is looked at when a person approves
+Always holds: nothing runs on an approval whose records have changed since. This is checked when a person approves
 (`fresh_cards`, `batches`), when work begins, and in the transaction that carries out its first change
 (`skills.services.apply_changes`). Inside a scope.
 """
@@ -34,37 +34,39 @@ Reads = Sequence[Mapping[str, Any]]
 
 
 def expected_reads(item: WorkItem) -> Reads:
-    """The records on whose state the item's approval rests, at the revisions at which they must be now; none once
-    something of the item has taken effect, and none under a standing approval. The own changes of a project or of an
-    undo, which run in an approved order, are counted. Raises `SilasError("card_mismatch")` where no card shows what
-    was signed."""
+    """Return the records that the item's approval rests on, at the revisions that they must have now; none once the
+    item has had an effect, and none under a standing approval. Changes by the same project or undo, which run in an
+    approved order, are counted in.
+
+    Raises `SilasError("card_mismatch")` if no card shows what was signed.
+    """
     token = item.approval_token
     if token is None or token.scope == ApprovalScope.STANDING or FACE not in token.conditions or _has_begun(item):
         return ()
     reads = _reads_of(item, token)
     steps = [] if not reads else _own_changes(item)
-    return [{**each, "revision": each["revision"] + steps.count((each["book"], each["key"]))} for each in reads]
+    return [{**read, "revision": read["revision"] + steps.count((read["book"], read["key"]))} for read in reads]
 
 
 def _reads_of(item: WorkItem, token: ApprovalToken) -> Reads:
-    """What the card that was approved showed of the item's records: its own card, its batch's or its project's."""
+    """Return what the approved card showed of the item's records: its own card, its batch's or its project's."""
     own = token.work_item_id == str(item.pk)
     if item.batch_id is not None and not own:
         return reads_of_line(_card_of(BATCH, item.batch_id, token), item.plan_hash)
     project_id = item.parent_id if item.is_part and not own else None
-    shown: Reads = _card_of(WORK_ITEM, project_id or item.pk, token).reads
+    card_reads: Reads = _card_of(WORK_ITEM, project_id or item.pk, token).reads
     if project_id is None:
-        return shown
+        return card_reads
     calls = screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills))
-    named = {(each["book"], each["key"]) for each in card_reads_of(calls, item.subject)}
-    return [each for each in shown if (each["book"], each["key"]) in named]
+    own_records = {(read["book"], read["key"]) for read in card_reads_of(calls, item.subject)}
+    return [read for read in card_reads if (read["book"], read["key"]) in own_records]
 
 
 def _card_of(subject_kind: str, subject_id: UUID, token: ApprovalToken) -> Card:
-    found = cards.approved_card(subject_kind, subject_id, str(token.conditions[FACE]))
-    if found is None:
-        raise SilasError(UNREADABLE, "The card that was approved does not say that any more.", status=409)
-    return found
+    card = cards.approved_card(subject_kind, subject_id, str(token.conditions[FACE]))
+    if card is None:
+        raise SilasError(UNREADABLE, "The approved card has changed since it was approved.", status=409)
+    return card
 
 
 def _has_begun(item: WorkItem) -> bool:
@@ -72,14 +74,14 @@ def _has_begun(item: WorkItem) -> bool:
 
 
 def _own_changes(item: WorkItem) -> list[tuple[str, str]]:
-    """The records that this project, or this undo, has changed itself, once for each change."""
+    """Return the records that this project, or this undo, has changed itself, once for each change."""
     if item.is_part:
         own = LedgerEntry.objects.filter(attempt__work_item__parent=item.parent_id, success=True)
     elif is_undo(item):
         own = LedgerEntry.objects.filter(attempt__work_item__batch=item.batch_id, success=True)
     else:
         return []
-    return [(each["book"], each["key"]) for left in own.values_list("left", flat=True) for each in left]
+    return [(change["book"], change["key"]) for changes in own.values_list("left", flat=True) for change in changes]
 
 
 def is_undo(item: WorkItem) -> bool:
@@ -87,18 +89,18 @@ def is_undo(item: WorkItem) -> bool:
 
 
 def is_outdated(item: WorkItem) -> bool:
-    """Whether the records have changed since a person approved the item. Raises what `expected_of` raises."""
+    """Whether the records have changed since the approval. Raises what `expected_reads` raises."""
     return skills.have_changed(expected_reads(item), item.subject)
 
 
 def outdated_lines(batch: Batch, card: Card) -> list[BatchItem]:
-    """The lines of a batch whose records are not as its card shows them."""
+    """Return the lines of a batch whose records are not as its card shows them."""
     lines = BatchItem.objects.filter(batch=batch).select_related("work_item").order_by("position")
     return [line for line in lines if skills.have_changed(reads_of_line(card, line.item_id), line.work_item.subject)]
 
 
 def return_for_approval(item: WorkItem) -> None:
-    """The approval is not used: the locked item waits for a person again, whom a web process asks."""
+    """Drop the unused approval: the locked item waits for a person again, and a fresh card is requested."""
     if item.status == WorkItemStatus.RUNNING:
         move(item, WorkItemStatus.PAUSED)
     if item.run_id is not None:

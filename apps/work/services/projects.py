@@ -1,7 +1,7 @@
-"""How does a project go on? After its yes, after each of its tasks, and when its own checks have spoken (spec 5.2.2).
+"""Run a project: start it after approval, continue after each task, conclude by its own checks (spec 5.2.2).
 
-Always holds: a task begins only when all that it depends on is done; one that fails ends the project, and what has not
-begun then never does. Runs in the transaction that moved the task, under the project's lock (`locks.lock_item`).
+Always holds: a task begins only when all its dependencies are done; a failed task ends the project, and tasks that have
+not begun never do. Runs in the transaction that moved the task, under the project's lock (`locks.lock_item`).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _OVER = (WorkItemStatus.FAILED, WorkItemStatus.STUCK, WorkItemStatus.BLOCKED)
 
 
 def start(project: WorkItem, token: ApprovalToken) -> None:
-    """After the yes: every task carries it, and those that wait for nothing are owed to the executors."""
+    """Attach the approval to every task and queue those without dependencies."""
     WorkItem.objects.filter(parent=project).update(approval_token=token)
     WorkItem.objects.filter(pk=project.pk).update(approval_token=token)
     project.approval_token = token
     move(project, WorkItemStatus.RUNNING)
-    _go_on(project)
+    _continue(project)
 
 
 def on_work_changed(item: WorkItem) -> None:
-    """Something moved: the project of a task that ended goes on, and the tasks of a project that ended do not."""
+    """Continue the project of a task that ended; end the tasks of a project that ended."""
     if WorkItemStatus(item.status) not in rules.FINAL:
         return
     if item.type == WorkItemType.PROJECT:
@@ -52,7 +52,7 @@ def _task_ended(task: WorkItem) -> None:
     if project.status != WorkItemStatus.RUNNING:
         return
     tasks = children_of(project)
-    used = reduce(BudgetUsed.merge, (each.used for each in tasks), BudgetUsed())
+    used = reduce(BudgetUsed.merge, (sibling.used for sibling in tasks), BudgetUsed())
     project.budget_used = used.model_dump(mode="json")
     project.save(update_fields=["budget_used"])
     if task.status != WorkItemStatus.DONE:
@@ -60,14 +60,15 @@ def _task_ended(task: WorkItem) -> None:
         reason = WorkReason.CANCELLED if called_off else WorkReason.CHILD
         completion.end_item(project, WorkItemStatus.FAILED, reason, error=f"{task.title}: {task.get_reason_display()}")
     else:
-        _go_on(project)
+        _continue(project)
 
 
-def _go_on(project: WorkItem) -> None:
-    """Owe what has become ready; when everything is done the project's own checks decide."""
+def _continue(project: WorkItem) -> None:
+    """Queue the tasks that are ready; when everything is done, the project's own checks decide."""
     tasks = children_of(project)
     statuses = {str(task.pk): task.status for task in tasks}
     counter = project.used.exhausted(project.spec.budget)
+    # Finished work is checked even if the budget is used up by now.
     if project_rules.all_done(statuses):
         _check_or_finish(project, tasks)
     elif counter:
@@ -76,12 +77,8 @@ def _go_on(project: WorkItem) -> None:
         depends_on = {str(task.pk): task.spec.depends_on for task in tasks}
         by_id = {str(task.pk): task for task in tasks}
         for name in project_rules.ready_tasks(depends_on, statuses):
-            _owe_once(by_id[name])
-
-
-def _owe_once(task: WorkItem) -> None:
-    if not lock_course(task).deliveries:
-        execution_queue.enqueue(task)
+            if not lock_course(by_id[name]).deliveries:
+                execution_queue.enqueue(by_id[name])
 
 
 def _check_or_finish(project: WorkItem, tasks: Sequence[WorkItem]) -> None:
@@ -102,7 +99,7 @@ def _check_or_finish(project: WorkItem, tasks: Sequence[WorkItem]) -> None:
 
 
 def conclude(project: WorkItem, report: VerificationReport) -> None:
-    """The project's own checks ran after its last task: they alone say whether it is done (spec 5.2.2 step 5)."""
+    """Conclude the project by its own checks, which alone decide whether it is done (spec 5.2.2 step 5)."""
     if project.status != WorkItemStatus.RUNNING:
         return
     if report.all_passed:
@@ -116,10 +113,10 @@ def _summary(tasks: Sequence[WorkItem]) -> str:
 
 
 def _end_tasks(project: WorkItem) -> None:
-    """What has not begun never does; what runs at this moment ends by itself and starts nothing more."""
-    reason = WorkReason(project.reason) if project.reason in _PASSED_ON else WorkReason.DEPENDENCY
+    """End tasks that have not begun. A running task ends by itself and starts nothing more."""
+    reason = WorkReason(project.reason) if project.reason in _INHERITED_REASONS else WorkReason.DEPENDENCY
     for task in WorkItem.objects.filter(parent=project, status__in=[WorkItemStatus.PENDING, WorkItemStatus.PAUSED]):
         completion.end_item(lock_item(task.pk), WorkItemStatus.BLOCKED, reason)
 
 
-_PASSED_ON = (WorkReason.DECLINED, WorkReason.EXPIRED, WorkReason.CANCELLED, WorkReason.NOT_APPROVED)
+_INHERITED_REASONS = (WorkReason.DECLINED, WorkReason.EXPIRED, WorkReason.CANCELLED, WorkReason.NOT_APPROVED)

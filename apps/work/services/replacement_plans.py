@@ -1,7 +1,7 @@
-"""What becomes of a plan that takes another's place? A new item, a new card, a new yes; never a standing one.
+"""Adopt a plan that replaces a failed one: a new item with a new card and approval; no standing approval covers it.
 
-Runs in a web process, because only there a person can be asked. What the new plan may call is what the customer's level
-allowed when the first was asked for; everything else is checked as for any plan (spec 19.4.2).
+Runs in a process that may open cards. The new plan may call what the customer's level allowed when the first was
+requested; everything else is validated as for any plan (spec 19.4.2).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kernel.tenancy import in_scope
 
 
 async def adopt_plan(delivery: Delivery) -> None:
-    """`plan_result` on the proxy queue."""
+    """Handle `plan_result` on the trusted queue."""
     await in_scope(delivery.tenant_id, _adopt, delivery)
 
 
@@ -37,17 +37,17 @@ def _adopt(delivery: Delivery) -> None:
     item = lock_item(message.task_id)
     course = lock_course(item)
     if course.waiting_for != Waiting.REPLAN:
-        _end(item, "late")
-    elif _proposed(item, message.plan_markdown, frozenset(course.granted)):
-        _end(item, "proposed")
+        _record_end(item, "late")
+    elif _propose(item, message.plan_markdown, frozenset(course.granted)):
+        _record_end(item, "proposed")
         completion.end_item(item, WorkItemStatus.STUCK, WorkReason.REPLANNED, error=item.last_error)
     else:
-        _end(item, "refused")
+        _record_end(item, "refused")
         failure_handling.give_up(item)
     delivery.finish()
 
 
-def _proposed(item: WorkItem, plan_markdown: str, granted: frozenset[str]) -> bool:
+def _propose(item: WorkItem, plan_markdown: str, granted: frozenset[str]) -> bool:
     if item.deployment is None:
         return False
     proposal = propose(
@@ -67,27 +67,29 @@ def _proposed(item: WorkItem, plan_markdown: str, granted: frozenset[str]) -> bo
 
 
 def _tracing(item: WorkItem) -> Tracer:
-    """The values of the plan before keep their origins. Beside them its planner was shown what went wrong, in words
-    that may be a tool's own, and what was looked up for it."""
-    known = {tool.name: tool for tool in skills.tools_in_use(item.spec.skills)}
-    is_outside = any(call.tool not in known or known[call.tool].is_outside for call in item.spec.calls)
+    """Values of the previous plan keep their origins. Its planner also saw the failure, in words that may be a tool's
+    own, and research answers."""
+    tools_by_name = {tool.name: tool for tool in skills.tools_in_use(item.spec.skills)}
+    is_outside = any(call.tool not in tools_by_name or tools_by_name[call.tool].is_outside for call in item.spec.calls)
     failed = Traced(Origin.TOOL, label="the error of the earlier work") if is_outside else Traced(Origin.RECORDS)
     searched = Origin.TOOL if outside_tools.web_search_tool(item.deployment_id) else Origin.DOCUMENT
     answers = (
         ResearchRequest.objects.filter(planning__work_item=item).exclude(result="").values_list("result", flat=True)
     )
-    found = (Source(Traced(searched, label="what was looked up for this plan"), answer) for answer in answers)
-    return follow_up_tracer(item.spec, Source(failed, item.last_error), *found)
+    research_sources = (
+        Source(Traced(searched, label="what was looked up for this plan"), answer) for answer in answers
+    )
+    return follow_up_tracer(item.spec, Source(failed, item.last_error), *research_sources)
 
 
-def _end(item: WorkItem, outcome: str) -> None:
+def _record_end(item: WorkItem, outcome: str) -> None:
     record(AuditEvent.REPLAN_ENDED, subject=f"work:{item.pk}", data={"outcome": outcome})
 
 
 def tried_plans(item: WorkItem) -> list[tuple[PlannedCall, ...]]:
-    """The calls of this plan and of all that it took the place of."""
-    found = [item.spec.calls]
+    """Return the calls of this plan and of all the plans that it replaced."""
+    plans = [item.spec.calls]
     while (before := course_of(item).replaces) is not None:
-        found.append(before.spec.calls)
+        plans.append(before.spec.calls)
         item = before
-    return found
+    return plans

@@ -1,7 +1,7 @@
-"""Where does a planner's research stand? Asked, answered in time, or too late: the scopes around it (spec 19.4.1).
+"""Store the state of a planner's research: sent, answered in time, or late; the scopes around a run (spec 19.4.1).
 
 planning → awaiting_research → ready_to_finalize → planning, or expired → planning with what has come. At most three
-questions at once and five rounds; the same question twice is one; what comes late is written down and not used.
+questions at once and five rounds; equal questions are one; a late answer is audited and not used.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of it: a text, or an error's code."""
+    """The answer: a text, or an error's code."""
 
     text: str = ""
     error: str = ""
@@ -69,8 +69,8 @@ class Answer:
 
 @dataclass(frozen=True)
 class ResearchJob:
-    """One question, ready to be looked into outside of any scope. `tools` is what the message allows; it is clamped.
-    `values`: those of the plan, which are a customer's and stay here."""
+    """One question, ready to be researched outside of any scope. `tools`: what the message allows; it is clamped.
+    `values`: the plan's values, which belong to a customer and must not leave."""
 
     request_id: UUID
     item_id: UUID
@@ -87,7 +87,7 @@ class ResearchJob:
 
 
 def send_questions(delivery: Delivery, job: planning.PlanningJob, questions: Sequence[Question]) -> None:
-    """The planner waits for the answers to these; its delivery is over, and no thread is held."""
+    """Send the questions and let the planner wait; its delivery is over, and no thread is held."""
     course, plan = lock_course(lock_item(job.item.pk)), job.planning
     plan.rounds += 1
     planning.move_planning(plan, PlanningState.AWAITING_RESEARCH)
@@ -126,7 +126,8 @@ def _ask(item: WorkItem, plan: Planning, question: Question) -> None:
 
 
 def open_job(delivery: Delivery) -> ResearchJob | None:
-    """None when nobody waits for this answer, or there is no place in the pool for now; then the delivery is over."""
+    """Return the job; None if the answer is no longer needed (the delivery is finished), or the pool is full (it is
+    deferred)."""
     message = delivery.message
     assert message.task_id is not None
     lock_item(message.task_id)
@@ -137,22 +138,18 @@ def open_job(delivery: Delivery) -> ResearchJob | None:
     if not pool.acquire(delivery.lease):
         delivery.defer(settings.POOL_RETRY_SECONDS, pool.IN_USE)
         return None
-    return _job(delivery, request, _tools_allowed(message))
+    return _job(delivery, request, message.constraints.tools_allowed if message.constraints else ())
 
 
 def _request_of(message: QueueMessage) -> ResearchRequest | None:
     key = (message.payload or {}).get("key")
-    found: ResearchRequest | None = (
+    request: ResearchRequest | None = (
         ResearchRequest.objects.select_related("planning__work_item__deployment")
         .filter(planning__work_item_id=message.task_id, dedupe_key=key)
         .order_by("-created_at")
         .first()
     )
-    return found
-
-
-def _tools_allowed(message: QueueMessage) -> tuple[str, ...]:
-    return message.constraints.tools_allowed if message.constraints else ()
+    return request
 
 
 def _job(delivery: Delivery, request: ResearchRequest, tools: tuple[str, ...]) -> ResearchJob:
@@ -165,7 +162,10 @@ def _job(delivery: Delivery, request: ResearchRequest, tools: tuple[str, ...]) -
         run=RunRef(delivery.tenant_id, run_id, delivery.lease.ref),
         tools=tools,
         gates=gates_of(item),
-        briefing=_briefing(item, request, _installed(tools, web)),
+        # A web search that is not set up is not offered.
+        briefing=_briefing(
+            item, request, research_rules.clamp_tools(tools) - (set() if web else {outside_tools.WEB_SEARCH})
+        ),
         model_name=model_name(item, Role.EXECUTOR),
         keys=keys_of(item),
         max_tokens=request.max_tokens,
@@ -175,35 +175,30 @@ def _job(delivery: Delivery, request: ResearchRequest, tools: tuple[str, ...]) -
     )
 
 
-def _installed(tools: tuple[str, ...], web: tuple[ToolSpec, ...]) -> frozenset[str]:
-    """Nobody is told of a search of the web that is not set up."""
-    return research_rules.clamp_tools(tools) - (frozenset() if web else {outside_tools.WEB_SEARCH})
-
-
 def _briefing(item: WorkItem, request: ResearchRequest, tools: frozenset[str]) -> Briefing:
-    """The question is quoted, so that it names no call; the search that the house begins with does."""
+    """The question is quoted, so that it can name no call; the first search is a real call block."""
     quoted = "\n".join(f"> {line}" for line in request.task.splitlines())
     search = call_block(PlannedCall("memory_search", {"query": " ".join(request.task.split())[:500]}))
-    wanted = f"Wanted form: {' '.join(request.return_format.split())[:300]}"
+    expected_form = f"Wanted form: {' '.join(request.return_format.split())[:300]}"
     return Briefing(
         role=Role.EXECUTOR,
         text=item.title,
         title=item.deployment.title if item.deployment else "",
         constitution=(_INSTRUCTION,),
         tools=tuple(ToolBrief(name, f"Research: {name}", {}) for name in sorted(tools)),
-        work_body=f"# Question\n\n{quoted}\n\n{wanted}\n\n{_files(item)}Begin with this search.\n\n{search}",
+        work_body=f"# Question\n\n{quoted}\n\n{expected_form}\n\n{_files(item)}Begin with this search.\n\n{search}",
         reference=str(request.pk),
     )
 
 
 def _files(item: WorkItem) -> str:
-    """The names of what can be read; scripts have chosen them."""
+    """The names of readable files, quoted: scripts have chosen them."""
     listed = "\n".join(f"> {' '.join(name.split())}" for name in artifact_reader.readable_names(item))
     return f"Files of this work:\n\n{listed}\n\n" if listed else ""
 
 
 def send_answer(delivery: Delivery, job: ResearchJob, answer: Answer) -> None:
-    """Send the answer to the planner; it counts only if somebody still waits when it arrives."""
+    """Send the answer to the planner; it counts only if the planner still waits when it arrives."""
     request = ResearchRequest.objects.select_related("planning__work_item").get(pk=job.request_id)
     item = request.planning.work_item
     problem = _problem(answer) if answer.error else None
@@ -233,7 +228,7 @@ def _problem(answer: Answer) -> ErrorPayload:
 
 
 def record_answer(message: QueueMessage) -> None:
-    """An answer has come. The last one of a round lets the planner go on; a late one is written down and no more."""
+    """Store an answer. The last one of a round lets the planner continue; a late one is only audited."""
     assert message.task_id is not None
     item = lock_item(message.task_id)
     request_id = UUID(message.message_id.partition(":")[2])
@@ -247,11 +242,11 @@ def record_answer(message: QueueMessage) -> None:
     request.error = message.error_code
     request.result = research_rules.truncate_answer(message.content, request.max_tokens)
     request.save(update_fields=["state", "error", "result"])
-    _go_on(item, request.planning, PlanningState.READY_TO_FINALIZE)
+    _continue_planning(item, request.planning, PlanningState.READY_TO_FINALIZE)
 
 
-def _go_on(item: WorkItem, plan: Planning, state: PlanningState) -> None:
-    """Once nothing is owed any more the planner is asked again, with what has come."""
+def _continue_planning(item: WorkItem, plan: Planning, state: PlanningState) -> None:
+    """Ask the planner again, with the answers, once no question is open."""
     if plan.requests.filter(state=ResearchState.ASKED).exists() or plan.state != PlanningState.AWAITING_RESEARCH:
         return
     planning.move_planning(plan, state)
@@ -259,18 +254,18 @@ def _go_on(item: WorkItem, plan: Planning, state: PlanningState) -> None:
 
 
 def end_waits(item_id: UUID) -> datetime | None:
-    """End the item's wait and the questions about it whose time is up; returns when the next one's is."""
+    """End the item's wait and its questions that are overdue; returns when the next one is due."""
     failure_handling.end_wait(item_id)
     item = lock_item(item_id)
-    asked = ResearchRequest.objects.select_related("planning").filter(planning__work_item=item)
-    for request in asked.filter(state=ResearchState.ASKED, deadline__lte=now()):
+    requests = ResearchRequest.objects.select_related("planning").filter(planning__work_item=item)
+    for request in requests.filter(state=ResearchState.ASKED, deadline__lte=now()):
         _expire(item, request)
     return wait_state.next_end(lock_course(item))
 
 
 def _expire(item: WorkItem, request: ResearchRequest) -> None:
-    """The planner goes on with what it has."""
+    """Expire the question; the planner continues with what it has."""
     request.state = ResearchState.EXPIRED
     request.save(update_fields=["state"])
     record(AuditEvent.RESEARCH_ENDED, subject=f"work:{item.pk}", data={"outcome": "timeout"})
-    _go_on(item, request.planning, PlanningState.EXPIRED)
+    _continue_planning(item, request.planning, PlanningState.EXPIRED)

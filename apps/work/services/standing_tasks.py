@@ -1,8 +1,8 @@
-"""The task that a goal's standing approval covers: made here, and made again to judge one that asks to run.
+"""Build the task that a goal's standing approval covers, and rebuild it to judge one that asks to run.
 
-Always holds: of a child only its typed values are its own (id, customer, mode, a selection of the goal's skills, the
-arguments of its call, what failed). Everything else comes from the goal and its skills, so one comparison of two hashes
-compares every field of the plan, whoever wrote the row.
+Always holds: a child's own typed values are its id, customer, mode, a selection of the goal's skills, the arguments of
+its call, and what failed. Everything else comes from the goal and its skills, so comparing two hashes compares every
+field of the plan, no matter who wrote the row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kernel.llm.enums import InteractionMode
 
 @dataclass(frozen=True)
 class ChildValues:
-    """What two children of one goal may differ in."""
+    """The values in which two children of one goal may differ."""
 
     subject: str
     skills: tuple[str, ...]
@@ -36,22 +36,22 @@ class ChildValues:
 
 
 def child_task(policy: WorkItemSpec, values: ChildValues) -> WorkItemSpec | None:
-    """The task that the goal `policy` starts for these values; None where they do not fit its template.
+    """Return the task that the goal `policy` starts for these values; None if they do not fit its template.
 
     Raises `SilasError`: tool_not_granted, bad_arguments, hidden_characters, bad_template, skill_missing.
     """
     body = goal_templates.fill(policy.failure_context, values.filling) if policy.failure_context else None
     if body is None:
         return None
-    wanted = screening.resolve_calls(plans.parse_calls(body), screening.tools_in(policy.skills))
-    tools = [each.tool for each in wanted]
+    calls = screening.resolve_calls(plans.parse_calls(body), screening.tools_in(policy.skills))
+    tools = [requested.tool for requested in calls]
     if not {tool.skill for tool in tools} <= set(values.skills) <= set(policy.skills):
         return None
     own = [check for check in checks_of(tools) if check not in policy.verify]
     return WorkItemSpec(
         id=values.id or str(uuid4()),
         type=WorkItemType.TASK,
-        title=title_of(wanted),
+        title=title_of(calls),
         parent=policy.id,
         spawned_by=policy.id,
         domain=rules.domain_of(values.subject),
@@ -67,17 +67,17 @@ def child_task(policy: WorkItemSpec, values: ChildValues) -> WorkItemSpec | None
 
 
 def approvable_child(item: WorkItem, goal: WorkItem) -> Approvable:
-    """The item as something that asks to run under its goal's standing approval."""
+    """Return what the item asks to run under its goal's standing approval."""
     return replace(item.spec.approvable(goal.spec), rendered_hash=_rendered_hash(item, goal.spec))
 
 
 def failure_line(report: VerificationReport) -> str:
-    """Names and reasons of the failed checks; never what they printed, which others may have written."""
+    """Return names and reasons of the failed checks; never their output, which outsiders may have written."""
     return goal_templates.one_line("; ".join(f"{result.name} ({result.reason})" for result in report.failed))
 
 
 def _rendered_hash(item: WorkItem, policy: WorkItemSpec) -> str:
-    """The hash of what the goal makes of the item's own values, or "" where it makes nothing of them."""
+    """Return the hash of the task rebuilt from the item's own values, or "" if they do not fit."""
     spec = item.spec
     filling = goal_templates.values_in(policy.failure_context or "", spec.body)
     if filling is None:
@@ -91,7 +91,7 @@ def _rendered_hash(item: WorkItem, policy: WorkItemSpec) -> str:
     return rendered.plan_hash if rendered else ""
 
 
-def _within_defaults(asked: Budget) -> Budget:
-    """A goal may ask for less than usual, never for more."""
-    usual = Budget()
-    return Budget(**{name: min(getattr(asked, name), getattr(usual, name)) for name in Budget.model_fields})
+def _within_defaults(budget: Budget) -> Budget:
+    """Cap the budget: a goal may ask for less than usual, never for more."""
+    default = Budget()
+    return Budget(**{name: min(getattr(budget, name), getattr(default, name)) for name in Budget.model_fields})

@@ -1,8 +1,9 @@
-"""How many cards does a family of actions need? Widened by a spent approval for exactly that, tightened by one tap.
+"""Change how many cards a family of actions needs: widened by a spent approval for exactly that, tightened by one
+press.
 
 Always holds: a change is one new row; a widening one is verified here and refused when the numbers have moved since it
-was proposed, when it goes beyond a hard cap, or when the actions cannot be taken back; tightening needs no approval,
-because it only brings more before people. Nothing here reaches a gate or an approval (spec 5.1.6, 5.9).
+was proposed, when it exceeds a hard cap, or when the actions are irreversible; tightening needs no approval, because it
+only brings more before people. Nothing here affects a gate or an approval (spec 5.1.6, 5.9).
 """
 
 from __future__ import annotations
@@ -35,27 +36,28 @@ _FAMILY = "family:"
 
 
 def payload_scope(deployment_id: UUID, family: str) -> dict[str, str]:
-    """How a proposal names what it is about: a deployment, and one family of its actions where a goal would stand."""
+    """Return the fields by which a proposal names its deployment and family of actions."""
     return {"scope_id": str(deployment_id), "goal_id": f"{_FAMILY}{family}"}
 
 
 def current(deployment_id: UUID, family: str) -> Thresholds:
-    usual, change = thresholds_of(deployment_id), change_of(deployment_id, family)
-    return usual if change is None else change.thresholds(usual)
+    """The thresholds that apply now."""
+    own, change = thresholds_of(deployment_id), change_of(deployment_id, family)
+    return own if change is None else change.thresholds(own)
 
 
 def step(deployment_id: UUID, family: str, direction: Direction) -> Thresholds:
-    """The numbers one step further that way; the same where a cap is reached."""
-    now, usual = current(deployment_id, family), thresholds_of(deployment_id)
+    """The thresholds one step further in that direction; unchanged when a cap is reached."""
+    now, own = current(deployment_id, family), thresholds_of(deployment_id)
     if direction is Direction.TIGHTEN:
-        return _tighter(now, usual)
-    floor = max(MIN_EARNED_HIGH, usual.medium_min)
+        return _tighter(now, own)
+    floor = max(MIN_EARNED_HIGH, own.medium_min)
     high = now.high_min if now.high_min <= floor else max(floor, round(now.high_min - _STEP_HIGH, 4))
     return replace(now, size=max(now.size, min(now.size + _STEP_SIZE, MAX_BATCH)), high_min=high)
 
 
 def changes(before: Thresholds, after: Thresholds) -> list[dict[str, str]]:
-    """The exact ordered changes, as a card shows and a yes binds them; empty where nothing moves."""
+    """Return the exact ordered changes, as a card shows and an approval binds them; empty if nothing changes."""
     pairs: list[tuple[str, float, float]] = [(SIZE, before.size, after.size), (HIGH, before.high_min, after.high_min)]
     return [
         {
@@ -70,14 +72,14 @@ def changes(before: Thresholds, after: Thresholds) -> list[dict[str, str]]:
 
 
 def apply(payload: Mapping[str, Any], token: ApprovalToken, *, user: Any) -> ThresholdChange | None:
-    """Make the change that this yes was for, in the transaction of the decision; None when it does not hold any more,
-    which is written down. Spends the approval either way."""
+    """Make the approved change, in the transaction of the decision; None when it is no longer valid, which is audited.
+    Spends the approval either way."""
     deployment, family = _lock(UUID(payload["scope_id"])), str(payload["goal_id"]).removeprefix(_FAMILY)
     verdict = approvals.verify(token, approvable(ApprovalScope.AUTONOMY_THRESHOLD, payload))
     before = current(deployment.pk, family)
-    after = _meant(before, payload["changes"])
+    after = _after_changes(before, payload["changes"])
     fault = "" if verdict.ok else verdict.reason.value
-    if after is None or changes(before, after) != [dict(each) for each in payload["changes"]]:
+    if after is None or changes(before, after) != [dict(change_) for change_ in payload["changes"]]:
         fault = fault or "stale"
     elif after.high_min < min(MIN_EARNED_HIGH, before.high_min):
         fault = fault or "beyond_cap"
@@ -88,7 +90,7 @@ def apply(payload: Mapping[str, Any], token: ApprovalToken, *, user: Any) -> Thr
 
 
 def tighten(deployment_id: UUID, family: str, *, user: Any) -> ThresholdChange | None:
-    """One tap: what was earned is given back; where nothing was, one step stricter than usual. None at the strictest.
+    """Drop what was earned; if nothing was, tighten by one step. None at the strictest setting.
 
     Raises `SilasError` forbidden_role 403, `NotFound`.
     """
@@ -105,9 +107,9 @@ def _tighter(now: Thresholds, usual: Thresholds) -> Thresholds:
     return replace(now, size=max(1, now.size - _STEP_SIZE), high_min=min(1.0, round(now.high_min + _STEP_HIGH, 4)))
 
 
-def _meant(before: Thresholds, wanted: list[Mapping[str, str]]) -> Thresholds | None:
-    """The numbers that these changes would make; None for what is no number, or no threshold."""
-    values = {each["key"]: each["proposed_value"] for each in wanted}
+def _after_changes(before: Thresholds, changes_: list[Mapping[str, str]]) -> Thresholds | None:
+    """Return the thresholds after these changes; None if a value is not valid."""
+    values = {change["key"]: change["proposed_value"] for change in changes_}
     try:
         size, high = int(values.get(SIZE, before.size)), float(values.get(HIGH, before.high_min))
         return Thresholds(high, min(before.medium_min, high), size)
@@ -116,12 +118,12 @@ def _meant(before: Thresholds, wanted: list[Mapping[str, str]]) -> Thresholds | 
 
 
 def _lock(deployment_id: UUID) -> Deployment:
-    """Changes of one deployment come one after the other."""
+    """Serialize changes of one deployment."""
     rows = Deployment.objects.select_for_update(of=("self",), no_key=True)
-    found: Deployment | None = rows.filter(pk=deployment_id).first()
-    if found is None:
+    deployment: Deployment | None = rows.filter(pk=deployment_id).first()
+    if deployment is None:
         raise NotFound("deployment")
-    return found
+    return deployment
 
 
 def _write(

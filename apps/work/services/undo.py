@@ -1,7 +1,7 @@
-"""How is what was done taken back? By the inverse that the skill declared, within the window, once, by one tap.
+"""Undo finished work by the inverse that the skill declares, within the undo window, once, with one press.
 
-Always holds: an undo is a batch of ordinary work items, the last effect first, each of them approved, guarded, proved
-and audited like anything else; what a skill does not declare as undoable is never offered (spec 0.5.5).
+Always holds: an undo is a batch of ordinary work items, the last effect first, each approved, guarded, verified and
+audited like any other; undo is never offered for what a skill does not declare as undoable (spec 0.5.5).
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from kernel.llm.calls import PlannedCall, call_block
 from kernel.provenance import Origin, Source, Traced, as_text
 
 ACTION = "undo"
-RECORDS_CHANGED = "The records have changed since this was done, so it can't be undone. Nothing was changed."
-PARTLY_CHANGED = "Some records have changed since this was done and stay as they are. The rest can still be taken back."
+RECORDS_CHANGED = "The records have changed since then, so this can't be undone. Nothing was changed."
+PARTLY_CHANGED = "Some records have changed since then and stay as they are. The rest can still be undone."
 _TITLE_CHARS = 280
 
 
 def record_undo(item: WorkItem) -> UndoEntry | None:
-    """Write down how to take a finished item back; None when its skills do not say how for every call of it."""
+    """Store how to undo a finished item; None unless its skills declare an inverse for every call."""
     calls = _inverse(item)
     if not calls:
         return None
@@ -62,43 +62,46 @@ def record_undo(item: WorkItem) -> UndoEntry | None:
 
 
 def _inverse(item: WorkItem) -> list[PlannedCall]:
-    """The inverse of each call, the first made first; empty when one of them has none."""
+    """Return the inverse of each call in the order of the calls; empty if one of them has none."""
     spec, tools = item.spec, screening.tools_in(item.spec.skills)
     answers = {
         entry.args_digest: entry.value
         for entry in LedgerEntry.objects.filter(attempt__work_item=item, success=True).order_by("created_at")
     }
-    found = []
+    inverse = []
     for call in spec.calls:
         tool = tools[call.tool]
         args = skill_rules.undo_args(tool, call.args, answers.get(call_digest(call.tool, call.args), {}))
         if tool.undo is None or args is None or skill_rules.argument_problem(tools[tool.undo.tool], args):
             return []
-        found.append(PlannedCall(tool.undo.tool, args))
-    return found
+        inverse.append(PlannedCall(tool.undo.tool, args))
+    return inverse
 
 
 def offer_undo(subject_id: UUID) -> Batch | None:
-    """Show what a batch or an item came to, with the button that takes it back. In a web process; once a subject."""
+    """Show the results of a batch or an item with the button that undoes them. In a process that may open cards; once
+    per subject."""
     batch = Batch.objects.filter(pk=subject_id).first()
     items = items_of(batch) if batch else list(WorkItem.objects.filter(pk=subject_id))
-    entries = _usable(items)
-    reads = _left_by(entries)
-    entries = [entry for entry in entries if not skills.have_changed(reads[entry.work_item_id], _whose(entry))]
+    entries = _usable_entries(items)
+    reads = _records_left_by(entries)
+    entries = [
+        entry for entry in entries if not skills.have_changed(reads[entry.work_item_id], entry.work_item.subject)
+    ]
     if not entries:
         return None
     undo = _undo_batch(subject_id, batch or items[0], entries)
     if undo is None:
         return None
-    # A card is closed from its end on; the window includes its own.
+    # A card expires at `until` (exclusive), while the undo window includes its last moment.
     batch_cards.open_results_card(undo, items, reads=reads, until=_window_end(entries) + timedelta(microseconds=1))
     record(AuditEvent.UNDO_OFFERED, subject=f"batch:{undo.pk}", data={"items": len(entries)})
     return undo
 
 
 def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem], fresh: Fresh) -> None:
-    """Records that an undo would put back have changed since its card was shown: they stay as they are now, and the
-    rest is offered by another card for the same time. Where nothing is left, the undo is refused."""
+    """Records that an undo would restore have changed since its card was shown: they stay as they are, and the rest is
+    offered by another card for the same time. If nothing is left, the undo is refused."""
     if len(outdated) == lines_of(undo).count():
         withdraw_card(card.pk, reason=Withdrawal.OUTDATED)
         fresh.refused = Refused("records_changed", RECORDS_CHANGED)
@@ -113,45 +116,45 @@ def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem],
     )
     items = [entry.work_item for entry in entries]
     fresh.card = batch_cards.open_results_card(
-        undo, items, reads=_left_by(entries), until=card.expires_at, instead_of=card, rationale=PARTLY_CHANGED
+        undo, items, reads=_records_left_by(entries), until=card.expires_at, instead_of=card, rationale=PARTLY_CHANGED
     )
 
 
-def _left_by(entries: Sequence[UndoEntry]) -> dict[UUID, list[dict[str, Any]]]:
-    """By the done item, the records that it changed, at the revisions at which it and what was done after it, of the
-    same entries, left them. `entries` in the order in which it was done."""
-    found: dict[UUID, list[dict[str, Any]]] = {}
+def _records_left_by(entries: Sequence[UndoEntry]) -> dict[UUID, list[dict[str, Any]]]:
+    """Return, by finished item, the records that it changed, at the revisions at which it and later items of the same
+    entries left them. `entries` are in execution order."""
+    records: dict[UUID, list[dict[str, Any]]] = {}
     later: list[tuple[str, str]] = []
     for entry in reversed(entries):
         ledger = LedgerEntry.objects.filter(attempt__work_item=entry.work_item, success=True).order_by("created_at")
-        changes = [(each["book"], each["key"], each["revision"]) for one in ledger for each in one.left]
+        changes = [
+            (change["book"], change["key"], change["revision"])
+            for ledger_entry in ledger
+            for change in ledger_entry.left
+        ]
         newest = {(book, key): revision for book, key, revision in changes}
-        found[entry.work_item_id] = [
+        records[entry.work_item_id] = [
             {"book": book, "key": key, "revision": revision + later.count((book, key))}
             for (book, key), revision in sorted(newest.items())
         ]
         later += [(book, key) for book, key, _ in changes]
-    return found
+    return records
 
 
-def _whose(entry: UndoEntry) -> str:
-    return str(entry.work_item.subject)
-
-
-def _usable(items: Sequence[WorkItem]) -> list[UndoEntry]:
-    """What can still be taken back, in the order in which it was done: all of it, for as long as the last of it."""
-    found = UndoEntry.objects.filter(work_item__in=items, undone_by=None)
-    entries = list(found.select_related("work_item").order_by("created_at", "pk"))
+def _usable_entries(items: Sequence[WorkItem]) -> list[UndoEntry]:
+    """Return the entries that can still be undone, in execution order: all of them until the last one expires."""
+    unused = UndoEntry.objects.filter(work_item__in=items, undone_by=None)
+    entries = list(unused.select_related("work_item").order_by("created_at", "pk"))
     return entries if entries and now() <= _window_end(entries) else []
 
 
 def _window_end(entries: Sequence[UndoEntry]) -> datetime:
-    """A batch is executed once its last item is: its window is that item's."""
+    """The window of a batch is that of its last item."""
     return max(entry.expires_at for entry in entries)
 
 
 def _undo_batch(subject_id: UUID, source: Batch | WorkItem, entries: Sequence[UndoEntry]) -> Batch | None:
-    """The reverse actions, the last effect first; None when somebody was faster."""
+    """Create the batch of inverse actions, the last effect first; None if one exists already."""
     lines = [_line(entry) for entry in reversed(entries)]
     moment = now()
     try:
@@ -175,6 +178,7 @@ def _undo_batch(subject_id: UUID, source: Batch | WorkItem, entries: Sequence[Un
 
 
 def _line(entry: UndoEntry) -> BatchItem:
+    """Create the work item that undoes this entry, as a line of the undo batch."""
     spec = _spec(entry)
     done = entry.work_item
     item = create_item(
@@ -189,17 +193,17 @@ def _line(entry: UndoEntry) -> BatchItem:
 
 
 def _spec(entry: UndoEntry) -> WorkItemSpec:
-    """An ordinary task: the inverse calls, the last one first, with the checks that their skill declares."""
+    """Return an ordinary task: the inverse calls, the last one first, with the checks that their skill declares."""
     done = entry.work_item
     calls = [PlannedCall(call["tool"], call["args"]) for call in reversed(entry.calls)]
     tools = screening.tools_in(done.spec.skills)
-    body = "\n\n".join(["Take back what was done, exactly as the skill says.", *(call_block(call) for call in calls)])
+    body = "\n\n".join(["Undo what was done, exactly as the skill says.", *(call_block(call) for call in calls)])
     plan = WorkItemSpec(id=str(uuid4()), type="task", title=ACTION, body=body)
-    wanted = [RequestedCall(call, tools[call.tool]) for call in calls]
+    requested = [RequestedCall(call, tools[call.tool]) for call in calls]
     title = f"Undo: {done.title}"[:_TITLE_CHARS]
     return bind_task(
         plan,
-        wanted,
+        requested,
         Terms(done.subject, inherits=inherited_skills(done.spec.skills), tracing=_tracing(done)),
         title=title,
         follow_up_of=str(done.pk),
@@ -207,17 +211,16 @@ def _spec(entry: UndoEntry) -> WorkItemSpec:
 
 
 def _tracing(done: WorkItem) -> Tracer:
-    """The skill says how to take its own effect back: with the values of the call, which keep their origins, and with
-    what its tool answered."""
+    """The inverse uses the values of the original call, which keep their origins, and what its tool answered."""
     answers = LedgerEntry.objects.filter(attempt__work_item=done, success=True)
     outside = any(tool.is_outside for tool in screening.tools_in(done.spec.skills).values())
     origin = Traced(Origin.TOOL, label="the answer of the tool") if outside else Traced(Origin.RECORDS)
-    told = (Source(origin, as_text(entry.value)) for entry in answers)
-    return follow_up_tracer(done.spec, *told, started=Traced(Origin.STAFF), otherwise=Traced(Origin.AUTHOR))
+    sources = (Source(origin, as_text(entry.value)) for entry in answers)
+    return follow_up_tracer(done.spec, *sources, started=Traced(Origin.STAFF), otherwise=Traced(Origin.AUTHOR))
 
 
 def on_work_changed(item: WorkItem) -> None:
-    """Something is done: if its skill says how to take it back, a person is offered that."""
+    """Offer undo for finished work whose skill declares it."""
     if item.status != WorkItemStatus.DONE or not item.spec.calls:
         return
     if item.batch is not None and item.batch.undo_of is not None:
@@ -228,10 +231,10 @@ def on_work_changed(item: WorkItem) -> None:
 
 
 def on_undo_approved(undo: Batch) -> None:
-    """The yes to an undo: what it takes back is taken back once, and whoever waited for it is told."""
+    """Mark what is undone, so that it happens once, and link the undo to the conversation that waited for the work."""
     for line in lines_of(undo):
         done_id = line.work_item.follow_up_of_id
         UndoEntry.objects.filter(work_item=done_id, undone_by=None).update(undone_by=undo)
-        told = WorkItem.objects.filter(pk=done_id).values_list("session_id", flat=True).first()
-        WorkItem.objects.filter(pk=line.work_item_id).update(session_id=told)
+        session_id = WorkItem.objects.filter(pk=done_id).values_list("session_id", flat=True).first()
+        WorkItem.objects.filter(pk=line.work_item_id).update(session_id=session_id)
     record(AuditEvent.UNDO_BEGUN, subject=f"batch:{undo.pk}", data={"items": undo.items.count()})

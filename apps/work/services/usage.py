@@ -1,4 +1,5 @@
-"""What has an item used? The guard's own count of its run, which no lost worker can take along (contract silas 5.1)."""
+"""Count what an item has used, from the guard's own record of its run, which survives a lost worker (contract silas
+5.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from apps.work.budgets import BudgetUsed
 
 
 def with_run_usage(used: BudgetUsed, run_id: UUID | None) -> BudgetUsed:
-    """The counters with the run's model tokens and money, what lost calls may have cost included."""
+    """Return the counters with the run's model tokens and cost, including what lost calls may have cost."""
     run = GuardedRun.objects.filter(pk=run_id).first() if run_id else None
     if run is None:
         return used
@@ -23,7 +24,7 @@ def with_run_usage(used: BudgetUsed, run_id: UUID | None) -> BudgetUsed:
 
 
 def seconds_observed(run_id: UUID | None, *, since: datetime) -> float:
-    """How long an attempt that nobody concluded worked at least: until the last that the guard heard of it."""
+    """Minimum duration of an attempt that was not concluded: until the last call that the guard recorded."""
     calls = ToolCall.objects.filter(run_id=run_id, created_at__gte=since)
     last: datetime | None = calls.aggregate(last=Max(Coalesce("settled_at", "created_at")))["last"]
     return round(max(0.0, (last - since).total_seconds()), 3) if last else 0.0

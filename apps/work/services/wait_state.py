@@ -1,4 +1,4 @@
-"""What a work item waits for, and until when. Every wait has an end: a standing message is scheduled with it.
+"""What a work item waits for, and until when. Every wait has an end, for which a job is scheduled.
 
 Inside a scope that holds the item's lock.
 """
@@ -14,12 +14,14 @@ from apps.work.models import Course, ResearchRequest
 
 
 def begin_wait(course: Course, kind: Waiting, until: datetime) -> None:
+    """Store the wait and schedule its end."""
     course.waiting_for, course.waiting_until = kind, until
     course.save(update_fields=["waiting_for", "waiting_until", "guidance"])
     schedule_end(course)
 
 
 def forget_wait(course: Course) -> None:
+    """Clear the wait. The scheduled job finds nothing to do."""
     if not course.waiting_for:
         return
     course.waiting_for, course.waiting_until = "", None
@@ -27,13 +29,15 @@ def forget_wait(course: Course) -> None:
 
 
 def schedule_end(course: Course) -> None:
-    """Have the item looked at when the first of what it waits for is over."""
+    """Schedule the end of the first of the item's waits."""
     if due_at := next_end(course):
         bus.schedule(Kind.WAIT_END, scope_id=course.work_item_id, due_at=due_at)
 
 
 def next_end(course: Course) -> datetime | None:
-    """When the item's wait, or a question that a planner asked about it, ends next."""
-    asked = ResearchRequest.objects.filter(planning__work_item_id=course.work_item_id, state=ResearchState.ASKED)
-    ends = [course.waiting_until, *asked.order_by("deadline").values_list("deadline", flat=True)[:1]]
+    """Return when the item's wait, or a planner's question about it, ends next."""
+    open_requests = ResearchRequest.objects.filter(
+        planning__work_item_id=course.work_item_id, state=ResearchState.ASKED
+    )
+    ends = [course.waiting_until, *open_requests.order_by("deadline").values_list("deadline", flat=True)[:1]]
     return min((end for end in ends if end is not None), default=None)

@@ -1,5 +1,5 @@
-"""What holds of earned thresholds, whoever writes? Used by the migrations only: a row stays as it was written, and one
-that widens names a spent approval for exactly that (spec 5.1.6)."""
+"""SQL of the trigger on earned thresholds, used by the migrations only. A row is append-only, and one that widens names
+a spent approval for exactly that change (spec 5.1.6)."""
 
 _APPROVED_SOMEHOW = """FUNCTION work_thresholds_hold() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -27,8 +27,8 @@ DROP TRIGGER work_thresholds_are_held ON work_thresholdchange;
 DROP FUNCTION work_thresholds_hold;
 """
 
-# Whether a row widens is asked of the row before it, not of what it says itself that held before; and the approval's
-# card must name the same chatbot, the same actions and the very numbers.
+# Whether a row widens is compared with the row before it, because the row's own `…_before` could be forged; and the
+# approval's card must name the same chatbot, the same actions and exactly these numbers.
 EXACT = """
 CREATE OR REPLACE FUNCTION work_thresholds_hold() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$

@@ -1,6 +1,7 @@
-"""Which ways a piece of work's status goes, held by the database. Used by the migrations only."""
+"""SQL of the trigger that holds status changes of work items to the allowed transitions; used by the migrations
+only."""
 
-# The table of `apps.work.rules.TRANSITIONS`, for whoever writes past the services. An item begins as pending.
+# Mirrors `apps.work.rules.TRANSITIONS` for writers that bypass the services. An item begins as pending.
 MOVES = """
 CREATE FUNCTION work_status_moves() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

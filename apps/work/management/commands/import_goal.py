@@ -1,6 +1,6 @@
-"""`manage.py import_goal --tenant SLUG --deployment SLUG FILE`: let the goal of a markdown file govern a deployment.
+"""`manage.py import_goal --tenant SLUG --deployment SLUG FILE`: install the goal of a markdown file on a deployment.
 
-Safe to repeat. `--check` only looks. Exit code 1 when the file is refused (with its code and line, and nothing
+Idempotent. `--check` only validates. Exit code 1 when the file is rejected (with its code and line, and nothing
 changed), 2 when there is no such tenant, deployment or file.
 """
 
@@ -21,13 +21,13 @@ ACTOR = "command:import_goal"
 
 
 class Command(BaseCommand):
-    help = "Let the goal of a markdown file (gates, levels, escalations, skills) govern a deployment. Safe to repeat."
+    help = "Install the goal of a markdown file (gates, levels, escalations, skills) on a deployment. Idempotent."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--tenant", required=True, metavar="SLUG")
         parser.add_argument("--deployment", required=True, metavar="SLUG")
-        parser.add_argument("--check", action="store_true", help="say what is wrong with the file, and change nothing")
+        parser.add_argument("--check", action="store_true", help="validate the file without changing anything")
 
     def handle(self, *args: Any, **options: Any) -> None:
         markdown = self._text(options["file"])
@@ -39,10 +39,10 @@ class Command(BaseCommand):
             if deployment is None:
                 raise CommandError(f"There is no deployment {options['deployment']!r}.", returncode=2)
             try:
-                told = self._checked(markdown, deployment, only_look=options["check"])
+                message = self._checked(markdown, deployment, check_only=options["check"])
             except SilasError as refused:
                 raise CommandError(f"{options['file']}: {refused.code}: {refused.message}", returncode=1) from refused
-        self.stdout.write(told)
+        self.stdout.write(message)
 
     def _text(self, file: Path) -> str:
         try:
@@ -50,8 +50,8 @@ class Command(BaseCommand):
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{file} cannot be read: {error}", returncode=2) from error
 
-    def _checked(self, markdown: str, deployment: Deployment, *, only_look: bool) -> str:
-        if only_look:
+    def _checked(self, markdown: str, deployment: Deployment, *, check_only: bool) -> str:
+        if check_only:
             spec = check_goal(markdown, deployment=deployment).spec
             return f"ok title={spec.title!r} {_counts(spec)}"
         installed = install_goal(markdown, deployment=deployment, requested_by=ACTOR)
