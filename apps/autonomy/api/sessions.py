@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.autonomy import queries, receipts, services
-from apps.autonomy.api.common import acting_user, answer, require_switched_on, validated_query
+from apps.autonomy.api.requests import acting_user, answer, require_switched_on, validated_query
 from apps.autonomy.api.serializers import (
     INVALID,
     REFUSALS,
