@@ -72,7 +72,9 @@ def test_contract_smallest_of_all_caps_is_frozen(house: House) -> None:
     house.do(services.put_settings, actor="user:test", limits={"cost_usd": "0.30", "calls": 7})
     session = house.run_now(house.task(limits={"cost_usd": "0.40", "tokens": 9}), cap_usd=Decimal("0.35"))
     limits = session.frozen_limits
-    assert (limits.cost_usd, limits.calls, limits.tokens) == (Decimal("0.30"), 7, 9)
+    assert limits.cost_usd == Decimal("0.30")
+    assert limits.calls == 7
+    assert limits.tokens == 9
 
 
 def test_limits_do_not_change_once_a_session_is_queued(house: House) -> None:
@@ -98,14 +100,16 @@ def test_brake_routes_nothing_and_is_not_tried_again(house: House) -> None:
 
 def test_contract_receipt_is_stored_for_a_halted_run(house: House) -> None:
     session = house.through(house.task(limits={"calls": 1}))
-    assert session.receipt is not None and session.receipt["terminal_reason"] == "budget_tool_calls"
+    assert session.receipt is not None
+    assert session.receipt["terminal_reason"] == "budget_tool_calls"
 
 
 def test_waiting_session_is_called_off_at_once(house: House) -> None:
     session = house.run_now(house.task())
     house.do(services.halt_session, session.pk, user=house.owner)
     session = house.session(session.pk)
-    assert ending_of(session) == (SessionStatus.CANCELLED, TerminalReason.CANCELLED) and session.receipt is not None
+    assert ending_of(session) == (SessionStatus.CANCELLED, TerminalReason.CANCELLED)
+    assert session.receipt is not None
 
 
 def test_halting_twice_says_so_and_changes_nothing(house: House) -> None:
@@ -125,7 +129,8 @@ def test_contract_halt_takes_effect_at_the_next_call_and_leaves_a_receipt(house:
     house.do(services.halt_session, session.pk, user=house.owner)
     session = run_in_worker(house, session, delivery)
     assert ending_of(session) == (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT)
-    assert session.receipt is not None and session.receipt["halt_state"] == "halted"
+    assert session.receipt is not None
+    assert session.receipt["halt_state"] == "halted"
 
 
 def test_halt_is_open_to_who_never_opted_in(house: House) -> None:
@@ -181,7 +186,8 @@ def test_contract_memory_writes_beyond_the_limit_are_dropped(house: House, tmp_p
         house.ask(f"Do you sell gift wrapping for {word}?")
     session = house.through(house.task(playbook="unanswered", limits={"memory_writes": 2}))
     with tenant_scope(house.tenant):
-        assert (MemoryProposal.objects.count(), session.status) == (2, SessionStatus.COMPLETED)
+        assert MemoryProposal.objects.count() == 2
+        assert session.status == SessionStatus.COMPLETED
 
 
 def test_member_who_opted_out_meanwhile_is_not_begun_for(house: House) -> None:

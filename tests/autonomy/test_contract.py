@@ -97,7 +97,8 @@ def test_contract_every_call_of_a_session_has_its_audit_pair(house: House) -> No
     with tenant_scope(house.tenant):
         calls = ToolCall.objects.filter(run_id=session.run_id).count()
         rows = AuditEntry.objects.filter(subject=f"run:{session.run_id}", event="tool_call").count()
-    assert calls > 0 and rows == 2 * calls
+    assert calls > 0
+    assert rows == 2 * calls
 
 
 @pytest.mark.parametrize(

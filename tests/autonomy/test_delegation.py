@@ -100,8 +100,11 @@ def make_paid_call(house: House, run: Any, amount: Decimal) -> Admitted | Refuse
 @pytest.mark.parametrize(("left", "parts"), [("0.4", 4), ("0.000000001", 3), ("0", 2), ("1", 3)])
 def test_parts_are_never_more_than_the_whole(left: str, parts: int) -> None:
     share, pool = rules.divide_limits(TaskLimits(cost_usd=Decimal(left), calls=10, tokens=7), parts)
-    assert share.cost_usd is not None and share.cost_usd * parts <= Decimal(left)
-    assert (pool.cost_usd, pool.calls, pool.tokens) == (share.cost_usd * parts, 10 // parts * parts, 7 // parts * parts)
+    assert share.cost_usd is not None
+    assert share.cost_usd * parts <= Decimal(left)
+    assert pool.cost_usd == share.cost_usd * parts
+    assert pool.calls == 10 // parts * parts
+    assert pool.tokens == 7 // parts * parts
 
 
 def test_contract_children_share_what_their_parent_has_left(house: House) -> None:
@@ -136,13 +139,15 @@ def test_contract_rivals_with_random_prices_spend_no_more_than_their_parent_had(
     (last,) = collecting_sessions(house)
     with tenant_scope(house.tenant):
         spent = [queries.usage_of(each).cost_usd for each in (queries.session(row.pk) for row in (parent, *children))]
-    assert sum(spent) + last.frozen_limits.cost_usd == Decimal("0.5") and max(spent[1:]) > 0
+    assert sum(spent) + last.frozen_limits.cost_usd == Decimal("0.5")
+    assert max(spent[1:]) > 0
 
 
 def test_parent_that_divided_has_nothing_left_to_pass_on(house: House) -> None:
     parent, _ = delegate_rest(house)
     left = house.do(lambda: queries.budget_left(queries.session(parent.pk)))
-    assert (left.cost_usd, left.calls) == (Decimal(0), 0)
+    assert left.cost_usd == Decimal(0)
+    assert left.calls == 0
 
 
 def test_what_a_child_did_not_spend_comes_back_once(house: House) -> None:
@@ -151,7 +156,8 @@ def test_what_a_child_did_not_spend_comes_back_once(house: House) -> None:
     for each in children:
         end_session(house, each, cost_total=Decimal("0.03"), calls=2)
     (session,) = collecting_sessions(house)
-    assert (session.frozen_limits.cost_usd, session.frozen_limits.calls) == (Decimal("0.31"), 14)
+    assert session.frozen_limits.cost_usd == Decimal("0.31")
+    assert session.frozen_limits.calls == 14
 
 
 def test_rivals_begin_the_session_that_collects_once(house: House) -> None:
@@ -174,7 +180,8 @@ def test_lost_child_is_tried_again_inside_its_share(house: House) -> None:
     end_session(house, parent)
     end_session(house, children[0], LOST, cost_total=Decimal("0.07"), calls=4)
     again = house.sessions(attempt=2)[0]
-    assert (again.frozen_limits.cost_usd, again.frozen_limits.calls) == (Decimal("0.03"), 1)
+    assert again.frozen_limits.cost_usd == Decimal("0.03")
+    assert again.frozen_limits.calls == 1
 
 
 def test_lost_attempts_of_a_child_do_not_come_back(house: House) -> None:
@@ -196,7 +203,8 @@ def test_parent_that_is_lost_after_dividing_is_not_begun_again_and_its_results_a
     parent, children = delegate_rest(house, max_attempts=1)
     for each in (parent, *children):
         end_session(house, each, LOST if each is parent else None)
-    assert (house.sessions(attempt=2), len(collecting_sessions(house))) == ([], 1)
+    assert house.sessions(attempt=2) == []
+    assert len(collecting_sessions(house)) == 1
     assert house.do(queries.task, parent.task_id).quarantined_at is None
 
 
@@ -219,7 +227,8 @@ def test_contract_child_reaches_no_more_than_its_parent(house: House) -> None:
 def test_child_of_a_parent_without_a_list_reaches_only_what_its_skills_bring(house: House) -> None:
     _, children = delegate_rest(house)
     run = begin_session(house, children[0])
-    assert run.allow is not None and "knowledge_search" in run.allow
+    assert run.allow is not None
+    assert "knowledge_search" in run.allow
 
 
 def test_contract_child_outlives_no_parent(house: House) -> None:
@@ -227,10 +236,8 @@ def test_contract_child_outlives_no_parent(house: House) -> None:
     soon = house.session(parent.pk).run.started_at + timedelta(seconds=-50)
     house.change(children[0], params={**children[0].params, "deadline": soon.isoformat()})
     run = begin_session(house, children[0])
-    assert (run.frozen_limits.wall_seconds, begin_session(house, children[1]).frozen_limits.wall_seconds <= 100) == (
-        0,
-        True,
-    )
+    assert run.frozen_limits.wall_seconds == 0
+    assert begin_session(house, children[1]).frozen_limits.wall_seconds <= 100
 
 
 def test_halting_the_parent_halts_its_children_and_collects_nothing(house: House) -> None:
@@ -240,7 +247,8 @@ def test_halting_the_parent_halts_its_children_and_collects_nothing(house: House
     assert house.do(session_control.halt_session, parent.pk, user=house.owner)
     end_session(house, children[0], Ending(SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT))
     states = [house.session(each.pk).status for each in children]
-    assert (states, collecting_sessions(house)) == (["halted", "cancelled", "cancelled"], [])
+    assert states == ["halted", "cancelled", "cancelled"]
+    assert collecting_sessions(house) == []
 
 
 def test_halting_a_parent_that_still_runs_halts_its_children(house: House) -> None:

@@ -58,7 +58,9 @@ def test_contract_warning_at_four_fifths_of_a_limit(house: House, heard: Heard, 
     session = set_usage(house, begin_session(house)[0], **fields)
     house.do(warn_if_near_limit, session.pk)
     ((told, data),) = heard
-    assert (told, data["threshold_pct"], list(data["used"])) == (session.pk, 80, [name])
+    assert told == session.pk
+    assert data["threshold_pct"] == 80
+    assert list(data["used"]) == [name]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ def intents(house: House, session: Any) -> list[str]:
 def test_model_looks_then_says_what_it_came_to(modelled: House, provider: Any) -> None:
     with provider(SEARCH, DONE, CLOSE):
         session = modelled.through(modelled.task(model_name=MODEL))
-    assert (session.output, [len(each.sources) for each in modelled.findings()]) == ("Coats: 30 days.", [1])
+    assert session.output == "Coats: 30 days."
+    assert [len(each.sources) for each in modelled.findings()] == [1]
 
 
 def test_model_that_never_stops_looking_is_stopped_after_six_steps(modelled: House, provider: Any) -> None:
@@ -41,7 +42,9 @@ def test_model_that_never_stops_looking_is_stopped_after_six_steps(modelled: Hou
     with provider(always):
         session = modelled.through(modelled.task(model_name=MODEL))
     trace = modelled.receipt(session)["plan_trace"]
-    assert (trace["steps"], trace["halt_reason"], session.status) == (6, "step_cap", SessionStatus.COMPLETED)
+    assert trace["steps"] == 6
+    assert trace["halt_reason"] == "step_cap"
+    assert session.status == SessionStatus.COMPLETED
 
 
 def test_model_that_chooses_what_it_was_not_offered_ends_its_looking(modelled: House, provider: Any) -> None:
@@ -57,7 +60,8 @@ def test_model_that_breaks_its_shape_leaves_what_was_seen(modelled: House, provi
             modelled.task(model_name=MODEL, prompt="Within how many days can a coat be returned?")
         )
     titles = [each.title for each in modelled.findings()]
-    assert session.status == SessionStatus.COMPLETED and titles[0] == "The model's answer could not be read"
+    assert session.status == SessionStatus.COMPLETED
+    assert titles[0] == "The model's answer could not be read"
 
 
 def test_quote_that_no_document_holds_is_no_source(modelled: House, provider: Any) -> None:
@@ -71,14 +75,17 @@ def test_contract_actual_usage_is_charged(modelled: House, provider: Any) -> Non
     with provider(SEARCH, DONE, CLOSE):
         session = modelled.through(modelled.task(model_name=MODEL))
     assert session.run is not None
-    assert (session.run.input_tokens, session.run.output_tokens, session.run.cost_reserved) == (300, 60, Decimal(0))
+    assert session.run.input_tokens == 300
+    assert session.run.output_tokens == 60
+    assert session.run.cost_reserved == Decimal(0)
     assert 0 < session.run.cost_total < Decimal("0.001")
 
 
 def test_contract_cap_of_zero_refuses_the_first_model_run(modelled: House, provider: Any) -> None:
     with provider(SEARCH) as fake:
         session = modelled.through(modelled.task(model_name=MODEL, limits={"cost_usd": 0}))
-    assert (session.status, session.terminal_reason) == (SessionStatus.HALTED, TerminalReason.COST_CAP_REACHED)
+    assert session.status == SessionStatus.HALTED
+    assert session.terminal_reason == TerminalReason.COST_CAP_REACHED
     assert fake.requests == []
 
 
@@ -97,7 +104,8 @@ def test_cap_equal_to_the_projection_passes(modelled: House, provider: Any) -> N
 def test_model_whose_price_nobody_knows_is_not_asked(modelled: House, provider: Any) -> None:
     with provider(SEARCH) as fake:
         session = modelled.through(modelled.task(model_name="openai-chat:no-such-model"))
-    assert (session.error_code, fake.requests) == ("price_unknown", [])
+    assert session.error_code == "price_unknown"
+    assert fake.requests == []
 
 
 def test_contract_halt_is_answered_while_a_model_call_is_under_way(modelled: House, provider: Any) -> None:
@@ -114,7 +122,8 @@ def test_contract_halt_is_answered_while_a_model_call_is_under_way(modelled: Hou
     others.submit(_close).result()
     others.shutdown()
     session = modelled.session(session.pk)
-    assert answers == [True] and session.terminal_reason == TerminalReason.EXTERNAL_HALT
+    assert answers == [True]
+    assert session.terminal_reason == TerminalReason.EXTERNAL_HALT
     assert intents(modelled, session) == ["retrieve_chunks", "plan"]
 
 
@@ -129,14 +138,16 @@ def test_tool_that_answers_with_ten_megabytes_is_an_observation(modelled: House,
     with provider(final({"action": "tool", "tool": "look", "arguments": {}}), DONE, CLOSE):
         session = modelled.through(modelled.task(model_name=MODEL, skills=["test-desk"]))
     looked = next(call for call in modelled.receipt(session)["tool_calls"] if call["tool"] == "look")
-    assert (looked["outcome"], session.status) == ("error", SessionStatus.COMPLETED)
+    assert looked["outcome"] == "error"
+    assert session.status == SessionStatus.COMPLETED
 
 
 def test_contract_destructive_tool_is_never_offered_unattended(modelled: House, provider: Any, tmp_path: Path) -> None:
     install(modelled.tenant, make_folder(tmp_path))
     with provider(final({"action": "tool", "tool": "act", "arguments": {"order": "H-1"}}), CLOSE) as fake:
         session = modelled.through(modelled.task(model_name=MODEL, skills=["test-desk"]))
-    assert "- act:" not in str(fake.requests) and "run_skill" not in intents(modelled, session)
+    assert "- act:" not in str(fake.requests)
+    assert "run_skill" not in intents(modelled, session)
 
 
 def test_session_is_taught_by_the_instructions_of_its_tasks_skills_and_of_no_other(
@@ -170,7 +181,8 @@ def test_what_came_before_is_told_as_data(modelled: House, provider: Any) -> Non
     with provider(DONE, CLOSE) as fake:
         modelled.finish()
     prompt = str(fake.requests[0]["messages"][-1]["content"])
-    assert "--- what came before | untrusted ---" in prompt and "\\\\--- end ---" in repr(prompt)
+    assert "--- what came before | untrusted ---" in prompt
+    assert "\\\\--- end ---" in repr(prompt)
     assert modelled.session(session.pk).status == SessionStatus.COMPLETED
 
 
@@ -191,7 +203,9 @@ def test_model_asks_another_task_and_its_answer_is_collected(modelled: House, pr
         modelled.finish()
     child, last = modelled.sessions(trigger_kind="delegated")
     assert [each.status for each in (parent, child, last)] == [SessionStatus.COMPLETED] * 3
-    assert (child.context, "30 days" in last.context, last.task_id) == ("How long for coats?", True, asking.pk)
+    assert child.context == "How long for coats?"
+    assert "30 days" in last.context
+    assert last.task_id == asking.pk
 
 
 def test_result_of_a_session_that_asked_is_delivered_once_by_the_one_that_collects(

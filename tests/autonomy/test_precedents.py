@@ -44,7 +44,8 @@ def test_context_text_is_one_line_that_a_row_can_hold(kind: str, summary: str) -
 
 
 def test_first_line_has_none_before_it() -> None:
-    assert (append_line("", "new"), append_line("old", "new")) == ("new", "old\nnew")
+    assert append_line("", "new") == "new"
+    assert append_line("old", "new") == "old\nnew"
 
 
 def test_dismissed_twice_keeps_the_first_time(run: AutonomousSession, owner: Any) -> None:
@@ -102,7 +103,8 @@ def test_accepted_rejected_accepted_is_appended_once(run: AutonomousSession, own
     rule = promote(run, owner)
     for verb in (precedents.accept_context, precedents.reject_context, precedents.accept_context):
         decide(verb, rule, owner)
-    assert (reload(deployment).persona, reload(rule).state) == (LINE, ContextState.ACCEPTED)
+    assert reload(deployment).persona == LINE
+    assert reload(rule).state == ContextState.ACCEPTED
 
 
 def test_accepted_by_two_at_once_is_appended_once(run: AutonomousSession, owner: Any, deployment: Any) -> None:
@@ -114,4 +116,5 @@ def test_accepted_by_two_at_once_is_appended_once(run: AutonomousSession, owner:
 def test_declined_card_tells_the_bot_nothing(tenant: Any, run: AutonomousSession, owner: Any, deployment: Any) -> None:
     rule = promote(run, owner)
     press(tenant, rule.pk, owner, "decline")
-    assert (reload(deployment).persona, reload(rule).state) == ("", ContextState.REJECTED)
+    assert reload(deployment).persona == ""
+    assert reload(rule).state == ContextState.REJECTED

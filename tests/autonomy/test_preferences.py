@@ -70,7 +70,9 @@ def test_kept_habit_is_recalled_as_confirmed(tenant: Any, habit: Preference, app
     run_trusted_messages(tenant)
     with tenant_scope(tenant):
         memory = MemoryItem.objects.get()
-    assert (memory.content, memory.memory_type, memory.trust) == (habit.content, "preference", "verified")
+    assert memory.content == habit.content
+    assert memory.memory_type == "preference"
+    assert memory.trust == "verified"
     assert memory.tags == ["behavior:declined:act"]
 
 
@@ -91,7 +93,8 @@ def test_kept_habit_can_be_dismissed_and_is_forgotten(tenant: Any, habit: Prefer
     run_trusted_messages(tenant)
     with tenant_scope(tenant):
         row = preferences.dismiss(habit.pk, user=owner)
-    assert (row.state, recalled_memories(tenant)) == (ProposalState.DISMISSED, [])
+    assert row.state == ProposalState.DISMISSED
+    assert recalled_memories(tenant) == []
 
 
 def test_agent_keeps_nothing(tenant: Any, habit: Preference, agent: Any) -> None:

@@ -68,7 +68,8 @@ def test_all_of_a_session_is_listed(tenant: Any, kept: MemoryProposal, run: Auto
 def test_set_aside_is_recalled_by_nobody(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
     apply_to_origin(tenant, provenance.quarantine, "session", run.pk)
     run_trusted_messages(tenant)
-    assert (recalled_memories(tenant), documents(tenant)) == (["Shops close at six."], [])
+    assert recalled_memories(tenant) == ["Shops close at six."]
+    assert documents(tenant) == []
 
 
 @pytest.mark.parametrize("kind", ["session", "task"])
@@ -80,7 +81,8 @@ def test_purge_takes_the_words_of_a_session_that_left_nothing_else(
     apply_to_origin(tenant, provenance.purge, kind, run.pk if kind == "session" else run.task_id)
     with tenant_scope(tenant):
         left = AutonomousSession.objects.get(pk=run.pk)
-    assert (left.output, left.receipt["summary"]) == ("", "")
+    assert left.output == ""
+    assert left.receipt["summary"] == ""
 
 
 def test_purge_takes_what_the_next_session_was_told(tenant: Any, run: AutonomousSession) -> None:
@@ -102,10 +104,8 @@ def test_released_is_recalled_again(tenant: Any, kept: MemoryProposal, run: Auto
     apply_to_origin(tenant, provenance.quarantine, "session", run.pk)
     apply_to_origin(tenant, provenance.release, "session", run.pk)
     run_trusted_messages(tenant)
-    assert (sorted(recalled_memories(tenant)), documents(tenant)) == (
-        ["Parcels go out on Mondays.", "Shops close at six."],
-        ["We repair bicycles."],
-    )
+    assert sorted(recalled_memories(tenant)) == ["Parcels go out on Mondays.", "Shops close at six."]
+    assert documents(tenant) == ["We repair bicycles."]
 
 
 @pytest.mark.parametrize("ref", ["desk", DESK])
@@ -138,7 +138,9 @@ def test_purged_skill_s_words_are_gone_whichever_version_wrote_them(
 def test_task_s_words_are_purged_with_what_they_became(tenant: Any, kept: MemoryProposal) -> None:
     apply_to_origin(tenant, provenance.purge, "task", kept.task_id)
     with tenant_scope(tenant):
-        assert (recalled_memories(tenant), documents(tenant), MemoryProposal.objects.count()) == ([], [], 0)
+        assert recalled_memories(tenant) == []
+        assert documents(tenant) == []
+        assert MemoryProposal.objects.count() == 0
 
 
 def test_purged_session_keeps_its_figures_and_no_words(tenant: Any, run: AutonomousSession) -> None:

@@ -62,7 +62,10 @@ def test_contract_everything_written_says_where_it_comes_from(house: House, tmp_
     house.ask("Do you sell gift wrapping for parrots?")
     session = house.through(house.task(playbook="unanswered"))
     (row,) = house.proposals()
-    assert (row.task_id, row.session_id, row.skills, row.taint) == (session.task_id, session.pk, [], "external")
+    assert row.task_id == session.task_id
+    assert row.session_id == session.pk
+    assert row.skills == []
+    assert row.taint == "external"
 
 
 def test_contract_audit_has_five_phase_transitions_less_the_first(house: House) -> None:
@@ -78,7 +81,8 @@ def test_no_text_of_anybody_is_in_the_log(house: House, tmp_path: Path) -> None:
     house.through(house.task(name="A very secret name", playbook="unanswered", route={"kind": "notify"}))
     with tenant_scope(house.tenant):
         said = " ".join(AuditEntry.objects.values_list("data", flat=True))
-    assert "parrot" not in said and "secret" not in said
+    assert "parrot" not in said
+    assert "secret" not in said
 
 
 def test_secret_in_a_question_is_taken_out_and_flagged(house: House) -> None:
@@ -102,7 +106,8 @@ def test_small_model_calls_a_capable_task_by_a_word(house: House, tmp_path: Path
 
 def test_small_model_that_sees_nothing_calls_nobody_and_writes_nothing(house: House) -> None:
     house.through(make_small_task(house))
-    assert (len(house.sessions()), house.findings()) == (1, [])
+    assert len(house.sessions()) == 1
+    assert house.findings() == []
 
 
 def test_task_that_is_called_for_help_cannot_call_for_help(house: House) -> None:
@@ -155,7 +160,9 @@ def test_contract_goal_without_a_valid_approval_waits_and_tells(watched: Any) ->
     (session,) = house.sessions()
     with tenant_scope(house.tenant):
         told = Notification.objects.count()
-    assert (session.status, session.admitted_at, told) == (SessionStatus.AWAITING_APPROVAL, None, 1)
+    assert session.status == SessionStatus.AWAITING_APPROVAL
+    assert session.admitted_at is None
+    assert told == 1
 
 
 def test_contract_persons_answer_ends_the_wait(watched: Any) -> None:
@@ -214,7 +221,8 @@ def ask_in_conversation(house: House, text: str) -> list[str]:
 
 def test_question_that_no_document_answers_is_kept_scrubbed(house: House) -> None:
     (kept,) = ask_in_conversation(house, "Is my card 4111 1111 1111 1111 good for parrots?")
-    assert "parrots" in kept and "4111" not in kept
+    assert "parrots" in kept
+    assert "4111" not in kept
 
 
 def test_question_that_a_document_answers_is_not_kept(house: House, tmp_path: Path) -> None:
@@ -228,7 +236,8 @@ def test_work_decided_before_its_session_waits_for_it_leaves_none_waiting(watche
     house.change(item, status=WorkItemStatus.BLOCKED, reason=WorkReason.DECLINED)
     house.finish()
     (session,) = house.sessions()
-    assert (session.status, session.terminal_reason) == (SessionStatus.CANCELLED, TerminalReason.APPROVAL_MISSING)
+    assert session.status == SessionStatus.CANCELLED
+    assert session.terminal_reason == TerminalReason.APPROVAL_MISSING
 
 
 def test_session_that_waits_for_a_person_can_be_halted(watched: Any) -> None:
@@ -238,4 +247,5 @@ def test_session_that_waits_for_a_person_can_be_halted(watched: Any) -> None:
     (session,) = house.sessions()
     assert house.do(services.halt_session, session.pk, user=house.owner)
     session = house.session(session.pk)
-    assert (session.status, session.receipt["status"]) == (SessionStatus.CANCELLED, "cancelled")
+    assert session.status == SessionStatus.CANCELLED
+    assert session.receipt["status"] == "cancelled"

@@ -75,7 +75,8 @@ def test_two_looks_at_once_suggest_once(on: None, tenant: Any, deployment: Any) 
     make_precedent(make_run(make_task(deployment)))
     race(lambda: suggest(deployment), lambda: suggest(deployment))
     with tenant_scope(tenant):
-        assert (Suggestion.objects.count(), Card.objects.count()) == (1, 1)
+        assert Suggestion.objects.count() == 1
+        assert Card.objects.count() == 1
 
 
 def test_card_offers_to_do_it_not_now_and_more(on: None, tenant: Any, deployment: Any) -> None:
@@ -104,7 +105,8 @@ def test_other_answers_change_nothing_else(
     row = make_one_suggestion(deployment)
     press(tenant, row.pk, owner, choice)
     with tenant_scope(tenant):
-        assert (reload(row).state, ContextProposal.objects.count()) == (state, 0)
+        assert reload(row).state == state
+        assert ContextProposal.objects.count() == 0
 
 
 def test_answered_suggestion_is_not_made_again_soon(on: None, tenant: Any, deployment: Any, owner: Any) -> None:
@@ -119,7 +121,8 @@ def test_pattern_that_is_gone_leads_to_nothing(on: None, tenant: Any, deployment
 
         Precedent.objects.update(state=PrecedentState.DISMISSED)
     press(tenant, row.pk, owner, "approve")
-    assert (reload(row).state, reload(row).led_to) == (SuggestionState.ACCEPTED, "")
+    assert reload(row).state == SuggestionState.ACCEPTED
+    assert reload(row).led_to == ""
 
 
 def test_hidden_characters_in_a_pattern_are_shown(on: None, tenant: Any, deployment: Any) -> None:
@@ -214,7 +217,8 @@ def test_step_that_no_plan_does_leads_to_nothing(on: None, desk: Desk, owner: An
     row = accept_suggestion(desk, owner)
     run_trusted_messages(desk.tenant)
     with tenant_scope(desk.tenant):
-        assert (reload(row).led_to, WorkItem.objects.filter(status="pending").count()) == ("no_plan", 0)
+        assert reload(row).led_to == "no_plan"
+        assert WorkItem.objects.filter(status="pending").count() == 0
 
 
 def test_planned_step_waits_for_a_yes_of_its_own(on: None, desk: Desk, owner: Any) -> None:
@@ -224,7 +228,8 @@ def test_planned_step_waits_for_a_yes_of_its_own(on: None, desk: Desk, owner: An
         assert job is not None
         proposal = follow_ups.propose_follow_up(job, plan(note(60)), trace_id="trace")
         follow_up = WorkItem.objects.get(pk=proposal.work_item_id)
-        assert (follow_up.status, follow_up.follow_up_of_id) == ("pending", job.item_id)
+        assert follow_up.status == "pending"
+        assert follow_up.follow_up_of_id == job.item_id
 
 
 @pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "unmarked"])
