@@ -507,7 +507,7 @@ class Stage:
 
     def gates(self) -> Iterator[Attempt]:
         """A message of a visitor, an answer of the model, and a call with values of either, held back by a gate."""
-        from apps.approvals.asks import About, GateReason
+        from apps.approvals.cards.schemas import CardSubject, GateReason
         from apps.approvals.enums import PauseTrigger
         from apps.approvals.services import pauses
         from kernel.tenancy import tenant_scope
@@ -531,13 +531,13 @@ class Stage:
         for origin, (trigger, holds, before, risk) in held.items():
             for sample, shown in self.samples():
                 with tenant_scope(desk.tenant):
-                    pause = pauses.begin(
+                    pause = pauses.open_pause(
                         trigger,
-                        about=About("turn", uuid4(), desk.deployment.pk),
+                        subject=CardSubject("turn", uuid4(), desk.deployment.pk),
                         gates=[GateReason(name="refund_limit", reason=sample[:300])],
                         holds=holds(sample),
                     )
-                    card = pauses.ask(pause, reversible=trigger != PauseTrigger.OUTPUT)
+                    card = pauses.open_pause_card(pause, reversible=trigger != PauseTrigger.OUTPUT)
                 says = (f"{before}{shown}", "Gate refund limit")
                 yield Attempt("gate", origin, card, Truth(risk, says, ("Asked for by",), "1"))
 

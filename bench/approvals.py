@@ -55,7 +55,7 @@ def _owner(tenant: Any) -> Any:
 def _approved(tenant: Any, owner: Any) -> tuple[Any, Any]:
     """A token that nobody has spent, and what it is for."""
     from apps.approvals import payloads, services
-    from apps.approvals.asks import About, Binding, CardText
+    from apps.approvals.cards.schemas import Binding, CardSubject, CardText
     from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
     from apps.work.schemas import WorkItemSpec
     from kernel.tenancy import tenant_scope
@@ -64,7 +64,7 @@ def _approved(tenant: Any, owner: Any) -> tuple[Any, Any]:
     with tenant_scope(tenant):
         card = services.open_card(
             CardKind.PLAN,
-            about=About("bench", uuid4()),
+            subject=CardSubject("bench", uuid4()),
             binding=Binding(ApprovalScope.FULL_PLAN, plan, reversible=True),
             text=CardText(
                 intent="Change the address",
@@ -84,7 +84,7 @@ def _verify(tenant: Any, approved: list[tuple[Any, Any]]) -> Row:
     def ours(at: int) -> None:
         token, subject = approved[at]
         with tenant_scope(tenant):
-            assert services.verify(token, subject).ok
+            assert services.verify_token(token, subject).ok
 
     value, baseline = _in_turns(ours, _bare_transaction, len(approved))
     return _row("verify, committed", value, baseline, "one locked UPDATE + one INSERT", MOST_VERIFY)
@@ -107,7 +107,7 @@ def _check(tenant: Any, approved: tuple[Any, Any]) -> Row:
     bare = _bare_check(tenant, token)
 
     def ours(_: int) -> None:
-        assert services.check(token, subject).ok
+        assert services.check_token(token, subject).ok
 
     with tenant_scope(tenant):
         value, baseline = _in_turns(ours, bare, CHECKS)

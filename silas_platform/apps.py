@@ -36,7 +36,7 @@ class PlatformConfig(AppConfig):
 def _set_rights(using: str, **_: Any) -> None:
     """Set database rights after the last migration: workers' rights on every table as listed, who may write which audit
     entries, the bundled skills, and every function's search path."""
-    from apps.audit import chain_sql
+    from apps.audit.sql import chain
     from apps.skills import append_only, integrity
     from silas_platform import database_rights, worker_rights
 
@@ -45,7 +45,7 @@ def _set_rights(using: str, **_: Any) -> None:
         with connections[using].cursor() as cursor:
             tables = connections[using].introspection.table_names(cursor)
             if "audit_audithead" in tables:
-                cursor.execute(chain_sql.APPEND)
+                cursor.execute(chain.APPEND)
             if "skills_skillversion" in tables:
                 cursor.execute(append_only.lifecycle_sql(integrity.bundled_digests()))
         database_rights.secure(using)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from apps.approvals.queries import sealed_policies, sealed_revocations
+from apps.approvals.queries import policies_to_certify, revocations_to_certify
 from apps.approvals.services import certify_keys
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -61,9 +61,9 @@ def _certify() -> dict[str, int]:
         "approver_keys": certify_keys(),
         "gates": policy_seals.certify(PolicyKind.GATES, sealed_gates()),
         "levels": policy_seals.certify(PolicyKind.LEVELS, sealed_levels()),
-        "approval_policies": policy_seals.certify(PolicyKind.APPROVALS, sealed_policies()),
+        "approval_policies": policy_seals.certify(PolicyKind.APPROVALS, policies_to_certify()),
         "goals": policy_seals.certify(PolicyKind.GOALS, sealed_goals()),
-        "revocations": policy_seals.certify(PolicyKind.REVOCATIONS, sealed_revocations()),
+        "revocations": policy_seals.certify(PolicyKind.REVOCATIONS, revocations_to_certify()),
         "skills": policy_seals.certify(PolicyKind.SKILLS, sealed_skills()),
         "tools": policy_seals.certify(PolicyKind.TOOLS, sealed_tools()),
     }

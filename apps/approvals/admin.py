@@ -1,5 +1,5 @@
-"""What an administrator may look at here: everything but sealed keys. Policies can be edited, a passkey that its owner
-lost can be taken out of use, and nothing else can be changed."""
+"""Show approvals in the administration, except sealed keys. Policies and timings can be edited, a lost passkey can be
+taken out of use, and nothing else can be changed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from apps.approvals.models import (
     TokenUse,
 )
 from apps.approvals.services import passkeys
-from apps.audit.admin import ReadOnlyAdmin
+from apps.audit.admin_base import ReadOnlyAdmin
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.scope import current_scope
 
 PASSKEYS_MISSING = (
-    "{having} of your members who could say yes have a passkey. Until more of them add one (Your account, Approval "
+    "Only {having} of the members who may approve have a passkey. Until more of them add one (Your account, Approval "
     "keys), nothing of this kind can be approved."
 )
 
@@ -89,18 +89,18 @@ class ApprovalPolicyForm(TenantRowForm):
     class Meta:
         help_texts: ClassVar = {
             "scope": "What is asked for. Blank: every scope",
-            "risk": "How grave it is. Blank: every risk",
-            "who": "Whose yes counts. Anybody who may decide can still say no, and one no ends it",
-            "people": "How many different people have to say yes. Whoever asked does not count, unless allowed below",
+            "risk": "How risky it is. Blank: every risk",
+            "who": "Whose approval counts. Anyone who may decide can still reject, and one rejection is final",
+            "people": "How many different people have to approve. The requester does not count, unless allowed below",
             "passkey": "People add passkeys themselves: Your account, Approval keys",
         }
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
         who = Deciders(cleaned.get("who") or Deciders.APPROVERS)
-        able = queries.able_to_approve(who, tenant_id=_tenant_of(self, cleaned)).count()
+        able = queries.eligible_memberships(who, tenant_id=_tenant_of(self, cleaned)).count()
         if (cleaned.get("people") or 0) > able:
-            self.add_error("people", f"Only {able} of your members could say yes, so nothing would ever be approved.")
+            self.add_error("people", f"Only {able} of your members may approve, so nothing would ever be approved.")
         return cleaned
 
 
@@ -112,7 +112,7 @@ def _tenant_of(form: TenantRowForm, cleaned: dict[str, Any]) -> UUID | None:
 
 @admin.register(ApprovalPolicy)
 class ApprovalPolicyAdmin(TenantRowAdmin):
-    """Who may approve what. The row that says most about a card applies to it: scope and risk, scope, risk, neither."""
+    """Edit who may approve what. The most specific row applies to a card: scope and risk, scope, risk, neither."""
 
     form = ApprovalPolicyForm
     list_display = ("__str__", "who", "people", "passkey", "own_requests")
@@ -122,14 +122,14 @@ class ApprovalPolicyAdmin(TenantRowAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApprovalPolicy, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        having = queries.with_passkeys(queries.able_to_approve(Deciders(obj.who), tenant_id=obj.tenant_id))
+        having = queries.count_with_passkey(queries.eligible_memberships(Deciders(obj.who), tenant_id=obj.tenant_id))
         if obj.passkey == PasskeyRule.REQUIRED and having < obj.people:
             messages.warning(request, PASSKEYS_MISSING.format(having=having))
 
 
 @admin.register(Passkey)
 class PasskeyAdmin(ReadOnlyAdmin):
-    """Deleting takes a lost passkey out of use; it stays on record for what it stood behind."""
+    """Show passkeys. Deleting takes a lost one out of use; the row stays, as evidence for what it signed."""
 
     list_display = ("user", "name", "rp_id", "created_at", "last_used_at", "removed_at")
     list_select_related: ClassVar = ["user"]
@@ -147,14 +147,15 @@ class PasskeyAdmin(ReadOnlyAdmin):
 class CardTimingForm(TenantRowForm):
     class Meta:
         help_texts: ClassVar = {
-            "pace": "Which questions: by who waits for the answer",
-            "seconds": "From 10 to 2,592,000 (30 days). When the time is up nothing runs, and whoever asked is told",
+            "pace": "Which cards, by who waits for the answer",
+            "seconds": "From 10 to 2,592,000 (30 days). When the time is up nothing runs, and the requester is told",
         }
 
 
 @admin.register(CardTiming)
 class CardTimingAdmin(TenantRowAdmin):
-    """How long questions wait before silence is a no; a deployment's own row goes before the tenant's."""
+    """Edit how long cards wait until they count as declined; a deployment's own row takes precedence over the
+    tenant's."""
 
     form = CardTimingForm
     list_display = ("pace", "deployment", "seconds")

@@ -1,4 +1,4 @@
-"""Closed word lists of the approvals room (contract silas 2, spec 0.5.2, 5.11)."""
+"""Enums of the approvals room (contract silas 2, spec 0.5.2, 5.11)."""
 
 from django.db.models import TextChoices
 
@@ -26,7 +26,7 @@ class ApprovalStrength(TextChoices):
 
 
 class Risk(TextChoices):
-    """Declared from the lightest to the gravest; `risk.risk_of` relies on the order."""
+    """From the lowest to the highest; `cards.risk` relies on the order."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -35,7 +35,7 @@ class Risk(TextChoices):
 
 
 class CardKind(TextChoices):
-    """What a person is asked (spec 8.2, 0.5.3, 5.10). `kinds.KINDS` says what each carries and what its answers do."""
+    """The kinds of cards (spec 8.2, 0.5.3, 5.10). `cards.kinds` lists what each carries and what its buttons mean."""
 
     PLAN = "plan", "Plan"
     STANDING = "standing", "Standing permission"
@@ -54,7 +54,7 @@ class CardKind(TextChoices):
 
 
 class CardStatus(TextChoices):
-    """created (open) → assigned → decided, expired or withdrawn; only the first two can still be answered."""
+    """open → assigned → decided, expired or withdrawn; only the first two can still be answered."""
 
     OPEN = "open"
     ASSIGNED = "assigned"
@@ -64,22 +64,22 @@ class CardStatus(TextChoices):
 
 
 class Deciders(TextChoices):
-    """Whose yes counts."""
+    """Whose approval counts."""
 
     APPROVERS = "approvers", "Owners and approvers"
     OWNERS = "owners", "Owners only"
 
 
 class PasskeyRule(TextChoices):
-    """When a yes needs a passkey behind it."""
+    """When an approval needs a passkey."""
 
-    REGISTERED = "registered", "For high and irreversible risk, from whoever has one"
-    REQUIRED = "required", "Always; who has none cannot approve"
+    REGISTERED = "registered", "For high and irreversible risk, from people who have one"
+    REQUIRED = "required", "Always; people without a passkey can't approve"
 
 
 class ChallengePurpose(TextChoices):
-    """What a passkey is asked for: to join an account, to stand behind an answer to a card, or behind one press that
-    lets an agent of the safety loop go on."""
+    """What a passkey is used for: to register it, to approve a card, or for one action of an operator that lets an
+    agent of the safety loop continue."""
 
     REGISTER = "register"
     STEP_UP = "step_up"
@@ -88,19 +88,19 @@ class ChallengePurpose(TextChoices):
     HOLD_TOKEN = "hold_token"
 
 
-PRESSES = (ChallengePurpose.HOLD_ALLOW, ChallengePurpose.HOLD_CODE, ChallengePurpose.HOLD_TOKEN)
+ACTION_PURPOSES = (ChallengePurpose.HOLD_ALLOW, ChallengePurpose.HOLD_CODE, ChallengePurpose.HOLD_TOKEN)
 
 
 class Pace(TextChoices):
-    """Who waits for the answer: it says how long a card stays (spec 8.1)."""
+    """Who waits for the answer, which decides how long a card stays open (spec 8.1)."""
 
-    PLAN = "plan", "Somebody waits for what was planned"
-    GATE = "gate", "A running turn waits"
-    CALM = "calm", "Nobody waits"
+    PLAN = "plan", "Planned work is waiting"
+    GATE = "gate", "A conversation is waiting"
+    CALM = "calm", "Nothing is waiting"
 
 
 class PauseTrigger(TextChoices):
-    """At which trigger of the gates something waits; the values are the triggers' own."""
+    """The trigger of the gates at which something waits; the values are those of `gates.enums.GateTrigger`."""
 
     INPUT = "every_user_message", "Message"
     OUTPUT = "every_agent_response", "Answer"
@@ -120,18 +120,18 @@ class PauseState(TextChoices):
 
 
 class Withdrawal(TextChoices):
-    """Why a card was taken back before anybody decided."""
+    """Why a card was withdrawn before it was decided."""
 
-    REQUESTER = "requester", "Whoever asked no longer wants it"
-    HANDOFF = "handoff", "A person took the conversation over and sees to it"
-    CANCELLED = "cancelled", "The work it belongs to was stopped"
-    REPLACED = "replaced", "A newer card took its place"
+    REQUESTER = "requester", "No longer needed"
+    HANDOFF = "handoff", "A teammate took over the conversation"
+    CANCELLED = "cancelled", "The work was stopped"
+    REPLACED = "replaced", "Replaced by a newer card"
     OUTDATED = "outdated", "The records have changed since, so this can't be undone"
-    STAFF = "staff", "A colleague took it back"
+    STAFF = "staff", "Withdrawn by a teammate"
 
 
-class Standing(TextChoices):
-    """Does a yes that was given still open anything?"""
+class ApprovalState(TextChoices):
+    """Whether an approval is still valid, and if not, why."""
 
     HOLDS = "holds"
     USED_UP = "used_up"
@@ -165,8 +165,8 @@ class Reason(TextChoices):
 
 
 class AlertWay(TextChoices):
-    """How a member is told of new cards."""
+    """How a member is notified of new cards."""
 
     OFF = "off", "Not at all"
-    EMAIL = "email", "By letter, when I have not looked"
-    PUSH = "push", "By push, and by letter when I have not looked"
+    EMAIL = "email", "Email me if I haven't responded"
+    PUSH = "push", "Push, and email me if I haven't responded"

@@ -1,8 +1,8 @@
-"""Who can sign? Web processes, with an approver's Ed25519 key that only `SILAS_SIGNING_KEY` opens.
+"""Create and use approvers' Ed25519 keys, which only web processes can open, with `SILAS_SIGNING_KEY`.
 
-The private key exists in memory for one signature and in its row only sealed, bound to its tenant and person; a
-retired key has none. The installation key certifies every key when it is made (kernel.trust).
-Called by `services` of this room and by nobody else; a process without the signing key gets `signing_key_missing`.
+The private key exists in memory for one signature, and in its row only sealed, bound to its tenant and person; a
+retired key has none. The installation key certifies every key when it is created (`kernel.trust`). Only `services` of
+this room calls this module; a process without the signing key gets `signing_key_missing`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from kernel.tenancy import current_tenant_id
 
 
 def key_for(user: Any) -> ApproverKey:
-    """The user's active key in this tenant, made on first use (spec 5.8); two first uses at once end with one key."""
+    """Return the user's active key in this tenant, created on first use (spec 5.8) and safely if used twice at once."""
     return _active(user) or _create(user)
 
 
 def sign(key: ApproverKey, payload: bytes) -> bytes:
-    """The raw Ed25519 signature of `payload`. Raises `SilasError`: `key_retired`; `signing_key_missing`; `seal_broken`
-    for a wrong signing key or a moved row."""
+    """Return the raw Ed25519 signature of `payload`. Raises `SilasError`: `key_retired`; `signing_key_missing`;
+    `seal_broken` for a wrong signing key or a moved row."""
     return _private(key).sign(payload)
 
 
 def rotate(old: ApproverKey) -> ApproverKey:
-    """Retire the key and register the next one. The caller holds the lock of `old`, which must still open."""
-    _private(old)
+    """Retire the key and register the next one. The caller holds the lock of `old`."""
+    _private(old)  # refuses a key that this process cannot open
     new, private = _new_key(old.user)
     new.previous = old
     new.sealed_private = _sealed(new, private)
@@ -46,12 +46,12 @@ def rotate(old: ApproverKey) -> ApproverKey:
 
 
 def certificate_for(key: ApproverKey, *, signing_key: str = "") -> str:
-    """The installation key's signature over whose key this is, in which tenant."""
+    """Return the installation key's signature that this key belongs to this person in this tenant."""
     return trust.certify(rules.KEY_CERTIFICATE, queries.certified_fields(key), signing_key=signing_key)
 
 
-def sealed_anew(key: ApproverKey, *, old: str, new: str) -> bytes | None:
-    """The private half under another signing key of the platform; None when `new` opens it already."""
+def reseal(key: ApproverKey, *, old: str, new: str) -> bytes | None:
+    """Return the private half sealed with another signing key; None if `new` already opens it."""
     try:
         unseal(new, bytes(key.sealed_private), belongs_to=_belongs_to(key))
     except SilasError:
@@ -61,10 +61,11 @@ def sealed_anew(key: ApproverKey, *, old: str, new: str) -> bytes | None:
 
 
 def _active(user: Any) -> ApproverKey | None:
-    """Locked until the scope ends, so that no key is retired between a decision and its signature."""
-    active = ApproverKey.objects.select_for_update(no_key=True).filter(user=user, retired_at=None)
-    found: ApproverKey | None = active.first()
-    return found
+    # Locked until the scope ends, so that no key is retired between a decision and its signature.
+    key: ApproverKey | None = (
+        ApproverKey.objects.select_for_update(no_key=True).filter(user=user, retired_at=None).first()
+    )
+    return key
 
 
 def _create(user: Any) -> ApproverKey:
@@ -73,7 +74,7 @@ def _create(user: Any) -> ApproverKey:
     ApproverKey.objects.bulk_create([key], ignore_conflicts=True)
     stored = _active(user)
     if stored is None:
-        raise SilasError("key_retired", "The key of this person has ended.", status=409)
+        raise SilasError("key_retired", "The key of this person has been retired.", status=409)
     return stored
 
 
@@ -97,7 +98,7 @@ def _sealed(key: ApproverKey, private: Ed25519PrivateKey) -> bytes:
 
 def _private(key: ApproverKey) -> Ed25519PrivateKey:
     if key.retired_at is not None:
-        raise SilasError("key_retired", "A retired key signs nothing.", status=409)
+        raise SilasError("key_retired", "A retired key can't sign.", status=409)
     raw = unseal(_signing_key(), bytes(key.sealed_private), belongs_to=_belongs_to(key))
     return Ed25519PrivateKey.from_private_bytes(raw)
 

@@ -1,4 +1,4 @@
-"""The rows that this room locks: card, pause, key, token, in this order, each by its key; the audit head comes last."""
+"""Lock rows of this room. The order is card, pause, key, token, each by its primary key; the audit head comes last."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from uuid import UUID, uuid4
 from django.db import connection
 
 from apps.approvals.enums import Reason
-from apps.approvals.models import WAITING, ApprovalToken, ApproverKey, Card, GatePause
+from apps.approvals.models import OPEN_STATUSES, ApprovalToken, ApproverKey, Card, GatePause
 from apps.approvals.schemas import SignedToken
 from kernel.clock import now
 from kernel.errors import NotFound
 
 
 def lock_card(card_id: UUID) -> Card:
-    """The card, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
+    """Return the card, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
     card: Card | None = Card.objects.select_for_update(no_key=True).filter(pk=card_id).first()
     if card is None:
         raise NotFound("card")
@@ -23,7 +23,7 @@ def lock_card(card_id: UUID) -> Card:
 
 
 def lock_pause(pause_id: UUID) -> GatePause:
-    """The pause, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
+    """Return the pause, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
     rows = GatePause.objects.select_for_update(of=("self",), no_key=True).select_related("token")
     pause: GatePause | None = rows.filter(pk=pause_id).first()
     if pause is None:
@@ -31,19 +31,19 @@ def lock_pause(pause_id: UUID) -> GatePause:
     return pause
 
 
-def lock_waiting(**about: Any) -> list[Card]:
-    """The cards about this that nobody has settled, locked until the scope ends; in one order for everybody."""
-    return list(Card.objects.select_for_update(no_key=True).filter(status__in=WAITING, **about).order_by("pk"))
+def lock_open_cards(**filters: Any) -> list[Card]:
+    """Return the open cards that match, locked in order of their id until the scope ends."""
+    return list(Card.objects.select_for_update(no_key=True).filter(status__in=OPEN_STATUSES, **filters).order_by("pk"))
 
 
 def lock_token(nonce: str) -> ApprovalToken | None:
-    """The stored token with this signed nonce, behind every use of it; None when none was ever stored."""
+    """Return the stored token with this signed nonce, locked; None if there is none."""
     token: ApprovalToken | None = ApprovalToken.objects.select_for_update(no_key=True).filter(nonce=nonce).first()
     return token
 
 
 def lock_key(key_id: str) -> ApproverKey:
-    """An approver's key, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
+    """Return an approver's key, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
     key: ApproverKey | None = ApproverKey.objects.select_for_update(no_key=True).filter(key_id=key_id).first()
     if key is None:
         raise NotFound("key")
@@ -51,8 +51,8 @@ def lock_key(key_id: str) -> ApproverKey:
 
 
 def spend_use(token: SignedToken, *, bound_hash: str, subject_id: str) -> int | Reason:
-    """Enter one use of the token in the ledger, under the token's lock; its ordinal, or why there is none (any more).
-    The caller has checked the signature."""
+    """Enter one use of the token in the ledger, under the token's lock. Returns its ordinal, or why it is refused. The
+    caller has checked the signature."""
     use = uuid4()
     binding = f"{token.token_id}:{bound_hash}:{use.hex}"
     with connection.cursor() as cursor:

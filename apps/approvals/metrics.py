@@ -1,7 +1,7 @@
-"""How well do people and cards get on? The quality metrics of spec 0.5.6, computed by SQL from the tenant's own rows.
+"""Compute the quality metrics of spec 0.5.6 from the tenant's own cards and decisions, in SQL.
 
-Decision time runs from the moment a card was first before the person who decided it. Numbers are shown and cue
-attention; nothing is ever approved, delayed or blocked by them (spec 0.5.4). Nothing leaves the installation.
+Decision time runs from the moment when the person who decided first saw the card. The numbers are only displayed;
+nothing is ever approved, delayed or blocked by them (spec 0.5.4). Nothing leaves the installation.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from django.db import connection
 
 from kernel.tenancy import current_tenant_id
 
-# Median decision time below this, over so many decisions of medium risk or more, looks like habit (spec 0.5.4).
+# A median decision time below HASTY_SECONDS over HASTY_WINDOW decisions of medium risk or more looks like habit (spec
+# 0.5.4).
 HASTY_SECONDS, HASTY_WINDOW = 1.0, 10
-# For who asks about everything since.
+# The end of a period without one.
 FAR = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Rung:
-    """The decisions of one risk; `median` in seconds, None while nobody was seen looking. `approved` is a share."""
+class RiskStats:
+    """The decisions of one risk. `median` is in seconds, None without recorded looks; `approved` is a share from 0 to
+    1."""
 
     risk: str
     decisions: int
@@ -32,7 +34,7 @@ class Rung:
 
 
 @dataclass(frozen=True)
-class Day:
+class DayStats:
     day: date
     decided: int
     declined: int
@@ -40,8 +42,8 @@ class Day:
 
 
 @dataclass(frozen=True)
-class Family:
-    """How often one kind of action was corrected: edits, declines and undos of all decisions about it."""
+class FamilyStats:
+    """How often one kind of action was corrected by edits, declines and undos, of all decisions about it."""
 
     name: str
     total: int
@@ -56,7 +58,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Totals:
-    """Rates are shares between 0 and 1; None while there is nothing to count."""
+    """Metrics of a period. Rates are shares from 0 to 1, None if there is nothing to count; `median` is in seconds."""
 
     decisions: int
     median: float | None
@@ -70,7 +72,7 @@ class Totals:
     fatigue_triggers: int
 
 
-# Every decision of the time asked about, with what it was about and how long it took whoever took it.
+# Every decision of the period, with what it was about and how long the person took.
 _DECIDED = """
     WITH decided AS (
         SELECT d.id, d.user_id, d.verdict, d.decided_at, c.id AS card_id, c.kind, c.risk,
@@ -93,7 +95,7 @@ _EDITED = "count(*) FILTER (WHERE verdict = 'edit_requested')"
 _PROPER = "count(*) FILTER (WHERE kind <> 'post_execution')"
 
 _APPROVED = "count(*) FILTER (WHERE kind <> 'post_execution' AND verdict = 'approved')"
-_RUNGS = f"""{_DECIDED}
+_BY_RISK = f"""{_DECIDED}
     SELECT risk, count(*), {_MEDIAN}, {_APPROVED}::float / nullif({_PROPER}, 0) FROM decided GROUP BY risk
 """
 
@@ -134,7 +136,8 @@ _TOTALS = f"""{_DECIDED}
     FROM decided
 """
 
-# A batch that was approved, with the cards it was edited from: one press a gesture, one a tick that was changed.
+# Taps per approved batch, over the cards it was edited from: one for the gesture (two from medium risk on), one for
+# each changed tick.
 _TAPS = """
     WITH RECURSIVE chain AS (
         SELECT c.id AS batch, c.id, c.supersedes_id, c.payload, CASE WHEN c.risk = 'low' THEN 1 ELSE 2 END AS taps
@@ -152,7 +155,7 @@ _TAPS = """
     SELECT avg(taps)::float FROM (SELECT sum(taps) AS taps FROM chain GROUP BY batch) AS batches
 """
 
-# For every graver decision the median of it and those before it, by the same person, as far as the window reaches.
+# For every decision above low risk, whether the median of the person's last HASTY_WINDOW decisions is hasty.
 _PACE = """
     WITH timed AS (
         SELECT d.user_id, d.decided_at, extract(epoch FROM d.decided_at - l.first_at)::float AS seconds,
@@ -179,9 +182,10 @@ _HASTY = f"{_PACE} SELECT hasty FROM paced WHERE user_id = %(user)s ORDER BY pla
 
 
 def totals(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> Totals:
-    """Signs of fatigue are a person's, and counted over all deployments."""
-    asked = {"since": since, "until": until, "deployment": deployment}
-    decisions, median, declined, undone, corrected, freetext, expired, withdrawn = _row(_TOTALS, **asked)
+    """Compute the totals of a period. Signs of fatigue are counted over all deployments, because they are a
+    person's."""
+    period = {"since": since, "until": until, "deployment": deployment}
+    decisions, median, declined, undone, corrected, freetext, expired, withdrawn = _row(_TOTALS, **period)
     return Totals(
         decisions=decisions,
         median=median,
@@ -191,46 +195,48 @@ def totals(since: datetime, until: datetime = FAR, deployment: UUID | None = Non
         freetext=freetext,
         expired=expired,
         withdrawn=withdrawn,
-        taps_per_batch=_row(_TAPS, **asked)[0],
+        taps_per_batch=_row(_TAPS, **period)[0],
         fatigue_triggers=_row(_TRIGGERS, since=since, until=until, **_window(since))[0],
     )
 
 
-def by_risk(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> list[Rung]:
-    """Only rungs that were decided about, from the lightest."""
+def by_risk(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> list[RiskStats]:
+    """Return the risks about which something was decided, from the lowest."""
     order = ("low", "medium", "high", "irreversible")
-    found = _rows(_RUNGS, since=since, until=until, deployment=deployment)
-    return sorted((Rung(*row) for row in found), key=lambda rung: order.index(rung.risk))
+    rows = _rows(_BY_RISK, since=since, until=until, deployment=deployment)
+    return sorted((RiskStats(*row) for row in rows), key=lambda stats: order.index(stats.risk))
 
 
-def by_day(since: datetime, until: datetime, *, zone: str, deployment: UUID | None = None) -> list[Day]:
-    """Every day between, in the tenant's time zone, quiet ones too."""
-    asked = {"since": since, "until": until, "zone": zone, "deployment": deployment}
-    return [Day(*row) for row in _rows(_DAYS, **asked)]
+def by_day(since: datetime, until: datetime, *, zone: str, deployment: UUID | None = None) -> list[DayStats]:
+    """Return every day of the period in the tenant's time zone, including days without decisions."""
+    period = {"since": since, "until": until, "zone": zone, "deployment": deployment}
+    return [DayStats(*row) for row in _rows(_DAYS, **period)]
 
 
-def by_family(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> list[Family]:
-    """The dozen kinds of action that were decided most."""
-    asked = {"since": since, "until": until, "deployment": deployment}
-    return [Family(*row) for row in _rows(_FAMILIES, **asked)]
+def by_family(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> list[FamilyStats]:
+    """Return the twelve kinds of action with the most decisions."""
+    period = {"since": since, "until": until, "deployment": deployment}
+    return [FamilyStats(*row) for row in _rows(_FAMILIES, **period)]
 
 
-def spread(since: datetime, until: datetime = FAR, deployment: UUID | None = None) -> tuple[int, int, int, int, int]:
-    """How many decisions took under 1 s, 1 to 5, 5 to 15, 15 to 30, and longer."""
+def decision_time_histogram(
+    since: datetime, until: datetime = FAR, deployment: UUID | None = None
+) -> tuple[int, int, int, int, int]:
+    """Count the decisions that took under 1 s, 1 to 5, 5 to 15, 15 to 30, and longer."""
     one, five, fifteen, thirty, longer = _row(_SPREAD, since=since, until=until, deployment=deployment)
     return one, five, fifteen, thirty, longer
 
 
-def median_since(since: datetime) -> float | None:
-    """The median decision time, in seconds."""
+def median_decision_seconds(since: datetime) -> float | None:
+    """Return the median decision time in seconds."""
     median: float | None = _row(f"{_DECIDED} SELECT {_MEDIAN} FROM decided", since=since, until=FAR, deployment=None)[0]
     return median
 
 
 def is_hasty(user_id: UUID, now: datetime) -> bool:
-    """Does this person's pace over the rolling window look like habit? A cue for them, and for nothing else."""
-    found = _rows(_HASTY, since=now, user=user_id, **_window(now))
-    return bool(found and found[0][0])
+    """True if this person's recent decisions were so fast that they look like habit. Only shown to them as a hint."""
+    rows = _rows(_HASTY, since=now, user=user_id, **_window(now))
+    return bool(rows and rows[0][0])
 
 
 def _window(since: datetime) -> dict[str, Any]:

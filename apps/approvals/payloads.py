@@ -1,8 +1,8 @@
-"""What exactly is a yes bound to? The one path from a payload to its hash.
+"""Build the payloads that approvals bind, and hash them.
 
-Always holds: equal meaning gives equal bytes, list order counts, and a payload that would come back
-changed from the database is refused before anybody can approve it. Pure; every room that asks for an
-approval hashes here (spec 5.11, contract silas 5.6 and 8).
+Every room that needs an approval hashes here (spec 5.11, contract silas 5.6 and 8): equal meaning gives equal bytes,
+list order counts, and a payload that would come back changed from the database is refused before it can be approved.
+Pure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from apps.approvals.enums import ApprovalScope
 from apps.approvals.schemas import Approvable, GatePass, SpawnPolicy
-from apps.approvals.scopes import PLAN, PLAN_FIELDS, SHAPES, Shape
+from apps.approvals.scopes import PLAN, PLAN_FIELDS, SHAPES
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.errors import SilasError
 
@@ -25,7 +25,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def plan_projection(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The 23 hashed fields of a work item dump (contract silas 5.5); everything else is left out."""
+    """Return the 23 hashed fields of a work item dump (contract silas 5.5)."""
     missing = [name for name in PLAN_FIELDS if name not in plan]
     if missing:
         raise SilasError(
@@ -39,7 +39,7 @@ def plan_hash(plan: Mapping[str, Any]) -> str:
 
 
 def approvable_plan(plan: Mapping[str, Any], *, goal: Approvable | None = None) -> Approvable:
-    """A work item dump as the thing that asks to run; `goal`: the parent whose standing approval may cover it."""
+    """Convert a work item dump. `goal` is the parent whose standing approval may cover it."""
     return Approvable(
         id=plan["id"],
         plan_hash=plan_hash(plan),
@@ -51,50 +51,38 @@ def approvable_plan(plan: Mapping[str, Any], *, goal: Approvable | None = None) 
 
 
 def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
-    """The payload of any scope as the thing that asks to run. Raises `SilasError("payload_shape")` when it has not
-    exactly the keys that the scope's approval binds (scopes.SHAPES)."""
-    shape = _shape_of(scope, payload)
+    """Convert the payload of any scope. Raises `SilasError("payload_shape")` unless it has exactly the keys that an
+    approval of the scope binds (`scopes.SHAPES`)."""
+    shape = next((shape for shape in SHAPES[scope] if set(payload) == shape.keys), None)
+    if shape is None or not payload[shape.subject]:
+        raise SilasError("payload_shape", "This is not what an approval of this scope binds.", extra={"scope": scope})
     if shape is PLAN:
         return approvable_plan(payload)
     return Approvable(id=str(payload[shape.subject]), plan_hash=payload_hash(payload))
 
 
-def _shape_of(scope: ApprovalScope, payload: Mapping[str, Any]) -> Shape:
-    found = next((shape for shape in SHAPES[scope] if set(payload) == shape.keys), None)
-    if found is None or not payload[found.subject]:
-        raise SilasError("payload_shape", "This is not what an approval of this scope binds.", extra={"scope": scope})
-    return found
-
-
 def batch_payload(*, goal_id: str, action: str, item_ids: Sequence[str]) -> dict[str, Any]:
-    """A reviewed batch; the order of the items is part of it and `batch_id` is not (contract silas 8)."""
+    """Return the payload of a reviewed batch. The order of the items is bound, `batch_id` is not (contract silas 8)."""
     if len(set(item_ids)) != len(item_ids) or not all(isinstance(item, str) for item in item_ids):
         raise SilasError("batch_items", "A batch names each of its items once.")
     return {"goal_id": goal_id, "action": action, "item_ids": list(item_ids), "count": len(item_ids)}
 
 
 def tool_call_payload(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """One call, whoever makes it: what the guard's digests name (guard.schemas.call_digest)."""
+    """Return the payload of one call, which the guard's digests hash (`guard.schemas.call_digest`)."""
     return {"tool": tool, "args": dict(args)}
 
 
 def call_payload(tool: str, args: Mapping[str, Any], *, work_item_id: str, plan_hash: str, step: int) -> dict[str, Any]:
-    """One call of a plan that was paused for a person (spec 5.2.1 c2): `single_step`."""
+    """Return the `single_step` payload of one call of a plan that was paused for approval (spec 5.2.1 c2)."""
     return {"work_item_id": work_item_id, "plan_hash": plan_hash, "step": step, **tool_call_payload(tool, args)}
 
 
 def gate_payload(
     pause_id: str, trigger: str, gates: Sequence[Mapping[str, Any]], holds: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What gates hold back at one trigger, for one pause: `single_step`."""
+    """Return the `single_step` payload of what gates hold back at one trigger, for one pause."""
     return {"pause_id": pause_id, "trigger": trigger, "gates": [dict(gate) for gate in gates], "holds": dict(holds)}
-
-
-def budget_payload(
-    *, work_item_id: str, plan_hash: str, before: Mapping[str, Any], after: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What an item may spend instead of what its plan says: `budget`."""
-    return {"work_item_id": work_item_id, "plan_hash": plan_hash, "before": dict(before), "after": dict(after)}
 
 
 def autonomy_payload(
@@ -106,7 +94,7 @@ def autonomy_payload(
     correction_rate: float,
     evidence_window: str,
 ) -> dict[str, Any]:
-    """Exact ordered changes with the evidence for them: `autonomy_threshold` (contract silas 8)."""
+    """Return the `autonomy_threshold` payload: ordered changes with the evidence for them (contract silas 8)."""
     return {
         "scope_id": scope_id,
         "goal_id": goal_id,
@@ -117,10 +105,10 @@ def autonomy_payload(
     }
 
 
-def let_through(passes: Iterable[GatePass], *, trigger: str, gate: str, holds: Mapping[str, Any]) -> bool:
-    """True when a person has let exactly this content through this gate."""
-    own = [each for each in passes if each.trigger == trigger and gate in each.gates]
-    return any(each.content_hash == payload_hash(holds) for each in own)
+def has_passed_gate(passes: Iterable[GatePass], *, trigger: str, gate: str, holds: Mapping[str, Any]) -> bool:
+    """True if a person has approved exactly this content at this gate."""
+    matching = [gate_pass for gate_pass in passes if gate_pass.trigger == trigger and gate in gate_pass.gates]
+    return any(gate_pass.content_hash == payload_hash(holds) for gate_pass in matching)
 
 
 def payload_hash(payload: Mapping[str, Any]) -> str:
@@ -131,23 +119,15 @@ def payload_hash(payload: Mapping[str, Any]) -> str:
 def _require_stable(value: object) -> None:
     """Refuse what JSON or jsonb would change on the way: the stored payload must hash like the approved one."""
     if isinstance(value, Mapping):
-        _require_keys(value)
-        _require_each(value.values())
-        _require_each(value.keys())
+        if not all(isinstance(key, str) for key in value):
+            raise SilasError("payload_not_canonical", "The payload has a key that is not text.")
+        for part in (*value.values(), *value.keys()):
+            _require_stable(part)
     elif isinstance(value, list | tuple):
-        _require_each(value)
+        for part in value:
+            _require_stable(part)
     elif not _is_stable(value):
         raise SilasError("payload_not_canonical", "The payload holds a value that cannot be signed as it stands.")
-
-
-def _require_each(values: Any) -> None:
-    for value in values:
-        _require_stable(value)
-
-
-def _require_keys(value: Mapping[Any, Any]) -> None:
-    if not all(isinstance(key, str) for key in value):
-        raise SilasError("payload_not_canonical", "The payload has a key that is not text.")
 
 
 def _is_stable(value: object) -> bool:
@@ -157,9 +137,7 @@ def _is_stable(value: object) -> bool:
         return _UNSTORABLE.search(value) is None
     if isinstance(value, int):
         return abs(value) < _INTEGER_LIMIT
-    return isinstance(value, float) and _is_plain_float(value)
-
-
-def _is_plain_float(value: float) -> bool:
+    if not isinstance(value, float):
+        return False
     minus_zero = value == 0 and math.copysign(1.0, value) < 0
     return math.isfinite(value) and abs(value) < _FLOAT_LIMIT and not minus_zero

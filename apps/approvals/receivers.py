@@ -1,4 +1,4 @@
-"""Pauses hear what became of their cards, and cards are closed when their time is up."""
+"""End pauses with their cards, and expire cards when their time is up."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from apps.bus.registry import register_job
 
 
 @card_decided.connect
-def _decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+def _end_decided_pause(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     if card.subject_kind == pauses.GATE_PAUSE:
-        pauses.decided(card, decision, token)
+        pauses.apply_decision(card, decision, token)
 
 
 @card_changed.connect
-def _came_to_nothing(card: Card) -> None:
+def _end_undecided_pause(card: Card) -> None:
     over = card.status in (CardStatus.EXPIRED, CardStatus.WITHDRAWN) and card.withdrawal != Withdrawal.REPLACED
     if over and card.subject_kind == pauses.GATE_PAUSE:
-        pauses.came_to_nothing(card)
+        pauses.apply_card_end(card)
 
 
 register_job(Kind.CARD_EXPIRY, recurring_handler(expire_card), recurring=True)

@@ -1,7 +1,7 @@
-"""Does this approval token cover this, now? Decided from values alone.
+"""Decide from values whether an approval token covers a subject, and which policy applies to a card.
 
-Always holds: only an approved verdict opens anything, and a standing yes opens exactly what its goal's template makes
-of a child's own values. No ORM, no clock, no keys beyond a public one (spec 5.11; contract silas 8).
+Only an approved verdict authorizes anything, and a standing approval covers exactly what its goal's template makes of a
+child's own values. No ORM, no clock, no private keys (spec 5.11; contract silas 8).
 """
 
 from __future__ import annotations
@@ -23,24 +23,27 @@ from apps.approvals.schemas import (
     SignedToken,
     SpawnPolicy,
     TokenClaims,
-    Verdict,
+    TokenVerdict,
 )
 from apps.tenants.enums import Capability, Role
 from apps.tenants.rules import roles_with
 from kernel.canonical import canonical_bytes, canonical_json, sha256_hex
 
 APPROVING_ROLES = roles_with(Capability.DECIDE)
-WHO: Mapping[Deciders, tuple[Role, ...]] = {Deciders.APPROVERS: APPROVING_ROLES, Deciders.OWNERS: (Role.OWNER,)}
+ROLES_BY_DECIDERS: Mapping[Deciders, tuple[Role, ...]] = {
+    Deciders.APPROVERS: APPROVING_ROLES,
+    Deciders.OWNERS: (Role.OWNER,),
+}
 # The kind of statement with which the installation key certifies an approver's key (kernel.trust).
 KEY_CERTIFICATE = "approver_key"
 SPAWN_POLICY, ANSWERS, FACE = "spawn_policy_hash", "answers", "face"
-# What a token may be signed with: the template of a standing yes; the answers that a yes of several people rests on;
-# the hash of all that its card showed.
+# The conditions that a token may carry: the template of a standing approval; the answers that an approval by several
+# people rests on; the hash of everything that its card showed.
 KNOWN_CONDITIONS = frozenset({SPAWN_POLICY, ANSWERS, FACE})
 
 
 def signed_bytes(claims: TokenClaims) -> bytes:
-    """Canonical JSON of the ten signed fields, datetimes in ISO-8601 with their offset."""
+    """Return the canonical JSON of the ten signed fields, datetimes in ISO 8601 with their offset."""
     return canonical_bytes(
         {
             "plan_hash": claims.plan_hash,
@@ -58,10 +61,10 @@ def signed_bytes(claims: TokenClaims) -> bytes:
 
 
 def is_signed_by(token: SignedToken, public_key: bytes) -> bool:
-    return is_signature(token.signature, signed_bytes(token), public_key)
+    return is_valid_signature(token.signature, signed_bytes(token), public_key)
 
 
-def is_signature(signature: bytes, message: bytes, public_key: bytes) -> bool:
+def is_valid_signature(signature: bytes, message: bytes, public_key: bytes) -> bool:
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except (InvalidSignature, ValueError):
@@ -69,9 +72,11 @@ def is_signature(signature: bytes, message: bytes, public_key: bytes) -> bool:
     return True
 
 
-def may_spend(token: SignedToken, subject: Approvable, *, spawned: Approvable | None, now: datetime) -> Verdict:
-    """`verify` without its signature and without what changes after a yes: the database looks at that, under the
-    token's lock (spend_sql)."""
+def spend_verdict(
+    token: SignedToken, subject: Approvable, *, spawned: Approvable | None, now: datetime
+) -> TokenVerdict:
+    """Decide whether the token may be spent for the subject. Neither its signature nor what changes after the approval
+    is checked here: the database checks the latter under the token's lock (`sql.spend`)."""
     return _first_refusal(
         lambda: _not_approved(token),
         lambda: _unknown_condition(token),
@@ -80,8 +85,11 @@ def may_spend(token: SignedToken, subject: Approvable, *, spawned: Approvable | 
     )
 
 
-def may_run(token: SignedToken, subject: Approvable, *, now: datetime, used: int, used_for_subject: bool) -> Verdict:
-    """`check` without its signature. `used_for_subject`: the ledger has a use bound to this very hash."""
+def run_verdict(
+    token: SignedToken, subject: Approvable, *, now: datetime, used: int, used_for_subject: bool
+) -> TokenVerdict:
+    """Decide whether a spent token still covers the subject; its signature is not checked here. `used_for_subject`:
+    the ledger has a use bound to this hash."""
     standing = token.scope is ApprovalScope.STANDING
     authorized, spawned = (subject.goal, subject) if standing else (subject, None)
     return _first_refusal(
@@ -95,7 +103,7 @@ def may_run(token: SignedToken, subject: Approvable, *, now: datetime, used: int
 
 
 def key_refusal(key: KeyFacts | None, token: SignedToken) -> Reason | None:
-    """Did a key of this tenant sign exactly this, and could it? A retired one could until it was retired."""
+    """Return why the key does not prove the token, if so. A key may have signed until it was retired."""
     if key is None or not is_signed_by(token, key.public_key):
         return Reason.INVALID_SIGNATURE
     if key.void:
@@ -104,39 +112,40 @@ def key_refusal(key: KeyFacts | None, token: SignedToken) -> Reason | None:
 
 
 def answer_bytes(claims: AnswerClaims) -> bytes:
-    """What an approver signs when they answer a card."""
+    """Return the bytes that an approver signs when they answer a card."""
     return canonical_bytes(claims.model_dump(mode="json", exclude=None if claims.face else {"face"}))
 
 
 def challenge_bytes(
     *, purpose: str, tenant_id: str, user_id: str, card_id: str, payload_hash: str, nonce: str, subject: str = ""
 ) -> bytes:
-    """What a passkey is asked to sign: it names the purpose, the person and, for a card or another subject, which one
-    and exactly what the yes binds."""
-    named = {"purpose": purpose, "tenant": tenant_id, "user": user_id, "card": card_id, "payload": payload_hash}
-    about = {"subject": subject} if subject else {}
-    return bytes.fromhex(sha256_hex({**named, **about, "nonce": nonce}))
+    """Return the challenge that a passkey signs. It names the purpose, the person and, for a card or another subject,
+    which one and exactly what the approval binds."""
+    fields = {"purpose": purpose, "tenant": tenant_id, "user": user_id, "card": card_id, "payload": payload_hash}
+    if subject:
+        fields["subject"] = subject
+    return bytes.fromhex(sha256_hex({**fields, "nonce": nonce}))
 
 
-# Where nobody can say what a tenant asks: as much as it could.
-STRICTEST = Policy(who=Deciders.OWNERS, people=5, passkey=PasskeyRule.REQUIRED, own_requests=False)
+# Applies while the stored policies cannot be trusted.
+STRICTEST_POLICY = Policy(who=Deciders.OWNERS, people=5, passkey=PasskeyRule.REQUIRED, own_requests=False)
 
 
-def best_policy(fitting: Iterable[Policy]) -> Policy:
-    """Of the policies that fit a card the one that says most about it; a named scope says more than a named risk."""
+def most_specific_policy(fitting: Iterable[Policy]) -> Policy:
+    """Return the policy that says most about a card, of those that fit it; a scope says more than a risk."""
     return max(fitting, key=lambda policy: (bool(policy.scope), bool(policy.risk)), default=Policy())
 
 
-def wants_passkey(policy: Policy, risk: Risk, *, has_one: bool) -> bool:
-    """Does this person's yes need a passkey behind it? (spec 0.5.2)"""
+def needs_passkey(policy: Policy, risk: Risk, *, has_one: bool) -> bool:
+    """True if this person's approval needs a passkey (spec 0.5.2)."""
     if policy.passkey is PasskeyRule.REQUIRED:
         return True
     return has_one and risk in (Risk.HIGH, Risk.IRREVERSIBLE)
 
 
-def _first_refusal(*questions: Callable[[], Reason | None]) -> Verdict:
-    refusals = (question() for question in questions)
-    return Verdict.of(next((reason for reason in refusals if reason), Reason.OK))
+def _first_refusal(*checks: Callable[[], Reason | None]) -> TokenVerdict:
+    refusals = (check() for check in checks)
+    return TokenVerdict.of(next((reason for reason in refusals if reason), Reason.OK))
 
 
 def _not_approved(token: SignedToken) -> Reason | None:
@@ -144,7 +153,7 @@ def _not_approved(token: SignedToken) -> Reason | None:
 
 
 def _unknown_condition(token: SignedToken) -> Reason | None:
-    """A condition that nobody here holds anybody to would be an empty promise: such a token opens nothing."""
+    # A condition that no code enforces would be an empty promise, so a token with one authorizes nothing.
     return None if set(token.conditions) <= KNOWN_CONDITIONS else Reason.CONDITION_UNKNOWN
 
 
@@ -173,7 +182,7 @@ def _outside_standing(token: SignedToken, goal: Approvable, child: Approvable | 
 
 
 def spawn_policy_hash(policy: SpawnPolicy) -> str:
-    """Hash of a goal's template, never of substituted text; the order of its lists does not count."""
+    """Hash a goal's template, never the substituted text. The order of its lists does not count."""
     return payload_hash(
         {
             "failure_context_template": policy.failure_context or "",

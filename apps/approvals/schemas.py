@@ -25,12 +25,12 @@ from pydantic import (
 
 from apps.approvals.enums import (
     ApprovalScope,
+    ApprovalState,
     ApprovalStrength,
     ApprovalVerdict,
     Deciders,
     PasskeyRule,
     Reason,
-    Standing,
 )
 
 
@@ -48,7 +48,7 @@ def _from_base64(value: object) -> object:
 
 
 def from_base64(text: str) -> bytes:
-    """The bytes, or none when it is not base64: what cannot be read is no signature."""
+    """Decode base64. Anything that cannot be decoded becomes no bytes, which no signature check accepts."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
@@ -64,12 +64,12 @@ Signature = Annotated[bytes, BeforeValidator(_from_base64), PlainSerializer(to_b
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Frozen(BaseModel):
+class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
 
-class TokenClaims(Frozen):
-    """The ten signed fields of an approval token, and nothing else."""
+class TokenClaims(FrozenModel):
+    """The ten signed fields of an approval token."""
 
     plan_hash: Sha256
     work_item_id: str = Field(min_length=1)
@@ -83,27 +83,27 @@ class TokenClaims(Frozen):
     max_executions: int = Field(default=1, ge=1)
 
     @model_validator(mode="after")
-    def _ends_after_it_begins(self) -> TokenClaims:
+    def _require_end_after_start(self) -> TokenClaims:
         if self.expires_at <= self.issued_at:
             raise ValueError("expires_at must be after issued_at")
         return self
 
 
 class SignedToken(TokenClaims):
-    """Claims with their signature. `token_id` is a name for people and is not signed."""
+    """Claims with their signature. `token_id` is for people to refer to and is not signed."""
 
     token_id: str
     signature: Signature
 
     @classmethod
     def of_row(cls, row: object) -> SignedToken:
-        """What a stored token claims. Raises `ValidationError` when the row is not even shaped like one."""
+        """Read a stored token. Raises `ValidationError` if the row does not have the shape of one."""
         claims = {name: getattr(row, name) for name in (*TokenClaims.model_fields, "signature")}
         return cls(token_id=str(getattr(row, "pk", "")), **claims)
 
 
-class SpawnPolicy(Frozen):
-    """What a standing approval fixes about the tasks that a goal may spawn (spec 3.6, 5.11)."""
+class SpawnPolicy(FrozenModel):
+    """What a standing approval fixes about the tasks that its goal may start (spec 3.6, 5.11)."""
 
     failure_context: str | None = None
     skills: tuple[str, ...] = ()
@@ -113,8 +113,8 @@ class SpawnPolicy(Frozen):
     escalation: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
 
-class Policy(Frozen):
-    """What a tenant asks of a yes; the defaults hold where no row says otherwise. Blank scope or risk: every."""
+class Policy(FrozenModel):
+    """What a tenant requires of an approval; the defaults apply without a row. A blank scope or risk means all."""
 
     scope: str = ""
     risk: str = ""
@@ -124,9 +124,9 @@ class Policy(Frozen):
     own_requests: bool = False
 
 
-class AnswerClaims(Frozen):
-    """What a person's signature under their approval says. `face`: the hash of all that the card showed; blank in
-    answers that were signed before it was part of them. `step_up`: the hash of the passkey's assertion, if any."""
+class AnswerClaims(FrozenModel):
+    """What a person signs when they approve. `face` is the hash of everything that the card showed; it is blank in
+    answers signed before it was part of them. `step_up` is the hash of the passkey's assertion, if any."""
 
     card_id: str
     payload_hash: Sha256
@@ -140,8 +140,8 @@ class AnswerClaims(Frozen):
     step_up: str = ""
 
 
-class StepUp(Frozen):
-    """A passkey's assertion with all that is needed to check it again. Binary values are base64url."""
+class StepUp(FrozenModel):
+    """A passkey's assertion with everything needed to verify it again. Binary values are base64url."""
 
     passkey_id: str
     credential_id: str
@@ -156,8 +156,8 @@ class StepUp(Frozen):
 
 @dataclass(frozen=True)
 class Approvable:
-    """Something that asks to run. `goal` is the parent whose standing approval may cover it; `rendered_hash` is the
-    hash of what that goal makes of this item's own values, said by the room that makes such items."""
+    """Something that needs an approval to run. `goal` is the parent whose standing approval may cover it;
+    `rendered_hash` the hash of what that goal's template makes of this item's values, computed by `apps.work`."""
 
     id: str
     plan_hash: str
@@ -170,7 +170,7 @@ class Approvable:
 
 @dataclass(frozen=True)
 class GatePass:
-    """What a person let through: these gates, at this trigger, for content with this hash."""
+    """A person's approval to pass these gates, at this trigger, with content of this hash."""
 
     trigger: str
     gates: frozenset[str]
@@ -178,28 +178,29 @@ class GatePass:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The answer of `verify` and `check`."""
+class TokenVerdict:
+    """The result of `verify_token` and `check_token`."""
 
     ok: bool
     reason: Reason
 
     @classmethod
-    def of(cls, reason: Reason) -> Verdict:
+    def of(cls, reason: Reason) -> TokenVerdict:
         return cls(ok=reason is Reason.OK, reason=reason)
 
 
 @dataclass(frozen=True)
-class Refused:
-    """A passkey's answer was not believed. It is written down, so the caller's transaction goes on and commits."""
+class AnswerRefused:
+    """An answer was not accepted. The refusal is recorded in the audit log, so the caller's transaction should
+    commit."""
 
     code: str
     message: str
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What one more yes takes: a passkey, and how many people are missing with this one."""
+class ApprovalRequirements:
+    """What the next approval needs: a passkey, and how many approvals are missing, this one included."""
 
     step_up: bool = False
     missing: int = 1
@@ -207,7 +208,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class KeyFacts:
-    """An approver's public key, whether it has ended (models.ApproverKey), and whether all that it signed is void."""
+    """An approver's public key, when it was retired, and whether everything that it signed is void."""
 
     public_key: bytes
     retired_at: datetime | None = None
@@ -216,8 +217,8 @@ class KeyFacts:
 
 @dataclass(frozen=True)
 class TokenFacts:
-    """What the database knows of a token: its key, whether it was taken back, how often it was used, and whether one
-    use was for exactly the content asked about. One that was never stored has no use and gets none."""
+    """What the database knows of a token: its key, whether it was revoked, how often it was used, and whether one use
+    was for exactly the content in question."""
 
     key: KeyFacts | None
     revoked: bool
@@ -226,16 +227,16 @@ class TokenFacts:
 
 
 @dataclass(frozen=True)
-class Yes:
-    """A yes that was given, for people: its token, how often it was used, and whether it still opens anything."""
+class Approval:
+    """An approval for display: its token, how often it was used, and whether it is still valid."""
 
     token: Any
     used: int
-    standing: Standing
+    state: ApprovalState
 
     @property
-    def holds(self) -> bool:
-        return self.standing is Standing.HOLDS
+    def is_valid(self) -> bool:
+        return self.state is ApprovalState.HOLDS
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
-"""List what each of the eight scopes binds, and where its approval is spent and checked. There is no other table.
+"""List what each of the eight scopes binds, and where its approval is spent and checked. This is the only such list.
 
-| scope | an approval binds exactly | spent by `verify` at | asked for by `check` at |
+| scope | an approval binds exactly | spent by `verify_token` at | checked by `check_token` at |
 |---|---|---|---|
 | full_plan | the 23 fields of a task or project | its decision (5.1.2 step 6) | execution entry (5.2.1 step 0) |
 | standing | the 23 fields of a goal, its template | each child (5.2.3 step 4) | the child's entry (5.2.1 step 0) |
-| single_step | one call of a plan, or what gates hold back | its decision (5.2.1 c2) | before exactly that goes on |
+| single_step | one call of a plan, or what gates hold back | its decision (5.2.1 c2) | before exactly that continues |
 | skill_install | skill, content, validation report | its activation (10.4 step 4) | - |
 | budget | item, plan, budget before and after | the raise (5.2.1 step 1) | - |
 | connection_act | one batch of a goal, or its undoing | its decision (5.2.4 step 4) | before it is carried out |
@@ -12,8 +12,8 @@
 | autonomy_threshold | the exact ordered changes and their evidence | the change (5.1.6) | - |
 
 `-`: what is approved happens in the transaction that spends the approval. A payload has exactly the keys of its shape;
-the value of its `subject` is what the token names as its work item. Rooms build payloads with `payloads`, which holds
-them to this table (spec 5.11, contract silas 8).
+the value under `subject` becomes the token's `work_item_id`. Rooms build payloads with `payloads`, which checks them
+against this table (spec 5.11, contract silas 8).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PLAN_FIELDS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class Shape:
-    """The keys of a payload, all of them and no other, and the one that names its subject."""
+    """The exact keys of a payload, and the one that names its subject."""
 
     keys: frozenset[str]
     subject: str

@@ -1,7 +1,7 @@
-"""What does a push service get? Bytes that only the one browser can read (RFC 8291), and our name on them (RFC 8292).
+"""Encrypt web pushes for one browser (RFC 8291) and sign their request (VAPID, RFC 8292).
 
-The installation's key pair is derived from the key that seals its secrets: made with the first question, kept nowhere.
-With another secrets key browsers have to subscribe anew. Pure but for that key.
+The installation's key pair is derived from `SILAS_SECRETS_KEY` whenever it is needed and stored nowhere. If that key
+changes, browsers have to subscribe again. Pure but for that key.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ _POINT_BYTES, _AUTH_BYTES = 65, 16
 
 
 def public_key() -> str:
-    """What a browser subscribes with: the uncompressed point in URL-safe base64."""
+    """Return the key that a browser subscribes with: the uncompressed point in URL-safe base64."""
     return _text(_private_key().public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
 
 
 def keys_problem(p256dh: str, auth: str) -> str:
-    """What is wrong with a browser's keys, or empty."""
+    """Return what is wrong with a browser's keys, or ""."""
     try:
         point, secret = _bytes(p256dh), _bytes(auth)
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     except (ValueError, InvalidKey):
-        return "These are no keys of a browser."
+        return "These are not a browser's push keys."
     fit = len(point) == _POINT_BYTES and len(secret) == _AUTH_BYTES
-    return "" if fit else "These are no keys of a browser."
+    return "" if fit else "These are not a browser's push keys."
 
 
-def sealed_for(endpoint: str, p256dh: str, auth: str, said: Mapping[str, Any]) -> bytes:
-    """`said` as JSON, for one browser."""
+def encrypt_payload(endpoint: str, p256dh: str, auth: str, payload: Mapping[str, Any]) -> bytes:
+    """Return the payload as JSON, encrypted for one browser."""
     ours = _private_key()
     sealing = WebPush(
         ours.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
@@ -54,12 +54,14 @@ def sealed_for(endpoint: str, p256dh: str, auth: str, said: Mapping[str, Any]) -
         subscriber=settings.DEFAULT_FROM_EMAIL,
     )
     browser = WebPushSubscription.model_validate({"endpoint": endpoint, "keys": {"p256dh": p256dh, "auth": auth}})
-    return bytes(sealing.get(json.dumps(said, separators=(",", ":")), browser).encrypted)
+    return bytes(sealing.get(json.dumps(payload, separators=(",", ":")), browser).encrypted)
 
 
-def headers_for(endpoint: str, *, urgent: bool) -> dict[str, str]:
-    """Who sends it, and how long the push service keeps it for a browser that is away. Not the library's, which leaves
-    the port of a push service out of what it signs."""
+def push_headers(endpoint: str, *, urgent: bool) -> dict[str, str]:
+    """Return the headers that name the sender and say how long the push service keeps the message.
+
+    The library's own headers leave the port of a push service out of what is signed, so they are built here.
+    """
     parts = urlsplit(endpoint)
     claims = {
         "aud": f"{parts.scheme}://{parts.netloc}",
@@ -77,11 +79,11 @@ def headers_for(endpoint: str, *, urgent: bool) -> dict[str, str]:
 
 
 def _private_key() -> ec.EllipticCurvePrivateKey:
-    """48 bytes, so that no number of the curve is likelier than another (FIPS 186-5, A.2.1)."""
     if not settings.SILAS_SECRETS_KEY:
         raise SilasError("push_off", "This installation has no key to sign pushes with.", status=409)
-    made = HKDF(SHA256(), 48, salt=None, info=b"silas-web-push-1").derive(settings.SILAS_SECRETS_KEY.encode())
-    return ec.derive_private_key(int.from_bytes(made) % (_ORDER - 1) + 1, ec.SECP256R1())
+    # 48 bytes, so that no number of the curve is likelier than another (FIPS 186-5, A.2.1).
+    derived = HKDF(SHA256(), 48, salt=None, info=b"silas-web-push-1").derive(settings.SILAS_SECRETS_KEY.encode())
+    return ec.derive_private_key(int.from_bytes(derived) % (_ORDER - 1) + 1, ec.SECP256R1())
 
 
 def _bytes(text: str) -> bytes:

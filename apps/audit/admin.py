@@ -1,4 +1,4 @@
-"""What may an administrator see of the log? All of it, to read, and nothing to write."""
+"""Show audit entries and checkpoints in the administration, read-only."""
 
 from __future__ import annotations
 
@@ -7,31 +7,13 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.http import HttpRequest
 
+from apps.audit.admin_base import ReadOnlyAdmin
 from apps.audit.enums import AuditEvent
-from apps.audit.house import HouseAdmin
 from apps.audit.models import AuditCheckpoint, AuditEntry
 
 
-class ReadOnlyAdmin(HouseAdmin):
-    """List and look; nothing is added, changed or deleted here."""
-
-    actions = None
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return True
-
-
 class EventFilter(admin.SimpleListFilter):
-    """By event, from the closed list, so that no query has to look for the events there are."""
+    """Filter by event, from the enum, so that no query has to collect the events that occur."""
 
     title = "event"
     parameter_name = "event"

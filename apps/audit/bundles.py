@@ -1,6 +1,6 @@
-"""How does a chain leave the house? JSON lines that a stranger can check: header, checkpoints, entries.
+"""Write and verify exported chains: JSON lines with a header, checkpoints and entries, which anyone can verify.
 
-Every line is canonical JSON with exactly the fields of its kind; a line that is not is a fault at its place
+Every line is canonical JSON with exactly the fields of its kind; any other line is a fault at its position
 (docs/audit-format.md).
 """
 
@@ -14,9 +14,18 @@ from itertools import chain as joined
 from pathlib import Path
 from typing import Any, TextIO
 
-from apps.audit.outside import newest_of
+from apps.audit.checkpoint_file import newest_by_chain
 from apps.audit.queries import ChainView
-from apps.audit.rules import Break, Checkpoint, Entry, Finding, Head, inspect, key_id_of, unproven
+from apps.audit.rules import (
+    ChainBreak,
+    Checkpoint,
+    Entry,
+    Head,
+    Verification,
+    key_id_of,
+    unproven_notes,
+    verify_entries,
+)
 from kernel.canonical import canonical_json
 from kernel.clock import now
 
@@ -26,7 +35,7 @@ _HEADER = {"chain", "checkpoints", "exported_at", "format", "head", "keys", "ten
 
 
 class BundleFault(Exception):
-    """A line that cannot be read, at the place of entry `seq` (0: before the first)."""
+    """A line cannot be read. `seq` is the position of the entry, 0 before the first."""
 
     def __init__(self, seq: int) -> None:
         super().__init__(f"unreadable at {seq}")
@@ -59,13 +68,13 @@ def write_bundle(view: ChainView, path: Path) -> None:
         file.writelines(canonical_json(vars(row)) + "\n" for row in joined(view.checkpoints, view.entries))
 
 
-def inspect_bundle(
+def verify_bundle(
     file: TextIO, *, trusted_keys: frozenset[str] = frozenset(), kept: Iterable[str] = ()
-) -> tuple[str, Finding]:
-    """The chain's name and the same finding that the exporting database would give.
+) -> tuple[str, Verification]:
+    """Return the chain's name and the same result that the exporting database would give.
 
-    `trusted_keys`: public keys in hex; when given, a checkpoint of any other key counts as unsigned. `kept`: lines of
-    checkpoints that were kept elsewhere, of which the trusted keys' count.
+    `trusted_keys` are public keys in hex; if given, a checkpoint of any other key counts as unsigned. `kept` are lines
+    of checkpoints that were kept elsewhere, of which only those of the trusted keys count.
     """
     try:
         bundle = read_bundle(file)
@@ -73,23 +82,23 @@ def inspect_bundle(
         return "unknown", _unreadable(fault)
     pinned = {key_id_of(bytes.fromhex(key)): key for key in trusted_keys}
     keys = pinned or bundle.keys
-    outside = newest_of(kept, pinned).get(bundle.chain)
+    outside = newest_by_chain(kept, pinned).get(bundle.chain)
     claims = [*bundle.checkpoints, *([outside] if outside else [])]
     try:
-        finding = inspect(bundle.entries, chain=bundle.chain, head=bundle.head, checkpoints=claims, keys=keys)
-        left = unproven(finding, claims, chain=bundle.chain, pinned=pinned, outside=outside, now=now())
-        finding = replace(finding, unproven=() if finding.broken else left)
+        result = verify_entries(bundle.entries, chain=bundle.chain, head=bundle.head, checkpoints=claims, keys=keys)
+        left = unproven_notes(result, claims, chain=bundle.chain, pinned=pinned, outside=outside, now=now())
+        result = replace(result, unproven=() if result.broken else left)
     except BundleFault as fault:
-        finding = _unreadable(fault)
-    return bundle.tenant, finding
+        result = _unreadable(fault)
+    return bundle.tenant, result
 
 
-def _unreadable(fault: BundleFault) -> Finding:
-    return Finding(max(fault.seq - 1, 0), "", Break(fault.seq, "format"))
+def _unreadable(fault: BundleFault) -> Verification:
+    return Verification(max(fault.seq - 1, 0), "", ChainBreak(fault.seq, "format"))
 
 
 def read_bundle(file: TextIO) -> Bundle:
-    """Header and checkpoints at once, entries as they are asked for. Raises `BundleFault`."""
+    """Read header and checkpoints at once, entries lazily. Raises `BundleFault`."""
     header = _parsed(file.readline(), 0)
     if set(header) != _HEADER or header["format"] != FORMAT or header["version"] != VERSION:
         raise BundleFault(0)
@@ -125,7 +134,7 @@ def _parsed(line: str, seq: int) -> dict[str, Any]:
 
 
 def _has_shape(row: Any, shape: type) -> bool:
-    """Exactly the dataclass's fields, each text or a whole number as declared."""
+    """True if the row has exactly the fields of the dataclass, each text or an integer as declared."""
     declared = {field.name: int if field.type == "int" else str for field in fields(shape)}
     return isinstance(row, dict) and {name: type(value) for name, value in row.items()} == declared
 

@@ -1,10 +1,9 @@
-"""Sign how long each chain is, so that a tail cut off later is missed (docs/audit-format.md).
+"""Sign the length of each chain, so that cutting off its tail is noticed (docs/audit-format.md).
 
 The installation key signs them (kernel.trust), so only a process that holds SILAS_SIGNING_KEY can write one; others do
-nothing. Each is kept in the database and outside of it (`outside`). Nothing is signed that does not follow from the
-newest checkpoint of both: a log that was cut or rewritten gets no fresh signature. The trusted worker calls
-`write_checkpoints` once a minute (`bus.receivers`).
-"""
+nothing. Each is kept in the database and outside of it (`checkpoint_file`). Only what follows from the newest
+checkpoint of both is signed: a log that was cut or rewritten gets no new signature. The trusted worker calls
+`write_checkpoints` once a minute (`bus.receivers`)."""
 
 from __future__ import annotations
 
@@ -16,10 +15,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 from django.db import OperationalError, connection
 
-from apps.audit import outside, queries
+from apps.audit import checkpoint_file, queries
 from apps.audit.models import AuditCheckpoint, AuditKey
 from apps.audit.queries import Chain
-from apps.audit.rules import PLATFORM_CHAIN, Checkpoint, Finding, Head, inspect, is_signed, key_id_of, statement
+from apps.audit.rules import (
+    PLATFORM_CHAIN,
+    Checkpoint,
+    Head,
+    Verification,
+    is_signed,
+    key_id_of,
+    signed_statement,
+    verify_entries,
+)
 from kernel import trust
 from kernel.clock import now
 from kernel.errors import error_location
@@ -29,24 +37,24 @@ logger = logging.getLogger(__name__)
 
 
 def write_checkpoints() -> int:
-    """Sign every chain whose head moved since its newest checkpoint; returns how many. 0 without the signing key. One
-    chain's trouble is logged and stops no other's."""
+    """Sign every chain whose head moved since its newest checkpoint; returns how many, 0 without the signing key. An
+    error with one chain is logged and does not stop the others."""
     if not settings.SILAS_SIGNING_KEY:
         return 0
-    key, known, written = _key(), outside.newest(), 0
+    key, known, written = _key(), checkpoint_file.read_newest(), 0
     for chain in queries.moved_chains(known):
         try:
             written += _write(chain, key, known.get(str(chain.id)))
         except OperationalError:
             raise
-        except Exception as error:  # noqa: BLE001 (whatever is wrong with one chain, the others have their turn)
+        except Exception as error:  # noqa: BLE001 (an error with one chain must not stop the others)
             logger.error("audit_checkpoint_failed chain=%s error=%s", chain.id, error_location(error))
     return written
 
 
 def write_checkpoint(chain: Chain) -> bool:
-    """The same for one chain."""
-    return bool(settings.SILAS_SIGNING_KEY) and _write(chain, _key(), outside.newest().get(str(chain.id)))
+    """Sign one chain if its head moved; True if a checkpoint was written."""
+    return bool(settings.SILAS_SIGNING_KEY) and _write(chain, _key(), checkpoint_file.read_newest().get(str(chain.id)))
 
 
 def _write(chain: Chain, key: Ed25519PrivateKey, known: Checkpoint | None) -> bool:
@@ -58,27 +66,27 @@ def _write(chain: Chain, key: Ed25519PrivateKey, known: Checkpoint | None) -> bo
         head, newest = queries.head_of(chain.id), _newest(chain, known)
         if newest is not None and (head.seq, head.entry_hash) == (newest.seq, newest.entry_hash):
             if known is None or known.seq < newest.seq:
-                outside.append(newest)  # the copy outside was lost, or is another machine's
+                checkpoint_file.append_checkpoint(newest)  # the copy outside was lost, or is another machine's
             return False
         if not head.seq:
             return False
-        finding = _since(chain, newest, head)
-        if finding.broken:
-            logger.error("audit chain is broken: %s at %s: %s", chain.name, finding.broken.seq, finding.broken.reason)
+        if broken := _verify_since(chain, newest, head).broken:
+            logger.error("audit chain is broken: %s at %s: %s", chain.name, broken.seq, broken.reason)
             return False
         _save(chain, head, key)
         return True
 
 
 def _newest(chain: Chain, known: Checkpoint | None) -> Checkpoint | None:
-    """The checkpoint furthest on that a pinned key signed, in the database or outside."""
-    pinned = outside.pinned_keys()
-    kept = next((each for each in queries.newest_checkpoints(chain.id) if is_signed(each, pinned)), None)
-    return max((each for each in (kept, known) if each), key=lambda each: each.seq, default=None)
+    """Return the checkpoint with the highest number that a pinned key signed, in the database or outside."""
+    pinned = checkpoint_file.pinned_keys()
+    signed = (checkpoint for checkpoint in queries.newest_checkpoints(chain.id) if is_signed(checkpoint, pinned))
+    candidates = [checkpoint for checkpoint in (next(signed, None), known) if checkpoint]
+    return max(candidates, key=lambda checkpoint: checkpoint.seq, default=None)
 
 
 def _platform_moved() -> bool:
-    """Each checkpoint of the platform's chain adds one entry to it, because it is made in a platform scope."""
+    # Each checkpoint of the platform's chain adds one entry to it, because it is written in a platform scope.
     with lookup_scope(str(PLATFORM_CHAIN)):
         newest = queries.newest_checkpoint(PLATFORM_CHAIN)
         return queries.head_of(PLATFORM_CHAIN).seq > (newest.seq + 1 if newest else 0)
@@ -90,10 +98,10 @@ def _is_only_writer(chain: Chain) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _since(chain: Chain, newest: Checkpoint | None, head: Head) -> Finding:
+def _verify_since(chain: Chain, newest: Checkpoint | None, head: Head) -> Verification:
     entries = queries.entries_of(chain.id, after=newest.seq if newest else None, upto=head.seq)
     trusted = Head(newest.seq, newest.entry_hash) if newest else None
-    return inspect(entries, chain=str(chain.id), head=head, checkpoints=(), keys={}, after=trusted)
+    return verify_entries(entries, chain=str(chain.id), head=head, checkpoints=(), keys={}, after=trusted)
 
 
 def _save(chain: Chain, head: Head, key: Ed25519PrivateKey) -> None:
@@ -107,7 +115,7 @@ def _save(chain: Chain, head: Head, key: Ed25519PrivateKey) -> None:
         key_id=key_id_of(key.public_key().public_bytes_raw()),
         signature="",
     )
-    signed = replace(unsigned, signature=base64.b64encode(key.sign(statement(unsigned))).decode())
+    signed = replace(unsigned, signature=base64.b64encode(key.sign(signed_statement(unsigned))).decode())
     AuditCheckpoint.objects.create(
         tenant_id=None if chain.id == PLATFORM_CHAIN else chain.id,
         chain=chain.id,
@@ -117,11 +125,11 @@ def _save(chain: Chain, head: Head, key: Ed25519PrivateKey) -> None:
         signature=signed.signature,
         created_at=made,
     )
-    outside.append(signed)
+    checkpoint_file.append_checkpoint(signed)
 
 
 def _key() -> Ed25519PrivateKey:
-    """The installation key; its public half is listed beside the older keys, for bundles."""
+    """Return the installation key; its public half is stored beside the older keys, for bundles."""
     key = trust.installation_key(settings.SILAS_SIGNING_KEY)
     root = trust.root_of(settings.SILAS_SIGNING_KEY)
     AuditKey.objects.get_or_create(

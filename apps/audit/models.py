@@ -1,7 +1,7 @@
-"""What happened? Per tenant one hash chain that cannot be rewritten, its head, and signed checkpoints.
+"""The audit log: per tenant one hash chain that cannot be rewritten, its head, and signed checkpoints.
 
 Rows enter through the database function `audit_append` only; triggers refuse UPDATE, DELETE and TRUNCATE. The format is
-docs/audit-format.md (contract silas 14.1 with its weaknesses mended: sequence in the hash, appends serialised).
+docs/audit-format.md (contract silas 14.1 without its weaknesses: sequence in the hash, appends serialised).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ChainRow(models.Model):
 
 
 class AuditEntry(ChainRow):
-    """One thing that happened. `data` is canonical JSON text of ids, kinds and counts."""
+    """One event. `data` is canonical JSON text of ids, kinds and counts."""
 
     entry_id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     chain = models.UUIDField()
@@ -48,7 +48,7 @@ class AuditEntry(ChainRow):
         constraints: ClassVar = [models.UniqueConstraint(fields=["chain", "seq"], name="audit_entry_seq_once")]
         indexes: ClassVar = [
             models.Index(fields=["chain", "subject", "seq"], name="audit_by_subject"),
-            # What the insights count over a time; few entries are of these.
+            # The few events that Insights counts over a period.
             models.Index(
                 fields=["chain", "timestamp"], condition=models.Q(event__in=COUNTED), name="audit_counted_by_time"
             ),
@@ -56,7 +56,7 @@ class AuditEntry(ChainRow):
 
 
 class AuditHead(ChainRow):
-    """The end of a chain: locked last by every append, so that writers queue here and nowhere else."""
+    """The end of a chain. Every append locks it last, so that writers queue here and nowhere else."""
 
     chain = models.UUIDField(primary_key=True)
     seq = models.BigIntegerField(default=0)
@@ -64,7 +64,8 @@ class AuditHead(ChainRow):
 
 
 class AuditCheckpoint(ChainRow):
-    """A signed statement that the chain had `seq` entries ending in `entry_hash`: a tail cut off later is missed."""
+    """A signed statement that the chain had `seq` entries ending in `entry_hash`, which reveals a tail cut off
+    later."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     chain = models.UUIDField()
@@ -80,7 +81,7 @@ class AuditCheckpoint(ChainRow):
 
 
 class AuditKey(models.Model):
-    """The platform's checkpoint key: public for everybody, the private half sealed with the signing key."""
+    """A key that signs checkpoints: its public half, and for older keys the sealed private half."""
 
     key_id = models.CharField(primary_key=True, max_length=16)
     public_key = models.CharField(max_length=64)

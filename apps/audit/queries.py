@@ -1,6 +1,6 @@
-"""Readers of the chains, for verification, export and the console.
+"""Read the chains, for verification, export and the console.
 
-`read_chain` shows head, checkpoints and entries as of one moment, while writers go on; entries are streamed.
+`read_chain` reads head, checkpoints and entries as of one moment while writers go on; entries are streamed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kernel.tenancy import platform_scope, tenant_scope
 PLATFORM_NAME = "@platform"
 _BATCH = 5_000
 _ATTEMPTS = 5
-# Longer than any transaction: by so much may an entry's number and its moment stand in another order.
+# Longer than any transaction: within this time the order of numbers and the order of timestamps may differ.
 _SLACK = timedelta(hours=1)
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d{1,6})?\+00")
 T = TypeVar("T")
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Chain:
-    """One chain and what people call it: its tenant's slug, or `@platform`."""
+    """One chain and its name for people: its tenant's slug, or `@platform`."""
 
     name: str
     id: UUID
@@ -54,13 +54,13 @@ class ChainView:
 
 
 def chains() -> list[Chain]:
-    """Every tenant's chain by slug, the platform's own last."""
+    """Return every tenant's chain by slug, the platform's own last."""
     return [*_chains_of(_tenants()), Chain(PLATFORM_NAME, PLATFORM_CHAIN)]
 
 
 def moved_chains(known: Mapping[str, Checkpoint]) -> list[Chain]:
-    """The tenants' chains that do not end where their known checkpoint says, and the platform's. One statement asks for
-    all ends; outside of any scope."""
+    """Return the tenants' chains that do not end where their known checkpoint says, and the platform's chain. Reads all
+    heads in one statement, outside of any scope."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT chain, seq, entry_hash FROM audit_heads()")
         ends = {chain: (seq, entry_hash) for chain, seq, entry_hash in cursor.fetchall()}
@@ -70,20 +70,20 @@ def moved_chains(known: Mapping[str, Checkpoint]) -> list[Chain]:
 
 
 def _tenants() -> Any:
-    directory: Any = AuditHead._meta.get_field("tenant").related_model  # the room of tenants is above this one
-    return directory.objects.order_by("slug")
+    tenant_model: Any = AuditHead._meta.get_field("tenant").related_model  # apps.tenants is above this room
+    return tenant_model.objects.order_by("slug")
 
 
 def _chains_of(tenants: Any) -> list[Chain]:
     return [Chain(slug, tenant_id) for slug, tenant_id in tenants.values_list("slug", "pk")]
 
 
-def chain_named(name: str) -> Chain | None:
+def find_chain(name: str) -> Chain | None:
     return next((chain for chain in chains() if chain.name == name), None)
 
 
 def read_chain(chain: Chain, use: Callable[[ChainView], T]) -> T:
-    """Call `use` with the chain as of one moment; it may be called again when the platform's chain grew meanwhile."""
+    """Call `use` with the chain as of one moment. It is called again if the platform's chain grew meanwhile."""
     for attempt in range(_ATTEMPTS):
         try:
             return _read_once(chain, use)
@@ -112,7 +112,7 @@ def checkpoints_of(chain: UUID) -> tuple[Checkpoint, ...]:
 
 
 def newest_checkpoints(chain: UUID, limit: int = 100) -> list[Checkpoint]:
-    """The furthest on first."""
+    """Return checkpoints, the highest number first."""
     return list(_checkpoints(AuditCheckpoint.objects.filter(chain=chain).order_by("-seq", "-created_at")[:limit]))
 
 
@@ -130,11 +130,11 @@ def _checkpoints(rows: Any) -> Iterator[Checkpoint]:
 
 
 def _iso(stamp: str) -> str:
-    """PostgreSQL's text of a moment as Python writes it; one that Python cannot hold stays, and will not hash."""
-    found = _STAMP.fullmatch(stamp)
-    if not found:
+    """Convert PostgreSQL's text of a timestamp to Python's. One that Python cannot hold stays, and will not hash."""
+    match = _STAMP.fullmatch(stamp)
+    if not match:
         return stamp
-    day, clock, fraction = found.groups(default="")
+    day, clock, fraction = match.groups(default="")
     return f"{day}T{clock}{fraction and fraction.ljust(7, '0')}+00:00"
 
 
@@ -143,25 +143,25 @@ def public_keys() -> dict[str, str]:
 
 
 def entries_of(chain: UUID, *, after: int | None = None, upto: int | None = None) -> Iterator[Entry]:
-    """The chain's entries in order, from a server-side cursor."""
+    """Yield the chain's entries in order, from a server-side cursor."""
     rows = AuditEntry.objects.filter(chain=chain).order_by("seq")
     if after is not None:
         rows = rows.filter(seq__gt=after)
     if upto is not None:
         rows = rows.filter(seq__lte=upto)
     stamp_text = Cast("timestamp", TextField())
-    written = rows.values_list(
+    values = rows.values_list(
         "chain", "seq", "entry_id", "event", "actor", "subject", "data", stamp_text, "prev_hash", "entry_hash"
     )
-    for chain_id, seq, entry_id, event, actor, subject, data, stamp, prev_hash, entry_hash in written.iterator(_BATCH):
+    for chain_id, seq, entry_id, event, actor, subject, data, stamp, prev_hash, entry_hash in values.iterator(_BATCH):
         yield Entry(str(chain_id), seq, str(entry_id), event, actor, subject, data, _iso(stamp), prev_hash, entry_hash)
 
 
 def newest_entries(
     chain: UUID, *, below: int | None, limit: int, events: Collection[str] = (), where: Q | None = None
 ) -> list[AuditEntry]:
-    """At most `limit` entries, newest first, older than `below`; of the given events only, when any are given, and
-    only those for which `where` holds."""
+    """Return at most `limit` entries, newest first: with a number below `below`, of the given events if any are given,
+    and matching `where`."""
     rows = AuditEntry.objects.filter(where or Q(), chain=chain).order_by("-seq")
     if below is not None:
         rows = rows.filter(seq__lt=below)
@@ -170,27 +170,30 @@ def newest_entries(
     return list(rows[:limit])
 
 
-def written_between(chain: UUID, since: datetime | None, until: datetime | None) -> Q:
-    """The condition for entries from `since` to before `until`. Their numbers bound it, so that a short span of a long
-    chain is read and no more; entries are numbered when they commit, so those bounds are an hour wider."""
-    wanted = Q()
+def within_period(chain: UUID, since: datetime | None, until: datetime | None) -> Q:
+    """Return the condition for entries from `since` to before `until`.
+
+    It also bounds the entries' numbers, so that only a short part of a long chain is read. Entries are numbered when
+    they commit, so these bounds are an hour wider.
+    """
+    condition = Q()
     if since is not None:
-        wanted &= Q(timestamp__gte=since, seq__gt=_last_before(chain, since - _SLACK))
+        condition &= Q(timestamp__gte=since, seq__gt=_last_before(chain, since - _SLACK))
     if until is not None:
-        wanted &= Q(timestamp__lt=until, seq__lte=_last_before(chain, until + _SLACK))
-    return wanted
+        condition &= Q(timestamp__lt=until, seq__lte=_last_before(chain, until + _SLACK))
+    return condition
 
 
-def counted(chain: UUID, where: Q) -> tuple[int, int]:
-    """How many entries, and about how many subjects."""
-    found = AuditEntry.objects.filter(where, chain=chain).aggregate(
+def count_entries(chain: UUID, where: Q) -> tuple[int, int]:
+    """Return how many entries match, and about how many subjects."""
+    counts = AuditEntry.objects.filter(where, chain=chain).aggregate(
         entries=Count("pk"), subjects=Count("subject", distinct=True)
     )
-    return found["entries"], found["subjects"]
+    return counts["entries"], counts["subjects"]
 
 
 def _last_before(chain: UUID, moment: datetime) -> int:
-    """The number of the last entry before `moment`, by halving; 0 when there is none."""
+    """Return the number of the last entry before `moment`, by binary search; 0 if there is none."""
     low, high = 0, head_of(chain).seq
     while low < high:
         middle = (low + high + 1) // 2
@@ -202,12 +205,12 @@ def _last_before(chain: UUID, moment: datetime) -> int:
 
 
 def entries_about(chain: UUID, subjects: Collection[str], *, limit: int) -> list[AuditEntry]:
-    """The first `limit` entries whose subject is one of these, in their order."""
+    """Return the first `limit` entries about one of these subjects, in order."""
     return list(AuditEntry.objects.filter(chain=chain, subject__in=list(subjects)).order_by("seq")[:limit])
 
 
 def entry_at(chain: UUID, seq: int) -> AuditEntry | None:
     if not 0 < seq < 2**63:
         return None
-    found: AuditEntry | None = AuditEntry.objects.filter(chain=chain, seq=seq).first()
-    return found
+    entry: AuditEntry | None = AuditEntry.objects.filter(chain=chain, seq=seq).first()
+    return entry

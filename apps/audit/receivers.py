@@ -1,4 +1,4 @@
-"""What does the audit room hear about by itself? Every platform scope, because seeing all tenants leaves a trace."""
+"""Record every platform scope, because access to all tenants must leave a trace."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from kernel.tenancy.scope import platform_entered
 
 
 @platform_entered.connect
-def _platform_entered(reason: str) -> None:
+def _record_platform_scope(reason: str) -> None:
     record(AuditEvent.PLATFORM_SCOPE_ENTERED, data={"reason": re.sub(r"[^\w.:/-]+", "_", reason)[:80]})

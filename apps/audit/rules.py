@@ -1,7 +1,7 @@
-"""What does an entry hash to, and where is a chain broken first? Pure (docs/audit-format.md).
+"""Hash entries and find where a chain is broken first. Pure (docs/audit-format.md).
 
-Everything is text as exported, so that a byte changed anywhere changes a verdict. The chain's own links, the head row
-and the signed checkpoints are three witnesses; the lowest sequence number that any of them contradicts is the answer.
+Everything is text as exported, so that any changed byte is found. The chain's own links, the head row and the signed
+checkpoints are three independent witnesses; the result is the lowest sequence number that any of them contradicts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNSIGNED = ""
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry as exported: everything that is hashed, and its hash."""
+    """One entry as exported: everything that is hashed, and the hash."""
 
     chain: str
     seq: int
@@ -61,24 +61,24 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Break:
+class ChainBreak:
     seq: int
     reason: str
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a verification saw: how many entries held, the hash they end in, the first break if there is one, and in
-    words what it could not prove."""
+class Verification:
+    """The result of a verification: how many entries are valid, the hash they end in, the first break if there is one,
+    and notes about what could not be proven."""
 
     entries: int
     head: str
-    broken: Break | None = None
+    broken: ChainBreak | None = None
     unproven: tuple[str, ...] = ()
 
 
 def hashed_text(entry: Entry) -> str:
-    """The canonical JSON that is hashed; `data` is text inside it (contract silas 14.1)."""
+    """Return the canonical JSON that is hashed; `data` is text inside it (contract silas 14.1)."""
     return canonical_json(
         {
             "actor": entry.actor,
@@ -94,7 +94,7 @@ def hashed_text(entry: Entry) -> str:
     )
 
 
-def hash_of(entry: Entry) -> str:
+def compute_hash(entry: Entry) -> str:
     return sha256_hex(hashed_text(entry))
 
 
@@ -102,8 +102,8 @@ def key_id_of(public_key: bytes) -> str:
     return sha256_hex(public_key)[:16]
 
 
-def statement(checkpoint: Checkpoint) -> bytes:
-    """The bytes that a checkpoint's signature covers."""
+def signed_statement(checkpoint: Checkpoint) -> bytes:
+    """Return the bytes that a checkpoint's signature covers."""
     return canonical_bytes(
         {
             "chain": checkpoint.chain,
@@ -117,19 +117,20 @@ def statement(checkpoint: Checkpoint) -> bytes:
 
 
 def is_signed(checkpoint: Checkpoint, keys: Mapping[str, str]) -> bool:
-    """`keys`: public keys in hex by key id. An id that is not its key's own is no key."""
+    """True if one of `keys` (public keys in hex by key id) signed the checkpoint. An id that is not the id of its key
+    does not count."""
     try:
         public_key = bytes.fromhex(keys.get(checkpoint.key_id, ""))
         if key_id_of(public_key) != checkpoint.key_id:
             return False
         signature = base64.b64decode(checkpoint.signature, validate=True)
-        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, statement(checkpoint))
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, signed_statement(checkpoint))
     except (InvalidSignature, ValueError, binascii.Error):
         return False
     return True
 
 
-def inspect(
+def verify_entries(
     entries: Iterable[Entry],
     *,
     chain: str,
@@ -137,7 +138,7 @@ def inspect(
     checkpoints: Iterable[Checkpoint],
     keys: Mapping[str, str],
     after: Head | None = None,
-) -> Finding:
+) -> Verification:
     """Walk `entries` (in order of seq, read once) and stop at the first break.
 
     `after` starts the walk behind an entry that is already trusted. Reasons: docs/audit-format.md.
@@ -147,14 +148,14 @@ def inspect(
     for entry in entries:
         broken = _fault(entry, chain, last) or _contradiction(entry, witnessed.pop(entry.seq, ()))
         if broken:
-            return Finding(last.seq, last.entry_hash, broken)
+            return Verification(last.seq, last.entry_hash, broken)
         last = Head(entry.seq, entry.entry_hash)
     ends = [*_head_faults(last, head), *_beyond(last, witnessed)]
-    return Finding(last.seq, last.entry_hash, min(ends, key=lambda found: found.seq, default=None))
+    return Verification(last.seq, last.entry_hash, min(ends, key=lambda end: end.seq, default=None))
 
 
 def _witnessed(checkpoints: Iterable[Checkpoint], chain: str, keys: Mapping[str, str]) -> dict[int, list[str]]:
-    """The hashes that checkpoints claim per sequence number; a checkpoint that nobody signed claims `_UNSIGNED`."""
+    """Return the hashes that checkpoints claim, by sequence number; an unsigned checkpoint claims `_UNSIGNED`."""
     claims: dict[int, list[str]] = {}
     for checkpoint in checkpoints:
         signed = checkpoint.chain == chain and is_signed(checkpoint, keys)
@@ -162,49 +163,49 @@ def _witnessed(checkpoints: Iterable[Checkpoint], chain: str, keys: Mapping[str,
     return claims
 
 
-def _fault(entry: Entry, chain: str, last: Head) -> Break | None:
+def _fault(entry: Entry, chain: str, last: Head) -> ChainBreak | None:
     if entry.seq > last.seq + 1:
-        return Break(last.seq + 1, "missing")
+        return ChainBreak(last.seq + 1, "missing")
     if entry.seq <= last.seq:
-        return Break(entry.seq, "order")
+        return ChainBreak(entry.seq, "order")
     if entry.prev_hash != last.entry_hash:
-        return Break(entry.seq, "link")
-    if entry.chain != chain or hash_of(entry) != entry.entry_hash:
-        return Break(entry.seq, "content")
+        return ChainBreak(entry.seq, "link")
+    if entry.chain != chain or compute_hash(entry) != entry.entry_hash:
+        return ChainBreak(entry.seq, "content")
     return None
 
 
-def _contradiction(entry: Entry, claims: Iterable[str]) -> Break | None:
+def _contradiction(entry: Entry, claims: Iterable[str]) -> ChainBreak | None:
     for claim in claims:
         if claim != entry.entry_hash:
-            return Break(entry.seq, "checkpoint" if claim else "signature")
+            return ChainBreak(entry.seq, "checkpoint" if claim else "signature")
     return None
 
 
-def _head_faults(last: Head, head: Head) -> Iterator[Break]:
+def _head_faults(last: Head, head: Head) -> Iterator[ChainBreak]:
     if head.seq > last.seq:
-        yield Break(last.seq + 1, "tail")
+        yield ChainBreak(last.seq + 1, "tail")
     elif head.seq < last.seq:
-        yield Break(max(head.seq, 0) + 1, "head")
+        yield ChainBreak(max(head.seq, 0) + 1, "head")
     elif head.entry_hash != last.entry_hash:
-        yield Break(last.seq, "head")
+        yield ChainBreak(last.seq, "head")
 
 
-def _beyond(last: Head, claims: Mapping[int, list[str]]) -> Iterator[Break]:
-    """Checkpoints of entries that are not there: signed ones prove that the tail was cut."""
+def _beyond(last: Head, claims: Mapping[int, list[str]]) -> Iterator[ChainBreak]:
+    """Yield a break for each checkpoint of a missing entry: a signed one proves that the tail was cut off."""
     for seq, hashes in claims.items():
         if _UNSIGNED in hashes:
-            yield Break(seq, "signature")
+            yield ChainBreak(seq, "signature")
         elif seq > last.seq:
-            yield Break(last.seq + 1, "tail")
+            yield ChainBreak(last.seq + 1, "tail")
 
 
-# A checkpoint that is older than this is no fresh one: entries made since may have been cut off behind it.
+# If the newest checkpoint is older than this, entries written since may have been cut off behind it.
 STALE = timedelta(hours=1)
 
 
-def unproven(
-    finding: Finding,
+def unproven_notes(
+    result: Verification,
     checkpoints: Iterable[Checkpoint],
     *,
     chain: str,
@@ -212,16 +213,20 @@ def unproven(
     outside: Checkpoint | None,
     now: datetime,
 ) -> tuple[str, ...]:
-    """What a chain without a break still does not prove, in words that the verifiers share (docs/audit-format.md)."""
+    """Return what a chain without a break does not prove, in notes that all verifiers share (docs/audit-format.md)."""
     if not pinned:
         return ("no_pinned_key",)
-    latest_first = sorted(checkpoints, key=lambda each: each.seq, reverse=True)
-    newest = next((each for each in latest_first if each.chain == chain and is_signed(each, pinned)), None)
+    signed = (
+        checkpoint
+        for checkpoint in sorted(checkpoints, key=lambda checkpoint: checkpoint.seq, reverse=True)
+        if checkpoint.chain == chain and is_signed(checkpoint, pinned)
+    )
+    newest = next(signed, None)
     notes = [] if outside else ["no_outside_copy"]
     if newest is None:
-        return (*notes, "no_checkpoint") if finding.entries else tuple(notes)
-    if finding.entries > newest.seq:
-        notes.append(f"newest_entries={newest.seq + 1}-{finding.entries}")
+        return (*notes, "no_checkpoint") if result.entries else tuple(notes)
+    if result.entries > newest.seq:
+        notes.append(f"newest_entries={newest.seq + 1}-{result.entries}")
     if _moment(newest.created_at) < now - STALE:
         notes.append(f"old_checkpoint={newest.created_at}")
     return tuple(notes)
@@ -229,7 +234,7 @@ def unproven(
 
 def _moment(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return datetime.min.replace(tzinfo=UTC)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,7 +1,8 @@
-"""How is something written down? `record()` inside the scope that changes it; the scope appends all of it, once, last.
+"""Record events in the audit log. `record()` is called inside the scope that makes a change; the scope appends all
+entries in one call, last, before it commits.
 
-Entries hold ids, kinds and counts, never message text, names, arguments or secrets; `record` refuses long text. Anyone
-in a scope may call it. Nobody else writes to the chain.
+Entries hold ids, kinds and counts, never message text, names, arguments or secrets; `record` refuses prose. Nothing
+else writes to the chain.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def record(
     """Append one entry to the scope's chain when it commits; returns the entry's id.
 
     `actor` and `subject` are `kind:id` words. Values of `data` are ids, kinds, counts, flags, or lists of them; text
-    with spaces is refused (ValueError), because prose does not belong here.
+    with spaces is refused (`ValueError`), because it may be private.
     """
     entry = _entry(event, actor, subject, data)
     before_commit(_append, entry, last=True)
@@ -36,7 +37,7 @@ def record(
 
 
 def _entry(event: AuditEvent, actor: str, subject: str | UUID, data: Mapping[str, Any] | None) -> dict[str, str]:
-    """What the database is told; it adds number, time and hash."""
+    """Return the entry as the database function takes it; the function adds number, time and hash."""
     values = dict(data or {})
     for word in (actor, str(subject), *_texts(values)):
         if not _WORD.match(word):
@@ -64,7 +65,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _append(entries: list[dict[str, str]]) -> None:
-    """One round trip: the database function locks the head, numbers, dates, links and hashes."""
+    # One round trip: the database function locks the head, numbers, dates, links and hashes.
     chain = entries[0]["chain"]
     with connection.cursor() as cursor:
         tenant = None if chain == str(PLATFORM_CHAIN) else chain

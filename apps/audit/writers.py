@@ -1,11 +1,9 @@
-"""Who may write which entry into the audit log. One list; the database function `audit_append` holds everybody to it.
+"""List which database role may record which event for which kind of actor. `audit_append` enforces the lists.
 
-Workers run what models and scripts brought in: their role notes what workers do, and nothing that a person does. Web's
-role notes every event, because web does by itself much of what workers do (it moves, ends and cancels work, it makes
-calls in a turn); of many events the kind of actor is fixed (`ONLY_FOR`). Every `migrate` puts the lists into the
-function; an event that is not on them is refused whoever writes it, and fails tests/audit/test_append.py until it is
-decided.
-"""
+Workers run what models and scripts brought in: their role records what workers do, and nothing that a person does. The
+role of the web processes records every event, because they do much of what workers do (they move, end and cancel work,
+and make calls in a turn); for many events the kind of actor is fixed (`ONLY_FOR`). Every `migrate` writes the lists
+into the function; an event that is not listed is always refused, and fails tests/audit/test_append.py until it is."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ ACTOR_KINDS = (
     "seed_demo",
 )
 
-# The kinds of actors for whom workers may note an event; "" is nobody.
+# The kinds of actors for whom workers may record an event; "" means that they may not.
 WORKERS_WRITE: dict[AuditEvent, str] = {
     # kernel, tenants
     AuditEvent.PLATFORM_SCOPE_ENTERED: "system",
@@ -288,8 +286,8 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.PROVENANCE_PURGED: "",
 }
 
-# Events that are noted for one kind of actor alone, by web's role too: what the platform does by itself is no person's
-# act, and what only people do is not noted without one.
+# Events that are recorded for one kind of actor only, by the web processes too: what the platform does by itself must
+# not be attributed to a person, and what only people do must name one.
 ONLY_FOR: dict[str, frozenset[AuditEvent]] = {
     "system": frozenset(
         {

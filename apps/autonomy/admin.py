@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.http import HttpRequest
 
-from apps.audit.admin import ReadOnlyAdmin
-from apps.audit.house import confirmed
+from apps.audit.admin_base import ReadOnlyAdmin, confirm_action
 from apps.autonomy.calibration_policy import CalibrationConfig, config_problems
 from apps.autonomy.models import (
     AutonomousSession,
@@ -111,7 +110,7 @@ class OutcomeAdmin(ReadOnlyAdmin):
     actions = ("tighten",)  # type: ignore[assignment]  # the only action here: it can only add cards
 
     @admin.action(description="Require approval more often for the selected families", permissions=["view"])
-    @confirmed("From now on, actions of these families need approval more often.")
+    @confirm_action("From now on, actions of these families need approval more often.")
     def tighten(self, request: HttpRequest, queryset: Any) -> None:
         families = {(row.tenant_id, row.deployment_id, row.family) for row in queryset}
         for tenant_id, deployment_id, family in sorted(families, key=str):

@@ -17,7 +17,7 @@ from django.core.mail import send_mail
 
 from apps.approvals import webpush
 from apps.approvals.services import alerts
-from apps.approvals.services.alerts import PUSH_SECONDS, REVIEW, Letter, Push
+from apps.approvals.services.alerts import PUSH_SECONDS, REVIEW_PATH, AlertEmail, Push
 from apps.autonomy import webhook_delivery
 from apps.bus.deliveries import Delivery
 from apps.safety.services import notices
@@ -40,9 +40,9 @@ async def deliver_card_alerts(delivery: Delivery) -> None:
 
 
 def _wait_for_next(delivery: Delivery, expired: Sequence[UUID]) -> None:
-    alerts.drop_gone(expired)
+    alerts.remove_expired_subscriptions(expired)
     moment = now()
-    due_at = alerts.next_look(UUID(delivery.message.subject), moment)
+    due_at = alerts.next_alert_at(UUID(delivery.message.subject), moment)
     if due_at is None:
         delivery.finish()
     else:
@@ -60,7 +60,7 @@ async def deliver_hold_alerts(delivery: Delivery) -> None:
 
 
 def _pause(delivery: Delivery, expired: Sequence[UUID], sent_any: bool) -> None:
-    alerts.drop_gone(expired)
+    alerts.remove_expired_subscriptions(expired)
     # Nothing more until the pause is over; holds that come meanwhile are sent together.
     if sent_any:
         delivery.defer(PUSH_SECONDS, "pause")
@@ -68,11 +68,11 @@ def _pause(delivery: Delivery, expired: Sequence[UUID], sent_any: bool) -> None:
         delivery.finish()
 
 
-async def _send(due: Sequence[Push | Letter]) -> list[UUID]:
+async def _send(due: Sequence[Push | AlertEmail]) -> list[UUID]:
     """Send these; return the subscriptions that no longer exist."""
     expired: list[UUID] = []
     for alert in due:
-        if isinstance(alert, Letter):
+        if isinstance(alert, AlertEmail):
             await asyncio.to_thread(_send_email, alert)
         elif alert.subscription_id not in expired and await _push(alert) in _EXPIRED:
             expired.append(alert.subscription_id)
@@ -85,20 +85,20 @@ async def _push(push: Push) -> int:
     An unreachable push service costs one message: the e-mail still follows if the member has not looked.
     """
     try:
-        headers = webpush.headers_for(push.endpoint, urgent=push.said["risk"] in _URGENT)
-        body = webpush.sealed_for(push.endpoint, push.p256dh, push.auth, push.said)
+        headers = webpush.push_headers(push.endpoint, urgent=push.payload["risk"] in _URGENT)
+        body = webpush.encrypt_payload(push.endpoint, push.p256dh, push.auth, push.payload)
         return await webhook_delivery.post(push.endpoint, body, headers)
     except Exception as error:  # noqa: BLE001 (an error at one browser must not keep the others from theirs)
         _log.warning("push_not_sent: %s", getattr(error, "code", type(error).__name__))
         return 0
 
 
-def _send_email(letter: Letter) -> None:
+def _send_email(letter: AlertEmail) -> None:
     if not settings.EMAIL_HOST:
         return
     total = sum(letter.counts.values())
     counts = "\n".join(f"{risk} risk: {count}" for risk, count in letter.counts.items())
-    link = f"{settings.PASSKEY_ORIGIN}{REVIEW}" if settings.PASSKEY_ORIGIN else "the console, under Review"
+    link = f"{settings.PASSKEY_ORIGIN}{REVIEW_PATH}" if settings.PASSKEY_ORIGIN else "the console, under Review"
     subject = f"{total} decision{'' if total == 1 else 's'} waiting for you"
     try:
         send_mail(subject, f"{counts}\n\nDecide: {link}\n", None, [letter.address])

@@ -24,7 +24,7 @@ from apps.gates.schemas import GateSpec
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, RefusalCode
 from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsApproval, Refused
-from apps.guard.toolset import brought_by
+from apps.guard.toolset import source_of_result
 from kernel.llm import structured_output
 from kernel.llm.failures import ProviderFailed, ShapeBroken
 from kernel.llm.runs import Usage
@@ -109,7 +109,7 @@ class GuardedClient:
         )
         outcome = await guard.guarded_call(job.run, intent, call, context=call_context)
         if isinstance(outcome, Done):
-            self.brought.append(brought_by(intent, outcome.value, leaves=leaves, outside=outside, args=args))
+            self.brought.append(source_of_result(intent, outcome.value, leaves=leaves, outside=outside, args=args))
         await self._warn()
         return self._checked(outcome)
 
@@ -123,12 +123,12 @@ class GuardedClient:
         job = self.job
         mark = await asyncio.to_thread(check_content, job.context, job.gates, kind=LEFT, ref=str(job.session_id))
         if mark is not None:
-            await in_scope(job.tenant_id, guard.keep_mark, job.run, mark)
+            await in_scope(job.tenant_id, guard.record_mark, job.run, mark)
 
     async def record_ungranted_tool(self, tool: str) -> None:
         """Record that a model chose a tool that it was not offered."""
         self._count(RefusalCode.TOOL_NOT_GRANTED.value)
-        await in_scope(self.job.tenant_id, guard.refuse_wish, self.job.run, Intent.PLAN, tool)
+        await in_scope(self.job.tenant_id, guard.record_unoffered_tool, self.job.run, Intent.PLAN, tool)
 
     async def ask_model(self, intent: Intent, inquiry: StructuredRequest, shape: type[T]) -> T:
         """Run one model request between admission and settlement, within what is left of the session's time.

@@ -12,7 +12,7 @@ from typing import Any
 
 from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, Precedent
 from apps.guard.models import GuardedRun, ToolCall
-from apps.guard.rules import plain
+from apps.guard.rules import format_amount
 from kernel.clock import now
 
 
@@ -72,9 +72,9 @@ def _money(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]
     # From the run's start, so that time in the queue does not count.
     seconds = ((session.ended_at or now()) - run.started_at).total_seconds() if run else 0.0
     return {
-        "cost_total_usd": plain(run.cost_total if run else Decimal(0)),
-        "cost_reserved_usd": plain(run.cost_reserved if run else Decimal(0)),
-        "max_cost_usd": None if limits.cost_usd is None else plain(limits.cost_usd),
+        "cost_total_usd": format_amount(run.cost_total if run else Decimal(0)),
+        "cost_reserved_usd": format_amount(run.cost_reserved if run else Decimal(0)),
+        "max_cost_usd": None if limits.cost_usd is None else format_amount(limits.cost_usd),
         "cost_cap_reached": bool(run and run.cost_cap_reached),
         "limits": limits.model_dump(mode="json", exclude_none=True),
         "used": {
@@ -113,7 +113,9 @@ def _calls(run: GuardedRun | None) -> list[dict[str, Any]]:
 def _call(call: ToolCall) -> dict[str, Any]:
     fields = {"seq": call.seq, "intent": call.intent, "tool": call.tool, "outcome": call.state}
     error = {"error_code": call.error_code} if call.error_code else {}
-    cost = {"cost_usd": plain(call.charged)} if call.settled_at else {"reserved_usd": plain(call.reserved)}
+    cost = (
+        {"cost_usd": format_amount(call.charged)} if call.settled_at else {"reserved_usd": format_amount(call.reserved)}
+    )
     return {**fields, **error, **cost, "timestamp": _iso(call.settled_at or call.created_at)}
 
 

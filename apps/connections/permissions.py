@@ -15,7 +15,7 @@ from uuid import UUID
 from apps.approvals import payloads
 from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import ApprovalToken
-from apps.approvals.services import verify
+from apps.approvals.services import verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.connections import credentials, rules, scripts
@@ -119,7 +119,7 @@ def _use_one_time_grant(row: Connection, missing: Sequence[str]) -> bool:
     if grant is None or not OnceGrant.objects.filter(pk=grant.pk, used_at=None).update(used_at=now()):
         return False
     token = ApprovalToken.objects.get(pk=grant.token_id)
-    verdict = verify(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, grant.payload))
+    verdict = verify_token(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, grant.payload))
     if verdict.ok:
         record(AuditEvent.PERMISSION_ONCE, subject=f"connection:{row.pk}", data={"count": len(missing)})
     return verdict.ok

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
-from apps.approvals.asks import Address, Guidance
+from apps.approvals.cards.schemas import Guidance, HttpsUrl
 from apps.connections.enums import AuthStrategy, FailureType
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,59}$")]
@@ -50,7 +50,7 @@ class SecureInputRequest(ScriptOutput):
 
 class DeviceCodeStep(ScriptOutput):
     type: Literal["device_code"]
-    verification_url: Address
+    verification_url: HttpsUrl
     user_code: str = Field(min_length=1, max_length=40)
     expires_in: int = Field(ge=1, le=3600)
     poll_interval: int = Field(default=5, ge=1, le=600)
@@ -60,7 +60,7 @@ class RedirectStep(ScriptOutput):
     """`auth_url` holds the platform's own callback address and state, which the script was started with (ADR 78)."""
 
     type: Literal["browser_redirect"]
-    auth_url: Address
+    auth_url: HttpsUrl
 
 
 class SecureInputStep(ScriptOutput):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from apps.approvals import kinds, risk
+from apps.approvals.cards import kinds, risk
+from apps.approvals.cards.risk import Friction
 from apps.approvals.enums import ApprovalVerdict, CardKind, Risk
 from apps.approvals.models import Card
-from apps.approvals.risk import Friction
 
 # Kinds whose own words are a whole answer; to the others the button says Approve or Decline first.
 _SPEAKS_FOR_ITSELF = frozenset(
@@ -49,7 +49,7 @@ class Button:
 def buttons_of(card: Card) -> list[Button]:
     """The answers that this card takes, as buttons in their order; of a batch with unusual lines the ticked ones are
     recommended (spec 0.5.4)."""
-    choices = list(kinds.choices_of(card.kind, card.payload))
+    choices = list(kinds.choices_for(card.kind, card.payload))
     if is_mixed(card):
         choices.sort(key=lambda choice: choice.value != SELECTION)
     return [_button(card, place, each) for place, each in enumerate(choices)]
@@ -81,7 +81,7 @@ def _place(number: int, choice: kinds.Choice) -> str:
 
 
 def _is_yes(card: Card, choice: kinds.Choice) -> bool:
-    return choice.verdict == ApprovalVerdict.APPROVED and kinds.kind_of(card.kind).binds
+    return choice.verdict == ApprovalVerdict.APPROVED and kinds.get_kind(card.kind).binds
 
 
 def _words(card: Card, value: str) -> str:
@@ -117,7 +117,7 @@ def told(card: Card) -> str:
 
 def gesture(card: Card, button: Button) -> Friction:
     """What this press takes here; the passkey is asked for where the yes is signed."""
-    return risk.friction_of(Risk(card.risk), has_passkey=False) if button.is_yes else Friction.TAP
+    return risk.friction_for(Risk(card.risk), has_passkey=False) if button.is_yes else Friction.TAP
 
 
 def density(waiting: Iterable[Card], many: int) -> list[tuple[str, int]]:

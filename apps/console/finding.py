@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db.models import Case, Q, QuerySet, When
 from django.urls import reverse
 
-from apps.approvals.models import WAITING, Card
+from apps.approvals.models import OPEN_STATUSES, Card
 from apps.autonomy.models import Task
 from apps.console.members import Member
 from apps.console.places import places_for
@@ -29,7 +29,7 @@ LONGEST = 80
 # Of each kind so many; whoever wants more types more.
 MOST = 6
 _SHORTEST = 2
-_OPEN_FIRST = Case(When(status__in=WAITING, then=0), default=1)
+_OPEN_FIRST = Case(When(status__in=OPEN_STATUSES, then=0), default=1)
 _CODE = re.compile(r"(?:visitor\s+)?([0-9a-f]{2,4})", re.IGNORECASE)
 
 
@@ -83,7 +83,7 @@ def _each(said: str, *columns: str) -> Q:
 
 
 def _waiting() -> QuerySet[Card]:
-    waiting: QuerySet[Card] = Card.objects.filter(status__in=WAITING).order_by("created_at")
+    waiting: QuerySet[Card] = Card.objects.filter(status__in=OPEN_STATUSES).order_by("created_at")
     return waiting
 
 

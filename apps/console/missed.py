@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from apps.approvals.models import Card
 from apps.approvals.queries import open_cards
-from apps.audit.queries import counted, newest_entries, written_between
+from apps.audit.queries import count_entries, newest_entries, within_period
 from apps.console.members import Member
 from apps.console.templatetags.console import usd
 from apps.console.told import Told, told_to, without_repeats
@@ -87,10 +87,10 @@ class Missed:
         return without_repeats(told_to(self.member, entries))[:LINES]
 
     def entries(self, where: Q) -> int:
-        return counted(self.chain, self.when & where)[0]
+        return count_entries(self.chain, self.when & where)[0]
 
     def subjects(self, where: Q) -> int:
-        return counted(self.chain, self.when & where)[1]
+        return count_entries(self.chain, self.when & where)[1]
 
     def more(self, show: str) -> str:
         """The timeline of this kind from that day on."""
@@ -100,7 +100,7 @@ class Missed:
 
 def missed_by(member: Member, since: datetime) -> list[Part]:
     """The parts in their order: what waits for somebody comes first. Money only for those who see the spending."""
-    missed = Missed(member, since, written_between(member.tenant.pk, since, None))
+    missed = Missed(member, since, within_period(member.tenant.pk, since, None))
     parts = [_waiting(), _conversations(missed), _done(missed), _refused(missed)]
     return [*parts, *([_spent(since)] if member.may_decide else [])]
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.approvals.models import ApprovalToken, Card
-from apps.approvals.queries import yes_to
+from apps.approvals.queries import approval_for
 from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession
 from apps.console.names import address_of, parted
@@ -63,7 +63,7 @@ def _of_token(token_id: UUID) -> Iterator[Proof]:
 def _decision(card: Card) -> Iterator[Proof]:
     address = reverse("console-card", args=[card.pk])
     yield Proof("Decision", f"{card.intent} ({str(card.get_status_display()).lower()})", address)
-    yes = yes_to(card)
+    yes = approval_for(card)
     if yes is not None:
         token = yes.token
         signed = f"{timezone.localtime(token.issued_at):%d %b %Y, %H:%M}"

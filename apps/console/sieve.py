@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 
 from apps.approvals.models import Card
-from apps.audit.queries import written_between
+from apps.audit.queries import within_period
 from apps.console.groups import GROUPS, HIGHLIGHTS
 from apps.gates.models import Gate
 from apps.sessions.models import ChatSession
@@ -66,7 +66,7 @@ class Sieve:
     def where(self, chain: UUID) -> Q:
         since = _midnight(self.since) if self.since else None
         until = _midnight(self.until + timedelta(days=1)) if self.until else None
-        return _by(self.who) & _about(self.at) & written_between(chain, since, until)
+        return _by(self.who) & _about(self.at) & within_period(chain, since, until)
 
 
 def sieve_of(given: Mapping[str, Any]) -> Sieve:

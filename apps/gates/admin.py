@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
-from apps.audit.house import confirmed
+from apps.audit.admin_base import confirm_action
 from apps.gates import queries, services
 from apps.gates.forms import GateForm, initial_of
 from apps.gates.models import Gate
@@ -88,13 +88,13 @@ class GateAdmin(TenantRowAdmin):
         return super().change_view(request, object_id, form_url, {**shown, **(extra_context or {})})
 
     @admin.action(description="Put the newest version of the chosen gates in force", permissions=["change"])
-    @confirmed("The newest version of these gates decides from the next message on.")
+    @confirm_action("The newest version of these gates decides from the next message on.")
     def put_in_force(self, request: HttpRequest, queryset: Any) -> None:
         for gate in queryset:
             self._move(request, gate, retire=False)
 
     @admin.action(description="Retire the chosen gates", permissions=["change"])
-    @confirmed("These gates decide about nothing from the next message on.")
+    @confirm_action("These gates decide about nothing from the next message on.")
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for gate in queryset:
             self._move(request, gate, retire=True)

@@ -1,4 +1,4 @@
-"""Budgets, prices and pauses in Django admin, for administrators to edit; runs and their calls, for them to read."""
+"""Edit budgets, prices and pauses in the administration, and show runs and their calls."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import ClassVar
 
 from django.contrib import admin
 
-from apps.audit.admin import ReadOnlyAdmin
-from apps.audit.house import HouseAdmin
+from apps.audit.admin_base import BaseAdmin, ReadOnlyAdmin
 from apps.guard.models import Budget, GuardedRun, ModelPrice, PlatformBudget, SpendingPolicy, SystemControl, ToolCall
 from apps.tenants.admin import TenantRowAdmin
 
@@ -34,8 +33,8 @@ class ModelPriceAdmin(TenantRowAdmin):
 
 
 @admin.register(PlatformBudget)
-class PlatformBudgetAdmin(HouseAdmin):
-    """The installation's own cap: whoever runs it sees and sets it; an owner may only what is their tenant's."""
+class PlatformBudgetAdmin(BaseAdmin):
+    """Edit the installation's own cap, which only its operator sees."""
 
     list_display = ("period", "limit_usd", "spent", "reserved", "window_start")
     readonly_fields = ("window_start", "spent", "reserved")

@@ -1,7 +1,7 @@
-"""Who hears that money is running out? The log, and whoever is connected to `signals.budget_alert`, in one transaction
-with what passed the threshold. Once for each budget, window and threshold: the row remembers what was told.
+"""Alert about spending: an audit entry and `signals.budget_alert`, in the transaction that passed a threshold.
 
-Visitors' own budgets tell nobody: there are as many as visitors.
+Sent once for each budget, window and threshold, which the budget's row remembers. Visitors' own budgets send no alerts,
+because there are as many as visitors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apps.guard.enums import Holder
 from apps.guard.schemas import BudgetAlert
 
 
-def tell(alerts: Iterable[BudgetAlert]) -> None:
+def send_budget_alerts(alerts: Iterable[BudgetAlert]) -> None:
     for alert in alerts:
         if alert.holder != Holder.VISITOR:
             data = {"holder": alert.holder, "period": alert.period, "percent": alert.threshold}

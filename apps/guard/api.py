@@ -1,4 +1,4 @@
-"""What may be spent, over HTTP: the limits of the company, its deployments and tasks. Owners and their API keys."""
+"""REST API of spending limits of the tenant, its deployments, visitors and tasks. For owners and their API keys."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BudgetsRequest(RequestSerializer):
 
 class BudgetAnswer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
-    holder = serializers.ChoiceField(choices=[one.value for one in _SETTABLE])
+    holder = serializers.ChoiceField(choices=[holder.value for holder in _SETTABLE])
     ref = serializers.UUIDField()
     period = serializers.CharField()
     limit_usd = _money(allow_null=True)
@@ -48,7 +48,7 @@ class BudgetAnswer(serializers.Serializer[Any]):
 
 
 class BudgetRequest(RequestSerializer):
-    holder = serializers.ChoiceField(choices=[one.value for one in _SETTABLE], default=Holder.TENANT.value)
+    holder = serializers.ChoiceField(choices=[holder.value for holder in _SETTABLE], default=Holder.TENANT.value)
     ref = serializers.UUIDField(required=False, allow_null=True, help_text="Whose; not for the company's own")
     period = serializers.ChoiceField(choices=Period.values)
     limit_usd = _money(min_value=0, help_text="0 is a limit: nothing may be spent")
@@ -64,13 +64,13 @@ class Budgets(OwnersView):
         responses={200: BudgetAnswer(many=True), **_REFUSALS, 400: _WRONG},
     )
     def get(self, request: Request) -> Response:
-        asked = BudgetsRequest(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        begin = min(max(asked.validated_data["offset"], 0), 10_000_000)
-        many = min(max(asked.validated_data["limit"], 1), 200)
+        query = BudgetsRequest(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        offset = min(max(query.validated_data["offset"], 0), 10_000_000)
+        limit = min(max(query.validated_data["limit"], 1), 200)
         with tenant_scope(self.caller.tenant_id):
-            rows = Budget.objects.order_by("-pk")[begin : begin + many]
-            return _answer([_told(row) for row in rows])
+            rows = Budget.objects.order_by("-pk")[offset : offset + limit]
+            return _respond([_serialize(row) for row in rows])
 
     @extend_schema(
         operation_id="budgets_set",
@@ -81,15 +81,15 @@ class Budgets(OwnersView):
     def post(self, request: Request) -> Response:
         form = BudgetRequest(data=request.data)
         form.is_valid(raise_exception=True)
-        asked = form.validated_data
-        holder, ref = Holder(asked["holder"]), asked.get("ref")
+        values = form.validated_data
+        holder, ref = Holder(values["holder"]), values.get("ref")
         with tenant_scope(self.caller.tenant_id):
             if holder == Holder.DEPLOYMENT and not Deployment.objects.filter(pk=ref).exists():
                 raise NotFound("deployment")
             row = services.set_budget(
-                Period(asked["period"]), asked["limit_usd"], holder=holder, ref=ref, actor=self.caller.actor
+                Period(values["period"]), values["limit_usd"], holder=holder, ref=ref, actor=self.caller.actor
             )
-            return _answer(_told(Budget.objects.get(pk=row.pk)))
+            return _respond(_serialize(Budget.objects.get(pk=row.pk)))
 
 
 class OneBudget(OwnersView):
@@ -102,14 +102,9 @@ class OneBudget(OwnersView):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-def _told(budget: Budget) -> dict[str, Any]:
-    return {**BudgetAnswer({**vars(budget), "holder": _holder(budget)}).data}
+def _serialize(budget: Budget) -> dict[str, Any]:
+    return {**BudgetAnswer({**vars(budget), "holder": budget.holder.value}).data}
 
 
-def _holder(budget: Budget) -> str:
-    named = {Holder.DEPLOYMENT: budget.deployment_id, Holder.VISITOR: budget.visitor_ref, Holder.TASK: budget.task_ref}
-    return next((holder.value for holder, ref in named.items() if ref is not None), Holder.TENANT.value)
-
-
-def _answer(data: Any) -> Response:
+def _respond(data: Any) -> Response:
     return Response(data, headers={"Cache-Control": "no-store"})

@@ -1,4 +1,4 @@
-"""Closed word lists of the guard (contract autonomy A1 to A3, C, D). Values are stored for ever; new ones are added."""
+"""Enums of the guard (contract autonomy A1 to A3, C, D). Values are stored permanently: add some, never change any."""
 
 from django.db.models import TextChoices
 
@@ -10,7 +10,7 @@ class Origin(TextChoices):
 
 
 class Phase(TextChoices):
-    """The five of background work, in order, and the single phases of a chat scope and of a work attempt."""
+    """The five phases of unattended runs, in order, and the single phases of a chat scope and of a work attempt."""
 
     INTAKE = "intake"
     ANALYSIS = "analysis"
@@ -22,10 +22,11 @@ class Phase(TextChoices):
 
 
 class Intent(TextChoices):
-    """The seven first intents of contract A2; `converse` and `plan` (the next step of an analysis), each one model run
-    that its caller makes itself; `read_file`, a file of the very work that is looked into; `call_mcp_tool`, a tool of
-    an outside server; `web_search`, a search with the tenant's own provider; `run_connection`, a script of an outside
-    account's own skill."""
+    """The seven first intents of contract A2, and others.
+
+    `converse` and `plan` (the next step of an analysis) are model runs that their caller makes itself; `read_file`
+    reads a file of the work item itself; `call_mcp_tool` calls a tool of an outside server; `web_search` searches with
+    the tenant's own provider; `run_connection` runs a script of an outside account's own skill."""
 
     RETRIEVE_CHUNKS = "retrieve_chunks"
     RUN_SKILL = "run_skill"
@@ -75,7 +76,7 @@ class TerminalReason(TextChoices):
 
 
 class CallState(TextChoices):
-    """admitted → executed, error or uncertain; a call that was never admitted is denied (policy) or refused (grant)."""
+    """admitted → executed, error or uncertain; a call that is not admitted is denied (policy) or refused (grant)."""
 
     ADMITTED = "admitted"
     EXECUTED = "executed"
@@ -86,12 +87,12 @@ class CallState(TextChoices):
 
 
 class RefusalCode(TextChoices):
-    """Why a call was refused; the label is what the model, and through it the person, is told."""
+    """Why a call was refused; the model, and through it the person, reads the label."""
 
     HALTED = "halted", "This run has been stopped by a person."
     PAUSED = "paused", "Work is paused at the moment."
-    NOT_RUNNING = "not_running", "This run is over."
-    LEASE_LOST = "lease_lost", "Somebody else has taken this run over."
+    NOT_RUNNING = "not_running", "This run has ended."
+    LEASE_LOST = "lease_lost", "Another worker has taken over this run."
     TOOL_NOT_GRANTED = "tool_not_granted", "This tool cannot be used here."
     GATE_BLOCKED = "gate_blocked", "A rule of the company forbids this call."
     SAFETY_BLOCKED = "safety_blocked", "This is too dangerous; a person has to unblock it first."
@@ -101,8 +102,8 @@ class RefusalCode(TextChoices):
         "content_marked",
         "Something read before gives orders to the assistant: a person has to decide this.",
     )
-    APPROVAL_MISSING = "approval_missing", "Nobody has approved exactly this call."
-    APPROVAL_VOID = "approval_void", "The approval of this call has been taken back."
+    APPROVAL_MISSING = "approval_missing", "This exact call has not been approved."
+    APPROVAL_VOID = "approval_void", "The approval of this call has been revoked."
     APPROVAL_SPENT = "approval_spent", "This approved call has been carried out; it is not done twice."
     EFFECT_UNCERTAIN = "effect_uncertain", "This approved call was begun and its end is unknown; a person has to look."
     COST_CAP_REACHED = "cost_cap_reached", "This would cost more than the run may spend."
@@ -111,11 +112,11 @@ class RefusalCode(TextChoices):
     BUDGET_WALL_CLOCK = "budget_wall_clock", "The run has taken longer than it may."
     GLOBAL_DAILY = "global_daily", "The day's spending limit is reached."
     GLOBAL_MONTHLY = "global_monthly", "The month's spending limit is reached."
-    PRICE_UNKNOWN = "price_unknown", "Nobody knows what this would cost."
+    PRICE_UNKNOWN = "price_unknown", "The price of this is unknown."
 
 
 class CallOutcomeLabel(TextChoices):
-    """What an audit row says of a call (contract autonomy A3)."""
+    """The outcome of a call in the audit log (contract autonomy A3)."""
 
     STARTED = "started"
     SUCCESS = "success"
@@ -140,7 +141,7 @@ class Period(TextChoices):
 
 
 class Holder(TextChoices):
-    """Whose money a budget is about. The platform's own budgets have a table of their own, which no tenant sees."""
+    """Whose spending a budget limits. The platform's own budgets have a separate table, which no tenant sees."""
 
     TENANT = "tenant", "the company"
     DEPLOYMENT = "deployment", "one chatbot"
@@ -150,8 +151,8 @@ class Holder(TextChoices):
 
 
 class OnLimit(TextChoices):
-    """What a tenant wants when the limit of the company or of a chatbot is reached. The limits of the installation, of
-    a visitor and of a task hold whatever is chosen here."""
+    """What happens when the limit of the tenant or of a deployment is reached. The limits of the installation, of a
+    visitor and of a task always apply."""
 
     PAUSE_ALL = "pause_all", "stop whatever costs money, and what runs unattended"
     PAUSE_NON_CRITICAL = "pause_non_critical", "stop what runs unattended, unless it is critical"
@@ -164,7 +165,7 @@ class SpendKind(TextChoices):
 
 
 class Pause(TextChoices):
-    """What an administrator stopped: nothing, what runs unattended and is not critical, or everything."""
+    """What an administrator paused: nothing, unattended runs that are not critical, or everything."""
 
     NONE = "none"
     NON_CRITICAL = "pause_non_critical"

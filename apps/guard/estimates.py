@@ -1,9 +1,8 @@
-"""What will a model run cost? What runs like it cost lately; before there were enough of them, the most it may use.
+"""Estimate the cost of a model run: the mean of similar recent runs, or the most it may use while there are too few.
 
-One query and one rule. The price is the tenant's own where it set one, else the public list's, else the tenant's
-default; a price that nobody knows is None, whatever was learned before (contract autonomy A5, C). Nothing is kept in
-the process: another process, or a price that changed a moment ago, would make two estimates of one.
-"""
+The price is the tenant's own if it set one, else the public list's, else the tenant's default. An unknown price is
+None, whatever earlier runs cost (contract autonomy A5, C). Nothing is cached in the process, so that processes agree
+and a changed price applies at once."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ from kernel.llm.runs import Usage
 from kernel.tenancy import current_tenant_id
 
 NEWEST, DAYS = 100, 30
-# Runs under a price that has changed since say nothing of what the next will cost.
-_ASK = """
+# Runs from before a change of the price are ignored.
+_QUERY = """
     SELECT own.input_per_million, own.output_per_million, own.cache_read_per_million, own.cache_write_per_million,
            policy.default_input, policy.default_output, lately.runs, lately.mean
     FROM (SELECT %(tenant)s::uuid AS id) AS tenant
@@ -39,17 +38,17 @@ _ASK = """
 
 @dataclass(frozen=True)
 class Quote:
-    """What a run is expected to cost, None when nobody knows; `rates`: the tenant's price, None for the public one."""
+    """The expected cost of a run, None if unknown, and `rates`: the tenant's own price, None for the public one."""
 
     estimate: Decimal | None
     rates: Rates | None = None
 
 
 def quote(model: str, purpose: str, forecast: Usage) -> Quote:
-    """The estimate for a run of `model` for `purpose` that uses `forecast` at most. Inside a scope."""
+    """Estimate a run of `model` for `purpose` that uses at most `forecast`. Inside a scope."""
     if is_free(model):
         return Quote(Decimal(0))
-    asked: dict[str, Any] = {
+    values: dict[str, Any] = {
         "tenant": current_tenant_id(),
         "model": model,
         "purpose": purpose,
@@ -57,16 +56,16 @@ def quote(model: str, purpose: str, forecast: Usage) -> Quote:
         "newest": NEWEST,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_ASK, asked)
+        cursor.execute(_QUERY, values)
         *prices, default_input, default_output, runs, mean = cursor.fetchone()
     default = None if default_input is None else Rates(default_input, default_output)
     rates = Rates(*prices) if prices[0] is not None else None
     cold = price(model, forecast, rates=rates)
     if cold is None and default is not None:
         rates, cold = default, price(model, forecast, rates=default)
-    return Quote(rules.learned(cold, runs, mean), rates)
+    return Quote(rules.estimate_from_history(cold, runs, mean), rates)
 
 
-def rounded(amount: Decimal) -> Decimal:
-    """An amount as the ledger holds it; what is beyond its last digit counts as a whole one."""
+def round_up(amount: Decimal) -> Decimal:
+    """Round an amount up to the digits of the ledger."""
     return amount.quantize(Decimal(1).scaleb(-rules.DIGITS), rounding=ROUND_UP)

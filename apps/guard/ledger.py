@@ -1,7 +1,7 @@
-"""The statements that move calls and money. Only the guard's services run them, under the run's lock.
+"""SQL statements that open and close calls and move money. Only the guard's services run them, under the run's lock.
 
-A call, its run's counters and its money change in one transaction. Every ending claims its call by a condition and
-answers whether it did.
+A call, its run's counters and its money change in one transaction. Every statement that closes a call claims it by a
+condition and returns whether it did.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 from django.db import connection
 
 from apps.guard import rules
-from apps.guard.alerts import tell
+from apps.guard.alerts import send_budget_alerts
 from apps.guard.enums import CallState, SpendKind
 from apps.guard.locks import LOCK_BUDGETS_BY_ID
 from apps.guard.schemas import ZERO, Admitted, BudgetAlert, BudgetFacts, BudgetRow
@@ -25,7 +25,7 @@ from kernel.tenancy import current_tenant_id
 
 _log = logging.getLogger(__name__)
 
-# Nothing of the run changes where the effect key was used before.
+# Does not change the run if the effect key was used before.
 _OPEN_CALL = """
     WITH opened AS (
         INSERT INTO guard_toolcall (id, tenant_id, run_id, seq, effect_key, intent, tool, model, args_digest, state,
@@ -40,7 +40,7 @@ _OPEN_CALL = """
     SET seq = seq + 1, calls = calls + 1, cost_reserved = cost_reserved + opened.reserved
     FROM opened WHERE run.id = opened.run_id
 """
-# Nothing of the run changes where the call was closed already.
+# Does not change the run if the call is already closed.
 _CLOSE_CALL = """
     WITH closed AS (
         UPDATE guard_toolcall
@@ -80,7 +80,7 @@ _GIVE_UP = """
     UPDATE guard_toolcall SET state = 'uncertain', error_code = %(error_code)s, settled_at = statement_timestamp()
     WHERE id = %(id)s AND state = 'admitted'
 """
-# How long after a call's own patience it counts as lost: time for its settlement to arrive.
+# How long after a call's timeout it counts as lost: time for its settlement to arrive.
 _GRACE_SECONDS = 60
 
 
@@ -110,14 +110,14 @@ def write_admission(admitted: Admitted, budgets: Sequence[BudgetRow], *, tokens:
 
 
 def write_uncertain(call_id: UUID, *, error_code: str) -> bool:
-    """Give the call up: its reservation stays where it is. False when somebody else closed it."""
+    """Mark the call as uncertain; its reservation stays. Returns False if the call is already closed."""
     values = {"id": call_id, "error_code": error_code[:60]}
     return bool(_execute(_GIVE_UP, values).rowcount)
 
 
 @dataclass(frozen=True)
 class Settlement:
-    """How a call ends. `effect_free` gives the effect key back."""
+    """How a call ends. `effect_free` frees the effect key, so that an approved call can be repeated."""
 
     state: CallState
     charged: Decimal
@@ -128,27 +128,27 @@ class Settlement:
     output_tokens: int = 0
 
 
-def write_settlement(admitted: Admitted, ended: Settlement) -> bool:
-    """Close the call and charge it. Returns False, and changes nothing, when it was closed already. Tells of every
-    threshold that the charge has passed."""
+def write_settlement(admitted: Admitted, settlement: Settlement) -> bool:
+    """Close the call and charge it. Returns False, and changes nothing, if it is already closed. Sends an alert for
+    every threshold that the charge passes."""
     values = {
         "id": admitted.call_id,
-        "state": ended.state.value,
-        "effect_key": f"{admitted.effect_key}#{admitted.call_id}" if ended.effect_free else admitted.effect_key,
-        "error_code": ended.error_code[:60],
-        "measured": ended.measured,
-        "charged": ended.charged,
-        "input_tokens": ended.input_tokens,
-        "output_tokens": ended.output_tokens,
+        "state": settlement.state.value,
+        "effect_key": f"{admitted.effect_key}#{admitted.call_id}" if settlement.effect_free else admitted.effect_key,
+        "error_code": settlement.error_code[:60],
+        "measured": settlement.measured,
+        "charged": settlement.charged,
+        "input_tokens": settlement.input_tokens,
+        "output_tokens": settlement.output_tokens,
     }
-    if not (ended.charged or admitted.reserved):
+    if not (settlement.charged or admitted.reserved):
         return bool(_execute(_CLOSE_CALL, values).rowcount)
     if not _execute(_CLOSE_CALL, values).rowcount:
         return False
-    held = _execute(LOCK_BUDGETS_BY_ID, [[budget_id for budget_id, _ in admitted.windows]])
-    budgets = [BudgetRow(*row) for row in held.fetchall()]
-    alerts, platform = _move(admitted, SpendKind.SETTLE, budgets, reserved=-admitted.reserved, spent=ended.charged)
-    tell(alerts)
+    locked = _execute(LOCK_BUDGETS_BY_ID, [[budget_id for budget_id, _ in admitted.windows]])
+    budgets = [BudgetRow(*row) for row in locked.fetchall()]
+    alerts, platform = _move(admitted, SpendKind.SETTLE, budgets, reserved=-admitted.reserved, spent=settlement.charged)
+    send_budget_alerts(alerts)
     for period, threshold in platform:
         _log.warning("platform_budget_alert period=%s threshold=%s", period, threshold)
     return True
@@ -157,26 +157,17 @@ def write_settlement(admitted: Admitted, ended: Settlement) -> bool:
 def _move(
     admitted: Admitted, kind: SpendKind, budgets: Sequence[BudgetRow], *, reserved: Decimal, spent: Decimal
 ) -> tuple[list[BudgetAlert], list[tuple[str, int]]]:
-    """Enter a movement in the ledger, in the locked budgets and in the installation's own. Returns the thresholds that
-    it passed: alerts of budgets, and (period, percent) of the installation's."""
+    """Enter a movement in the ledger, in the locked budgets and in the installation's own budgets. Returns the
+    thresholds that it passed: alerts of budgets, and (period, percent) of the installation's."""
     windows = dict(admitted.windows)
     moved = [
         (budget, changed)
         for budget in budgets
-        if (changed := rules.moved(budget, windows[budget.budget_id], reserved=reserved, spent=spent)) is not None
+        if (changed := rules.apply_movement(budget, windows[budget.budget_id], reserved=reserved, spent=spent))
+        is not None
     ]
     after = [row for _, row in moved]
-    _execute(_INSERT_SPEND, _entry(admitted, kind, reserved + spent))
-    if after:
-        columns = ("budget_id", "reserved", "spent", "alerted", "paused_in", "window_start")
-        _execute(_MOVE_BUDGETS, [[getattr(row, column) for row in after] for column in columns])
-    platform = _execute(_MOVE_PLATFORM, [reserved, spent, admitted.platform_day, list(rules.THRESHOLDS)])
-    alerts = [alert for budget, changed in moved for alert in _alerts(budget, changed, windows[budget.budget_id])]
-    return alerts, platform.fetchall() if spent else []
-
-
-def _entry(admitted: Admitted, kind: SpendKind, amount: Decimal) -> dict[str, Any]:
-    return {
+    entry = {
         "id": uuid4(),
         "tenant": current_tenant_id(),
         "call": admitted.call_id,
@@ -186,19 +177,27 @@ def _entry(admitted: Admitted, kind: SpendKind, amount: Decimal) -> dict[str, An
         "model": admitted.call.model[:120],
         "purpose": admitted.call.tool,
         "day": admitted.day,
-        "amount": amount,
+        "amount": reserved + spent,
     }
+    _execute(_INSERT_SPEND, entry)
+    if after:
+        columns = ("budget_id", "reserved", "spent", "alerted", "paused_in", "window_start")
+        _execute(_MOVE_BUDGETS, [[getattr(row, column) for row in after] for column in columns])
+    platform = _execute(_MOVE_PLATFORM, [reserved, spent, admitted.platform_day, list(rules.THRESHOLDS)])
+    alerts = [alert for budget, changed in moved for alert in _alerts(budget, changed, windows[budget.budget_id])]
+    return alerts, platform.fetchall() if spent else []
 
 
-def write_reached(budgets: Sequence[BudgetFacts]) -> None:
-    """Note that the limits are reached in their windows, which pauses what the tenant wants paused. Locked by then."""
-    values = {"budgets": [each.budget_id for each in budgets], "starts": [each.window for each in budgets]}
+def write_limits_reached(budgets: Sequence[BudgetFacts]) -> None:
+    """Record that the limits of these locked budgets are reached in their windows, which pauses what the tenant
+    chose."""
+    values = {"budgets": [budget.budget_id for budget in budgets], "starts": [budget.window for budget in budgets]}
     _execute(_REACHED, values)
 
 
 def _alerts(before: BudgetRow, after: BudgetRow, window: date) -> list[BudgetAlert]:
-    """One for each threshold that the movement has passed in this budget."""
-    told = before.alerted if before.window_start == window else 0
+    """Return an alert for each threshold that the movement has passed in this budget."""
+    alerted = before.alerted if before.window_start == window else 0
     return [
         BudgetAlert(
             budget_id=after.budget_id,
@@ -211,7 +210,7 @@ def _alerts(before: BudgetRow, after: BudgetRow, window: date) -> list[BudgetAle
             limit=after.limit_usd,
         )
         for threshold in rules.THRESHOLDS
-        if told < threshold <= after.alerted
+        if alerted < threshold <= after.alerted
     ]
 
 

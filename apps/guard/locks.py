@@ -1,4 +1,4 @@
-"""The guard's row locks: the run first, then budgets by id. Held for one short transaction, never over a dispatch."""
+"""Lock a run, then its budgets by id. Locks are held for one short transaction, never during a dispatch."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from apps.tenants.models import Tenant
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 
-# The run, what is paused and in which windows a limit was reached, what the tenant wants of its money, and the
-# database's time: one statement, so that the rules judge one moment.
+# The run, what is paused and in which windows a limit was reached, the tenant's spending policy, and the database's
+# time: one statement, so that the rules judge one moment.
 _LOCK = """
     SELECT run.*, statement_timestamp() AS read_at, tenant.timezone, policy.on_limit, policy.visitor_daily_usd,
            ARRAY(SELECT control.pause FROM guard_systemcontrol control WHERE control.tenant_id = run.tenant_id
@@ -34,7 +34,7 @@ _LOCK = """
          LEFT JOIN guard_spendingpolicy policy ON policy.tenant_id = run.tenant_id
     WHERE run.tenant_id = %s AND run.id = %s FOR NO KEY UPDATE OF run
 """
-# Found by the ids of whoever the run spends from alone, and locked in the order of their own.
+# Budgets are found by the ids of their holders and locked in the order of their own ids.
 _BUDGETS = """
     SELECT budget.id, budget.ref, budget.deployment_id, budget.visitor_ref, budget.task_ref, budget.period,
            budget.window_start, budget.spent, budget.reserved, budget.limit_usd, budget.alerted, budget.paused_in
@@ -48,29 +48,29 @@ _LOCK_BUDGETS = f"""
     ))
     ORDER BY budget.id FOR NO KEY UPDATE
 """  # noqa: S608  (our own column names)
-# What a call reserved from, when it is settled.
+# The budgets that a call reserved from, when it is settled.
 LOCK_BUDGETS_BY_ID = f"{_BUDGETS} WHERE budget.id = ANY(%s::uuid[]) ORDER BY budget.id FOR NO KEY UPDATE"
 _ROOM = "SELECT guard_platform_room(%s, (statement_timestamp() AT TIME ZONE %s)::date)"
 
 
 @dataclass(frozen=True)
 class LockedRun:
-    """A run under its row lock, and what the rules need to know of it. `spends_from`: the ids by which its budgets are
-    found; `visitor_limit`: what each visitor may cost a day."""
+    """A run under its row lock, and the facts that the rules need. `budget_refs` are the ids by which its budgets are
+    found, `visitor_limit` is what each visitor may cost a day in US dollars."""
 
     row: GuardedRun
     facts: RunFacts
-    spends_from: tuple[UUID, ...]
+    budget_refs: tuple[UUID, ...]
     visitor_limit: Decimal | None = None
 
 
 def lock_run(ref: RunRef) -> LockedRun:
-    """Lock the run and read what is judged of it, then whether its lease holds. Raises `NotFound` for a run that is not
-    this tenant's."""
+    """Lock the run and read the facts about it, then whether its lease is held. Raises `NotFound` for a run of another
+    tenant."""
     row = next(iter(GuardedRun.objects.raw(_LOCK, [current_tenant_id(), ref.run_id])), None)
     if row is None:
         raise NotFound("run")
-    day = rules.day_in(row.timezone, row.read_at)
+    day = rules.local_day(row.timezone, row.read_at)
     facts = RunFacts(
         origin=row.origin,
         critical=row.critical,
@@ -89,36 +89,33 @@ def lock_run(ref: RunRef) -> LockedRun:
         now=row.read_at,
         approval=ref.approval,
         marked=rules.is_marked(row.origin, row.content_marks, marked_turn=row.marked_turn, turn=ref.turn),
-        limit_paused=rules.present(map(_reached, row.reached), day),
+        limit_paused=rules.current_pause(map(_parse_reached, row.reached), day),
         on_limit=row.on_limit or OnLimit.PAUSE_ALL,
         day=day,
     )
-    return LockedRun(row, facts, _spends_from(row, ref), row.visitor_daily_usd)
+    holders = (row.tenant_id, row.deployment_id, row.task_ref, ref.visitor)
+    budget_refs = tuple(holder for holder in holders if holder)
+    return LockedRun(row, facts, budget_refs, row.visitor_daily_usd)
 
 
-def _spends_from(row: GuardedRun, ref: RunRef) -> tuple[UUID, ...]:
-    """Whose budgets a call of this run is paid from: the tenant's, its deployment's, its task's and its visitor's."""
-    return tuple(each for each in (row.tenant_id, row.deployment_id, row.task_ref, ref.visitor) if each)
-
-
-def _reached(said: str) -> tuple[str, date]:
-    period, window = said.split()
+def _parse_reached(text: str) -> tuple[str, date]:
+    period, window = text.split()
     return period, date.fromisoformat(window)
 
 
-def today() -> tuple[date, date]:
-    """The tenant's calendar day and the installation's, by the database's clock."""
+def current_days() -> tuple[date, date]:
+    """Return the tenant's calendar day and the installation's, by the database's clock."""
     zone, now = Tenant.objects.annotate(db_now=Now()).values_list("timezone", "db_now").get(pk=current_tenant_id())
-    return rules.day_in(zone, now), platform_day(now)
+    return rules.local_day(zone, now), platform_day(now)
 
 
 def platform_day(now: datetime) -> date:
-    return rules.day_in(settings.TIME_ZONE, now)
+    return rules.local_day(settings.TIME_ZONE, now)
 
 
 @dataclass(frozen=True)
 class LockedBudgets:
-    """`rows` as they are stored, `facts` in their present windows, in the same order; `platform`: the period of the
+    """`rows` as stored and `facts` in their current windows, in the same order. `platform` is the period of the
     installation's own budget that has no room for the estimate, or ""."""
 
     rows: tuple[BudgetRow, ...]
@@ -127,8 +124,10 @@ class LockedBudgets:
 
 
 def lock_budgets(run: LockedRun, ref: RunRef, estimate: Decimal) -> LockedBudgets:
-    """Lock every budget that the run spends from, in the order of their ids, then ask the installation's own. A visitor
-    who costs something for the first time gets a budget where each visitor has a limit."""
+    """Lock every budget that the run spends from, in the order of their ids, then check the installation's own.
+
+    Creates the budget of a visitor who costs something for the first time, if the tenant limits visitors.
+    """
     rows = _locked_budgets(ref)
     if ref.visitor and run.visitor_limit is not None and not any(row.visitor_ref == ref.visitor for row in rows):
         Budget.objects.bulk_create([Budget(visitor_ref=ref.visitor, period=Period.DAY)], ignore_conflicts=True)
@@ -136,7 +135,7 @@ def lock_budgets(run: LockedRun, ref: RunRef, estimate: Decimal) -> LockedBudget
     with connection.cursor() as cursor:
         cursor.execute(_ROOM, [estimate, settings.TIME_ZONE])
         (platform,) = cursor.fetchone()
-    facts = tuple(_budget(row, run.facts.day, run.visitor_limit) for row in rows)
+    facts = tuple(_budget_facts(row, run.facts.day, run.visitor_limit) for row in rows)
     return LockedBudgets(tuple(rows), facts, platform)
 
 
@@ -147,14 +146,14 @@ def _locked_budgets(ref: RunRef) -> list[BudgetRow]:
         return [BudgetRow(*row) for row in cursor.fetchall()]
 
 
-def windows_of(spends_from: Iterable[UUID], day: date) -> tuple[tuple[UUID, date], ...]:
-    """The budgets that a charge of that day belongs to, for a call that reserved nothing and cost something."""
-    rows = Budget.objects.filter(ref__in=list(spends_from)).order_by("pk").values_list("pk", "period", "window_start")
-    return tuple((pk, rules.present_window(period, day, begun)) for pk, period, begun in rows)
+def windows_for(budget_refs: Iterable[UUID], day: date) -> tuple[tuple[UUID, date], ...]:
+    """Return the budgets, with windows, that a charge of that day belongs to; for a call that reserved nothing."""
+    rows = Budget.objects.filter(ref__in=list(budget_refs)).order_by("pk").values_list("pk", "period", "window_start")
+    return tuple((pk, rules.current_window(period, day, begun)) for pk, period, begun in rows)
 
 
-def _budget(row: BudgetRow, day: date, visitor_limit: Decimal | None) -> BudgetFacts:
-    window = rules.present_window(row.period, day, row.window_start)
+def _budget_facts(row: BudgetRow, day: date, visitor_limit: Decimal | None) -> BudgetFacts:
+    window = rules.current_window(row.period, day, row.window_start)
     spent, reserved = (row.spent, row.reserved) if row.window_start == window else (ZERO, ZERO)
     return BudgetFacts(
         budget_id=row.budget_id,
@@ -166,5 +165,5 @@ def _budget(row: BudgetRow, day: date, visitor_limit: Decimal | None) -> BudgetF
         spent=spent,
         committed=spent + reserved,
         paused=row.paused_in == window,
-        told=row.alerted if row.window_start == window else 0,
+        alerted=row.alerted if row.window_start == window else 0,
     )

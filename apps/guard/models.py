@@ -1,8 +1,7 @@
-"""The rows by which a run is governed: the run and its brakes, its calls, the money, and what an administrator set.
+"""Models of runs, calls, spending and its limits, and an administrator's pauses.
 
 `GuardedRun.cost_total` is what was charged, `cost_reserved` what admitted calls may still cost; a budget counts both
-for its present window. `SpendEntry` is the append-only ledger: a call's entries add up to what it has committed.
-"""
+for its current window. `SpendEntry` is the append-only ledger: a call's entries add up to what it has committed."""
 
 from __future__ import annotations
 
@@ -36,12 +35,12 @@ from kernel.tenancy import TenantModel
 
 
 def _money(**options: Any) -> models.DecimalField[Decimal, Decimal]:
-    """US dollars to the ninth digit, so that a call far below a cent keeps its cost (contract autonomy A5)."""
+    # US dollars to the ninth digit, because a call may cost far less than a cent (contract autonomy A5).
     return models.DecimalField(max_digits=18, decimal_places=9, **options)
 
 
 class GuardedRun(TenantModel):
-    """What one chat scope, work attempt or autonomous session may do, and what it has used of it."""
+    """The permissions and limits of one chat scope, work attempt or autonomous session, and what it has used."""
 
     origin = models.CharField(max_length=16, choices=Origin.choices)
     owner_ref = models.UUIDField()
@@ -63,7 +62,7 @@ class GuardedRun(TenantModel):
     cost_total = _money(default=0)
     cost_reserved = _money(default=0)
     cost_cap_reached = models.BooleanField(default=False)
-    # What its models read in which a gate found instructions to the assistant, and the turn that read it last.
+    # How many contents its models read in which a gate found instructions to the assistant, and the last turn that did.
     content_marks = models.PositiveIntegerField(default=0, db_default=0)
     marked_turn = models.UUIDField(null=True, blank=True)
     started_at = models.DateTimeField(db_default=Now())
@@ -87,7 +86,8 @@ class GuardedRun(TenantModel):
 
     @property
     def ref(self) -> RunRef:
-        """For whoever opened the run, with the approval that they gave it. Of a row that was read nobody uses this."""
+        """Return the reference for the caller that opened the run, with the approval that it passed. Do not use this on
+        a row that was read: its approval is not trusted."""
         return RunRef(self.tenant_id, self.pk, approval=self.approved)
 
     @property
@@ -100,9 +100,11 @@ class GuardedRun(TenantModel):
 
 
 class ToolCall(TenantModel):
-    """One call of a run. `effect_key` is unique: what carries an approval is begun once under it. `measured`: a model
-    run whose charge is by what its provider counted; the estimates of later ones learn from it. `tokens_reserved`: the
-    model tokens that it may use at most, which count for the run's limit until it is settled."""
+    """One call of a run.
+
+    `effect_key` is unique, so that an approved call starts only once. `measured`: a model run whose provider counted
+    the tokens; later estimates use it. `tokens_reserved` are the model tokens that it may use at most, which count
+    towards the run's limit until it is settled."""
 
     run = models.ForeignKey(GuardedRun, on_delete=models.PROTECT, related_name="tool_calls")
     seq = models.IntegerField()
@@ -143,7 +145,7 @@ class ToolCall(TenantModel):
 
 
 class SpendEntry(TenantModel):
-    """One movement of money: a reservation, or a settlement that corrects it to what was charged. Never changed."""
+    """One movement of money: a reservation, or a settlement that corrects it to the charge. Never changed."""
 
     call = models.ForeignKey(ToolCall, on_delete=models.PROTECT, related_name="spend")
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, null=True, related_name="+")
@@ -160,11 +162,12 @@ class SpendEntry(TenantModel):
 
 
 class Budget(TenantModel):
-    """What a tenant, one of its deployments, one visitor or one task may spend a day or a month, in the tenant's zone.
+    """What a tenant, one of its deployments, one visitor or one task may spend a day or a month, in the tenant's time
+    zone.
 
-    `ref` is the id of whoever spends: a run locks every budget that it spends from by these ids alone. `limit_usd`
-    empty is a visitor's, whose limit is the one that `SpendingPolicy` gives to each. `alerted` is the highest
-    threshold in percent that was told in this window; `paused_in` the window whose reached limit pauses.
+    `ref` is the id of the holder, by which a run finds and locks the budgets that it spends from. `limit_usd` is empty
+    for a visitor, whose limit is in `SpendingPolicy`. `alerted` is the highest threshold in percent that was alerted in
+    this window, `paused_in` the window whose reached limit pauses.
     """
 
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
@@ -209,9 +212,8 @@ class Budget(TenantModel):
 class PlatformBudget(models.Model):
     """What all tenants of the installation may spend together, set by its operator, in the installation's time zone.
 
-    It belongs to no tenant: only a platform scope sees it, and two functions of the database, which tell a tenant's
-    transaction whether there is room and nothing else (`platform_sql`).
-    """
+    It belongs to no tenant. Only a platform scope sees it, and two database functions, which tell a tenant's
+    transaction whether there is room and nothing else (`sql.platform_budgets`)."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     period = models.CharField(max_length=8, choices=Period.choices, unique=True)
@@ -228,8 +230,8 @@ class PlatformBudget(models.Model):
 
 
 class SpendingPolicy(TenantModel):
-    """What a tenant wants of its money as a whole; without a row, what the fields begin with. `default_input` and
-    `default_output` are the price per million model tokens of a model whose price nobody knows."""
+    """A tenant's settings for all spending; without a row the defaults apply. `default_input` and `default_output` are
+    the price per million model tokens of a model whose price is unknown."""
 
     on_limit = models.CharField(max_length=20, choices=OnLimit.choices, default=OnLimit.PAUSE_ALL)
     visitor_daily_usd = _money(null=True, blank=True)
@@ -255,8 +257,8 @@ class SpendingPolicy(TenantModel):
 
 
 class ModelPrice(TenantModel):
-    """What a model costs this tenant, in US dollars per million model tokens, where the public price list is not right
-    or does not know it."""
+    """A tenant's own price of a model in US dollars per million model tokens, where the public list is wrong or has
+    none."""
 
     model = models.CharField(
         max_length=120,

@@ -1,53 +1,60 @@
-"""What was a run opened for, and what may not begin now? Read inside a tenant scope."""
+"""Read runs, pauses and spending. Inside a tenant scope.
+
+Spending is for display and decides nothing. Its amounts are what calls have committed: charged, and reserved while they
+are under way.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import F, Q, Sum
 
 from apps.guard import rules
-from apps.guard.enums import OnLimit, Origin, Pause
-from apps.guard.locks import today
-from apps.guard.models import Budget, GuardedRun, SpendingPolicy, SystemControl
-from apps.guard.schemas import ApprovedCalls, Limits
+from apps.guard.enums import OnLimit, Origin, Pause, RunStatus
+from apps.guard.locks import current_days
+from apps.guard.models import Budget, GuardedRun, SpendEntry, SpendingPolicy, SystemControl
+from apps.guard.schemas import ZERO, ApprovedCalls, Limits
+from kernel.clock import now
 
 
-def was_opened_for(
+def is_run_for(
     run_id: UUID, origin: Origin, owner_ref: UUID, *, limits: Limits, approval: ApprovedCalls | None
 ) -> bool:
-    """Whether this run is the owner's, with exactly these limits and approved calls, and no other's."""
+    """True if this run belongs to the owner, with exactly these limits and approved calls."""
     run = GuardedRun.objects.filter(pk=run_id, origin=origin, owner_ref=owner_ref).first()
     return run is not None and (run.frozen_limits, run.approved) == (limits, approval)
 
 
-def read_instructions(owner_ref: UUID) -> bool:
-    """Whether some call of its runs brought content in which a gate found instructions to the assistant."""
+def has_content_marks(owner_ref: UUID) -> bool:
+    """True if a call of the owner's runs returned content in which a gate found instructions to the assistant."""
     return bool(GuardedRun.objects.filter(owner_ref=owner_ref, content_marks__gt=0).exists())
 
 
 @dataclass(frozen=True)
 class Pauses:
-    """What stands still in this company now: what an administrator paused, and whose limit was reached. None is the
-    whole company."""
+    """What is paused in this tenant: by an administrator, and by a reached limit. The key None is the whole tenant."""
 
     controls: Mapping[UUID | None, frozenset[str]] = field(default_factory=dict)
     limits: frozenset[UUID | None] = frozenset()
     on_limit: str = OnLimit.PAUSE_ALL
 
     def stops(self, deployment_id: UUID, *, critical: bool) -> bool:
-        """Whether R5 would refuse the first call of a run that works unattended, so that it need not begin."""
-        where = (None, deployment_id)
-        if any(rules.is_paused(self.controls.get(each, frozenset()), critical=critical) for each in where):
+        """True if R5 would refuse the first call of an unattended run, so that it need not start."""
+        scopes = (None, deployment_id)
+        if any(rules.is_paused(self.controls.get(scope, frozenset()), critical=critical) for scope in scopes):
             return True
-        return not self.limits.isdisjoint(where) and rules.is_hard(self.on_limit, critical=critical)
+        return not self.limits.isdisjoint(scopes) and rules.limit_stops(self.on_limit, critical=critical)
 
 
-def pauses() -> Pauses:
-    """Read anew each time: a limit's pause ends by itself, with its window."""
+def current_pauses() -> Pauses:
+    """Return what is paused now. A limit's pause ends by itself, with its window."""
     controls: dict[UUID | None, frozenset[str]] = {}
     for deployment_id, pause in SystemControl.objects.exclude(pause=Pause.NONE).values_list("deployment_id", "pause"):
         controls[deployment_id] = controls.get(deployment_id, frozenset()) | {pause}
@@ -57,15 +64,95 @@ def pauses() -> Pauses:
 
 def _reached() -> frozenset[UUID | None]:
     rows = Budget.objects.filter(paused_in__isnull=False, visitor_ref=None, task_ref=None)
-    found: list[tuple[UUID | None, str, date]] = list(rows.values_list("deployment_id", "period", "paused_in"))
-    if not found:
+    paused: list[tuple[UUID | None, str, date]] = list(rows.values_list("deployment_id", "period", "paused_in"))
+    if not paused:
         return frozenset()
-    day = today()[0]
-    return frozenset(where for where, period, window in found if rules.present([(period, window)], day))
+    day = current_days()[0]
+    return frozenset(
+        deployment for deployment, period, window in paused if rules.current_pause([(period, window)], day)
+    )
 
 
 def tenants_with_lost_calls() -> list[UUID]:
-    """The tenants of which a call should have ended by now. Outside of any scope."""
+    """Return the tenants with calls that should have ended by now. Outside of any scope."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT guard_lost_calls()")
         return [tenant_id for (tenant_id,) in cursor.fetchall()]
+
+
+_RECENT = timedelta(days=2)
+
+
+@dataclass(frozen=True)
+class BudgetLine:
+    """A budget in its current window. `share` is how much of the limit is charged and reserved; 1 for a limit of 0."""
+
+    holder: str
+    ref: UUID
+    period: str
+    limit: Decimal
+    spent: Decimal
+    reserved: Decimal
+    told: int
+    paused: bool
+
+    @property
+    def left(self) -> Decimal:
+        return max(self.limit - self.spent - self.reserved, ZERO)
+
+    @property
+    def share(self) -> float:
+        return float((self.spent + self.reserved) / self.limit) if self.limit else 1.0
+
+
+def budget_lines(day: date) -> list[BudgetLine]:
+    """Return the budgets of tenant, deployments and tasks; those of visitors are as many as visitors."""
+    rows = Budget.objects.filter(visitor_ref=None).order_by(
+        F("deployment_id").asc(nulls_first=True), F("task_ref").asc(nulls_first=True), "period"
+    )
+    return [_line(row, day) for row in rows]
+
+
+def highest_alert(day: date) -> int:
+    """Return the highest threshold (percent) that any of those budgets has passed in its current window; 0 for none."""
+    rows = Budget.objects.filter(visitor_ref=None, alerted__gt=0).values_list("period", "window_start", "alerted")
+    current = (alerted for period, window, alerted in rows if window == rules.current_window(period, day, window))
+    return max(current, default=0)
+
+
+def spent_by_day(since: date, until: date) -> list[tuple[date, Decimal]]:
+    """Return what was spent on each day from `since` to `until`, including days without spending."""
+    amounts = dict(_spent(since).values_list("day").annotate(sum=Sum("amount")))
+    days = (since + timedelta(days=offset) for offset in range((until - since).days + 1))
+    return [(day, amounts.get(day, ZERO)) for day in days]
+
+
+def spent_by(field: str, since: date) -> list[tuple[Any, Decimal]]:
+    """Return what was spent by `model`, `purpose` or `deployment_id`, the most expensive first."""
+    return list(_spent(since).values_list(field).annotate(sum=Sum("amount")).order_by("-sum", field))
+
+
+def running_with_a_cap(most: int) -> list[GuardedRun]:
+    """Return the newest running runs of the last days that have a cap, and cost something or work unattended."""
+    costs = Q(cost_total__gt=0) | Q(cost_reserved__gt=0) | ~Q(origin=Origin.CHAT)
+    runs = GuardedRun.objects.filter(costs, status=RunStatus.RUNNING, started_at__gte=now() - _RECENT)
+    return list(runs.filter(limits__has_key="cost_usd").order_by("-started_at")[:most])
+
+
+def _spent(since: date) -> Any:
+    return SpendEntry.objects.filter(day__gte=since)
+
+
+def _line(row: Budget, day: date) -> BudgetLine:
+    window = rules.current_window(row.period, day, row.window_start)
+    present = row.window_start == window
+    return BudgetLine(
+        holder=row.holder,
+        ref=row.ref,
+        period=row.period,
+        limit=row.limit_usd or ZERO,
+        spent=row.spent if present else ZERO,
+        reserved=row.reserved if present else ZERO,
+        told=row.alerted if present else 0,
+        paused=row.paused_in == window,
+    )

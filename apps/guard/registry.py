@@ -1,7 +1,7 @@
-"""Who carries out which intent? Rooms above register a handler when they start; nobody but the guard may take one out.
+"""Register the handler of each intent. Rooms above register theirs at start; only the guard may look one up.
 
-A handler is called with a `CallContext`, outside of any transaction, and answers with a `HandlerResult` or raises
-`CallFailed`. Asynchronous handlers run in the caller's loop, others in a thread.
+A handler is called with a `CallContext`, outside of any transaction, and returns a `HandlerResult` or raises
+`CallFailed`. Async handlers run in the caller's loop, others in a thread.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ _handlers: dict[Intent, Handler] = {}
 
 
 def register(intent: Intent, handler: Handler) -> None:
-    """Make `handler` the one that carries out `intent`; once an intent, at start."""
+    """Register the handler of `intent`, once, at start."""
     if intent in MODEL_RUNS:
-        raise ImproperlyConfigured(f"E_GUARD_HANDLER: {intent} is made by its caller")
+        raise ImproperlyConfigured(f"E_GUARD_HANDLER: {intent} is carried out by its caller")
     if intent in _handlers and _handlers[intent] is not handler:
         raise ImproperlyConfigured(f"E_GUARD_HANDLER: {intent} has a handler already")
     _handlers[intent] = handler
 
 
-# Why a call of a tool may not happen, in a code and a sentence, from its name and its context; None: it may.
+# Takes a tool's name and the context of a call; returns why it may not happen, as a code and a sentence, or None.
 Policy = Callable[[str, Mapping[str, Any]], tuple[str, str] | None]
 _policies: dict[Intent, Policy] = {}
 
 
 def register_policy(intent: Intent, policy: Policy) -> None:
-    """What is asked about every call of `intent` before it is admitted; in a scope of the tenant, and short."""
+    """Register a check of every call of `intent`. It runs before admission, in the tenant's scope, and must be
+    quick."""
     _policies[intent] = policy
 
 
 def _policy_of(intent: Intent) -> Policy | None:
-    """For the guard's own door."""
     return _policies.get(intent)
 
 
 def _handler_of(intent: Intent) -> Handler:
-    """For the guard's own door (tests/architecture hold everybody else off)."""
+    # Only for guarded calls; tests/architecture/test_dispatch.py fails if another module uses it.
     if intent not in _handlers:
-        raise ImproperlyConfigured(f"E_GUARD_HANDLER: nobody carries out {intent}")
+        raise ImproperlyConfigured(f"E_GUARD_HANDLER: {intent} has no handler")
     return _handlers[intent]

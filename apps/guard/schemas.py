@@ -1,4 +1,4 @@
-"""What is asked of the guard, and what it answers.
+"""Requests to the guard and their outcomes.
 
 A refusal is a value: callers match `CallOutcome` exhaustively. Amounts are US dollars as Decimal with nine digits.
 """
@@ -29,7 +29,7 @@ ZERO = Decimal(0)
 
 
 class Limits(BaseModel):
-    """A run's own caps, frozen when it opens. None is no cap; 0 is a real one."""
+    """A run's own caps, frozen when it opens. None is no cap; 0 is a cap."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,9 +40,12 @@ class Limits(BaseModel):
 
 
 class ApprovedCalls(BaseModel):
-    """What a person said yes to: the digests of exact calls. `nonce` is unique to this yes (for a standing approval, to
-    this use of it), because each digest is carried out once under it. `token`: the signed nonce of the approval token,
-    which is asked about again at every dispatch, because a yes can be taken back."""
+    """The exact calls that a person approved, by digest.
+
+    `nonce` is unique to the approval (for a standing approval, to this use of it), because each digest is carried out
+    once under it. `token` is the signed nonce of the approval token, which is checked again at every dispatch, because
+    an approval can be revoked.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -53,16 +56,18 @@ class ApprovedCalls(BaseModel):
 
 
 def call_digest(tool: str, args: Mapping[str, Any]) -> str:
-    """What an approval names: SHA-256 of the canonical JSON of tool and arguments."""
+    """Return what an approval names: SHA-256 of the canonical JSON of tool and arguments."""
     return sha256_hex(tool_call_payload(tool, args))
 
 
 @dataclass(frozen=True)
 class RunRef:
-    """Which run asks. With `lease` the call also needs the lease to be still held (R5). `visitor` is for whom it is, by
-    an id that means one visitor to the tenant; the call is paid from that visitor's budget too. `turn`: of a run that
-    many turns share, the one that asks. `approval`: the calls of an approval that the caller has verified itself; what
-    the run's row says of one is believed by nobody."""
+    """The run that makes a call.
+
+    With `lease` the call also needs the lease to be still held (R5). `visitor` is a tenant-wide id of the visitor it is
+    for, whose budget pays too. `turn` is the turn that makes the call, of a run that many turns share. `approval` has
+    been verified by the caller; the approval stored on the run's row is never trusted.
+    """
 
     tenant_id: UUID
     run_id: UUID
@@ -74,15 +79,14 @@ class RunRef:
 
 @dataclass(frozen=True)
 class Call:
-    """One call. `access` holds the tools that the visitor's level allows, until `access_until` if the level ends then;
-    `gates` are the frozen gates of the turn or item, `passes` what people have let through those that ask.
+    """One call.
 
-    `estimate` may be left out where calls cost nothing. A model run names its `forecast` instead, the tokens it may use
-    at most, and the guard says what that costs; one whose price nobody knows is refused. For a model run `tool` is what
-    it is for (proxy, planner, executor…). `optional`: what asks goes on without it, so a refusal ends no run.
-    `patience_seconds` bounds the dispatch. `leaves`: it goes to a host outside; `shown` is what whoever wrote its
-    arguments had been shown (`guard.sending`).
-    """
+    `access` are the tools that the visitor's level allows, until `access_until` if the level expires. `gates` are the
+    frozen gates of the turn or item, `passes` people's approvals at them. `estimate` may be left out if the call is
+    free. A model run has a `forecast` instead, the tokens that it may use at most, from which the guard computes the
+    price; an unknown price is refused. For a model run `tool` is its purpose (proxy, planner, executor…). `optional`:
+    the caller can go on without it, so a refusal ends no run. `patience_seconds` limits the dispatch. `leaves`: it goes
+    to an outside host; `shown` is what the author of its arguments had been shown (`guard.egress`)."""
 
     tool: str
     args: Mapping[str, Any] = field(default_factory=dict)
@@ -106,8 +110,8 @@ class Call:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What the rules need to know of a run, as it was under its lock. `limit_paused`: the period whose limit was
-    reached in its present window, or "". `marked`: its models read instructions to the assistant (ADR 107)."""
+    """What the rules need to know of a run, read under its lock. `limit_paused` is the period whose limit was reached
+    in its current window, or "". `marked`: its models read instructions to the assistant (ADR 107)."""
 
     origin: str
     critical: bool
@@ -132,7 +136,7 @@ class RunFacts:
 
 
 class BudgetRow(NamedTuple):
-    """A budget as it is stored, under its row lock. `spent` and `reserved` are those of the window that began at
+    """A budget as stored, under its row lock. `spent` and `reserved` belong to the window that began at
     `window_start`."""
 
     budget_id: UUID
@@ -151,8 +155,8 @@ class BudgetRow(NamedTuple):
 
 @dataclass(frozen=True)
 class BudgetFacts:
-    """One budget in its present window: what is spent of it, and with reservations committed. `paused`: its limit was
-    reached in this window, and nobody has resumed since."""
+    """A budget in its current window. `committed` is what is spent and reserved. `paused`: its limit was reached in
+    this window and has not been resumed. `alerted`: the highest threshold (percent) that was alerted."""
 
     budget_id: UUID
     holder: str
@@ -163,13 +167,12 @@ class BudgetFacts:
     spent: Decimal
     committed: Decimal
     paused: bool = False
-    told: int = 0
+    alerted: int = 0
 
 
 @dataclass(frozen=True)
 class BudgetAlert:
-    """A budget has passed `threshold` percent of its limit in this window; 100 is the limit itself. `ref` is the id of
-    its holder."""
+    """A budget has passed `threshold` percent of its limit in this window. `ref` is the id of its holder."""
 
     budget_id: UUID
     holder: str
@@ -183,9 +186,12 @@ class BudgetAlert:
 
 @dataclass(frozen=True)
 class Admitted:
-    """A call that may go ahead, until it is settled. `windows` are the budgets it reserved from, on the tenant's `day`
-    and the installation's `platform_day`; a call that reserved nothing has none of them. `spends_from`: who pays.
-    `rates`: the tenant's own price of its model, as it was then."""
+    """A call that may be carried out, until it is settled.
+
+    `windows` are the budgets that it reserved from, on the tenant's `day` and the installation's `platform_day`; a call
+    that reserved nothing has none of these. `budget_refs` are the ids of the holders that pay, `rates` the tenant's own
+    price of its model at that time.
+    """
 
     call_id: UUID
     run: RunRef
@@ -198,14 +204,15 @@ class Admitted:
     reserved: Decimal
     day: date | None = None
     platform_day: date | None = None
-    spends_from: tuple[UUID, ...] = ()
+    budget_refs: tuple[UUID, ...] = ()
     rates: Rates | None = None
     windows: tuple[tuple[UUID, date], ...] = ()
 
 
 @dataclass(frozen=True)
 class Done:
-    """`mark`: a gate found instructions to the assistant in what the call brought; it is read all the same."""
+    """The call was carried out. `mark`: a gate found instructions to the assistant in the result, which is read
+    anyway."""
 
     value: Any
     cost: Decimal
@@ -215,8 +222,8 @@ class Done:
 
 @dataclass(frozen=True)
 class Refused:
-    """Nothing was done. `gate` names the gate that refused. `too_large`: of a limit that refused there is something
-    left, so that a smaller call may pass."""
+    """Nothing was done. `gate` names the gate that refused. `too_large`: the limit that refused has something left, so
+    a smaller call may pass."""
 
     code: RefusalCode
     reason: str
@@ -226,8 +233,8 @@ class Refused:
 
 @dataclass(frozen=True)
 class NeedsApproval:
-    """Nothing was done; a person may allow exactly this call. `asking`: the gates that want one to look, and `args` as
-    the gates left them."""
+    """Nothing was done; a person may approve exactly this call. `asking` are the gates that require it, `args` the
+    arguments as the gates left them."""
 
     reason: str
     gate: str | None = None
@@ -237,8 +244,8 @@ class NeedsApproval:
 
 @dataclass(frozen=True)
 class Failed:
-    """It was tried and did not work out; `uncertain` when nobody knows whether it had its effect. `mark`: a gate found
-    instructions to the assistant in the reason, which may be a tool's own words."""
+    """The call failed. `uncertain`: it is unknown whether it had its effect. `mark`: a gate found instructions to the
+    assistant in the reason, which may be a tool's own words."""
 
     code: str
     reason: str
@@ -251,7 +258,7 @@ CallOutcome = Done | Refused | NeedsApproval | Failed
 
 @dataclass(frozen=True)
 class CallContext:
-    """What a handler is given. `context` is the caller's own (levels, verified subject…) and is never written down."""
+    """The argument of a handler. `context` is the caller's own (levels, verified subject…) and is never stored."""
 
     tenant_id: UUID
     run_id: UUID
@@ -264,8 +271,8 @@ class CallContext:
 
 @dataclass(frozen=True)
 class HandlerResult:
-    """What a handler brings back. `on_settle` runs inside the settling transaction: an effect on our own rows belongs
-    there, and happens with the settlement or not at all. `cost` None charges the estimate."""
+    """The result of a handler. `on_settle` runs inside the settling transaction: effects on our own rows belong there,
+    so that they happen with the settlement or not at all. `cost` None charges the estimate."""
 
     value: Any
     cost: Decimal | None = ZERO
@@ -273,7 +280,8 @@ class HandlerResult:
 
 
 class CallFailed(Exception):
-    """A handler's coded failure. `effect_free` promises that nothing happened: an approved call may then be retried."""
+    """A handler's coded failure. `effect_free` promises that it had no effect: an approved call may then be
+    repeated."""
 
     def __init__(self, code: str, reason: str, *, cost: Decimal | None = ZERO, effect_free: bool = False) -> None:
         super().__init__(reason)

@@ -1,5 +1,5 @@
-"""News of the guard for the rooms above. Receivers run inside the settling transaction, after the call's own effect:
-what they write stands or falls with it."""
+"""Signals of the guard. Receivers run inside the settling transaction, after the call's own effect, and commit or roll
+back with it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +7,11 @@ from typing import Any
 from apps.guard.schemas import Admitted, BudgetAlert
 from kernel.events import Event
 
-# What names the attempt that keeps a call, in its caller's own context.
+# The key of a call's context that names the attempt which records the call.
 ATTEMPT = "attempt"
-# (call, what it returned, the caller's own context): a call that an attempt keeps had its effect. Nobody is told of any
-# other, so that its settlement can be one statement.
+# (call, its result, the caller's context): a call had its effect. Sent only for calls of an attempt, so that any other
+# call is settled in one statement.
 call_done: Event[[Admitted, Any, Mapping[str, Any]]] = Event("call_done")
 
-# (what was passed): once for each budget, window and threshold, inside the transaction that passed it.
+# Sent once for each budget, window and threshold, inside the transaction that passed it.
 budget_alert: Event[[BudgetAlert]] = Event("budget_alert")

@@ -1,9 +1,9 @@
-"""How does a model reach a tool? Through a chain of pydantic-ai's own toolsets (spec 5.1 step 6), ours innermost.
+"""Offer tools to a model through a chain of pydantic-ai's toolsets (spec 5.1 step 6), with ours innermost.
 
-Guarded → Prepared (what was told of) → Filtered (what the level allows) → ApprovalRequired (acting tools, where a
-person has to say yes first). Each link only takes away, and the innermost asks the guard's door about every call, so
-that nothing rests on a link. Sessions and work give the chain to the LLM room, which dispatches nothing itself.
-"""
+Guarded → Prepared (tools that fit the prompt) → Filtered (tools that the access level allows) → ApprovalRequired
+(acting tools that a person has to approve first). Each link only removes tools, and the innermost makes every call a
+guarded call, so that security depends on no link. `apps.sessions` and `apps.work` pass the chain to `kernel.llm`, which
+dispatches nothing itself."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from apps.approvals.schemas import GatePass
 from apps.gates.allowance import Allowance
 from apps.gates.schemas import GateSpec
 from apps.guard.enums import Intent, RefusalCode
-from apps.guard.rules import OUTSIDE
+from apps.guard.rules import OUTSIDE_INTENTS
 from apps.guard.schemas import Call, CallOutcome, Done, Failed, NeedsApproval, Refused, RunRef
 from apps.guard.services import guarded_call
 from kernel.provenance import Origin, Source, Sources, Traced, as_text
 
-# What a model is told of one result; a tool that returns a book must not make the next question cost one.
-MAX_TOLD_CHARS = 50_000
+# A model reads at most so much of one result, so that a tool that returns a book does not make the next request cost
+# one.
+MAX_RESULT_CHARS = 50_000
 _ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 
 Observer = Callable[[str, Mapping[str, Any], CallOutcome], None]
@@ -39,9 +40,10 @@ Observer = Callable[[str, Mapping[str, Any], CallOutcome], None]
 
 @dataclass(frozen=True)
 class OfferedTool:
-    """A tool as a model sees it, and the intent under which the guard lets it pass. `parameters` is a JSON schema,
-    `estimate` what one call costs, None for nothing; `leaves`: it goes to a host outside; `is_outside`: what it answers
-    was written elsewhere than in the company's records."""
+    """A tool as a model sees it, and the intent of its calls.
+
+    `parameters` is a JSON schema, `estimate` the price of one call in US dollars, None if it is free. `leaves`: it
+    sends to an outside host. `is_outside`: its results were not written in the company's own records."""
 
     name: str
     description: str
@@ -55,13 +57,12 @@ class OfferedTool:
 
 @dataclass
 class GuardedToolset(AbstractToolset[Any]):
-    """The chain's first link: the whole catalogue of one run, each call through the door. A model gets it `chained`.
+    """The innermost toolset: all tools of one run, each call a guarded call. A model gets it `chained`.
 
-    `access` are the tools of the visitor's level, until `access_until`. `observe` hears of every call and its outcome,
-    in order; `context` goes to the handlers. An answer that is no result is a sentence the model can read.
-    `allowance`: what the gates of one call may ask. `sources`: what the model has been shown, at the moment
-    of a call; left out, it is `asked` and what its calls brought.
-    `passes`: what people have let through gates that ask.
+    `access` are the tools of the visitor's level, until `access_until`. `observe` is called with every call and its
+    outcome, in order; `context` goes to the handlers. `allowance` limits what the gates of one call may ask a model.
+    `sources` returns what the model has been shown up to a call; by default that is `asked` and the results of its
+    calls. `passes` are people's approvals at gates. A refusal is returned as a sentence that the model can read.
     """
 
     run: RunRef
@@ -80,21 +81,20 @@ class GuardedToolset(AbstractToolset[Any]):
 
     @property
     def patience_seconds(self) -> float:
-        """How long one call may take."""
         return Call.patience_seconds
 
     @property
     def id(self) -> str | None:
         return "guarded"
 
-    def chained(self, *, told: Collection[str] | None = None) -> AbstractToolset[Any]:
-        """What a model gets. `told`: the tools that its briefing has room for, None for all."""
-        prepared = self.prepared(lambda _, tools: [tool for tool in tools if told is None or tool.name in told])
+    def chained(self, *, names: Collection[str] | None = None) -> AbstractToolset[Any]:
+        """Return the toolset for a model. `names` are the tools that fit its prompt, None for all."""
+        prepared = self.prepared(lambda _, tools: [tool for tool in tools if names is None or tool.name in names])
         filtered = prepared.filtered(lambda _, tool: tool.name in self.access)
-        return filtered.approval_required(lambda _, tool, args: self._has_to_wait(tool.name, args))
+        return filtered.approval_required(lambda _, tool, args: self._must_wait(tool.name, args))
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        return {tool.name: self._shown(tool) for tool in self.tools}
+        return {tool.name: self._toolset_tool(tool) for tool in self.tools}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -103,8 +103,8 @@ class GuardedToolset(AbstractToolset[Any]):
         if offered is None:
             code = RefusalCode.TOOL_NOT_GRANTED
             return {"refused": code.value, "reason": str(code.label)}
-        if wrong := _wrong_arguments(offered, tool_args):
-            return {"refused": "invalid_arguments", "reason": wrong}
+        if errors := _argument_errors(offered, tool_args):
+            return {"refused": "invalid_arguments", "reason": errors}
         call = Call(
             tool=name,
             args=tool_args,
@@ -120,24 +120,24 @@ class GuardedToolset(AbstractToolset[Any]):
         )
         outcome = await guarded_call(self.run, offered.intent, call, context=self.context, allowance=self.allowance())
         if self.sources is None and isinstance(outcome, Done):
-            brought = brought_by(
+            source = source_of_result(
                 offered.intent, outcome.value, leaves=offered.leaves, outside=offered.is_outside, args=tool_args
             )
-            self.brought.append(brought)
+            self.brought.append(source)
         if self.observe is not None:
             self.observe(name, tool_args, outcome)
-        return self._told(outcome)
+        return self._result_for_model(outcome)
 
     @cached_property
     def _by_name(self) -> dict[str, OfferedTool]:
         return {tool.name: tool for tool in self.tools}
 
-    def _has_to_wait(self, name: str, args: dict[str, Any]) -> bool:
-        """An acting call that a person has to decide; with wrong arguments the model is told first."""
+    def _must_wait(self, name: str, args: dict[str, Any]) -> bool:
+        """True for an acting call that a person has to approve; one with invalid arguments is refused first."""
         offered = self._by_name[name]
-        return self.defer_acting and offered.acting and not _wrong_arguments(offered, args)
+        return self.defer_acting and offered.acting and not _argument_errors(offered, args)
 
-    def _shown(self, tool: OfferedTool) -> ToolsetTool[Any]:
+    def _toolset_tool(self, tool: OfferedTool) -> ToolsetTool[Any]:
         definition = ToolDefinition(
             name=tool.name,
             description=tool.description,
@@ -146,11 +146,11 @@ class GuardedToolset(AbstractToolset[Any]):
         )
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=1, args_validator=_ARGUMENTS)
 
-    def _told(self, outcome: CallOutcome) -> Any:
-        """The outcome for the model. Where a person can still say yes, the run is paused instead."""
+    def _result_for_model(self, outcome: CallOutcome) -> Any:
+        """Return the outcome as the model reads it. Where a person can still approve, the run is paused instead."""
         match outcome:
             case Done(value=value):
-                return _told_of(value)
+                return _truncated(value)
             case Refused(code=code, reason=reason):
                 return {"refused": code.value, "reason": reason}
             case NeedsApproval(reason=reason, gate=gate):
@@ -162,23 +162,23 @@ class GuardedToolset(AbstractToolset[Any]):
         assert_never(outcome)
 
 
-def brought_by(intent: Intent, value: Any, *, leaves: bool, outside: bool, args: Mapping[str, Any]) -> Source:
-    """What a call brought, as a source of later values. What stands in an account of the company's (a mailbox) is
-    private like its records, and written by anybody."""
-    origin = Origin.TOOL if leaves or outside or intent in OUTSIDE else Origin.RECORDS
+def source_of_result(intent: Intent, value: Any, *, leaves: bool, outside: bool, args: Mapping[str, Any]) -> Source:
+    """Return the result of a call as a source of later values. The content of one of the company's outside accounts,
+    such as a mailbox, is private like its records, but may have been written by anyone."""
+    origin = Origin.TOOL if leaves or outside or intent in OUTSIDE_INTENTS else Origin.RECORDS
     origin = Origin.DOCUMENT if intent is Intent.RETRIEVE_CHUNKS else origin
     return Source(Traced(origin), as_text(value), as_text(args), is_private=outside and not leaves)
 
 
-def _told_of(value: Any) -> Any:
-    """The result as the model gets it: whole, or its beginning with a word that there was more."""
+def _truncated(value: Any) -> Any:
+    """Return the result whole, or its beginning with a note that there was more."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    if len(text) <= MAX_TOLD_CHARS:
+    if len(text) <= MAX_RESULT_CHARS:
         return value
-    return {"cut": f"The first {MAX_TOLD_CHARS} of {len(text)} characters.", "beginning": text[:MAX_TOLD_CHARS]}
+    return {"cut": f"The first {MAX_RESULT_CHARS} of {len(text)} characters.", "beginning": text[:MAX_RESULT_CHARS]}
 
 
-def _wrong_arguments(tool: OfferedTool, args: Mapping[str, Any]) -> str:
-    """What is wrong with the arguments, for the model to mend; empty when nothing is."""
+def _argument_errors(tool: OfferedTool, args: Mapping[str, Any]) -> str:
+    """Return what is wrong with the arguments, for the model to correct; "" if nothing is."""
     errors = Draft202012Validator(tool.parameters).iter_errors(args)
     return "; ".join(f"{error.json_path}: {error.message}" for error in errors)[:500]

@@ -1,4 +1,4 @@
-"""The addresses of limits in the REST API (contract interfaces, HTTP)."""
+"""URLs of the spending limits in the REST API (contract interfaces, HTTP)."""
 
 from __future__ import annotations
 

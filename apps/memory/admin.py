@@ -11,9 +11,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from apps.audit.admin import ReadOnlyAdmin
+from apps.audit.admin_base import BaseAdmin, ReadOnlyAdmin
 from apps.audit.enums import AuditEvent
-from apps.audit.house import HouseAdmin
 from apps.audit.services import record
 from apps.memory import services
 from apps.memory.models import Collection, Document, MemoryItem
@@ -38,7 +37,7 @@ class CollectionAdmin(TenantRowAdmin):
 
 
 @admin.register(Document)
-class DocumentAdmin(HouseAdmin):
+class DocumentAdmin(BaseAdmin):
     list_display = ("title", "source_ref", "collection", "updated_at")
     list_filter = ("collection",)
     search_fields = ("title", "source_ref")

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin
 
-from apps.audit.admin import ReadOnlyAdmin
+from apps.audit.admin_base import ReadOnlyAdmin
 from apps.sessions import policy, rules
 from apps.sessions.access import PUBLIC
 from apps.sessions.models import (

@@ -73,7 +73,7 @@ async def _run(state: TurnState, admitted: Admitted, model: str, ask: Ask[Output
         raise
     state.charges.append(ModelCharge(admitted, answered.usage))
     for tool in answered.wishes:
-        await in_scope(state.tenant_id, guard.refuse_wish, state.run, Intent.RUN_SKILL, tool)
+        await in_scope(state.tenant_id, guard.record_unoffered_tool, state.run, Intent.RUN_SKILL, tool)
     state.model_name = answered.answered_by
     state.prompts += (answered.prompt,) if answered.prompt else ()
     if answered.fell_back:

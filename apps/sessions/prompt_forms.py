@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from apps.approvals.schemas import Frozen
+from apps.approvals.schemas import FrozenModel
 from apps.sessions.enums import FieldKind
 from apps.tenants.addresses import is_email
 from kernel.errors import SilasError
@@ -28,7 +28,7 @@ Seconds = Annotated[int, Field(ge=30, le=7 * DAY)]
 Choice = Annotated[str, Field(min_length=1, max_length=80)]
 
 
-class FormField(Frozen):
+class FormField(FrozenModel):
     """One field; `name` is what its answer is sent under."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")]
@@ -44,7 +44,7 @@ class FormField(Frozen):
         return self
 
 
-class FormWanted(Frozen):
+class FormWanted(FrozenModel):
     """A few things at once that the visitor is to fill in."""
 
     question: Annotated[str, Field(min_length=1, max_length=500)]

@@ -15,9 +15,9 @@ from uuid import UUID, uuid4, uuid5
 
 from pydantic import Field, model_validator
 
-from apps.approvals.asks import Guidance, Option, Options
+from apps.approvals.cards.schemas import Guidance, Option, Options
 from apps.approvals.enums import Risk
-from apps.approvals.schemas import Frozen
+from apps.approvals.schemas import FrozenModel
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
@@ -45,7 +45,7 @@ MAX_SECRET = 4000
 FORMS_SHOWN = 5
 
 
-class Question(Frozen):
+class Question(FrozenModel):
     """Options for the visitor to press; medium risk takes a second press and high a slide (spec 0.5.2)."""
 
     question: Annotated[str, Field(min_length=1, max_length=500)]
@@ -62,7 +62,7 @@ class Question(Frozen):
         return self
 
 
-class SecretWanted(Frozen):
+class SecretWanted(FrozenModel):
     """Something secret that the visitor is to give (contract silas 13)."""
 
     label: Annotated[str, Field(min_length=1, max_length=120)]

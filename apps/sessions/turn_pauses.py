@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.asks import About, GateReason
+from apps.approvals.cards.schemas import CardSubject, GateReason
 from apps.approvals.enums import PauseState, PauseTrigger, Withdrawal
 from apps.approvals.models import GatePause
-from apps.approvals.payloads import let_through
+from apps.approvals.payloads import has_passed_gate
 from apps.approvals.services import pauses
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender
@@ -40,7 +40,7 @@ def held_back(state: TurnState, report: GateReport, trigger: PauseTrigger, holds
     asking = tuple(
         result
         for result in report.asking
-        if not let_through(state.passes, trigger=trigger, gate=result.gate_name, holds=holds)
+        if not has_passed_gate(state.passes, trigger=trigger, gate=result.gate_name, holds=holds)
     )
     return waits(Held(trigger, asking, holds)) if asking else None
 
@@ -59,19 +59,19 @@ def hold(state: TurnState, stop: Stop | None) -> Stop | None:
         return escalations.stop_for(held.asking[0], state.policy.escalations)
     gates = [GateReason(name=one.gate_name, reason=one.reason[:_REASON_CHARS]) for one in held.asking]
     session = state.session
-    pause = pauses.begin(
+    pause = pauses.open_pause(
         held.trigger,
-        about=About(TURN, session.pk, session.deployment_id, session.pk),
+        subject=CardSubject(TURN, session.pk, session.deployment_id, session.pk),
         gates=gates,
         holds=held.holds,
         kept=_kept(state, held, before),
         seconds=_seconds(state, held),
     )
     account = _account(state, held)
-    pauses.ask(
+    pauses.open_pause_card(
         pause,
         reversible=held.trigger != PauseTrigger.OUTPUT,
-        lifted=account is not None and account.is_marked,
+        untrusted_target=account is not None and account.is_marked,
         warnings=sentences(state.marks),
         origins=account.model_dump(mode="json") if account else None,
     )

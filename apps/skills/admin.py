@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from apps.audit.admin import ReadOnlyAdmin
+from apps.audit.admin_base import ReadOnlyAdmin
 from apps.skills.models import Record, SkillVersion
 
 

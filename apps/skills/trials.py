@@ -18,7 +18,7 @@ from django.db.models import Q
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from apps.approvals import services as approvals
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.payloads import approvable
@@ -140,7 +140,7 @@ def _open_card(version: SkillVersion, trials: list[Trial]) -> None:
     before = queries.current_version(version.name)
     card = approvals.open_card(
         CardKind.SKILL_INSTALL,
-        about=About(SUBJECT, version.pk),
+        subject=CardSubject(SUBJECT, version.pk),
         binding=Binding(ApprovalScope.SKILL_INSTALL, card_content.approval_payload(version, report), reversible=True),
         text=_text(version, before, trials),
         body=card_content.card_body(version, before, report),
@@ -170,7 +170,7 @@ def apply_decision(card: Card, token: ApprovalToken | None) -> None:
     if token is None:
         withdraw(version, "declined")
         return
-    verdict = approvals.verify(
+    verdict = approvals.verify_token(
         token, approvable(ApprovalScope.SKILL_INSTALL, card_content.approval_payload(version, version.report))
     )
     if not verdict.ok:

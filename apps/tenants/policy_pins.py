@@ -24,7 +24,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.audit import outside
+from apps.audit import checkpoint_file
 from apps.tenants.enums import PolicyKind
 from kernel import trust
 from kernel.canonical import canonical_json, sha256_hex
@@ -55,7 +55,7 @@ def pin(tenant_id: UUID, sealed: Mapping[PolicyKind, tuple[int, str]], *, signin
     fields = {"tenant": str(tenant_id), "policy": digests, "at": now().isoformat()}
     certificate = trust.certify(CERTIFICATE, fields, signing_key=signing_key)
     try:
-        outside.append_line(canonical_json({**fields, "certificate": certificate}))
+        checkpoint_file.append_line(canonical_json({**fields, "certificate": certificate}))
     except OSError as error:
         _log.error("policy_pin_failed tenant=%s: %s", tenant_id, error.strerror)
         raise SilasError(

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.http import HttpRequest
 
-from apps.audit.admin import ReadOnlyAdmin
+from apps.audit.admin_base import ReadOnlyAdmin
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
 from apps.work.confidence import threshold_errors
 from apps.work.enums import WorkItemType

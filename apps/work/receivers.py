@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.signals import card_changed, card_decided, card_edited, card_relied_on, pause_ended
+from apps.approvals.signals import before_card_approval, card_changed, card_decided, card_edited, pause_ended
 from apps.gates.signals import counting_gates
 from apps.guard.signals import call_done
 from apps.work import rules
@@ -90,7 +90,7 @@ def _on_work_changed(item: WorkItem, status: str, text: str, next_steps: list[st
 
 
 counting_gates.connect(goals.add_gates)
-card_relied_on.connect(fresh_cards.replace_outdated_card)
-card_relied_on.connect(batches.replace_outdated_card)
+before_card_approval.connect(fresh_cards.replace_outdated_card)
+before_card_approval.connect(batches.replace_outdated_card)
 pause_ended.connect(gate_pauses.on_pause_ended)
 call_done.connect(ledger_entries.record_success)

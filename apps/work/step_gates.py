@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.approvals.enums import PauseTrigger
-from apps.approvals.payloads import let_through
+from apps.approvals.payloads import has_passed_gate
 from apps.approvals.schemas import GatePass
 from apps.audit.enums import AuditEvent
 from apps.gates.allowance import Allowance
@@ -109,7 +109,7 @@ class StepGates:
 
     def _is_let_through(self, result: GateResult, holds: Mapping[str, Any]) -> bool:
         try:
-            return let_through(self.passes, trigger=PauseTrigger.STEP, gate=result.gate_name, holds=holds)
+            return has_passed_gate(self.passes, trigger=PauseTrigger.STEP, gate=result.gate_name, holds=holds)
         except SilasError:  # what cannot be signed cannot have been approved
             return False
 

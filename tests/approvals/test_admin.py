@@ -138,7 +138,7 @@ def test_every_field_says_what_it_means(owner: Any, name: str) -> None:
 def test_policy_that_asks_for_passkeys_says_who_has_none(owner: Any) -> None:
     policy = {**POLICY, "people": 1, "passkey": "required"}
     page = as_owner(owner).post(reverse("admin:approvals_approvalpolicy_add"), policy, follow=True)
-    assert "0 of your members who could say yes have a passkey" in page.content.decode()
+    assert "Only 0 of the members who may approve have a passkey" in page.content.decode()
 
 
 def test_approver_cannot_edit_policies(tenant: Any, owner: Any, approver: Any) -> None:

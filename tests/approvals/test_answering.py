@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from apps.approvals import kinds, queries, services
+from apps.approvals import queries, services
+from apps.approvals.cards import kinds
 from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.queries import face_hash
-from apps.approvals.services import Words
+from apps.approvals.services import AnswerDetails
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.cards import EXAMPLES, MAIL, make_kind
@@ -22,7 +23,9 @@ ASKING = [kind for kind in CardKind if kind not in BINDING]
 def answer(card: Card, user: Any, choice: str, **words: Any) -> Decision | Card | SilasError | None:
     try:
         with tenant_scope(card.tenant_id):
-            return services.answer_card(card.pk, user=user, choice=choice, face=face_hash(card), words=Words(**words))
+            return services.answer_card(
+                card.pk, user=user, choice=choice, face=face_hash(card), details=AnswerDetails(**words)
+            )
     except SilasError as refused:
         return refused
 
@@ -42,7 +45,7 @@ def test_no_settles_every_kind_and_opens_nothing(tenant: Any, owner: Any, kind: 
     card = make_kind(tenant, kind)
     answer(card, owner, kinds.DECLINE)
     with tenant_scope(tenant):
-        assert (queries.card(card.pk).status, tokens(card)) == (CardStatus.DECIDED, 0)
+        assert (queries.get_card(card.pk).status, tokens(card)) == (CardStatus.DECIDED, 0)
 
 
 @pytest.mark.parametrize("kind", BINDING)
@@ -55,7 +58,7 @@ def test_yes_to_a_kind_that_binds_is_signed_once(tenant: Any, owner: Any, kind: 
 @pytest.mark.parametrize("kind", ASKING)
 def test_no_answer_to_a_question_opens_anything(tenant: Any, owner: Any, kind: CardKind) -> None:
     card = make_kind(tenant, kind)
-    first = kinds.choices_of(kind, card.payload)[0]
+    first = kinds.choices_for(kind, card.payload)[0]
     answer(card, owner, first.value)
     assert (said(card), tokens(card)) == ({"choice": first.value}, 0)
 
@@ -63,7 +66,7 @@ def test_no_answer_to_a_question_opens_anything(tenant: Any, owner: Any, kind: C
 OTHERS = [
     (kind, choice.value)
     for kind in CardKind
-    for choice in kinds.choices_of(kind, EXAMPLES[kind]()["payload"])
+    for choice in kinds.choices_for(kind, EXAMPLES[kind]()["payload"])
     if choice.verdict == ApprovalVerdict.EDIT_REQUESTED
 ]
 
@@ -141,7 +144,7 @@ def test_selection_that_is_no_strict_part_of_the_batch_is_refused(tenant: Any, o
     refused = answer(card, owner, "edit_selection", selected=selected)
     assert isinstance(refused, SilasError) and refused.code == "selection_unfit"
     with tenant_scope(tenant):
-        assert queries.card(card.pk).is_open
+        assert queries.get_card(card.pk).is_open
 
 
 @pytest.mark.parametrize(("text", "code"), [("", "text_missing"), (MAIL, "edit_unfit"), ("x" * 20_001, "text_missing")])

@@ -43,7 +43,7 @@ def refusal(tenant: Any, card: Card, user: Any, verdict: ApprovalVerdict = APPRO
 
 def status(tenant: Any, card: Card) -> str:
     with tenant_scope(tenant):
-        return str(queries.card(card.pk).status)
+        return str(queries.get_card(card.pk).status)
 
 
 def tokens(tenant: Any) -> int:
@@ -142,7 +142,7 @@ def test_number_of_missing_people_counts_down(tenant: Any, two: Any, owner: Any)
     card = open_card(tenant)
     answer(tenant, card, owner)
     with tenant_scope(tenant):
-        assert queries.asked_of(card, owner).missing == 1
+        assert queries.approval_requirements(card, owner).missing == 1
 
 
 def test_token_of_two_people_names_both_answers(tenant: Any, two: Any, owner: Any, approver: Any) -> None:
@@ -157,7 +157,7 @@ def test_every_yes_is_stored_with_a_signature_that_holds(tenant: Any, two: Any, 
     answer(tenant, card, owner)
     answer(tenant, card, approver)
     with tenant_scope(tenant):
-        assert [answers.still_holds(one) for one in Answer.objects.select_related("card")] == [True, True]
+        assert [answers.verify_answer(one) for one in Answer.objects.select_related("card")] == [True, True]
 
 
 @pytest.mark.parametrize("change", [{"verdict": "declined"}, {"conditions": {"a": 1}}, {"step_up": {"a": 1}}])
@@ -260,7 +260,7 @@ BOTH = Policy(scope="full_plan", risk="high", people=4)
     [([], 1), ([ANY], 1), ([ANY, SCOPE], 2), ([RISK, ANY], 3), ([RISK, SCOPE], 2), ([SCOPE, BOTH, ANY, RISK], 4)],
 )
 def test_best_policy_is_the_one_that_says_most(fitting: list[Policy], best: int) -> None:
-    assert rules.best_policy(fitting).people == best
+    assert rules.most_specific_policy(fitting).people == best
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_best_policy_is_the_one_that_says_most(fitting: list[Policy], best: int)
     ],
 )
 def test_passkey_is_wanted_by_rule_and_risk(rule: PasskeyRule, risk: Risk, has_one: bool, wanted: bool) -> None:
-    assert rules.wants_passkey(Policy(passkey=rule), risk, has_one=has_one) is wanted
+    assert rules.needs_passkey(Policy(passkey=rule), risk, has_one=has_one) is wanted
 
 
 # --- conditions

@@ -113,7 +113,7 @@ def test_decide_card_when_a_receiver_fails_changes_nothing(tenant: Any, owner: A
     finally:
         signals.card_decided.disconnect(fail)
     with tenant_scope(tenant):
-        assert queries.card(card.pk).status == CardStatus.OPEN
+        assert queries.get_card(card.pk).status == CardStatus.OPEN
 
 
 def test_decide_card_makes_one_key_for_one_person(tenant: Any, owner: Any) -> None:
@@ -252,7 +252,7 @@ def test_open_cards_of_other_tenant_are_not_seen(tenant: Any, other_tenant: Any)
 def test_card_of_other_tenant_is_not_found(tenant: Any, other_tenant: Any) -> None:
     foreign = open_card(other_tenant)
     with pytest.raises(SilasError, match="no such card"), tenant_scope(tenant):
-        queries.card(foreign.pk)
+        queries.get_card(foreign.pk)
 
 
 def test_expire_cards_closes_only_late_ones(tenant: Any) -> None:
@@ -263,7 +263,7 @@ def test_expire_cards_closes_only_late_ones(tenant: Any) -> None:
         with tenant_scope(tenant):
             assert list(queries.open_cards()) == [fresh]
     with tenant_scope(tenant):
-        assert queries.card(late.pk).status == CardStatus.EXPIRED
+        assert queries.get_card(late.pk).status == CardStatus.EXPIRED
 
 
 def test_card_expires_once(tenant: Any) -> None:
@@ -280,7 +280,7 @@ def test_card_whose_time_out_comes_early_waits_for_it(tenant: Any) -> None:
     card = open_card(tenant)
     expire_cards(tenant)
     with tenant_scope(tenant):
-        assert queries.card(card.pk).status == CardStatus.OPEN
+        assert queries.get_card(card.pk).status == CardStatus.OPEN
         assert QueueMessage.objects.get(kind="card_expiry").available_at == card.expires_at
 
 

@@ -61,7 +61,7 @@ def test_old_card_can_never_be_approved(tenant: Any, owner: Any, approver: Any, 
 def test_old_card_says_that_an_edit_was_asked_for(tenant: Any, owner: Any, card: Card, plan: Any) -> None:
     edit(tenant, card, owner, {**plan, "body": "Less"})
     with tenant_scope(tenant):
-        assert queries.card(card.pk).decision.verdict == ApprovalVerdict.EDIT_REQUESTED
+        assert queries.get_card(card.pk).decision.verdict == ApprovalVerdict.EDIT_REQUESTED
 
 
 def test_edit_mints_nothing(tenant: Any, owner: Any, card: Card, plan: Any) -> None:

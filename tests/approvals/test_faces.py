@@ -12,7 +12,7 @@ from apps.approvals import keys, services
 from apps.approvals.enums import ApprovalVerdict, CardStatus, Risk
 from apps.approvals.models import Answer, ApprovalToken, Card, Decision, PasskeyChallenge
 from apps.approvals.queries import face_hash
-from apps.approvals.schemas import Fact, Refused, to_base64
+from apps.approvals.schemas import AnswerRefused, Fact, to_base64
 from apps.approvals.services import answers, passkeys
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -168,6 +168,6 @@ def test_passkey_that_signed_another_face_approves_nothing(
         now_shown = face_hash(Card.objects.get(pk=card.pk))
         outcome = services.answer_card(card.pk, user=owner, choice="approve", face=now_shown, step_up=assertion)
         state = Card.objects.get(pk=card.pk).status
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, AnswerRefused)
     assert state == CardStatus.OPEN
     assert count(card, ApprovalToken) == 0

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from apps.approvals import kinds, metrics, services
+from apps.approvals import metrics, services
+from apps.approvals.cards import kinds
 from apps.approvals.enums import CardKind, Risk
 from apps.approvals.models import Card, Decision, Look
 from apps.approvals.queries import face_hash
@@ -111,7 +112,11 @@ def test_free_text_is_counted(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.DECISION)
     with tenant_scope(tenant):
         services.answer_card(
-            card.pk, user=owner, choice="old", face=face_hash(card), words=services.Words(freetext="She moves back.")
+            card.pk,
+            user=owner,
+            choice="old",
+            face=face_hash(card),
+            details=services.AnswerDetails(freetext="She moves back."),
         )
     decided(tenant, owner)
     assert totals(tenant).freetext == 0.5
@@ -134,8 +139,8 @@ def test_batch_with_a_tick_changed_takes_a_tap_more_each(tenant: Any, owner: Any
     """T-2 is unusual and not ticked; T-4 is left out by hand: one tick, one press to ask anew, two to approve."""
     card = make_kind(tenant, CardKind.BATCH_REVIEW)
     with tenant_scope(tenant):
-        words = services.Words(selected=["T-1", "T-3"])
-        new = services.answer_card(card.pk, user=owner, choice="edit_selection", face=face_hash(card), words=words)
+        words = services.AnswerDetails(selected=["T-1", "T-3"])
+        new = services.answer_card(card.pk, user=owner, choice="edit_selection", face=face_hash(card), details=words)
         services.answer_card(new.pk, user=owner, choice=kinds.APPROVE, face=face_hash(new))
     assert totals(tenant).taps_per_batch == 4
 
@@ -162,7 +167,7 @@ def test_spread_sorts_decisions_by_how_long_they_took(tenant: Any, owner: Any) -
     for seconds in (0.2, 3, 10, 20, 90):
         decided(tenant, owner, seconds=seconds)
     with tenant_scope(tenant):
-        assert metrics.spread(LONG_AGO) == (1, 1, 1, 1, 1)
+        assert metrics.decision_time_histogram(LONG_AGO) == (1, 1, 1, 1, 1)
 
 
 def hasty(tenant: Any, user: Any) -> bool:
@@ -205,7 +210,7 @@ def test_hasty_person_is_neither_held_up_nor_refused(tenant: Any, owner: Any) ->
     cards = [open_card(tenant) for _ in range(50)]
     with tenant_scope(tenant):
         for card in cards:
-            services.see_card(card, owner)
+            services.record_look(card, owner)
             services.answer_card(card.pk, user=owner, choice=kinds.APPROVE, face=face_hash(card))
         assert Decision.objects.filter(verdict="approved").count() == 50
     assert hasty(tenant, owner)

@@ -17,8 +17,8 @@ from apps.approvals import services
 from apps.approvals.enums import ApprovalVerdict, PasskeyRule, Risk
 from apps.approvals.models import Answer, ApprovalPolicy, Card, Decision, Passkey
 from apps.approvals.queries import face_hash
-from apps.approvals.schemas import Refused
-from apps.approvals.services import answers, passkeys, proofs
+from apps.approvals.schemas import AnswerRefused
+from apps.approvals.services import answers, passkeys
 from apps.audit.models import AuditEntry
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -41,7 +41,7 @@ def ask(tenant: Any, card: Card, user: Any, rp_id: str = RP_ID) -> dict[str, Any
         return passkeys.begin_step_up(card.pk, user=user, face=face_hash(card), rp_id=rp_id, origin=ORIGIN)
 
 
-def approve(tenant: Any, card: Card, user: Any, step_up: str = "") -> Decision | Refused | None:
+def approve(tenant: Any, card: Card, user: Any, step_up: str = "") -> Decision | AnswerRefused | None:
     with tenant_scope(tenant):
         return services.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED, step_up=step_up)
 
@@ -51,7 +51,7 @@ def refusal(tenant: Any, card: Card, user: Any, step_up: str = "") -> str:
         outcome = approve(tenant, card, user, step_up)
     except SilasError as refused:
         return refused.code
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, AnswerRefused)
     return outcome.code
 
 
@@ -153,7 +153,7 @@ def test_answer_is_spent_once(tenant: Any, owner: Any, approver: Any, grave: Car
         ApprovalPolicy.objects.create(people=2)
     answered = device.get(ask(tenant, grave, owner))
     approve(tenant, grave, owner, answered)
-    with tenant_scope(tenant), pytest.raises(passkeys.NotBelieved):
+    with tenant_scope(tenant), pytest.raises(passkeys.PasskeyRejected):
         passkeys.prove(grave, user=owner, policy=services.answers.queries.policy_for(grave), assertion=answered)
 
 
@@ -213,7 +213,7 @@ GARBAGE = st.recursive(
 @given(GARBAGE)
 def test_garbage_is_never_a_challenge(garbage: object) -> None:
     with pytest.raises(SilasError):
-        passkeys._challenge_in(json.dumps(garbage))
+        passkeys._read_challenge(json.dumps(garbage))
 
 
 @pytest.mark.parametrize("part", ["authenticatorData", "signature", "clientDataJSON"])
@@ -277,7 +277,7 @@ def test_refused_registration_is_written_down(tenant: Any, owner: Any, approver:
 def test_stored_answer_can_be_checked_again(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
     approve(tenant, grave, owner, device.get(ask(tenant, grave, owner)))
     with tenant_scope(tenant):
-        assert answers.still_holds(Answer.objects.select_related("card").get())
+        assert answers.verify_answer(Answer.objects.select_related("card").get())
 
 
 @pytest.mark.parametrize("part", ["signature", "nonce", "client_data", "authenticator_data", "rp_id", "origin"])
@@ -288,7 +288,7 @@ def test_stored_answer_with_a_changed_part_does_not_hold(
     with tenant_scope(tenant):
         row = Answer.objects.select_related("card").get()
         proof = answers.StepUp.model_validate({**row.step_up, part: "00" * 32})
-        assert not proofs.is_proof(row, proof)
+        assert not passkeys.proves_answer(row, proof)
 
 
 def test_stored_answer_proves_nothing_about_another_card(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
@@ -297,7 +297,7 @@ def test_stored_answer_proves_nothing_about_another_card(tenant: Any, owner: Any
         row = Answer.objects.select_related("card").get()
         proof = answers.StepUp.model_validate(row.step_up)
         row.card = open_card(tenant)
-        assert not proofs.is_proof(row, proof)
+        assert not passkeys.proves_answer(row, proof)
 
 
 @pytest.mark.parametrize("change", ["public_key = 'x'", "credential_id = 'x'", "sign_count = 0", "rp_id = 'x'"])
@@ -327,7 +327,7 @@ def test_registering_with_the_challenge_of_another_person_is_refused(tenant: Any
     with tenant_scope(tenant):
         options = passkeys.begin_registration(approver, rp_id=RP_ID, origin=ORIGIN)
         refused = passkeys.finish_registration(owner, name="mine", credential=SoftPasskey().create(options))
-    assert isinstance(refused, Refused) and refused.code == "passkey_refused"
+    assert isinstance(refused, AnswerRefused) and refused.code == "passkey_refused"
 
 
 def test_registering_by_a_stranger_is_refused(tenant: Any, stranger: Any) -> None:
@@ -340,7 +340,7 @@ def test_answer_to_a_card_registers_nothing(tenant: Any, owner: Any, grave: Card
     assert options is not None
     other = SoftPasskey().create({**options, "rp": {"id": RP_ID}})
     with tenant_scope(tenant):
-        assert isinstance(passkeys.finish_registration(owner, name="mine", credential=other), Refused)
+        assert isinstance(passkeys.finish_registration(owner, name="mine", credential=other), AnswerRefused)
 
 
 def test_removing_another_person_s_passkey_finds_nothing(tenant: Any, owner: Any, approver: Any, device: Any) -> None:

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.approvals.cards.risk import SCOPE_RISK, Friction, access_risk, card_risk, friction_for, is_at_least, max_risk
 from apps.approvals.enums import ApprovalScope, Risk
-from apps.approvals.risk import SCOPE_RISK, Friction, access_risk, friction_of, highest, is_at_least, risk_of
 
 SCOPES, RISKS = st.sampled_from(ApprovalScope), st.sampled_from(Risk)
 
 
 @given(SCOPES, RISKS, st.booleans(), st.booleans())
 def test_risk_with_declared_floor_is_never_lower(scope: ApprovalScope, floor: Risk, undo: bool, destroys: bool) -> None:
-    risk = risk_of(scope, reversible=undo, destroys=destroys, at_least=floor)
-    assert is_at_least(risk, highest(floor, SCOPE_RISK[scope]))
+    risk = card_risk(scope, reversible=undo, destroys=destroys, at_least=floor)
+    assert is_at_least(risk, max_risk(floor, SCOPE_RISK[scope]))
 
 
 @given(SCOPES, RISKS, RISKS, st.booleans(), st.booleans())
@@ -23,19 +23,19 @@ def test_risk_with_a_lower_declaration_is_never_higher(
     scope: ApprovalScope, one: Risk, other: Risk, undo: bool, destroys: bool
 ) -> None:
     lower, higher = sorted((one, other), key=list(Risk).index)
-    rungs = [risk_of(scope, reversible=undo, destroys=destroys, at_least=floor) for floor in (lower, higher)]
+    rungs = [card_risk(scope, reversible=undo, destroys=destroys, at_least=floor) for floor in (lower, higher)]
     assert is_at_least(rungs[1], rungs[0])
 
 
 @given(SCOPES, RISKS, st.booleans())
 def test_risk_of_what_cannot_be_undone_is_never_lower(scope: ApprovalScope, floor: Risk, destroys: bool) -> None:
-    gone, kept = (risk_of(scope, reversible=undo, destroys=destroys, at_least=floor) for undo in (False, True))
+    gone, kept = (card_risk(scope, reversible=undo, destroys=destroys, at_least=floor) for undo in (False, True))
     assert is_at_least(gone, kept)
 
 
 @given(SCOPES, RISKS)
 def test_risk_of_what_destroys_for_good_is_irreversible(scope: ApprovalScope, floor: Risk) -> None:
-    assert risk_of(scope, reversible=False, destroys=True, at_least=floor) is Risk.IRREVERSIBLE
+    assert card_risk(scope, reversible=False, destroys=True, at_least=floor) is Risk.IRREVERSIBLE
 
 
 def test_risk_is_known_for_every_scope() -> None:
@@ -61,7 +61,7 @@ def test_risk_is_known_for_every_scope() -> None:
 def test_risk_of_scope_and_reversibility(
     scope: ApprovalScope, reversible: bool, destroys: bool, floor: Risk, risk: Risk
 ) -> None:
-    assert risk_of(scope, reversible=reversible, destroys=destroys, at_least=floor) is risk
+    assert card_risk(scope, reversible=reversible, destroys=destroys, at_least=floor) is risk
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_risk_of_access_follows_what_is_reached(granted: list[str], requested: l
     ],
 )
 def test_friction_rises_with_the_rung(risk: Risk, has_passkey: bool, friction: Friction) -> None:
-    assert friction_of(risk, has_passkey=has_passkey) is friction
+    assert friction_for(risk, has_passkey=has_passkey) is friction

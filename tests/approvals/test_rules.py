@@ -65,11 +65,11 @@ def child(body: str = BODY, parent: str = "goal-1", **policy: Any) -> Approvable
 
 
 def spend(token: SignedToken, subject: Approvable = TASK, spawned: Approvable | None = None) -> Reason:
-    return rules.may_spend(token, subject, spawned=spawned, now=MIDDLE).reason
+    return rules.spend_verdict(token, subject, spawned=spawned, now=MIDDLE).reason
 
 
 def run(token: SignedToken, subject: Approvable = TASK, used: int = 1, bound: bool = True) -> Reason:
-    return rules.may_run(token, subject, now=MIDDLE, used=used, used_for_subject=bound).reason
+    return rules.run_verdict(token, subject, now=MIDDLE, used=used, used_for_subject=bound).reason
 
 
 # --- signatures
@@ -206,7 +206,7 @@ def test_spend_for_other_item_is_refused() -> None:
     ],
 )
 def test_spend_around_expiry(now: datetime, reason: Reason) -> None:
-    assert rules.may_spend(sign(), TASK, spawned=None, now=now).reason is reason
+    assert rules.spend_verdict(sign(), TASK, spawned=None, now=now).reason is reason
 
 
 def test_spend_of_single_use_token_for_a_child_is_refused() -> None:

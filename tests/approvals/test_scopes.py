@@ -33,11 +33,7 @@ PAYLOADS: list[tuple[ApprovalScope, dict[str, Any], str]] = [
         "p-1",
     ),
     (ApprovalScope.SKILL_INSTALL, {"skill": "desk", "content_hash": vectors.V2, "report_hash": vectors.V3}, "desk"),
-    (
-        ApprovalScope.BUDGET,
-        payloads.budget_payload(before={"max_attempts": 5}, after={"max_attempts": 9}, **CALL),
-        "task-1",
-    ),
+    (ApprovalScope.BUDGET, {**CALL, "before": {"max_attempts": 5}, "after": {"max_attempts": 9}}, "task-1"),
     (ApprovalScope.CONNECTION_ACT, payloads.batch_payload(goal_id="g1", action="archive", item_ids=["3"]), "g1"),
     (ApprovalScope.CONNECTION_MANAGE, {"connection_id": "c", "operation": "widen", "before": [], "after": ["w"]}, "c"),
     (ApprovalScope.AUTONOMY_THRESHOLD, payloads.autonomy_payload(**EVIDENCE), "s-1"),

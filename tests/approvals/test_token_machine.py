@@ -73,7 +73,7 @@ class LifeOfAToken(RuleBasedStateMachine):
         child = spawn(self.tenant, self.goal)
         full = Reason.EXECUTION_LIMIT_REACHED if len(self.spent) == USES else Reason.OK
         with self.at_this_time(), tenant_scope(self.tenant):
-            found = services.verify(self.token, payloads.approvable_plan(self.goal), child).reason
+            found = services.verify_token(self.token, payloads.approvable_plan(self.goal), child).reason
         assert found is (self.run_out or self.taken_away or full)
         if found is Reason.OK:
             self.spent.append(child)
@@ -89,7 +89,7 @@ class LifeOfAToken(RuleBasedStateMachine):
 
     def check(self, child: Approvable) -> Reason:
         with self.at_this_time(), tenant_scope(self.tenant):
-            return services.check(self.token, child).reason
+            return services.check_token(self.token, child).reason
 
     @precondition(lambda self: not self.revoked)
     @rule()

@@ -59,12 +59,12 @@ def spawn(tenant: Any, goal: dict[str, Any], amount: float = 5.0) -> Approvable:
 
 def verify(tenant: Any, token: ApprovalToken, plan: dict[str, Any], spawned: Approvable | None = None) -> Reason:
     with tenant_scope(tenant):
-        return services.verify(token, payloads.approvable_plan(plan), spawned).reason
+        return services.verify_token(token, payloads.approvable_plan(plan), spawned).reason
 
 
 def check(tenant: Any, token: ApprovalToken, subject: Approvable) -> Reason:
     with tenant_scope(tenant):
-        return services.check(token, subject).reason
+        return services.check_token(token, subject).reason
 
 
 def reload(tenant: Any, token: ApprovalToken) -> ApprovalToken:
@@ -102,7 +102,7 @@ def test_verify_by_twelve_at_once_is_won_by_one(tenant: Any, token: ApprovalToke
 def test_verify_in_a_rolled_back_scope_spends_nothing(tenant: Any, token: ApprovalToken, plan: dict[str, Any]) -> None:
     def spend_and_fail() -> None:
         with tenant_scope(tenant):
-            services.verify(token, payloads.approvable_plan(plan))
+            services.verify_token(token, payloads.approvable_plan(plan))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):

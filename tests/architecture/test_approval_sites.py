@@ -35,11 +35,11 @@ def callers(verb: str, among: tuple[Module, ...] | None = None) -> set[str]:
 
 
 def test_approvals_are_spent_at_the_authorization_sites_only() -> None:
-    assert callers("verify") == VERIFIES
+    assert callers("verify_token") == VERIFIES
 
 
 def test_approvals_are_checked_where_work_begins() -> None:
-    assert callers("check") == CHECKS
+    assert callers("check_token") == CHECKS
 
 
 def test_nobody_outside_the_room_mints_a_token() -> None:
@@ -48,18 +48,18 @@ def test_nobody_outside_the_room_mints_a_token() -> None:
 
 def test_nobody_outside_the_room_spends_by_the_database_function() -> None:
     users = [module.name for module in modules() if "approvals_spend" in module.path.read_text()]
-    outside = {"apps.approvals.spend_sql", "apps.approvals.locks", "silas_platform.worker_rights"}
+    outside = {"apps.approvals.sql.spend", "apps.approvals.locks", "silas_platform.worker_rights"}
     assert {user for user in users if "migrations" not in user} - outside == set()
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "from apps.approvals import services\nservices.verify(1, 2)",
-        "from apps.approvals.services import verify as spend\nspend(1, 2)",
-        "from apps.approvals.services.tokens import verify\nverify(1, 2)",
+        "from apps.approvals import services\nservices.verify_token(1, 2)",
+        "from apps.approvals.services import verify_token as spend\nspend(1, 2)",
+        "from apps.approvals.services.tokens import verify_token\nverify_token(1, 2)",
     ],
 )
 def test_caller_elsewhere_is_found(text: str) -> None:
     module = Module("apps.work.elsewhere", Path(), ast.parse(text))
-    assert callers("verify", (module,)) == {"apps.work.elsewhere"}
+    assert callers("verify_token", (module,)) == {"apps.work.elsewhere"}

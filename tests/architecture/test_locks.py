@@ -14,7 +14,7 @@ from tests.architecture.source import Module, modules
 
 SHUTS_OUT = re.compile(r"\bFOR UPDATE\b", re.IGNORECASE)
 # Nothing refers to a queue message or to an audit head.
-UNREFERRED = {"apps.bus.sql.leases", "apps.audit.chain_sql"}
+UNREFERRED = {"apps.bus.sql.leases", "apps.audit.sql.chain"}
 
 
 def shutting_locks(module: Module) -> list[str]:

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from apps.audit import checkpoints, outside
+from apps.audit import checkpoint_file, checkpoints
 from apps.audit.checkpoints import write_checkpoint, write_checkpoints
 from apps.audit.models import AuditKey
-from apps.audit.queries import PLATFORM_NAME, Chain, chain_named, checkpoints_of, moved_chains, public_keys
+from apps.audit.queries import PLATFORM_NAME, Chain, checkpoints_of, find_chain, moved_chains, public_keys
 from apps.audit.rules import is_signed
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
@@ -74,7 +74,7 @@ def test_chain_that_did_not_move_is_not_opened(tenant: Any, other_tenant: Any) -
         make_entries(each, 1)
     write_checkpoints()
     make_entries(other_tenant, 1)
-    moved = {chain.id for chain in moved_chains(outside.newest())}
+    moved = {chain.id for chain in moved_chains(checkpoint_file.read_newest())}
     assert other_tenant.pk in moved
     assert tenant.pk not in moved
 
@@ -86,14 +86,14 @@ def test_chain_in_trouble_keeps_no_other_from_its_checkpoint(
     first, second = sorted((tenant, other_tenant), key=lambda each: each.slug)
     for each in (first, second):
         make_entries(each, 1)
-    whole = checkpoints._since
+    whole = checkpoints._verify_since
 
     def broken(chain: Chain, *args: Any) -> Any:
         if chain.id == first.pk:
             raise ValueError
         return whole(chain, *args)
 
-    monkeypatch.setattr(checkpoints, "_since", broken)
+    monkeypatch.setattr(checkpoints, "_verify_since", broken)
     write_checkpoints()
     assert [row.seq for row in _checkpoints(second)] == [1]
     assert _checkpoints(first) == ()
@@ -104,7 +104,7 @@ def test_lost_copy_outside_is_made_again(tenant: Any, settings: Any, tmp_path: P
     write_checkpoint(_chain(tenant))
     settings.CHECKPOINTS_FILE = str(tmp_path / "checkpoints.jsonl")
     write_checkpoints()
-    assert outside.newest()[str(tenant.pk)].seq == 2
+    assert checkpoint_file.read_newest()[str(tenant.pk)].seq == 2
     assert len(_checkpoints(tenant)) == 1
 
 
@@ -139,7 +139,7 @@ def test_checkpoint_of_broken_chain_is_not_written(tenant: Any, superuser_dsn: s
 
 
 def test_checkpoint_of_platform_chain_is_not_written_for_its_own_trace(database: None) -> None:
-    platform = chain_named(PLATFORM_NAME)
+    platform = find_chain(PLATFORM_NAME)
     assert platform
     with platform_scope("test"):
         pass

@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.core.management import call_command
 
 from apps.approvals.schemas import to_base64
-from apps.audit import outside, queries
+from apps.audit import checkpoint_file, queries
 from apps.audit.checkpoints import write_checkpoint
 from apps.audit.queries import Chain
-from apps.audit.rules import Checkpoint, hash_of, key_id_of, statement
+from apps.audit.rules import Checkpoint, compute_hash, key_id_of, signed_statement
 from kernel import trust
 from kernel.canonical import canonical_json
 from kernel.clock import now
@@ -79,7 +79,7 @@ def rewrite(dsn: str, tenant: Any) -> None:
         cursor.execute("DELETE FROM audit_auditcheckpoint WHERE chain = %s", [tenant.pk])
         for entry in entries:
             changed = replace(entry, actor="visitor:2", prev_hash=last)
-            last = hash_of(changed)
+            last = compute_hash(changed)
             cursor.execute(
                 "UPDATE audit_auditentry SET actor = 'visitor:2', prev_hash = %s, entry_hash = %s"
                 " WHERE chain = %s AND seq = %s",
@@ -111,7 +111,7 @@ def forge_checkpoint(dsn: str, tenant: Any) -> None:
                 head.seq,
                 head.entry_hash,
                 unsigned.key_id,
-                to_base64(private.sign(statement(unsigned))),
+                to_base64(private.sign(signed_statement(unsigned))),
                 made,
             ],
         )
@@ -164,7 +164,7 @@ def test_log_that_was_cut_back_to_an_old_checkpoint_is_not_called_proven(log: An
     """Entries that no checkpoint followed, because somebody kept web from signing, are cut off again."""
     make_entries(log, 2)
     cut(superuser_dsn, log, 6)
-    signed = outside.newest()[str(log.pk)].created_at
+    signed = checkpoint_file.read_newest()[str(log.pk)].created_at
     assert verdict("--tenant", log.slug).startswith(f"ok tenant={log.slug} entries=6 ")
     with time_machine.travel(now() + timedelta(hours=2)):
         assert notes("--tenant", log.slug) == [f"old_checkpoint={signed}"]
@@ -184,9 +184,11 @@ def test_stranger_names_an_old_checkpoint_too(log: Any, tmp_path: Path, settings
 def test_log_that_is_gone_altogether_is_found(log: Any, tmp_path: Path, settings: Any) -> None:
     """A chain that only the copy knows; another tenant's lines stand for one whose rows are gone."""
     gone = str(uuid4())
-    unsigned = Checkpoint(gone, 4, "0" * 64, 4, "2026-11-01T12:00:00+00:00", next(iter(outside.pinned_keys())), "")
+    unsigned = Checkpoint(
+        gone, 4, "0" * 64, 4, "2026-11-01T12:00:00+00:00", next(iter(checkpoint_file.pinned_keys())), ""
+    )
     key = trust.installation_key(settings.SILAS_SIGNING_KEY)
-    signed = replace(unsigned, signature=to_base64(key.sign(statement(unsigned))))
+    signed = replace(unsigned, signature=to_base64(key.sign(signed_statement(unsigned))))
     copy = tmp_path / "checkpoints"
     copy.write_text(canonical_json(vars(signed)) + "\n")
     assert f"broken tenant={gone} seq=1 reason=tail" in verdict("--checkpoints", str(copy))
@@ -195,7 +197,7 @@ def test_log_that_is_gone_altogether_is_found(log: Any, tmp_path: Path, settings
 def test_line_outside_that_no_pinned_key_signed_is_left_out(log: Any, tmp_path: Path) -> None:
     copy = tmp_path / "checkpoints"
     copy.write_text(Path(_kept()).read_text().replace('"seq":6', '"seq":600') + "junk\n[]\n")
-    assert str(log.pk) not in outside.newest(copy)
+    assert str(log.pk) not in checkpoint_file.read_newest(copy)
 
 
 @pytest.mark.parametrize("pinned", [True, False])
@@ -238,7 +240,7 @@ def test_database_without_tables_is_one_sentence_too(superuser_dsn: str) -> None
     done = subprocess.run(argv, cwd=ROOT, env={**os.environ, **empty}, capture_output=True, text=True, check=False)
     with psycopg.connect(superuser_dsn, autocommit=True) as connection:
         connection.execute("DROP DATABASE without_tables")
-    said = "CommandError: The database has not the tables of this release, so no chain was checked: run migrate."
+    said = "CommandError: The database lacks the tables of this release, so no chain was checked: run migrate."
     assert (done.returncode, done.stderr.splitlines()) == (2, [said])
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from apps.audit.rules import Break, Checkpoint, Entry, Head, hash_of, inspect
+from apps.audit.rules import ChainBreak, Checkpoint, Entry, Head, compute_hash, verify_entries
 from kernel.canonical import sha256_hex
 
 CHAIN = "11111111-1111-4111-8111-111111111111"
@@ -26,7 +26,7 @@ def _entry(seq: int, prev: str, **fields: str) -> Entry:
         entry_hash="",
     )
     made = replace(made, **fields)
-    return replace(made, entry_hash=hash_of(made))
+    return replace(made, entry_hash=compute_hash(made))
 
 
 def _chain(length: int) -> list[Entry]:
@@ -38,9 +38,9 @@ def _chain(length: int) -> list[Entry]:
 
 def _first_break(
     entries: list[Entry], head: Head | None = None, checkpoints: tuple[Checkpoint, ...] = ()
-) -> Break | None:
+) -> ChainBreak | None:
     end = head or (Head(entries[-1].seq, entries[-1].entry_hash) if entries else Head())
-    return inspect(entries, chain=CHAIN, head=end, checkpoints=checkpoints, keys={}).broken
+    return verify_entries(entries, chain=CHAIN, head=end, checkpoints=checkpoints, keys={}).broken
 
 
 def test_contract_formula_over_vector_a1_gives_its_hash() -> None:
@@ -69,12 +69,12 @@ def test_hash_of_second_documented_vector_is_stable() -> None:
 @pytest.mark.parametrize("field", ["chain", "entry_id", "event", "actor", "subject", "data", "timestamp", "prev_hash"])
 def test_hash_covers_every_text_field(field: str) -> None:
     entry = _entry(1, "genesis")
-    assert hash_of(replace(entry, **{field: "other"})) != entry.entry_hash
+    assert compute_hash(replace(entry, **{field: "other"})) != entry.entry_hash
 
 
 def test_hash_covers_sequence_number() -> None:
     entry = _entry(1, "genesis")
-    assert hash_of(replace(entry, seq=2)) != entry.entry_hash
+    assert compute_hash(replace(entry, seq=2)) != entry.entry_hash
 
 
 def test_sound_chain_has_no_break() -> None:
@@ -87,53 +87,53 @@ def test_empty_chain_has_no_break() -> None:
 
 def test_removed_entry_is_missing() -> None:
     entries = _chain(4)
-    assert _first_break([*entries[:1], *entries[2:]]) == Break(2, "missing")
+    assert _first_break([*entries[:1], *entries[2:]]) == ChainBreak(2, "missing")
 
 
 def test_changed_content_names_its_own_place() -> None:
     entries = _chain(4)
     entries[1] = replace(entries[1], actor="visitor:8")
-    assert _first_break(entries) == Break(2, "content")
+    assert _first_break(entries) == ChainBreak(2, "content")
 
 
 def test_changed_and_rehashed_entry_breaks_the_next_link() -> None:
     entries = _chain(4)
     entries[1] = _entry(2, entries[0].entry_hash, actor="visitor:8")
-    assert _first_break(entries) == Break(3, "link")
+    assert _first_break(entries) == ChainBreak(3, "link")
 
 
 def test_entry_out_of_order_is_named() -> None:
     entries = _chain(3)
-    assert _first_break([replace(entries[2], seq=-4), *entries[:2]]) == Break(-4, "order")
+    assert _first_break([replace(entries[2], seq=-4), *entries[:2]]) == ChainBreak(-4, "order")
 
 
 def test_entry_of_other_chain_is_content() -> None:
     foreign = _entry(1, "genesis", chain="33333333-3333-4333-8333-333333333333")
-    assert _first_break([foreign]) == Break(1, "content")
+    assert _first_break([foreign]) == ChainBreak(1, "content")
 
 
 def test_cut_tail_is_told_by_the_head() -> None:
     entries = _chain(4)
-    assert _first_break(entries[:2], Head(4, entries[3].entry_hash)) == Break(3, "tail")
+    assert _first_break(entries[:2], Head(4, entries[3].entry_hash)) == ChainBreak(3, "tail")
 
 
 def test_entry_behind_the_head_is_told() -> None:
     entries = _chain(4)
-    assert _first_break(entries, Head(3, entries[2].entry_hash)) == Break(4, "head")
+    assert _first_break(entries, Head(3, entries[2].entry_hash)) == ChainBreak(4, "head")
 
 
 def test_lost_head_is_told() -> None:
-    assert _first_break(_chain(2), Head()) == Break(1, "head")
+    assert _first_break(_chain(2), Head()) == ChainBreak(1, "head")
 
 
 def test_unsigned_checkpoint_is_told() -> None:
     entries = _chain(3)
     claim = Checkpoint(CHAIN, 2, entries[1].entry_hash, 2, "2026-02-01T12:00:00+00:00", "0" * 16, "AA==")
-    assert _first_break(entries, checkpoints=(claim,)) == Break(2, "signature")
+    assert _first_break(entries, checkpoints=(claim,)) == ChainBreak(2, "signature")
 
 
 def test_earlier_break_wins_over_unsigned_checkpoint() -> None:
     entries = _chain(3)
     entries[0] = replace(entries[0], data="{}")
     claim = Checkpoint(CHAIN, 2, entries[1].entry_hash, 2, "2026-02-01T12:00:00+00:00", "0" * 16, "AA==")
-    assert _first_break(entries, checkpoints=(claim,)) == Break(1, "content")
+    assert _first_break(entries, checkpoints=(claim,)) == ChainBreak(1, "content")

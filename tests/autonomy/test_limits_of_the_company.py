@@ -13,9 +13,9 @@ from apps.autonomy.services import admission
 from apps.bus.enums import Queue
 from apps.guard import services as guard
 from apps.guard.enums import TerminalReason
-from apps.guard.locks import today
+from apps.guard.locks import current_days
 from apps.guard.models import Budget, SpendingPolicy
-from apps.guard.queries import pauses
+from apps.guard.queries import current_pauses
 from apps.guard.rules import window_start
 from kernel.tenancy import tenant_scope
 from tests.autonomy.test_brakes import begin_session, ending_of, run_in_worker
@@ -29,7 +29,7 @@ LONG_AGO = date(2020, 1, 1)
 def reach_limit(house: House, period: str = "day", **fields: Any) -> Budget:
     """A limit that was reached in its current window."""
     with tenant_scope(house.tenant):
-        window = window_start(period, today()[0])
+        window = window_start(period, current_days()[0])
     return make_budget(house.tenant, "1", period=period, paused_in=window, **fields)
 
 
@@ -71,7 +71,7 @@ def test_contract_budget_rollover_lets_waiting_sessions_begin(house: House) -> N
 def test_owners_resume_lets_waiting_sessions_begin(house: House) -> None:
     reach_limit(house)
     session = house.through(house.task())
-    house.do(guard.resume, actor="user:1")
+    house.do(guard.resume_spending, actor="user:1")
     house.finish()
     assert house.session(session.pk).status == SessionStatus.COMPLETED
 
@@ -119,4 +119,4 @@ def test_limit_of_one_task_or_visitor_pauses_no_company(house: House) -> None:
     task = house.task()
     reach_limit(house, task_ref=task.pk)
     with tenant_scope(house.tenant):
-        assert not pauses().stops(house.deployment.pk, critical=False)
+        assert not current_pauses().stops(house.deployment.pk, critical=False)

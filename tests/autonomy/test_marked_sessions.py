@@ -36,7 +36,7 @@ def mark(house: House, session: AutonomousSession) -> None:
     assert run_id is not None
     with tenant_scope(house.tenant):
         run = GuardedRun.objects.get(pk=run_id)
-        guard.keep_mark(run.ref, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
+        guard.record_mark(run.ref, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
 
 
 def run_that_read_instructions(house: House, **fields: Any) -> AutonomousSession:

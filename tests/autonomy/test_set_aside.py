@@ -185,7 +185,7 @@ def letters(settings: Any) -> list[Any]:
 
 
 def choose(house: House, user: Any, way: AlertWay = AlertWay.EMAIL) -> None:
-    house.do(alerts.choose, user, way=way, minutes=5)
+    house.do(alerts.set_alert_choice, user, way=way, minutes=5)
 
 
 def pass_minutes(house: House, minutes: int) -> None:

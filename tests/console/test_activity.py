@@ -15,8 +15,8 @@ from django.urls import reverse
 
 from apps.approvals.enums import CardKind
 from apps.approvals.services import decide_card
+from apps.audit.admin_base import changes_in
 from apps.audit.enums import AuditEvent
-from apps.audit.house import changes_of
 from apps.audit.services import record
 from apps.audit.writers import WORKERS_WRITE
 from apps.console.groups import GROUPS, HIGHLIGHTS
@@ -160,7 +160,7 @@ def test_every_event_can_be_told_without_data(event: str) -> None:
 
 
 def test_event_without_a_sentence_is_told_by_its_label() -> None:
-    assert _tell("platform_scope_entered", {}).lead == "Somebody looked at more than one tenant"
+    assert _tell("platform_scope_entered", {}).lead == "Data of more than one tenant was accessed"
 
 
 def test_braces_in_a_name_are_only_text() -> None:
@@ -202,7 +202,7 @@ def test_entry_of_a_taken_over_worker_stops_no_page(tenant: Any, owner: Any, val
 @pytest.mark.parametrize("before", ODD)
 @pytest.mark.parametrize("after", ODD)
 def test_changes_of_an_entry_are_read_whatever_it_holds(before: str, after: str) -> None:
-    assert isinstance(changes_of(f'{{"before":{before},"after":{after}}}'), list)
+    assert isinstance(changes_in(f'{{"before":{before},"after":{after}}}'), list)
 
 
 def test_entries_with_odd_ids_are_told(tenant: Any, owner: Any) -> None:

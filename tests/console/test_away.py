@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.audit.queries import written_between
+from apps.audit.queries import within_period
 from apps.audit.services import record
 from apps.audit.writers import ONLY_FOR
 from apps.tenants.models import Visit
@@ -159,7 +159,7 @@ def test_span_is_found_by_numbers_and_by_moments(tenant: Any) -> None:
     make_entries(tenant, 9)
     with tenant_scope(tenant):
         moments = list(AuditEntry.objects.order_by("seq").values_list("timestamp", flat=True))
-        found = AuditEntry.objects.filter(written_between(tenant.pk, moments[3], moments[6])).values_list(
+        found = AuditEntry.objects.filter(within_period(tenant.pk, moments[3], moments[6])).values_list(
             "seq", flat=True
         )
         assert set(found) == {place + 1 for place, at in enumerate(moments) if moments[3] <= at < moments[6]}

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from apps.approvals import kinds, services
+from apps.approvals import services
+from apps.approvals.cards import kinds
 from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus, Risk, Withdrawal
-from apps.approvals.models import WAITING, ApprovalToken, Card, Look
+from apps.approvals.models import OPEN_STATUSES, ApprovalToken, Card, Look
 from apps.approvals.queries import face_hash
 from apps.approvals.schemas import Fact
 from apps.console import faces, watching
@@ -75,7 +76,7 @@ def test_card_shows_what_its_kind_has_to_say(tenant: Any, owner: Any, kind: Card
 @pytest.mark.parametrize("kind", CardKind)
 def test_buttons_stand_in_the_order_of_the_answers(tenant: Any, owner: Any, kind: CardKind) -> None:
     card = make_kind(tenant, kind)
-    values = [each.value for each in kinds.choices_of(kind, card.payload)]
+    values = [each.value for each in kinds.choices_for(kind, card.payload)]
     if kind == CardKind.BATCH_REVIEW:  # one of its lines is unusual
         values = ["edit_selection", "approve", "decline"]
     assert [button.value for button in faces.buttons_of(card)] == values
@@ -279,7 +280,7 @@ def test_press_on_a_card_taken_back_says_why(tenant: Any, owner: Any) -> None:
     card = make_card(tenant)
     with tenant_scope(tenant):
         services.withdraw_card(card.pk, reason=Withdrawal.HANDOFF)
-    assert "A person took the conversation over" in press(owner, card, "approve").content.decode()
+    assert "A teammate took over the conversation" in press(owner, card, "approve").content.decode()
 
 
 def test_stale_page_of_an_edited_card_leads_to_what_is_asked_now(tenant: Any, owner: Any, approver: Any) -> None:
@@ -326,7 +327,7 @@ def test_edited_values_are_asked_anew(tenant: Any, owner: Any, tmp_path: Path) -
     names = list(desk.card(item).details["calls"][0]["args"])
     _edited(owner, desk.card(item), **{f"0.{names.index('note')}": "60"})
     with tenant_scope(tenant):
-        assert Card.objects.get(status__in=WAITING).details["calls"][0]["args"]["note"] == 60
+        assert Card.objects.get(status__in=OPEN_STATUSES).details["calls"][0]["args"]["note"] == 60
 
 
 @pytest.mark.parametrize("value", ["sixty", "", "{", "5" * 5000])

@@ -31,7 +31,7 @@ from apps.approvals.enums import AlertWay, Risk
 from apps.approvals.models import AlertChoice, Card, PushSubscription
 from apps.approvals.queries import face_hash
 from apps.approvals.services import alerts
-from apps.approvals.services.alerts import Letter, Push
+from apps.approvals.services.alerts import AlertEmail, Push
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Queue
@@ -133,10 +133,10 @@ def age(tenant: Any, card: Card, by: timedelta) -> None:
 
 def choose(tenant: Any, user: Any, way: AlertWay, minutes: int = 10) -> None:
     with tenant_scope(tenant):
-        alerts.choose(user, way=way, minutes=minutes)
+        alerts.set_alert_choice(user, way=way, minutes=minutes)
 
 
-def due(tenant: Any, ahead: timedelta = timedelta(0)) -> list[Push | Letter]:
+def due(tenant: Any, ahead: timedelta = timedelta(0)) -> list[Push | AlertEmail]:
     with tenant_scope(tenant):
         return alerts.claim_alerts(now() + ahead)
 
@@ -153,12 +153,12 @@ def waits(tenant: Any) -> list[timedelta]:
         return [row.available_at - now() for row in rows]
 
 
-def pushes(found: list[Push | Letter]) -> list[dict[str, Any]]:
-    return [one.said for one in found if isinstance(one, Push)]
+def pushes(found: list[Push | AlertEmail]) -> list[dict[str, Any]]:
+    return [one.payload for one in found if isinstance(one, Push)]
 
 
-def letters(found: list[Push | Letter]) -> list[dict[str, int]]:
-    return [one.counts for one in found if isinstance(one, Letter)]
+def letters(found: list[Push | AlertEmail]) -> list[dict[str, int]]:
+    return [one.counts for one in found if isinstance(one, AlertEmail)]
 
 
 LATER = timedelta(minutes=11)
@@ -333,7 +333,7 @@ def test_no_letter_to_whoever_looked(tenant: Any, approver: Any) -> None:
     choose(tenant, approver, AlertWay.EMAIL)
     card = make_lasting(tenant)
     with tenant_scope(tenant):
-        services.see_card(card, approver)
+        services.record_look(card, approver)
     assert due(tenant, LATER) == []
 
 
@@ -422,7 +422,7 @@ def test_cards_that_come_after_a_push_are_told_together_a_moment_later(tenant: A
         subscribe(tenant, approver, endpoint)
         make_lasting(tenant)
         send(tenant)
-        for _ in range(alerts.MOST_PUSHES + 1):
+        for _ in range(alerts.MAX_PUSHES + 1):
             make_lasting(tenant)
         send(tenant)
         assert len(got) == 1
@@ -487,7 +487,7 @@ def test_browser_belongs_to_whoever_subscribed_last(tenant: Any, approver: Any, 
 
 
 def test_browsers_are_bounded(tenant: Any, approver: Any) -> None:
-    for number in range(alerts.MOST_BROWSERS):
+    for number in range(alerts.MAX_BROWSERS):
         subscribe(tenant, approver, f"https://push.example.com/{number}")
     with pytest.raises(SilasError) as refused:
         subscribe(tenant, approver, "https://push.example.com/more")

@@ -68,7 +68,7 @@ def test_refusal_says_how_many_lines_are_unticked(batch: Card, owner: Any) -> No
 def test_refusal_has_a_code_of_its_own(batch: Card, owner: Any) -> None:
     with tenant_scope(batch.tenant_id), pytest.raises(SilasError) as refusal:
         services.answer_card(
-            batch.pk, user=owner, choice="approve", face=face_hash(batch), words=services.Words(ticked=USUAL)
+            batch.pk, user=owner, choice="approve", face=face_hash(batch), details=services.AnswerDetails(ticked=USUAL)
         )
     assert (refusal.value.code, refusal.value.status) == ("ticks_unfit", 409)
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from apps.approvals import services
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.bus.enums import Kind
@@ -37,13 +37,13 @@ def open_card(tenant: Any, plan: dict[str, Any] | None = None, **fields: Any) ->
 def put(fields: dict[str, Any]) -> Card:
     """`services.open_card`, its parts given as one list of fields, about a thing of its own."""
     rest = {"subject_kind": "thing", "subject_id": uuid4(), "reversible": True, **fields}
-    kind, about = rest.pop("kind"), About(rest.pop("subject_kind"), rest.pop("subject_id"))
-    about = dataclasses.replace(about, **_taken(About, rest))
+    kind, about = rest.pop("kind"), CardSubject(rest.pop("subject_kind"), rest.pop("subject_id"))
+    about = dataclasses.replace(about, **_taken(CardSubject, rest))
     binding, text = Binding(**_taken(Binding, rest)), CardText(**_taken(CardText, rest))
-    return services.open_card(kind, about=about, binding=binding, text=text, **rest)
+    return services.open_card(kind, subject=about, binding=binding, text=text, **rest)
 
 
-def _taken(part: type[About | Binding | CardText], rest: dict[str, Any]) -> dict[str, Any]:
+def _taken(part: type[CardSubject | Binding | CardText], rest: dict[str, Any]) -> dict[str, Any]:
     return {field.name: rest.pop(field.name) for field in dataclasses.fields(part) if field.name in rest}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from apps.approvals.models import Card
 from apps.approvals.queries import face_hash
 from apps.approvals.services import answer_card
-from apps.approvals.services.answering import Words
+from apps.approvals.services.cards import AnswerDetails
 from apps.bus.enums import Queue
 from apps.work.models import Batch, WorkItem
 from apps.work.services import candidates
@@ -71,7 +71,7 @@ def card_of(desk: Desk, subject_id: Any) -> Card:
 
 def answer(desk: Desk, card: Card, user: Any, choice: str, **words: Any) -> None:
     with tenant_scope(desk.tenant):
-        answer_card(card.pk, user=user, choice=choice, face=face_hash(card), words=Words(**words))
+        answer_card(card.pk, user=user, choice=choice, face=face_hash(card), details=AnswerDetails(**words))
 
 
 def again(desk: Desk, batch: Batch) -> Batch:

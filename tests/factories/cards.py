@@ -60,7 +60,7 @@ def _gate() -> Fields:
     return {
         **_words(
             "Run this call",
-            "A gate asks for a person here.",
+            "A gate requires approval here.",
             approve="Run it with these values",
             decline="Don't run it",
         ),
@@ -230,12 +230,12 @@ def _budget() -> Fields:
             approve="Raise it to $6.00",
             decline="Stop at $2.00",
         ),
-        "payload": payloads.budget_payload(
-            work_item_id=str(uuid4()),
-            plan_hash=HASH,
-            before={"max_cost_usd": "2.00", "max_attempts": 3},
-            after={"max_cost_usd": "6.00", "max_attempts": 3},
-        ),
+        "payload": {
+            "work_item_id": str(uuid4()),
+            "plan_hash": HASH,
+            "before": {"max_cost_usd": "2.00", "max_attempts": 3},
+            "after": {"max_cost_usd": "6.00", "max_attempts": 3},
+        },
         "scope": Scope.BUDGET,
     }
 

@@ -256,7 +256,7 @@ def test_administrators_pause_outlives_every_window(tenant: Any) -> None:
 def test_resume_lets_work_go_on_but_spends_no_more(tenant: Any) -> None:
     reach(tenant)
     with tenant_scope(tenant):
-        services.resume(actor="user:1")
+        services.resume_spending(actor="user:1")
     run = unattended(tenant)
     assert (outcome(run), outcome(run, "0.1")) == (None, RefusalCode.GLOBAL_DAILY)
 
@@ -264,7 +264,7 @@ def test_resume_lets_work_go_on_but_spends_no_more(tenant: Any) -> None:
 def test_resume_holds_for_the_whole_window(tenant: Any) -> None:
     reach(tenant)
     with tenant_scope(tenant):
-        services.resume(actor="user:1")
+        services.resume_spending(actor="user:1")
     outcome(make_run(tenant), "0.1")
     assert outcome(unattended(tenant)) is None
 
@@ -273,13 +273,13 @@ def test_resume_leaves_an_administrators_pause_alone(tenant: Any) -> None:
     reach(tenant)
     with tenant_scope(tenant):
         SystemControl.objects.create(pause="pause_all")
-        services.resume(actor="user:1")
+        services.resume_spending(actor="user:1")
     assert outcome(unattended(tenant)) is RefusalCode.PAUSED
 
 
 def test_resume_of_nothing_is_not_written_down(tenant: Any) -> None:
     with tenant_scope(tenant):
-        assert services.resume(actor="user:1") == 0
+        assert services.resume_spending(actor="user:1") == 0
     with tenant_scope(tenant):
         assert not AuditEntry.objects.filter(event="spending_resumed").exists()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from apps.audit.models import AuditEntry
-from apps.guard.queries import read_instructions
+from apps.guard.queries import has_content_marks
 from apps.guard.schemas import CallContext, CallFailed, Done, Failed, HandlerResult
 from kernel.tenancy import tenant_scope
 from tests.factories.guard import answer, make_run, reread
@@ -31,7 +31,7 @@ def test_run_remembers_that_it_read_instructions(tenant: Any, handle: Callable[.
     call(run)
     assert reread(run).content_marks == 1
     with tenant_scope(tenant):
-        assert read_instructions(run.owner_ref)
+        assert has_content_marks(run.owner_ref)
 
 
 def test_log_names_the_call_and_nothing_of_the_content(tenant: Any, handle: Callable[..., None]) -> None:
@@ -53,7 +53,7 @@ def test_harmless_answer_leaves_no_mark(tenant: Any, handle: Callable[..., None]
     assert outcome.mark is None
     assert reread(run).content_marks == 0
     with tenant_scope(tenant):
-        assert not read_instructions(run.owner_ref)
+        assert not has_content_marks(run.owner_ref)
 
 
 def test_error_with_instructions_marks_the_run_as_an_answer_does(tenant: Any, handle: Callable[..., None]) -> None:

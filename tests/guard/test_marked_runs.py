@@ -171,10 +171,10 @@ def test_work_stays_marked_in_every_later_attempt(tenant: Any, handle: Handle) -
 def test_mark_is_passed_on_to_the_run_that_reads_what_was_written(tenant: Any, handle: Handle) -> None:
     writer, reader, other = (make_run(tenant, origin=Origin.WORK, phase=Phase.EXECUTION) for _ in range(3))
     with tenant_scope(tenant):
-        services.keep_mark(writer.ref, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
-        services.pass_mark_on(writer.pk, to=reader.pk)
-        services.pass_mark_on(other.pk, to=writer.pk)
-        services.pass_mark_on(other.pk, to=other.pk)
+        services.record_mark(writer.ref, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
+        services.copy_mark(writer.pk, to=reader.pk)
+        services.copy_mark(other.pk, to=writer.pk)
+        services.copy_mark(other.pk, to=other.pk)
     assert reread(reader).content_marks == 1
     assert reread(other).content_marks == 0
     handle(never)

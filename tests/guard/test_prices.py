@@ -204,11 +204,11 @@ def test_ledger_says_which_model_was_asked_what_for(tenant: Any) -> None:
 
 @pytest.mark.parametrize(("runs", "expected"), [(0, "3"), (4, "3"), (5, "0.2"), (100, "0.2")])
 def test_estimate_is_the_mean_of_enough_runs(runs: int, expected: str) -> None:
-    assert rules.learned(Decimal(3), runs, Decimal("0.2") if runs else None) == Decimal(expected)
+    assert rules.estimate_from_history(Decimal(3), runs, Decimal("0.2") if runs else None) == Decimal(expected)
 
 
 def test_price_that_nobody_knows_stays_unknown_whatever_was_learned() -> None:
-    assert rules.learned(None, 100, Decimal("0.2")) is None
+    assert rules.estimate_from_history(None, 100, Decimal("0.2")) is None
 
 
 def test_estimate_learns_from_its_own_traffic(tenant: Any) -> None:

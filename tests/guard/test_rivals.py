@@ -219,7 +219,7 @@ def test_lost_call_has_its_two_rows(tenant: Any) -> None:
 def test_sweep_leaves_a_call_within_its_patience_alone(tenant: Any) -> None:
     admitted(make_run(tenant))
     with tenant_scope(tenant):
-        assert services.settle_lost_calls() == 0
+        assert services.mark_lost_calls() == 0
 
 
 def test_settlement_after_the_sweep_is_refused_and_its_effect_undone(tenant: Any, handle: Handle) -> None:

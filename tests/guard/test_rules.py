@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.guard import rules
@@ -89,7 +88,7 @@ def test_cap_lets_pass_what_it_covers_to_the_last_digit(cap: str) -> None:
     passed, committed = [], Decimal(0)
     for _ in range(2):
         run = replace(FACTS, limits=Limits(cost_usd=Decimal(cap)), committed=committed)
-        passed.append(rules.r4_run(run, Decimal("0.1")) is None)
+        passed.append(rules.check_run_limits(run, Decimal("0.1")) is None)
         committed += Decimal("0.1") if passed[-1] else 0
     assert passed == CAPS[cap]
 
@@ -118,7 +117,7 @@ def test_every_phase_has_grants() -> None:
     ],
 )
 def test_r5_stops_whatever_is_not_running(facts: dict[str, Any], expected: RefusalCode | None) -> None:
-    assert rules.r5(replace(FACTS, **facts)) is expected
+    assert rules.check_running(replace(FACTS, **facts)) is expected
 
 
 @pytest.mark.parametrize(
@@ -140,14 +139,14 @@ def test_r5_stops_whatever_is_not_running(facts: dict[str, Any], expected: Refus
 def test_r6_grants_what_phase_lists_and_level_allow(
     facts: dict[str, Any], intent: str, access: set[str], expected: RefusalCode | None
 ) -> None:
-    found = rules.r6(replace(FACTS, **facts), intent=Intent(intent), tool="t", access=frozenset(access))
+    found = rules.check_grant(replace(FACTS, **facts), intent=Intent(intent), tool="t", access=frozenset(access))
     assert found is expected
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(1, None), (0, RefusalCode.TOOL_NOT_GRANTED)])
 def test_r6_allows_no_tool_once_the_level_has_ended(seconds: int, expected: RefusalCode | None) -> None:
     until = FACTS.now + timedelta(seconds=seconds)
-    found = rules.r6(FACTS, intent=Intent.RUN_SKILL, tool="t", access=frozenset({"t"}), access_until=until)
+    found = rules.check_grant(FACTS, intent=Intent.RUN_SKILL, tool="t", access=frozenset({"t"}), access_until=until)
     assert found is expected
 
 
@@ -176,7 +175,7 @@ def test_r4_compares_as_the_contract_decides(
     if "committed" in facts:
         facts = {**facts, "committed": Decimal(facts["committed"])}
     run = replace(FACTS, limits=Limits(**limits), **facts)
-    assert rules.r4_run(run, None if estimate is None else Decimal(estimate)) is expected
+    assert rules.check_run_limits(run, None if estimate is None else Decimal(estimate)) is expected
 
 
 def budget(period: str, limit: str | None, committed: str, holder: str = "tenant", **more: Any) -> BudgetFacts:
@@ -203,12 +202,12 @@ def budget(period: str, limit: str | None, committed: str, holder: str = "tenant
     ],
 )
 def test_r4_asks_every_budget(budgets: list[BudgetFacts], expected: RefusalCode | None) -> None:
-    assert rules.r4_budgets(rules.breached(FACTS, budgets, Decimal("0.5"))) is expected
+    assert rules.check_budgets(rules.refusing_budgets(FACTS, budgets, Decimal("0.5"))) is expected
 
 
 @pytest.mark.parametrize(("platform", "expected"), [("", None), ("day", "global_daily"), ("month", "global_monthly")])
 def test_r4_asks_the_installations_budget(platform: str, expected: str | None) -> None:
-    assert rules.r4_budgets([], platform) == expected
+    assert rules.check_budgets([], platform) == expected
 
 
 # What a tenant wants at its own limit: who is stopped there (contract B4), and what no wish softens.
@@ -227,7 +226,7 @@ def test_reached_limit_stops_whom_the_tenant_wants(wanted: str, holder: str) -> 
     refused = {
         name
         for name, critical in runs.items()
-        if rules.breached(replace(FACTS, critical=critical, on_limit=wanted), full, Decimal("0.1"))
+        if rules.refusing_budgets(replace(FACTS, critical=critical, on_limit=wanted), full, Decimal("0.1"))
     }
     assert refused == STOPPED[wanted]
 
@@ -235,7 +234,7 @@ def test_reached_limit_stops_whom_the_tenant_wants(wanted: str, holder: str) -> 
 @pytest.mark.parametrize("holder", ["visitor", "task"])
 def test_limit_of_one_visitor_or_task_holds_whatever_the_tenant_wants(holder: str) -> None:
     run = replace(FACTS, on_limit="alert_only")
-    assert rules.breached(run, [budget("day", "1", "1", holder)], Decimal("0.1"))
+    assert rules.refusing_budgets(run, [budget("day", "1", "1", holder)], Decimal("0.1"))
 
 
 @pytest.mark.parametrize("wanted", STOPPED)
@@ -243,43 +242,30 @@ def test_reached_limit_pauses_what_runs_unattended_as_the_tenant_wants(wanted: s
     paused = {
         name
         for name, critical in {"critical": True, "other": False}.items()
-        if rules.r5(replace(FACTS, origin="background", critical=critical, on_limit=wanted, limit_paused="day"))
+        if rules.check_running(
+            replace(FACTS, origin="background", critical=critical, on_limit=wanted, limit_paused="day")
+        )
     }
     assert paused == STOPPED[wanted]
 
 
 @pytest.mark.parametrize("origin", ["chat", "work"])
 def test_reached_limit_pauses_nothing_that_somebody_waits_for(origin: str) -> None:
-    assert rules.r5(replace(FACTS, origin=origin, limit_paused="month")) is None
+    assert rules.check_running(replace(FACTS, origin=origin, limit_paused="month")) is None
 
 
 @pytest.mark.parametrize(
     ("spent", "told"), [("0.49", 0), ("0.5", 50), ("0.89", 80), ("0.9", 90), ("1", 100), ("7", 100)]
 )
 def test_level_is_the_highest_threshold_reached(spent: str, told: int) -> None:
-    assert rules.level(Decimal(spent), Decimal(1)) == told
+    assert rules.highest_threshold(Decimal(spent), Decimal(1)) == told
 
 
 @pytest.mark.parametrize(
     ("spent", "reached"), [("0.899999999", False), ("0.9", True), ("1.2", True)], ids=["nearly", "gone", "passed"]
 )
 def test_refusal_says_that_a_limit_is_reached_only_when_the_money_is_gone(spent: str, reached: bool) -> None:
-    assert rules.is_reached(budget("day", "1", spent)) is reached
-
-
-@given(caps=st.lists(st.none() | MONEY))
-def test_smallest_cap_is_the_least_that_is_set(caps: list[Decimal | None]) -> None:
-    known = [cap for cap in caps if cap is not None]
-    assert rules.smallest_cap(*caps) == (min(known) if known else None)
-
-
-def test_smallest_cap_takes_zero_for_a_cap() -> None:
-    assert rules.smallest_cap(None, 5, 0) == 0
-
-
-def test_tightest_limits_mix_field_by_field() -> None:
-    found = rules.tightest(Limits(calls=3), Limits(calls=9, tokens=0), Limits(cost_usd=Decimal("0.5")))
-    assert found == Limits(calls=3, tokens=0, cost_usd=Decimal("0.5"))
+    assert rules.is_exhausted(budget("day", "1", spent)) is reached
 
 
 @pytest.mark.parametrize("field", ["cost_usd", "calls", "tokens", "wall_seconds"])
@@ -303,7 +289,7 @@ def test_approval_covers_the_exact_call_until_it_expires(
 ) -> None:
     digests = frozenset(call_digest("t", args) for args in calls)
     given_yes = ApprovedCalls(nonce="n", calls=digests, expires_at=expires_at)
-    assert rules.approval(replace(FACTS, approval=given_yes), call_digest("t", {"n": 1})) is expected
+    assert rules.check_approval(replace(FACTS, approval=given_yes), call_digest("t", {"n": 1})) is expected
 
 
 def test_approval_of_another_tool_with_the_same_arguments_does_not_cover() -> None:
@@ -312,7 +298,7 @@ def test_approval_of_another_tool_with_the_same_arguments_does_not_cover() -> No
 
 @pytest.mark.parametrize(("zone", "expected"), [("UTC", date(2026, 3, 1)), ("Pacific/Auckland", date(2026, 3, 2))])
 def test_day_is_the_tenants_own(zone: str, expected: date) -> None:
-    assert rules.day_in(zone, NOW) == expected
+    assert rules.local_day(zone, NOW) == expected
 
 
 @pytest.mark.parametrize(("period", "expected"), [("day", date(2026, 3, 17)), ("month", date(2026, 3, 1))])

@@ -42,17 +42,6 @@ def test_limits_are_kept_as_given(tenant: Any) -> None:
     assert reread(make_run(tenant, limits=limits)).frozen_limits == limits
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(None, ["a", "b"]), (["a", "c"], ["a"]), ([], []), (["c"], [])],
-)
-def test_narrowing_only_takes_away(tenant: Any, before: list[str] | None, after: list[str]) -> None:
-    run = make_run(tenant, allow=before)
-    with tenant_scope(tenant):
-        services.narrow(run.pk, allow=["a", "b"])
-    assert reread(run).allow == after
-
-
 def test_halt_asks_the_run_to_stop(tenant: Any) -> None:
     run = make_run(tenant)
     assert (halt(run), reread(run).halt_state) == (True, "halt_requested")

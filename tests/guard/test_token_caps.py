@@ -60,7 +60,7 @@ def test_call_whose_end_is_unknown_keeps_its_tokens(tenant: Any) -> None:
     first = ask(run, 600)
     assert isinstance(first, Admitted)
     with tenant_scope(tenant):
-        services.give_up_calls(run.pk)
+        services.abandon_calls(run.pk)
     assert isinstance(ask(run, 600), Refused)
 
 

@@ -17,7 +17,7 @@ from pydantic_ai.toolsets import AbstractToolset, ApprovalRequiredToolset, Filte
 
 from apps.gates.schemas import GateSpec
 from apps.guard.schemas import ApprovedCalls, CallContext, CallFailed, Done, HandlerResult, call_digest
-from apps.guard.toolset import MAX_TOLD_CHARS, GuardedToolset, OfferedTool
+from apps.guard.toolset import MAX_RESULT_CHARS, GuardedToolset, OfferedTool
 from kernel.clock import now
 from kernel.provenance import Origin
 from tests.factories.guard import answer, audited, change_run, make_run
@@ -41,7 +41,7 @@ def guarded(run: Any, *, access: frozenset[str] = frozenset({"look_up", "act"}),
 
 def toolset(run: Any, *, told: set[str] | None = None, **more: Any) -> AbstractToolset[Any]:
     """The whole chain, as a model gets it."""
-    return guarded(run, **more).chained(told=told)
+    return guarded(run, **more).chained(names=told)
 
 
 def ask(tools: AbstractToolset[Any], name: str = "look_up", args: Any = None) -> tuple[Any, Any, list[str]]:
@@ -230,7 +230,7 @@ BOOK = {"text": "x" * 10_000_000}
 def test_result_of_ten_megabytes_reaches_the_model_as_its_beginning(tenant: Any, handle: Handle) -> None:
     handle(answer(BOOK))
     told = ask(toolset(make_run(tenant)))[0]
-    assert (len(told["beginning"]), told["cut"]) == (MAX_TOLD_CHARS, "The first 50000 of 10000012 characters.")
+    assert (len(told["beginning"]), told["cut"]) == (MAX_RESULT_CHARS, "The first 50000 of 10000012 characters.")
 
 
 def test_result_of_ten_megabytes_reaches_the_caller_whole_and_no_row(tenant: Any, handle: Handle) -> None:
@@ -242,7 +242,7 @@ def test_result_of_ten_megabytes_reaches_the_caller_whole_and_no_row(tenant: Any
 
 
 def test_result_that_fits_is_told_as_it_is(tenant: Any, handle: Handle) -> None:
-    text = "x" * MAX_TOLD_CHARS
+    text = "x" * MAX_RESULT_CHARS
     handle(answer(text))
     assert ask(toolset(make_run(tenant)))[0] == text
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from apps.guard.locks import today
+from apps.guard.locks import current_days
 from apps.sessions import turn
 from apps.tenants.models import Deployment, Tenant
 from kernel.clock import now
@@ -37,7 +37,7 @@ async def test_visitor_who_wants_a_person_is_answered(lost: Deployment) -> None:
 
 def test_day_that_money_is_counted_by_is_utcs(lost: Deployment) -> None:
     with tenant_scope(lost.tenant_id):
-        assert today()[0] == now().date()
+        assert current_days()[0] == now().date()
 
 
 def test_goal_is_looked_at_by_utc() -> None:

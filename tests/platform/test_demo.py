@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from apps.approvals.enums import Pace
 from apps.approvals.models import Card, CardTiming
-from apps.approvals.queries import open_cards, patience
+from apps.approvals.queries import card_lifetime, open_cards
 from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession, MemoryProposal
 from apps.bus.enums import Queue
@@ -315,7 +315,7 @@ def test_batch_waits_for_a_day(either):
 
 def test_visitor_s_plan_waits_for_an_hour_here(harbor):
     with tenant_scope(harbor.tenant):
-        seconds = [patience(pace, harbor.pk) for pace in (Pace.PLAN, Pace.GATE, Pace.CALM)]
+        seconds = [card_lifetime(pace, harbor.pk) for pace in (Pace.PLAN, Pace.GATE, Pace.CALM)]
     assert seconds == [3600, 3600, settings.CARD_SECONDS["calm"]]
 
 

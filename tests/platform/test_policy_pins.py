@@ -11,7 +11,7 @@ import pytest
 
 from apps.approvals import payloads, queries, services
 from apps.approvals.enums import Reason
-from apps.audit.outside import newest
+from apps.audit.checkpoint_file import read_newest
 from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates, retire, save_gate
@@ -191,13 +191,13 @@ def test_row_of_a_revocation_that_was_deleted_alone_takes_nothing_back(
     tenant: Any, owner: Any, token: Any, plan: Any, superuser_dsn: str
 ) -> None:
     with tenant_scope(tenant):
-        services.verify(token, payloads.approvable_plan(plan))
+        services.verify_token(token, payloads.approvable_plan(plan))
         services.revoke_token(token, user=owner, reason="wrong customer")
     with tampering(superuser_dsn) as cursor:
         cursor.execute("DELETE FROM approvals_tokenrevocation WHERE tenant_id = %s", [tenant.pk])
     assert check(tenant, token, payloads.approvable_plan(plan)) is Reason.TOKEN_REVOKED
     with tenant_scope(tenant):
-        assert queries.is_void(token.nonce)
+        assert queries.is_revoked(token.nonce)
 
 
 def test_key_that_was_declared_void_stays_void(
@@ -209,7 +209,7 @@ def test_key_that_was_declared_void_stays_void(
         cursor.execute("UPDATE approvals_approverkey SET revoked_at = NULL WHERE tenant_id = %s", [tenant.pk])
     assert verify(tenant, token, plan) is Reason.KEY_REVOKED
     with tenant_scope(tenant):
-        assert queries.is_void(token.nonce)
+        assert queries.is_revoked(token.nonce)
         assert queries.public_key(token.key_id, user_id=owner.pk) is None
 
 
@@ -220,7 +220,7 @@ def test_without_its_list_of_revocations_nothing_that_was_approved_holds(
         cursor.execute("DELETE FROM tenants_policyseal WHERE kind = 'revocations' AND tenant_id = %s", [tenant.pk])
     assert verify(tenant, token, plan) is Reason.KEY_REVOKED
     with tenant_scope(tenant):
-        assert queries.is_void(token.nonce)
+        assert queries.is_revoked(token.nonce)
 
 
 # --- skills
@@ -404,4 +404,4 @@ def test_certify_pins_again_what_a_lost_file_held(
 
 def test_pins_are_no_checkpoints(tenant: Any, file: Path) -> None:
     assert str(tenant.pk) in file.read_text()
-    assert str(tenant.pk) not in newest()
+    assert str(tenant.pk) not in read_newest()

@@ -10,7 +10,7 @@ import pytest
 
 from apps.approvals.enums import Deciders, Risk
 from apps.approvals.models import ApprovalPolicy
-from apps.approvals.queries import passkey_required, require_certified_policy
+from apps.approvals.queries import always_needs_passkey, require_certified_policy
 from apps.audit.models import AuditEntry
 from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
@@ -290,7 +290,7 @@ def test_weaker_rules_for_approvals_by_sql_let_nobody_approve(tenant: Any, super
         require_certified_policy()
     assert refused.value.code == "policy_not_certified"
     with tenant_scope(tenant):
-        assert passkey_required(Risk.LOW)
+        assert always_needs_passkey(Risk.LOW)
 
 
 # --- existing installations

@@ -23,7 +23,7 @@ from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.models import Connection
 from apps.guard.enums import Intent
 from apps.guard.models import ToolCall
-from apps.guard.services import admit, settle_lost_calls
+from apps.guard.services import admit, mark_lost_calls
 from apps.sessions.models import ChatSession
 from apps.toolservers import services
 from apps.toolservers.enums import ToolState
@@ -184,7 +184,7 @@ def test_call_whose_process_died_is_given_up(tenant: Any, as_worker: Any) -> Non
     with as_worker():
         settle_lost()
     with tenant_scope(tenant):
-        assert (ToolCall.objects.get(run=run).state, settle_lost_calls()) == ("uncertain", 0)
+        assert (ToolCall.objects.get(run=run).state, mark_lost_calls()) == ("uncertain", 0)
 
 
 def test_task_whose_time_has_come_is_let_in_and_watched(tenant: Any, as_worker: Any) -> None:

@@ -14,8 +14,8 @@ from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalVerdict, PasskeyRule, Risk
 from apps.approvals.models import ApprovalPolicy, PasskeyChallenge
 from apps.approvals.queries import face_hash
-from apps.approvals.schemas import Refused, StepUp
-from apps.approvals.services import passkeys, proofs
+from apps.approvals.schemas import AnswerRefused, StepUp
+from apps.approvals.services import passkeys
 from apps.audit.models import AuditEntry
 from apps.safety import services
 from apps.safety.enums import OperatorAction
@@ -74,7 +74,7 @@ def press(
             shown = services.perform_operator_action(agent.hold().pk, what, user=user, step_up=step_up)
     except SilasError as refused:
         return refused.code
-    return shown.code if isinstance(shown, Refused) else shown
+    return shown.code if isinstance(shown, AnswerRefused) else shown
 
 
 def is_held(agent: Agent) -> bool:
@@ -170,7 +170,7 @@ def test_answer_about_a_hold_approves_no_card(blocked: Agent, tenant: Any, owner
     card, answered = open_card(tenant, declared_risk=Risk.HIGH), device.get(ask(blocked, owner))
     with tenant_scope(tenant):
         outcome = approvals.decide_card(card.pk, user=owner, verdict=ApprovalVerdict.APPROVED, step_up=answered)
-    assert isinstance(outcome, Refused) and outcome.code == "passkey_refused"
+    assert isinstance(outcome, AnswerRefused) and outcome.code == "passkey_refused"
 
 
 def test_answer_to_a_registration_lifts_nothing(blocked: Agent, tenant: Any, owner: Any, device: Any) -> None:
@@ -274,8 +274,8 @@ def test_stored_answer_can_be_checked_again_and_its_hash_is_audited(blocked: Age
         proof = StepUp.model_validate(hold.proofs["allow"])
         who = {"user_id": owner.pk, "tenant_id": hold.tenant_id}
         assert audited["proof"] == sha256_hex(hold.proofs["allow"])
-        assert proofs.still_proves(assertion_subject(hold, OperatorAction.ALLOW), proof, **who)
-        assert not proofs.still_proves(assertion_subject(hold, OperatorAction.CODE), proof, **who)
+        assert passkeys.proves(assertion_subject(hold, OperatorAction.ALLOW), proof, **who)
+        assert not passkeys.proves(assertion_subject(hold, OperatorAction.CODE), proof, **who)
 
 
 def test_challenge_about_nothing_cannot_be_stored(blocked: Agent, owner: Any, device: Any) -> None:

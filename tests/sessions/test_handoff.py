@@ -124,7 +124,7 @@ def test_take_over_ends_what_a_running_turn_asks(deployment: Any, agent: Any) ->
     card = gate_card(deployment.tenant)
     _take_over(session, agent)
     with tenant_scope(session.tenant_id):
-        found = cards.card(card.pk)
+        found = cards.get_card(card.pk)
     assert (found.status, found.withdrawal) == ("withdrawn", "handoff")
 
 
@@ -135,7 +135,7 @@ def test_take_over_that_is_refused_ends_no_question(deployment: Any, agent: Any,
     with pytest.raises(SilasError):
         _take_over(session, owner)
     with tenant_scope(session.tenant_id):
-        assert cards.card(card.pk).is_open
+        assert cards.get_card(card.pk).is_open
 
 
 def test_take_over_keeps_the_promise_that_the_visitor_waits_for(

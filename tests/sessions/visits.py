@@ -107,11 +107,11 @@ class Visit:
         """Whether the guard's rules let pass what a model names, asked as `admission` asks them; fails if they should
         not have."""
         facts, access = _facts(self.time, self.yes), turn.access
-        refused = rules.r6(
+        refused = rules.check_grant(
             facts, intent=intent, tool=tool, access=access.allowed_tools(), access_until=access.grant.expires_at
         )
         if refused is None and tool in ACTING:
-            refused = rules.approval(facts, _digest(tool))
+            refused = rules.check_approval(facts, _digest(tool))
         if refused is None:
             assert is_allowed(tool, turn, self.time), (tool, access.grant, self.time)
             assert tool not in ACTING or self.yes is not None

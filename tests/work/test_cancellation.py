@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from apps.approvals.enums import Withdrawal
-from apps.approvals.services import withdraw_about
+from apps.approvals.services import withdraw_cards_about
 from apps.audit.models import AuditEntry
 from apps.guard.models import GuardedRun, ToolCall
 from apps.work import signals
@@ -78,7 +78,7 @@ def test_cancelled_item_s_card_asks_nobody_any_more(desk: Desk, agent: Any) -> N
 def test_card_that_was_taken_back_ends_its_item(desk: Desk) -> None:
     item = desk.waiting()
     with tenant_scope(desk.tenant):
-        withdraw_about("work_item", item.pk, reason=Withdrawal.STAFF)
+        withdraw_cards_about("work_item", item.pk, reason=Withdrawal.STAFF)
     assert state(desk, item) == CANCELLED
 
 

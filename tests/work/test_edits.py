@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apps.approvals import services as approvals
-from apps.approvals.models import WAITING, ApprovalToken, Card
+from apps.approvals.models import OPEN_STATUSES, ApprovalToken, Card
 from apps.approvals.queries import face_hash
 from apps.gates.services import save_gate
 from apps.work import services
@@ -38,7 +38,7 @@ def edit(desk: Desk, item: WorkItem, user: Any, *calls: PlannedCall) -> Card | S
 def asked(desk: Desk, item: WorkItem) -> Card:
     """Return the card that asks now."""
     with tenant_scope(desk.tenant):
-        card: Card = Card.objects.get(subject_id=item.pk, status__in=WAITING)
+        card: Card = Card.objects.get(subject_id=item.pk, status__in=OPEN_STATUSES)
         return card
 
 
@@ -110,7 +110,7 @@ def test_edited_plan_is_approved_and_runs_with_the_new_values(desk: Desk, owner:
 
 
 def asked_in(item: WorkItem) -> Card:
-    card: Card = Card.objects.get(subject_id=item.pk, status__in=WAITING)
+    card: Card = Card.objects.get(subject_id=item.pk, status__in=OPEN_STATUSES)
     return card
 
 

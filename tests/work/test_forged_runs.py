@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue
 from apps.guard.models import GuardedRun
-from apps.guard.queries import was_opened_for
+from apps.guard.queries import is_run_for
 from apps.guard.schemas import call_digest
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
@@ -83,5 +83,5 @@ def test_run_of_another_item_is_not_this_ones(desk: Desk, approver: Any) -> None
     run = _genuine(mine.run_id, desk.tenant)
     with tenant_scope(desk.tenant):
         asked = {"limits": run.frozen_limits, "approval": run.approved}
-        assert was_opened_for(run.pk, run.origin, mine.pk, **asked)
-        assert not was_opened_for(run.pk, run.origin, other.pk, **asked)
+        assert is_run_for(run.pk, run.origin, mine.pk, **asked)
+        assert not is_run_for(run.pk, run.origin, other.pk, **asked)

@@ -41,7 +41,7 @@ def begun_under_standing_approval(desk: Desk, owner: Any, *, marked: bool) -> UU
         job = attempt_jobs.next_job(Delivery(desk.tenant.pk, lease, "lost"))
         assert job is not None
         if marked:
-            guard.keep_mark(job.run, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
+            guard.record_mark(job.run, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
     desk.work()
     return proposal.work_item_id
 
@@ -94,7 +94,7 @@ def test_advice_of_a_planner_that_read_instructions_marks_the_work(
         run_id = planning.run_of(item, account)
         if poisoned:
             run = GuardedRun.objects.get(pk=run_id)
-            guard.keep_mark(run.ref, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
+            guard.record_mark(run.ref, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
     desk.work(Queue.PLANNER, Queue.RUNTIME)
     assert bool(marks(tenant, desk.item(item.pk).run_id)) is poisoned
 
@@ -104,6 +104,6 @@ def test_planner_of_marked_work_is_marked(tenant: Any, tmp_path: Path, approver:
     item = paused(desk, approver)
     with tenant_scope(tenant):
         run = GuardedRun.objects.get(pk=desk.item(item.pk).run_id)
-        guard.keep_mark(run.ref, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
+        guard.record_mark(run.ref, ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
         run_id = planning.run_of(item, Course.objects.get(work_item=item))
     assert marks(tenant, run_id) == 1

@@ -202,5 +202,5 @@ def test_cards_about_one_record_are_found_by_each_other(desk: Desk) -> None:
     with tenant_scope(desk.tenant):
         one, two = Card.objects.get(subject_id=first.pk), Card.objects.get(subject_id=second.pk)
         apart = Card.objects.get(subject_id=other.work_item_id)
-        assert cards.cards_reading(one) == [two]
-        assert cards.cards_reading(apart) == []
+        assert cards.cards_sharing_records(one) == [two]
+        assert cards.cards_sharing_records(apart) == []

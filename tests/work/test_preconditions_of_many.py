@@ -11,9 +11,9 @@ from apps.approvals import queries as cards
 from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.queries import face_hash
-from apps.approvals.schemas import Refused
+from apps.approvals.schemas import AnswerRefused
 from apps.approvals.services import answer_card
-from apps.approvals.services.answering import Words
+from apps.approvals.services.cards import AnswerDetails
 from apps.bus.enums import Queue
 from apps.skills.models import Record
 from apps.skills.services import save_record
@@ -44,7 +44,7 @@ def change(desk: Desk, number: int, value: float) -> None:
 
 def press(desk: Desk, card: Card, user: Any, choice: str = "approve", **words: Any) -> Any:
     with tenant_scope(desk.tenant):
-        return answer_card(card.pk, user=user, choice=choice, face=face_hash(card), words=Words(**words))
+        return answer_card(card.pk, user=user, choice=choice, face=face_hash(card), details=AnswerDetails(**words))
 
 
 def stored(desk: Desk, card: Card) -> Card:
@@ -343,7 +343,7 @@ def test_undo_of_records_that_changed_since_is_refused_and_changes_nothing(desk:
     change(desk, 1, 11)
     outcome = press(desk, card, approver)
     carry_out(desk)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, AnswerRefused)
     assert stored(desk, card).withdrawal == "outdated"
     assert notes(desk, 1) == [11]
     assert tokens(desk) == minted
@@ -417,6 +417,6 @@ def test_cards_of_every_kind_about_one_record_lead_to_each_other(writer: Desk) -
     batch = card_of(writer, proposed(writer, 1).pk)
     apart = card_of(writer, proposed(writer, 3).pk)
     with tenant_scope(writer.tenant):
-        assert {card.pk for card in cards.cards_reading(draft)} == {plan.pk, batch.pk}
-        assert {card.pk for card in cards.cards_reading(batch)} == {draft.pk, plan.pk}
-        assert cards.cards_reading(apart) == []
+        assert {card.pk for card in cards.cards_sharing_records(draft)} == {plan.pk, batch.pk}
+        assert {card.pk for card in cards.cards_sharing_records(batch)} == {draft.pk, plan.pk}
+        assert cards.cards_sharing_records(apart) == []

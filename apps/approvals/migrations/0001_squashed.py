@@ -6,7 +6,7 @@ import uuid
 from django.conf import settings
 from django.db import migrations, models
 
-from apps.approvals import append_only, spend_sql
+from apps.approvals.sql import append_only, spend
 from kernel.tenancy.migrations import RowSecurity, Tables
 
 
@@ -352,5 +352,5 @@ class Migration(migrations.Migration):
         migrations.RunSQL(append_only.KEYS, append_only.KEYS_REVERSE),
         migrations.RunSQL(append_only.PASSKEYS, append_only.PASSKEYS_REVERSE),
         migrations.RunSQL(append_only.CARDS, append_only.CARDS_REVERSE),
-        migrations.RunSQL(spend_sql.SPEND, spend_sql.SPEND_REVERSE),
+        migrations.RunSQL(spend.SPEND, spend.SPEND_REVERSE),
     ]

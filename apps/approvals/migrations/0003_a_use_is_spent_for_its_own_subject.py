@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from apps.approvals import spend_sql
+from apps.approvals.sql import spend
 
 
 class Migration(migrations.Migration):
@@ -8,4 +8,4 @@ class Migration(migrations.Migration):
 
     dependencies = [("approvals", "0002_kinds_and_scopes_in_use")]
 
-    operations = [migrations.RunSQL(spend_sql.SPEND, migrations.RunSQL.noop)]
+    operations = [migrations.RunSQL(spend.SPEND, migrations.RunSQL.noop)]

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from apps.approvals import append_only
+from apps.approvals.sql import append_only
 
 
 class Migration(migrations.Migration):

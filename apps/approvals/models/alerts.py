@@ -1,4 +1,4 @@
-"""How is a member told of a new card who is not at the console? By push to their browsers, by letter, or not at all."""
+"""Models of alerts about new cards: a member's choice, and the browsers that receive pushes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from django.db.models import Q
 from apps.approvals.enums import AlertWay
 from kernel.tenancy import TenantModel
 
-LEAST_MINUTES, MOST_MINUTES = 1, 1440
+MIN_MINUTES, MAX_MINUTES = 1, 1440
 
 
 class AlertChoice(TenantModel):
-    """One member's choice, and how far they were told. `pushed` are the ids of the cards pushed last: a card that was
-    committed late is older than `pushed_until` and not among them. Letters have spoken of cards up to `mailed_until`.
+    """One member's choice, and up to which card they were notified.
+
+    `pushed` are the ids of the cards pushed last, because a card that was committed late is older than `pushed_until`
+    and has not been pushed. E-mails have covered cards up to `mailed_until`.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     way = models.CharField(max_length=8, choices=AlertWay.choices, default=AlertWay.OFF)
     minutes = models.PositiveSmallIntegerField(
-        default=10, validators=[MinValueValidator(LEAST_MINUTES), MaxValueValidator(MOST_MINUTES)]
+        default=10, validators=[MinValueValidator(MIN_MINUTES), MaxValueValidator(MAX_MINUTES)]
     )
     pushed_until = models.DateTimeField()
     pushed: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
@@ -37,15 +39,13 @@ class AlertChoice(TenantModel):
     class Meta(TenantModel.Meta):
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "user"], name="alert_choice_once"),
-            models.CheckConstraint(
-                condition=Q(minutes__range=(LEAST_MINUTES, MOST_MINUTES)), name="alert_choice_minutes"
-            ),
+            models.CheckConstraint(condition=Q(minutes__range=(MIN_MINUTES, MAX_MINUTES)), name="alert_choice_minutes"),
         ]
 
 
 class PushSubscription(TenantModel):
-    """A browser that wants to be pushed to: its push service's address, which is a secret of its own, and with which
-    keys only that browser can read (RFC 8291)."""
+    """A browser that receives pushes: the address at its push service, which is a secret in itself, and its keys, which
+    only that browser can decrypt with (RFC 8291)."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     endpoint = models.CharField(max_length=500)

@@ -1,10 +1,12 @@
-"""What is a person asked, and what did they answer? Decisions are facts: the database refuses to change them."""
+"""Models of cards, people's answers to them, decisions, looks and timings. The database refuses to change answers,
+decisions and looks."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 
@@ -14,31 +16,32 @@ from apps.approvals.enums import (
     ApprovalVerdict,
     CardKind,
     CardStatus,
+    Pace,
     Risk,
     Withdrawal,
 )
 from kernel.clock import now
 from kernel.tenancy import TenantModel
 
-_SETTLING = frozenset({CardStatus.DECIDED, CardStatus.EXPIRED, CardStatus.WITHDRAWN})
-# The database keeps the same table (`append_only.COURSE`).
+_FINAL = frozenset({CardStatus.DECIDED, CardStatus.EXPIRED, CardStatus.WITHDRAWN})
+# `sql.append_only` enforces that a settled card stays settled.
 CARD_TRANSITIONS: dict[CardStatus, frozenset[CardStatus]] = {
-    CardStatus.OPEN: frozenset({CardStatus.ASSIGNED}) | _SETTLING,
-    CardStatus.ASSIGNED: frozenset({CardStatus.ASSIGNED, CardStatus.OPEN}) | _SETTLING,
+    CardStatus.OPEN: frozenset({CardStatus.ASSIGNED}) | _FINAL,
+    CardStatus.ASSIGNED: frozenset({CardStatus.ASSIGNED, CardStatus.OPEN}) | _FINAL,
     CardStatus.DECIDED: frozenset(),
     CardStatus.EXPIRED: frozenset(),
     CardStatus.WITHDRAWN: frozenset(),
 }
 
 
-WAITING = (CardStatus.OPEN, CardStatus.ASSIGNED)
-_WAITS = Q(status__in=WAITING)
+OPEN_STATUSES = (CardStatus.OPEN, CardStatus.ASSIGNED)
+_IS_OPEN = Q(status__in=OPEN_STATUSES)
 
 
 class Card(TenantModel):
-    """Something a person is asked to decide (spec 0.5.3). `payload` is what the yes binds; the rest explains it.
+    """Something that a person is asked to decide (spec 0.5.3). An approval binds `payload`; the rest explains it.
 
-    What it says never changes. Its course does: status, who sees to it, when and why it was settled.
+    Its content never changes. Its lifecycle does: status, assignee, when and why it was settled.
     """
 
     kind = models.CharField(max_length=24, choices=CardKind.choices)
@@ -55,7 +58,7 @@ class Card(TenantModel):
     payload_hash = models.CharField(max_length=64)
     scope = models.CharField(max_length=24, choices=ApprovalScope.choices)
     max_executions = models.PositiveIntegerField(default=1)
-    token_seconds = models.PositiveIntegerField(help_text="How long a yes stays valid after the decision")
+    token_seconds = models.PositiveIntegerField(help_text="How long an approval stays valid after the decision")
     subject_kind = models.CharField(max_length=24)
     subject_id = models.UUIDField()
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, null=True, related_name="+")
@@ -75,16 +78,16 @@ class Card(TenantModel):
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="card_ends_after_it_begins"),
             models.UniqueConstraint(
-                fields=["subject_kind", "subject_id"], condition=_WAITS, name="card_open_once_per_subject"
+                fields=["subject_kind", "subject_id"], condition=_IS_OPEN, name="card_open_once_per_subject"
             ),
             models.CheckConstraint(
-                condition=~Q(status__in=WAITING)
+                condition=~Q(status__in=OPEN_STATUSES)
                 | Q(status=CardStatus.OPEN, assignee=None, assigned_at=None)
                 | Q(status=CardStatus.ASSIGNED, assignee__isnull=False, assigned_at__isnull=False),
                 name="card_assigned_to_somebody",
             ),
             models.CheckConstraint(
-                condition=(_WAITS & Q(settled_at=None)) | (~_WAITS & Q(settled_at__isnull=False)),
+                condition=(_IS_OPEN & Q(settled_at=None)) | (~_IS_OPEN & Q(settled_at__isnull=False)),
                 name="card_settled_at_a_moment",
             ),
             models.CheckConstraint(
@@ -98,12 +101,12 @@ class Card(TenantModel):
 
     @property
     def is_open(self) -> bool:
-        """Can somebody still answer? What ran out a moment ago is closed a moment later."""
-        return self.status in WAITING and self.expires_at > now()
+        """True while the card can be answered. A card whose time is up may not have been expired yet."""
+        return self.status in OPEN_STATUSES and self.expires_at > now()
 
 
 class Decision(TenantModel):
-    """What a person answered. One card is answered once."""
+    """What the answers to a card came to. A card is decided once."""
 
     card = models.OneToOneField(Card, on_delete=models.PROTECT, related_name="decision")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -121,9 +124,9 @@ class Decision(TenantModel):
 
 
 class Answer(TenantModel):
-    """What one person said to a card; a decision is what the answers come to. A yes is signed with that person's key.
+    """One person's answer to a card. An approval is signed with that person's key.
 
-    `step_up` is the passkey's assertion with everything that is needed to check it again later.
+    `step_up` is the passkey's assertion with everything needed to verify it again later.
     """
 
     card = models.ForeignKey(Card, on_delete=models.PROTECT, related_name="answers")
@@ -145,3 +148,44 @@ class Answer(TenantModel):
 
     def __str__(self) -> str:
         return self.verdict
+
+
+SHORTEST, LONGEST = 10, 30 * 86_400
+
+
+class CardTiming(TenantModel):
+    """How long cards wait until they count as declined. A deployment's own row takes precedence over the tenant's."""
+
+    deployment = models.ForeignKey(
+        "tenants.Deployment", on_delete=models.CASCADE, null=True, blank=True, help_text="Blank: all", related_name="+"
+    )
+    pace = models.CharField(max_length=8, choices=Pace.choices)
+    seconds = models.PositiveIntegerField(validators=[MinValueValidator(SHORTEST), MaxValueValidator(LONGEST)])
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["pace"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "deployment", "pace"], name="card_timing_once", nulls_distinct=False
+            ),
+            models.CheckConstraint(condition=Q(seconds__range=(SHORTEST, LONGEST)), name="card_timing_range"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_pace_display()}: {self.seconds} s"
+
+
+class Look(TenantModel):
+    """When a person who may decide a card first saw it. With the decision this gives the time that the decision
+    took."""
+
+    card = models.ForeignKey(Card, on_delete=models.PROTECT, related_name="looks")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    first_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["first_at"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["card", "user"], name="look_once_a_person")]
+
+    def __str__(self) -> str:
+        return f"{self.card_id} {self.first_at:%H:%M:%S}"

@@ -1,8 +1,8 @@
-"""Who signs, and who proves to be there? One active Ed25519 key an approver in a tenant, and the passkeys of people.
+"""Models of approvers' signing keys and passkeys. An approver has one active Ed25519 key in a tenant.
 
-The installation key certifies each key (`certificate`), so a row that was only written is no key (ADR 99). A member's
-first key is registered once, each later one names the one before it. A retired key has no private half any more.
-Passkeys and what they answered stay.
+The installation key certifies each key (`certificate`), so a forged row is not a valid key (ADR 99). A member's first
+key is registered once, each later one names its predecessor. A retired key has no private half any more. Passkeys and
+their answers are never deleted.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from apps.approvals.enums import PRESSES, ChallengePurpose
+from apps.approvals.enums import ACTION_PURPOSES, ChallengePurpose
 from kernel.tenancy import TenantModel
 
 
 class ApproverKey(TenantModel):
-    """One approver's key. The private half is sealed with the signing key and gone once the key is retired.
+    """One approver's key. The private half is sealed with the signing key and deleted when the key is retired.
 
-    `retired_at`: signs no more, what it signed before holds. `revoked_at`: nothing that it signed holds.
+    From `retired_at` it signs nothing, but what it signed before is valid. Once `revoked_at` is set, nothing that it
+    signed is valid.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -51,7 +52,8 @@ class ApproverKey(TenantModel):
 
 
 class Passkey(TenantModel):
-    """A WebAuthn credential of one person, good at one address (`rp_id`). Removed ones stay for what they answered."""
+    """A WebAuthn credential of one person for one domain name (`rp_id`). Removed ones stay, as evidence for what they
+    signed."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=60)
@@ -75,8 +77,8 @@ class Passkey(TenantModel):
 
 
 class PasskeyChallenge(TenantModel):
-    """What a passkey is asked to sign, once and soon: to join an account, or to stand behind one answer to one card, or
-    one press about one `subject` that is no card. `payload_hash`: of what the card, or the subject, says.
+    """A challenge that a passkey may sign once, within minutes: to be registered, to approve one card, or for one
+    action about a `subject` that is not a card. `payload_hash` is the hash of what the card or subject shows.
 
     The challenge itself is not stored: it is the hash of this row's values (`rules.challenge_bytes`).
     """
@@ -99,7 +101,7 @@ class PasskeyChallenge(TenantModel):
             models.CheckConstraint(
                 condition=Q(purpose=ChallengePurpose.REGISTER, card=None, subject="")
                 | Q(purpose=ChallengePurpose.STEP_UP, card__isnull=False, subject="")
-                | (Q(purpose__in=PRESSES, card=None) & ~Q(subject="") & ~Q(payload_hash="")),
+                | (Q(purpose__in=ACTION_PURPOSES, card=None) & ~Q(subject="") & ~Q(payload_hash="")),
                 name="challenge_fits_its_purpose",
             ),
         ]

@@ -1,4 +1,4 @@
-"""What waits because a gate wants a person to look at it: a turn of a conversation, or an attempt of a work item."""
+"""Model of what waits for approval at a gate: a turn of a conversation, or an attempt of a work item."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kernel.tenancy import TenantModel
 
 
 class GatePause(TenantModel):
-    """Something that a gate holds back until a person has looked, or its time is up (ADR 101).
+    """Content that a gate holds back until a person decides, or its time is up (ADR 101).
 
-    `payload` is what its card's approval binds; `kept` is what going on takes, and is emptied with the end of the
-    pause. No process waits for it: whoever goes on reads this row.
+    An approval of its card binds `payload`; `kept` is what is needed to resume, and is emptied afterwards. No process
+    waits for a pause: the turn or attempt that resumes reads this row.
     """
 
     trigger = models.CharField(max_length=24, choices=PauseTrigger.choices)

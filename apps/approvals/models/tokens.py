@@ -1,8 +1,7 @@
-"""A signed yes, and the ledger of its uses. Both are facts: the database refuses to change or delete them.
+"""Models of signed approvals, their uses and revocations. The database refuses to change or delete them.
 
-How often a token was used is counted from the ledger by its signed nonce, so nothing written on the token's own row
-can reset it.
-"""
+How often a token was used is counted from the ledger of uses by its signed nonce, so that nothing written on the
+token's own row can reset it."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from kernel.tenancy import TenantModel
 
 
 class ApprovalToken(TenantModel):
-    """A signed yes to one content hash (spec 5.11). `id` is the contract's unsigned `token_id`."""
+    """A signed approval of one content hash (spec 5.11). `id` is the contract's unsigned `token_id`."""
 
     plan_hash = models.CharField(max_length=64)
     work_item_id = models.CharField(max_length=64)
@@ -68,7 +67,8 @@ class TokenUse(TenantModel):
 
 
 class TokenRevocation(TenantModel):
-    """An approval was taken back: from now on it opens nothing. Why is for people and stays on this row."""
+    """The revocation of an approval: from now on it authorizes nothing. `reason` is for people and stays on this
+    row."""
 
     token = models.OneToOneField(ApprovalToken, on_delete=models.PROTECT, related_name="revocation")
     token_nonce = models.CharField(max_length=64, unique=True)

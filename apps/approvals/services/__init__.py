@@ -1,44 +1,43 @@
-"""The verbs of approvals: `cards` asks and takes answers, `answers` weighs them, `editing` asks for something else,
-`course` is what else happens to cards, `tokens` mints, spends, checks and takes back a yes, `rotation` replaces keys,
-`passkeys` asks who pressed."""
+"""Services of approvals: `cards` opens, answers, decides and edits cards, `answers` stores and counts single answers,
+`lifecycle` assigns, withdraws and expires cards, `tokens` issues, verifies, checks and revokes approvals,
+`key_rotation` replaces keys, `passkeys` verifies who is present, `pauses` holds content back at gates, `alerts`
+notifies members."""
 
-from apps.approvals.services.answering import Words, answer_card
-from apps.approvals.services.cards import decide_card, open_card
-from apps.approvals.services.course import (
+from apps.approvals.services.cards import AnswerDetails, answer_card, decide_card, edit_card, open_card
+from apps.approvals.services.key_rotation import Resealed, certify_keys, reseal_keys, revoke_key, rotate_key
+from apps.approvals.services.lifecycle import (
     assign_card,
-    deciders_of,
+    eligible_approvers,
     expire_card,
-    see_card,
+    record_look,
     unassign_card,
-    withdraw_about,
     withdraw_card,
-    withdraw_of_session,
+    withdraw_cards_about,
+    withdraw_session_cards,
 )
-from apps.approvals.services.editing import edit_card
-from apps.approvals.services.rotation import Resealed, certify_keys, reseal_keys, revoke_key, rotate_key
-from apps.approvals.services.tokens import check, issue_token, revoke_token, verify
+from apps.approvals.services.tokens import check_token, issue_token, revoke_token, verify_token
 
 __all__ = [
+    "AnswerDetails",
     "Resealed",
-    "Words",
     "answer_card",
     "assign_card",
     "certify_keys",
-    "check",
+    "check_token",
     "decide_card",
-    "deciders_of",
     "edit_card",
+    "eligible_approvers",
     "expire_card",
     "issue_token",
     "open_card",
+    "record_look",
     "reseal_keys",
     "revoke_key",
     "revoke_token",
     "rotate_key",
-    "see_card",
     "unassign_card",
-    "verify",
-    "withdraw_about",
+    "verify_token",
     "withdraw_card",
-    "withdraw_of_session",
+    "withdraw_cards_about",
+    "withdraw_session_cards",
 ]

@@ -1,9 +1,8 @@
-"""Who is told of which new cards, and how: members choose, and what is due is claimed here and sent by
-`autonomy.alert_delivery`.
+"""Notify members of new cards by push and e-mail: their choices, and the alerts that are due.
 
-What is claimed is never claimed again: a push that is lost is made up for by the letter, which goes to whoever has not
-looked. Neither says a word of what a card is about: its risk, and where to look.
-"""
+Alerts are claimed here and sent by `autonomy.alert_delivery`. What is claimed is never claimed again: if a push is
+lost, the e-mail makes up for it, because it goes to members who have not looked. Neither contains what a card is about,
+only its risk and a link."""
 
 from __future__ import annotations
 
@@ -18,11 +17,12 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from apps.approvals import webpush
+from apps.approvals.cards.risk import max_risk
 from apps.approvals.enums import AlertWay, Risk
-from apps.approvals.models import WAITING, AlertChoice, Card, Look, PushSubscription
-from apps.approvals.models.alerts import LEAST_MINUTES, MOST_MINUTES
+from apps.approvals.models import OPEN_STATUSES, AlertChoice, Card, Look, PushSubscription
+from apps.approvals.models.alerts import MAX_MINUTES, MIN_MINUTES
 from apps.approvals.rules import APPROVING_ROLES
-from apps.approvals.services.course import deciders_of
+from apps.approvals.services.lifecycle import eligible_approvers
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
@@ -34,50 +34,51 @@ from kernel.errors import NotFound, SilasError
 from kernel.http.addresses import host_of, is_public_url
 from kernel.tenancy import run_isolated
 
-MOST_BROWSERS, MOST_PUSHES = 10, 3
-# One letter in so many minutes, pushes in so many seconds: what comes meanwhile is told together.
-LETTER_MINUTES, PUSH_SECONDS = 10, 5
-# A card may be committed so much later than it says it was made.
+MAX_BROWSERS, MAX_PUSHES = 10, 3
+# At most one e-mail in so many minutes, pushes in so many seconds; what comes meanwhile is put together.
+EMAIL_MINUTES, PUSH_SECONDS = 10, 5
+# A card may be committed so much later than its `created_at`.
 LATE_SECONDS = 60
-# Why the message of a card waits: something is due about it later.
+# Reason of a queued message that waits for a later alert.
 NOT_YET = "not_yet"
-_MOST_CARDS, _KEPT_IDS = 500, 100
-REVIEW = "/console/review/"
+_MAX_CARDS, _KEPT_IDS = 500, 100
+REVIEW_PATH = "/console/review/"
 
 
 @dataclass(frozen=True)
 class Push:
-    """One message for one browser. `said` is all of it."""
+    """One push message for one browser; `payload` is everything that it says."""
 
     subscription_id: UUID
     endpoint: str
     p256dh: str
     auth: str
-    said: dict[str, Any]
+    payload: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Letter:
-    """One letter for one member: how many cards wait, by risk."""
+class AlertEmail:
+    """One e-mail for one member, with the number of waiting cards by risk."""
 
     address: str
     counts: dict[str, int]
 
 
-def choice_of(user: Any) -> AlertChoice | None:
-    found: AlertChoice | None = AlertChoice.objects.filter(user_id=user.pk).first()
-    return found
+def alert_choice(user: Any) -> AlertChoice | None:
+    choice: AlertChoice | None = AlertChoice.objects.filter(user_id=user.pk).first()
+    return choice
 
 
-def browsers_of(user: Any) -> list[PushSubscription]:
+def push_subscriptions(user: Any) -> list[PushSubscription]:
     return list(PushSubscription.objects.filter(user_id=user.pk))
 
 
-def choose(user: Any, *, way: AlertWay, minutes: int) -> AlertChoice:
-    """From now on. Raises `SilasError` 400 for minutes that are none, 403 for whoever decides nothing."""
+def set_alert_choice(user: Any, *, way: AlertWay, minutes: int) -> AlertChoice:
+    """Set how a member is notified from now on. Raises `SilasError` 400 for minutes out of range, 403 without the
+    role."""
     require_role(user, APPROVING_ROLES)
-    if not LEAST_MINUTES <= minutes <= MOST_MINUTES:
-        raise SilasError("alert_minutes", f"Choose {LEAST_MINUTES} to {MOST_MINUTES} minutes.")
+    if not MIN_MINUTES <= minutes <= MAX_MINUTES:
+        raise SilasError("alert_minutes", f"Choose {MIN_MINUTES} to {MAX_MINUTES} minutes.")
     moment = now()
     AlertChoice.objects.bulk_create(
         [AlertChoice(user=user, pushed_until=moment, mailed_until=moment)], ignore_conflicts=True
@@ -93,16 +94,20 @@ def choose(user: Any, *, way: AlertWay, minutes: int) -> AlertChoice:
 
 
 def subscribe(user: Any, *, endpoint: str, p256dh: str, auth: str, browser: str) -> PushSubscription:
-    """Push to this browser from now on. Raises `SilasError` 400 for an address inside of the house, or keys that are
-    none; 409 for one browser too many."""
+    """Push to this browser from now on. Raises `SilasError` 400 for an internal address or invalid keys, 409 for too
+    many browsers."""
     require_role(user, APPROVING_ROLES)
-    if not _may_knock(endpoint):
+    if settings.WEBHOOKS_PRIVATE:
+        reachable = bool(host_of(endpoint, schemes=("http", "https")))
+    else:
+        reachable = is_public_url(endpoint)
+    if not reachable:
         raise SilasError("push_address", "This push service cannot be reached from here.")
     if problem := webpush.keys_problem(p256dh, auth):
         raise SilasError("push_keys", problem)
     hashed = sha256_hex(endpoint)
-    if PushSubscription.objects.filter(user_id=user.pk).exclude(endpoint_hash=hashed).count() >= MOST_BROWSERS:
-        raise SilasError("push_browsers", f"Remove one of your {MOST_BROWSERS} browsers first.", status=409)
+    if PushSubscription.objects.filter(user_id=user.pk).exclude(endpoint_hash=hashed).count() >= MAX_BROWSERS:
+        raise SilasError("push_browsers", f"Remove one of your {MAX_BROWSERS} browsers first.", status=409)
     row: PushSubscription
     row, _ = PushSubscription.objects.update_or_create(
         endpoint_hash=hashed,
@@ -117,62 +122,62 @@ def subscribe(user: Any, *, endpoint: str, p256dh: str, auth: str, browser: str)
         },
     )
     record(AuditEvent.PUSH_ADDED, actor=user.actor, subject=f"user:{user.pk}")
-    if (kept := choice_of(user)) is None or kept.way != AlertWay.PUSH:
-        choose(user, way=AlertWay.PUSH, minutes=kept.minutes if kept else 10)
+    if (choice := alert_choice(user)) is None or choice.way != AlertWay.PUSH:
+        set_alert_choice(user, way=AlertWay.PUSH, minutes=choice.minutes if choice else 10)
     return row
 
 
 def unsubscribe(subscription_id: UUID, *, user: Any) -> None:
-    """Raises `NotFound` for anybody else's."""
-    gone, _ = PushSubscription.objects.filter(pk=subscription_id, user_id=user.pk).delete()
-    if not gone:
+    """Stop pushing to one of the user's browsers. Raises `NotFound` for another user's."""
+    deleted, _ = PushSubscription.objects.filter(pk=subscription_id, user_id=user.pk).delete()
+    if not deleted:
         raise NotFound("browser")
     record(AuditEvent.PUSH_REMOVED, actor=user.actor, subject=f"user:{user.pk}", data={"gone": False})
 
 
-def drop_gone(subscription_ids: Sequence[UUID]) -> None:
-    """Browsers of which their push service says that they are no more."""
+def remove_expired_subscriptions(subscription_ids: Sequence[UUID]) -> None:
+    """Delete subscriptions that their push service reports as gone."""
     for row in PushSubscription.objects.filter(pk__in=subscription_ids):
         row.delete()
         record(AuditEvent.PUSH_REMOVED, subject=f"user:{row.user_id}", data={"gone": True})
 
 
-def claim_alerts(moment: datetime) -> list[Push | Letter]:
-    """What is to be sent now, noted as told; inside a scope. Whoever looks meanwhile passes the same members by."""
+def claim_alerts(moment: datetime) -> list[Push | AlertEmail]:
+    """Return the alerts to send now and mark them as sent; inside a scope. Rivals skip the members locked here."""
     rows = AlertChoice.objects.select_for_update(of=("self",), skip_locked=True, no_key=True).select_related("user")
-    choices = list(_who_want_any(rows))
+    choices = list(_enabled(rows))
     if not choices:
         return []
-    since = min(min(one.pushed_until, one.mailed_until) for one in choices) - timedelta(seconds=LATE_SECONDS)
-    waiting = Card.objects.filter(status__in=WAITING, expires_at__gt=moment, created_at__gt=since)
-    cards = list(waiting.order_by("created_at")[:_MOST_CARDS])
-    told = _Told(cards)
-    due: list[Push | Letter] = []
+    since = min(min(choice.pushed_until, choice.mailed_until) for choice in choices) - timedelta(seconds=LATE_SECONDS)
+    waiting = Card.objects.filter(status__in=OPEN_STATUSES, expires_at__gt=moment, created_at__gt=since)
+    cards = list(waiting.order_by("created_at")[:_MAX_CARDS])
+    waiting_cards = _WaitingCards(cards)
+    due: list[Push | AlertEmail] = []
     for choice in choices:
-        due += _pushes(choice, told, moment)
-        due += _letters(choice, told, moment)
+        due += _due_pushes(choice, waiting_cards, moment)
+        due += _due_emails(choice, waiting_cards, moment)
     if due:
         pushes = sum(isinstance(alert, Push) for alert in due)
         record(AuditEvent.ALERTS_SENT, data={"pushes": pushes, "letters": len(due) - pushes})
     return due
 
 
-def next_look(card_id: UUID, moment: datetime) -> datetime | None:
-    """When something may be due about this card, None where nothing is. Whoever changes their choice waits until the
-    caller's transaction is over, and is not missed."""
-    card = Card.objects.filter(pk=card_id, status__in=WAITING, expires_at__gt=moment).first()
+def next_alert_at(card_id: UUID, moment: datetime) -> datetime | None:
+    """Return when the next alert about this card may be due, None if none will be. The choices are locked, so that a
+    member who changes theirs meanwhile is not missed."""
+    card = Card.objects.filter(pk=card_id, status__in=OPEN_STATUSES, expires_at__gt=moment).first()
     if card is None:
         return None
     due: list[datetime] = []
-    for choice in _who_want_any(AlertChoice.objects.select_for_update(of=("self",), no_key=True)):
+    for choice in _enabled(AlertChoice.objects.select_for_update(of=("self",), no_key=True)):
         if choice.way == AlertWay.PUSH and _is_new(card, choice):
             due.append(_next_push(choice))
         if card.created_at > choice.mailed_until:
-            due.append(max(card.created_at + timedelta(minutes=choice.minutes), _next_letter(choice)))
+            due.append(max(card.created_at + timedelta(minutes=choice.minutes), _next_email(choice)))
     return max(min(due), moment + timedelta(seconds=PUSH_SECONDS)) if due else None
 
 
-def _who_want_any(choices: QuerySet[AlertChoice]) -> QuerySet[AlertChoice]:
+def _enabled(choices: QuerySet[AlertChoice]) -> QuerySet[AlertChoice]:
     return choices.exclude(way=AlertWay.OFF).filter(user__is_active=True).order_by("pk")
 
 
@@ -185,20 +190,26 @@ def _next_push(choice: AlertChoice) -> datetime:
     return choice.pushed_until + timedelta(seconds=PUSH_SECONDS if choice.pushed else 0)
 
 
-def _next_letter(choice: AlertChoice) -> datetime:
-    return (choice.mailed_at or datetime.min.replace(tzinfo=UTC)) + timedelta(minutes=LETTER_MINUTES)
+def _next_email(choice: AlertChoice) -> datetime:
+    return (choice.mailed_at or datetime.min.replace(tzinfo=UTC)) + timedelta(minutes=EMAIL_MINUTES)
 
 
-def pushes_to(user_ids: Collection[UUID], said: Sequence[dict[str, Any]]) -> list[Push]:
-    """The same words for each browser of those of them who chose pushes; for rooms above, whose subjects are no
-    cards."""
+def build_pushes(user_ids: Collection[UUID], payloads: Sequence[dict[str, Any]]) -> list[Push]:
+    """Return the same pushes for each browser of the users who chose pushes; for rooms whose subjects are not cards."""
     chosen = AlertChoice.objects.filter(way=AlertWay.PUSH, user__is_active=True, user_id__in=user_ids)
-    browsers = PushSubscription.objects.filter(user_id__in=chosen.values("user_id"))
-    return [Push(one.pk, one.endpoint, one.p256dh, one.auth, words) for one in browsers for words in said]
+    return _pushes(PushSubscription.objects.filter(user_id__in=chosen.values("user_id")), payloads)
 
 
-class _Told:
-    """The open cards, and who may decide each: asked once a card."""
+def _pushes(browsers: QuerySet[PushSubscription], payloads: Sequence[dict[str, Any]]) -> list[Push]:
+    return [
+        Push(browser.pk, browser.endpoint, browser.p256dh, browser.auth, payload)
+        for browser in browsers
+        for payload in payloads
+    ]
+
+
+class _WaitingCards:
+    """The waiting cards, and who may decide each, which is computed once a card."""
 
     def __init__(self, cards: list[Card]) -> None:
         self.cards = cards
@@ -206,62 +217,48 @@ class _Told:
 
     def may_decide(self, card: Card, user_id: UUID) -> bool:
         if card.pk not in self._deciders:
-            # A card whose rows cannot be read keeps no member from hearing of the others.
+            # A card whose rows cannot be read must not stop the alerts about the others.
             self._deciders[card.pk] = run_isolated(_deciders_of, card, lambda _: set())
         return user_id in self._deciders[card.pk]
 
 
 def _deciders_of(card: Card) -> set[UUID]:
-    return {one.pk for one in deciders_of(card)}
+    return {user.pk for user in eligible_approvers(card)}
 
 
-def _pushes(choice: AlertChoice, told: _Told, moment: datetime) -> list[Push]:
+def _due_pushes(choice: AlertChoice, waiting: _WaitingCards, moment: datetime) -> list[Push]:
     if choice.way != AlertWay.PUSH or moment < _next_push(choice):
         return []
-    new = [card for card in told.cards if _is_new(card, choice)]
+    new = [card for card in waiting.cards if _is_new(card, choice)]
     if not new:
         return []
     mine = [card for card in new if card.created_at > choice.pushed_until or choice.pushed]
     choice.pushed = [*choice.pushed, *(str(card.pk) for card in new)][-_KEPT_IDS:]
     choice.pushed_until = max(choice.pushed_until, *(card.created_at for card in new))
     choice.save(update_fields=["pushed", "pushed_until"])
-    said = _said([card for card in mine if told.may_decide(card, choice.user_id)])
-    return [
-        Push(one.pk, one.endpoint, one.p256dh, one.auth, words)
-        for one in PushSubscription.objects.filter(user_id=choice.user_id)
-        for words in said
-    ]
+    payloads = _push_payloads([card for card in mine if waiting.may_decide(card, choice.user_id)])
+    return _pushes(PushSubscription.objects.filter(user_id=choice.user_id), payloads)
 
 
-def _said(cards: list[Card]) -> list[dict[str, Any]]:
-    """One message a card; of many at once a single one."""
-    if len(cards) > MOST_PUSHES:
-        return [{"count": len(cards), "risk": _gravest(cards), "url": REVIEW}]
-    return [{"count": 1, "risk": card.risk, "url": f"{REVIEW}{card.pk}/"} for card in cards]
+def _push_payloads(cards: list[Card]) -> list[dict[str, Any]]:
+    """Return one payload a card, or a single one for many cards."""
+    if len(cards) > MAX_PUSHES:
+        highest = max_risk(*(Risk(card.risk) for card in cards))
+        return [{"count": len(cards), "risk": highest.value, "url": REVIEW_PATH}]
+    return [{"count": 1, "risk": card.risk, "url": f"{REVIEW_PATH}{card.pk}/"} for card in cards]
 
 
-def _gravest(cards: list[Card]) -> str:
-    order = list(Risk.values)
-    return max((card.risk for card in cards), key=order.index)
-
-
-def _letters(choice: AlertChoice, told: _Told, moment: datetime) -> list[Letter]:
-    """About what waits for so many minutes and they have not looked at."""
+def _due_emails(choice: AlertChoice, waiting: _WaitingCards, moment: datetime) -> list[AlertEmail]:
+    """Return an e-mail about the cards that have waited for the chosen minutes without the member looking at them."""
     early, late = choice.mailed_until, moment - timedelta(minutes=choice.minutes)
-    if moment < _next_letter(choice):
+    if moment < _next_email(choice):
         return []
-    due = [card for card in told.cards if early < card.created_at <= late]
+    due = [card for card in waiting.cards if early < card.created_at <= late]
     if not due:
         return []
     choice.mailed_until = max(card.created_at for card in due)
-    seen = set(Look.objects.filter(user_id=choice.user_id, card__in=due).values_list("card_id", flat=True))
-    unseen = [card for card in due if card.pk not in seen and told.may_decide(card, choice.user_id)]
+    looked_at = set(Look.objects.filter(user_id=choice.user_id, card__in=due).values_list("card_id", flat=True))
+    unseen = [card for card in due if card.pk not in looked_at and waiting.may_decide(card, choice.user_id)]
     choice.mailed_at = moment if unseen else choice.mailed_at
     choice.save(update_fields=["mailed_until", "mailed_at"])
-    return [Letter(choice.user.email, dict(Counter(card.risk for card in unseen)))] if unseen else []
-
-
-def _may_knock(endpoint: str) -> bool:
-    if settings.WEBHOOKS_PRIVATE:
-        return bool(host_of(endpoint, schemes=("http", "https")))
-    return is_public_url(endpoint)
+    return [AlertEmail(choice.user.email, dict(Counter(card.risk for card in unseen)))] if unseen else []

@@ -1,13 +1,15 @@
-"""Ask a person, and take the answer: open a card, decide it. Runs inside the caller's tenant scope.
+"""Open, answer, decide and edit cards. Every function runs inside the caller's tenant scope.
 
-Always holds: a card that does not keep the contract is not opened; one card is decided once, by an approver; only an
-approved verdict of a kind that binds mints a token. Lock order: card, token, audit head (spec 0.5.3, 0.5.4, 5.11).
+A card that breaks the card contract is never opened. A card is decided once, by a person who may approve, and only an
+approved decision about a kind that binds issues a token. An edit never approves anything: it voids the card and opens
+another, with a new payload, a new hash and its own approval. Lock order: card, token, audit head (spec 0.5.3, 0.5.4,
+5.2.4, 5.11).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -16,13 +18,14 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from apps.approvals import contract, kinds, locks, payloads, queries, risk, rules, signals
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals import locks, payloads, queries, rules, signals
+from apps.approvals.cards import kinds, risk, validation
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Risk
 from apps.approvals.models import Answer, ApprovalToken, Card, Decision
-from apps.approvals.schemas import Fact, Refused
+from apps.approvals.schemas import AnswerRefused, Fact
 from apps.approvals.services import answers, passkeys
-from apps.approvals.services.course import note, require_approver, require_waiting, settle
+from apps.approvals.services.lifecycle import record_card_event, require_approver, require_open, settle_card
 from apps.approvals.services.tokens import issue_token
 from apps.audit.enums import AuditEvent
 from apps.bus import services as bus
@@ -30,12 +33,15 @@ from apps.bus.enums import Kind
 from kernel import fault_points
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.unicode_safety import truncate
+
+MAX_FREETEXT, MAX_DRAFT = 2000, 20_000
 
 
 def open_card(
     kind: CardKind,
     *,
-    about: About,
+    subject: CardSubject,
     binding: Binding,
     text: CardText,
     body: Mapping[str, Any] | None = None,
@@ -43,73 +49,156 @@ def open_card(
     until: datetime | None = None,
     supersedes: Card | None = None,
 ) -> Card:
-    """Ask a person. The yes will bind the hash of the payload; the harness computes the risk (spec 0.5.2, `risk`).
+    """Open a card. An approval of it will bind the hash of the payload; the risk is computed here (spec 0.5.2).
 
-    `body`: what its kind shows beside the payload. `seconds`: how long it waits, or `until` when exactly; else as its
-    pace says. Raises what `contract.held` raises.
+    `body` is what the kind shows beside the payload. The card stays open until `until`, or for `seconds`, or for as
+    long as the pace of its kind says. Raises what `validation.validate_card` raises.
     """
-    text, shown, payload = replace(text, intent=contract.on_one_line(text.intent)), dict(body or {}), binding.payload
+    text = replace(text, intent=validation.single_line(text.intent))
+    shown, payload = dict(body or {}), binding.payload
     payload_hash = payloads.payload_hash(payload)
-    held = contract.held(kind, binding.scope, payload, shown, text)
+    valid_kind = validation.validate_card(kind, binding.scope, payload, shown, text)
     opened = now()
+    if until is None:
+        until = opened + timedelta(seconds=seconds or queries.card_lifetime(valid_kind.pace, subject.deployment_id))
     card: Card = Card.objects.create(
         kind=kind,
-        risk=_risk_of(binding, held),
-        **_words(kind, payload, text),
+        risk=risk.card_risk(
+            binding.scope,
+            reversible=binding.reversible,
+            destroys=binding.destroys,
+            at_least=binding.declared_risk,
+            untrusted_target=binding.untrusted_target,
+            base=valid_kind.base_risk(binding.payload),
+        ),
+        intent=text.intent,
+        rationale=text.rationale,
+        consequence=validation.button_labels(kind, payload, text.consequence),
+        affected=text.affected,
+        facts=[{name: value for name, value in asdict(fact).items() if value is not None} for fact in text.facts],
+        details=dict(text.details),
         body=shown,
         payload=dict(payload),
         payload_hash=payload_hash,
-        reads=[dict(each) for each in binding.reads],
+        reads=[dict(record) for record in binding.reads],
         scope=binding.scope,
         max_executions=binding.max_executions,
         token_seconds=binding.token_seconds or settings.APPROVAL_TOKEN_SECONDS,
-        **_origin(about),
+        subject_kind=subject.kind,
+        subject_id=subject.id,
+        deployment_id=subject.deployment_id,
+        session_id=subject.session_id,
+        requested_by=subject.requested_by,
         supersedes=supersedes,
         created_at=opened,
-        expires_at=until or opened + timedelta(seconds=seconds or queries.patience(held.pace, about.deployment_id)),
+        expires_at=until,
     )
     bus.enqueue(Kind.CARD_ALERT, scope_id=card.pk)
     bus.schedule(Kind.CARD_EXPIRY, scope_id=card.pk, due_at=card.expires_at)
-    note(AuditEvent.CARD_OPENED, card, kind=card.kind, risk=card.risk, scope=card.scope)
+    record_card_event(AuditEvent.CARD_OPENED, card, kind=card.kind, risk=card.risk, scope=card.scope)
     signals.card_opened(card)
     signals.card_changed(card)
     return card
 
 
-def _risk_of(binding: Binding, kind: kinds.Kind) -> Risk:
-    return risk.risk_of(
-        binding.scope,
-        reversible=binding.reversible,
-        destroys=binding.destroys,
-        at_least=binding.declared_risk,
-        lifted=binding.lifted,
-        base=kind.base(binding.payload),
+@dataclass(frozen=True)
+class AnswerDetails:
+    """What a person sends beside the chosen button.
+
+    `selected` are the items of a batch to keep, `text` the new wording of a draft. `ticked` are the boxes that were
+    ticked when the whole batch was approved; None from a page without boxes.
+    """
+
+    freetext: str = ""
+    selected: Sequence[str] = ()
+    text: str = ""
+    ticked: Sequence[str] | None = None
+
+
+def answer_card(
+    card_id: UUID,
+    *,
+    user: Any,
+    choice: str,
+    face: str,
+    details: AnswerDetails | None = None,
+    step_up: str = "",
+) -> Decision | Card | AnswerRefused | None:
+    """Answer a card with one of its own choices (`kinds.choices_for`). Called by the console, messengers and the API.
+
+    `face` is the hash of what the person's page showed (`queries.face_hash`); an answer from a page that showed
+    anything else decides nothing. Returns
+
+    - the decision, which stores as `said` the choice and, where the card takes it, `freetext`;
+    - the card that replaced this one, because items were left out, the wording was changed, or the records shown on
+      it have changed;
+    - None while policy wants more approvals;
+    - `AnswerRefused` when the person's passkey was rejected.
+
+    Raises `SilasError`: `card_changed` 409, `choice_unknown`, `selection_unfit`, `ticks_unfit` 409, `text_missing`,
+    `edit_unfit`, `freetext_too_long`, `freetext_not_wanted`, and what `decide_card` and `edit_card` raise.
+    """
+    card, details = queries.get_card(card_id), details or AnswerDetails()
+    chosen = kinds.get_choice(card.kind, card.payload, choice)
+    if card.is_open:
+        queries.require_unchanged(card, face)
+    if chosen.value == "edit_selection":
+        return _edit_selection(card, user, details.selected)
+    if chosen.value == "edit":
+        return _edit_draft(card, user, details.text)
+    if chosen.verdict == ApprovalVerdict.APPROVED:
+        _require_all_ticked(card, details.ticked)
+    said = {"choice": chosen.value}
+    if freetext := details.freetext.strip():
+        if card.kind != CardKind.DRAFT_REVIEW and not card.payload.get("allow_freetext"):
+            raise SilasError("freetext_not_wanted", "This card takes no free text.")
+        if len(freetext) > MAX_FREETEXT:
+            raise SilasError("freetext_too_long", f"At most {MAX_FREETEXT} characters fit here.")
+        said["freetext"] = freetext
+    return decide_card(card_id, user=user, verdict=chosen.verdict, said=said, step_up=step_up, face=face)
+
+
+def _require_all_ticked(card: Card, ticked: Sequence[str] | None) -> None:
+    """Refuse the approval of a whole batch by a person who saw boxes and left some unticked (spec 0.5.4)."""
+    if card.kind != CardKind.BATCH_REVIEW or ticked is None:
+        return
+    left = len(set(card.payload["item_ids"]) - set(ticked))
+    if left:
+        lines = "1 line is" if left == 1 else f"{left} lines are"
+        message = f"{lines} not ticked. Approve only the ticked ones, or look at the rest and tick it too."
+        raise SilasError("ticks_unfit", message, status=409)
+
+
+def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:
+    """Open the same batch with some of its items, in the order in which they were picked (spec 5.2.4 step 5)."""
+    bound, kept = card.payload["item_ids"], list(dict.fromkeys(selected))
+    if not kept or len(kept) == len(bound) or not set(kept) <= set(bound):
+        raise SilasError("selection_unfit", "Tick some of the items, but not all of them.")
+    lines = {item["item_id"]: item for item in card.body["items"]}
+    items = [{**lines[item_id], "unusual": False} for item_id in kept]
+    payload = payloads.batch_payload(goal_id=card.payload["goal_id"], action=card.payload["action"], item_ids=kept)
+    count = f"{len(kept)} of {len(bound)}"
+    text = replace(
+        card_text(card),
+        intent=truncate(f"Only {count}: {card.intent}", 300),
+        affected=f"{count} items",
+        consequence={**card.consequence, "approve": f"Do it for these {len(kept)}"},
     )
+    reads = [record for record in card.reads if record.get("item") in kept]
+    return edit_card(card.pk, user=user, payload=payload, text=text, body={**card.body, "items": items}, reads=reads)
 
 
-def _origin(about: About) -> dict[str, Any]:
-    return {
-        "subject_kind": about.kind,
-        "subject_id": about.id,
-        "deployment_id": about.deployment_id,
-        "session_id": about.session_id,
-        "requested_by": about.requested_by,
-    }
-
-
-def _words(kind: CardKind, payload: Mapping[str, Any], text: CardText) -> dict[str, Any]:
-    return {
-        "intent": text.intent,
-        "rationale": text.rationale,
-        "consequence": contract.labels(kind, payload, text.consequence),
-        "affected": text.affected,
-        "facts": [_without_blanks(fact) for fact in text.facts],
-        "details": dict(text.details),
-    }
-
-
-def _without_blanks(fact: Fact) -> dict[str, str]:
-    return {name: value for name, value in asdict(fact).items() if value is not None}
+def _edit_draft(card: Card, user: Any, text: str) -> Card:
+    """Open the same call with another text to send, wherever the call would have sent the draft."""
+    if not text.strip() or len(text) > MAX_DRAFT:
+        raise SilasError("text_missing", "Write what should be sent.")
+    draft, text = card.body["draft"], text.replace("\r\n", "\n")
+    if text == draft:
+        raise SilasError("edit_unfit", "Nothing was changed.")
+    payload = dict(card.payload)
+    if "args" in payload:
+        payload["args"] = {name: text if value == draft else value for name, value in payload["args"].items()}
+    return edit_card(card.pk, user=user, payload=payload, body={**card.body, "draft": text})
 
 
 def decide_card(
@@ -121,38 +210,39 @@ def decide_card(
     said: Mapping[str, Any] | None = None,
     step_up: str = "",
     face: str | None = None,
-) -> Decision | Card | Refused | None:
-    """Take one person's answer to a card. None while policy wants more people to say yes; one no ends it. `Refused`
-    when their passkey was not believed and the card waits on, or when the card was withdrawn because its records have
-    changed and nothing takes its place: the caller's transaction should commit. The card that
-    shows how things are now, when what this one shows has changed: nobody's yes to the old one counts.
+) -> Decision | Card | AnswerRefused | None:
+    """Take one person's answer to a card. One rejection decides it; an approval does when policy wants no more.
 
-    The yes that is enough mints the token and tells `card_decided` in the same transaction. `said`: the answer chosen
-    and what came with it (`kinds.choices_of`). `step_up`: the JSON of the passkey's assertion, where one is asked for.
-    `face`: what the person's page showed (`queries.face_hash`); None for a caller that has no page.
+    The approval that suffices issues the token and sends `card_decided` in the same transaction. `said` is the choice
+    and what came with it (`kinds.choices_for`), `step_up` the JSON of the passkey's assertion where one is needed,
+    `face` what the person's page showed (`queries.face_hash`), None for a caller without a page. Returns None while
+    policy wants more approvals. Where the records shown on the card have changed, returns the card that shows them
+    as they are now (approvals of the old one do not count), or `AnswerRefused` if none can take its place.
+    `AnswerRefused` is also the answer to a rejected passkey; the card stays open and the caller should commit.
+
     Raises `SilasError`: `not_found` 404, `card_decided`/`card_expired`/`card_withdrawn`/`card_damaged`/`card_changed`
     409, and what `answers.take_answer` raises.
     """
     require_approver(user)
     card = locks.lock_card(card_id)
-    require_waiting(card)
-    require_whole(card)
+    require_open(card)
+    _require_undamaged(card)
     if face is not None:
-        queries.require_shown(card, face)
+        queries.require_unchanged(card, face)
     if verdict == ApprovalVerdict.APPROVED and card.reads:
-        fresh = signals.Fresh()
-        signals.card_relied_on(card, fresh)
-        instead = fresh.card or fresh.refused
+        replacement = signals.CardReplacement()
+        signals.before_card_approval(card, replacement)
+        instead = replacement.card or replacement.refused
         if instead is not None:
             return instead
     try:
         answer = answers.take_answer(
             card, user=user, verdict=verdict, conditions=conditions or {}, said=said or {}, step_up=step_up
         )
-    except passkeys.NotBelieved as no:
-        return passkeys.refused(no, user=user, about=passkeys.About.of(card))
-    if not answers.is_enough(answer):
-        note(AuditEvent.CARD_ANSWERED, card, actor=f"user:{user.pk}", answer=str(answer.pk))
+    except passkeys.PasskeyRejected as rejection:
+        return passkeys.record_refusal(rejection, user=user, subject=passkeys.PasskeySubject.for_card(card))
+    if not answers.settles_card(answer):
+        record_card_event(AuditEvent.CARD_ANSWERED, card, actor=f"user:{user.pk}", answer=str(answer.pk))
         signals.card_changed(card)
         return None
     return _decide(card, answer)
@@ -167,10 +257,10 @@ def _decide(card: Card, answer: Answer) -> Decision:
         said=answer.said,
         decided_at=answer.answered_at,
     )
-    settle(card, CardStatus.DECIDED)
+    settle_card(card, CardStatus.DECIDED)
     actor = f"user:{answer.user_id}"
-    note(AuditEvent.CARD_DECIDED, card, actor=actor, verdict=decision.verdict, decision=str(decision.pk))
-    token = _token_for(card, answer, decision) if decision.verdict == ApprovalVerdict.APPROVED else None
+    record_card_event(AuditEvent.CARD_DECIDED, card, actor=actor, verdict=decision.verdict, decision=str(decision.pk))
+    token = _issue_token(card, answer, decision) if decision.verdict == ApprovalVerdict.APPROVED else None
     signals.card_decided(card, decision, token)
     signals.card_changed(card)
     fault_points.reach("approvals.decided")
@@ -178,14 +268,14 @@ def _decide(card: Card, answer: Answer) -> Decision:
     return decision
 
 
-def require_whole(card: Card) -> None:
+def _require_undamaged(card: Card) -> None:
     if payloads.payload_hash(card.payload) != card.payload_hash:
         raise SilasError("card_damaged", "This card no longer shows what it was opened for.", status=409)
 
 
-def _token_for(card: Card, answer: Answer, decision: Decision) -> ApprovalToken | None:
-    """The signed yes; none for a card that asks a question and opens nothing."""
-    if not kinds.kind_of(card.kind).binds:
+def _issue_token(card: Card, answer: Answer, decision: Decision) -> ApprovalToken | None:
+    """Issue the signed approval; None for a card that asks a question and binds nothing."""
+    if not kinds.get_kind(card.kind).binds:
         return None
     scope = ApprovalScope(card.scope)
     return issue_token(
@@ -194,5 +284,65 @@ def _token_for(card: Card, answer: Answer, decision: Decision) -> ApprovalToken 
         scope,
         expires_in=timedelta(seconds=card.token_seconds),
         max_executions=card.max_executions,
-        conditions={**answers.conditions_of(answer), rules.FACE: queries.face_hash(card)},
+        conditions={**answers.token_conditions(answer), rules.FACE: queries.face_hash(card)},
     )
+
+
+def edit_card(
+    card_id: UUID,
+    *,
+    user: Any,
+    payload: Mapping[str, Any],
+    text: CardText | None = None,
+    body: Mapping[str, Any] | None = None,
+    declared_risk: Risk = Risk.LOW,
+    reads: Sequence[Mapping[str, Any]] | None = None,
+) -> Card:
+    """Void a card and open one about the same subject with another `payload`, at no lower a risk.
+
+    What is left out stays as on the old card. Sends `card_edited` (not `card_decided`) in the same transaction. Raises
+    `SilasError`: `edit_changes_nothing`, `edit_changes_subject`; 409 when the old card is closed; and what `open_card`
+    raises.
+    """
+    require_approver(user)
+    old = locks.lock_card(card_id)
+    require_open(old)
+    _require_undamaged(old)
+    scope, old_risk = ApprovalScope(old.scope), Risk(old.risk)
+    edited = payloads.approvable(scope, payload)
+    if edited.plan_hash == old.payload_hash:
+        raise SilasError("edit_changes_nothing", "This is what the card asks for already.")
+    if edited.id != payloads.approvable(scope, old.payload).id:
+        raise SilasError("edit_changes_subject", "An edit stays about the same thing.")
+    answer = answers.take_answer(
+        old, user=user, verdict=ApprovalVerdict.EDIT_REQUESTED, conditions={}, said={}, step_up=""
+    )
+    Decision.objects.create(card=old, user=user, verdict=answer.verdict, decided_at=answer.answered_at)
+    settle_card(old, CardStatus.DECIDED)
+    # A person who rewrites something of high risk has requested it, so by default another person must approve it.
+    requested_by = f"user:{user.pk}" if risk.is_at_least(old_risk, Risk.HIGH) else old.requested_by
+    new = open_card(
+        CardKind(old.kind),
+        subject=CardSubject(old.subject_kind, old.subject_id, old.deployment_id, old.session_id, requested_by),
+        binding=Binding(
+            scope,
+            payload,
+            reversible=True,  # the old card's risk has counted it already
+            declared_risk=risk.max_risk(old_risk, declared_risk),
+            max_executions=old.max_executions,
+            token_seconds=old.token_seconds,
+            reads=old.reads if reads is None else reads,
+        ),
+        text=text or card_text(old),
+        body=old.body if body is None else body,
+        supersedes=old,
+    )
+    record_card_event(AuditEvent.CARD_EDITED, old, actor=f"user:{user.pk}", successor=str(new.pk))
+    signals.card_edited(old, new)
+    signals.card_changed(old)
+    return new
+
+
+def card_text(card: Card) -> CardText:
+    facts = [Fact(**fact) for fact in card.facts]
+    return CardText(card.intent, card.rationale, card.consequence, card.affected, facts, card.details)

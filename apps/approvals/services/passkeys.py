@@ -1,27 +1,29 @@
-"""Was it really this person? Passkeys (WebAuthn): registering them, asking one, and believing its answer.
+"""Register passkeys (WebAuthn), ask for one, and verify its answer.
 
-Always holds: a challenge names its purpose, the person and, for a card or another subject, which one and the hash of
-what the yes binds; it is good once and for a few minutes; a counter that runs backwards is refused. The checks
-themselves are py_webauthn's. A passkey shows who pressed; what authorizes a card is still the signed approval (spec
-0.5.2). `begin_press` and `prove_press` are for rooms above, whose subjects are no cards (ADR 65).
+A challenge names its purpose, the person and, for a card or another subject, which one and the hash of what an approval
+binds. It is valid once and for a few minutes; a signature counter that runs backwards is refused. The checks themselves
+are py_webauthn's. A passkey proves who is present; what authorizes a card is still the signed approval (spec 0.5.2).
+`begin_action_step_up` and `prove_action` serve rooms above, whose subjects are not cards (ADR 65).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from secrets import token_hex
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import QuerySet
 
-from apps.approvals import kinds, queries, rules
+from apps.approvals import queries, rules
+from apps.approvals.cards import kinds
 from apps.approvals.enums import ChallengePurpose, Risk
-from apps.approvals.models import Card, Passkey, PasskeyChallenge
-from apps.approvals.schemas import Policy, Refused, StepUp
+from apps.approvals.models import Answer, Card, Passkey, PasskeyChallenge
+from apps.approvals.schemas import AnswerRefused, Policy, StepUp
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.enums import Role
@@ -34,16 +36,17 @@ from kernel.tenancy import current_tenant_id
 _MOST_PASSKEYS = 20
 
 
-class NotBelieved(SilasError):
-    """Raised within this room only: whoever is called from outside answers `refused` instead, and commits."""
+class PasskeyRejected(SilasError):
+    """A passkey's answer does not hold. Raised inside this room only: functions called from outside return
+    `AnswerRefused` instead, so that their caller commits the record of it."""
 
     def __init__(self, message: str, code: str = "passkey_refused") -> None:
         super().__init__(code, message, status=409)
 
 
 @dataclass(frozen=True)
-class About:
-    """What an answer stands behind: its purpose, a card or other subject (`kind:id`), and a hash of what that says."""
+class PasskeySubject:
+    """What a passkey signs for: a purpose, a card or another subject (`kind:id`), and a hash of its content."""
 
     purpose: ChallengePurpose
     card: Card | None = None
@@ -51,80 +54,80 @@ class About:
     content: str = ""
 
     @classmethod
-    def of(cls, card: Card) -> About:
-        """A card is signed with all that it shows, which includes the hash of what an approval binds."""
+    def for_card(cls, card: Card) -> PasskeySubject:
+        # Everything that the card shows is signed, which includes the hash of what an approval binds.
         return cls(ChallengePurpose.STEP_UP, card, content=queries.face_hash(card))
 
 
-_REGISTERING = About(ChallengePurpose.REGISTER)
+_REGISTRATION = PasskeySubject(ChallengePurpose.REGISTER)
 
 
-def refused(no: NotBelieved, *, user: Any, about: About) -> Refused:
-    """Write down that a passkey's answer did not hold. Nothing else was written; its challenge stays spent."""
-    data = {"purpose": about.purpose.value, "reason": no.code}
-    subject = f"card:{about.card.pk}" if about.card else about.subject
-    record(AuditEvent.PASSKEY_REFUSED, actor=f"user:{user.pk}", subject=subject, data=data)
-    return Refused(no.code, no.message)
+def record_refusal(rejection: PasskeyRejected, *, user: Any, subject: PasskeySubject) -> AnswerRefused:
+    """Record in the audit log that a passkey was rejected. Nothing else was written; its challenge stays spent."""
+    data = {"purpose": subject.purpose.value, "reason": rejection.code}
+    about = f"card:{subject.card.pk}" if subject.card else subject.subject
+    record(AuditEvent.PASSKEY_REFUSED, actor=f"user:{user.pk}", subject=about, data=data)
+    return AnswerRefused(rejection.code, rejection.message)
 
 
 def begin_registration(user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
-    """What `navigator.credentials.create` is called with. `rp_id`: the host's name; `origin`: with scheme and port.
+    """Return the options for `navigator.credentials.create`. `rp_id` is the host name, `origin` has scheme and port.
 
-    Raises `SilasError`: `passkey_needs_a_name` (at a bare address there are no passkeys), `too_many_passkeys`.
+    Raises `SilasError`: `passkey_needs_a_name` (an IP address cannot have passkeys), `too_many_passkeys`.
     """
     require_role(user, tuple(Role))
-    _require_name(rp_id)
+    if not webauthn.is_domain_name(rp_id):
+        message = "Passkeys need a domain name. Open the console at localhost or at its name, not at an IP address."
+        raise SilasError("passkey_needs_a_name", message)
     known = queries.passkeys_of(user)
     if len(known) >= _MOST_PASSKEYS:
         raise SilasError("too_many_passkeys", "Remove a passkey that you no longer use first.", status=409)
-    challenge = _challenge(_REGISTERING, user=user, rp_id=rp_id, origin=origin)
+    challenge = _create_challenge(_REGISTRATION, user=user, rp_id=rp_id, origin=origin)
     return webauthn.registration_options(
         user=user,
-        challenge=_bytes_of(challenge),
-        credential_ids=[one.credential_id for one in known if one.rp_id == rp_id],
+        challenge=_challenge_bytes(challenge),
+        credential_ids=[passkey.credential_id for passkey in known if passkey.rp_id == rp_id],
         rp_id=rp_id,
         rp_name=settings.PASSKEY_RP_NAME,
         timeout=settings.PASSKEY_SECONDS * 1000,
     )
 
 
-def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | Refused:
-    """Believe a new passkey, or not. `credential`: the JSON of what the browser answered.
+def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | AnswerRefused:
+    """Verify and store a new passkey. `credential` is the JSON of the browser's answer.
 
     Raises `SilasError`: `passkey_known` 409.
     """
     try:
-        challenge = _spend(_asked(credential, _REGISTERING, user=user))
-        found = believed(lambda: _registered(credential, challenge))
-    except NotBelieved as no:
-        return refused(no, user=user, about=_REGISTERING)
-    credential_id = webauthn.base64url_encode(found.credential_id)
+        challenge = _spend_challenge(_open_challenge(credential, _REGISTRATION, user=user))
+        registration = run_check(
+            lambda: webauthn.verify_registration(
+                credential,
+                expected_challenge=_challenge_bytes(challenge),
+                expected_rp_id=challenge.rp_id,
+                expected_origin=challenge.origin,
+            )
+        )
+    except PasskeyRejected as rejection:
+        return record_refusal(rejection, user=user, subject=_REGISTRATION)
+    credential_id = webauthn.base64url_encode(registration.credential_id)
     if Passkey.objects.filter(credential_id=credential_id).exists():
         raise SilasError("passkey_known", "This passkey is registered already.", status=409)
     passkey: Passkey = Passkey.objects.create(
         user=user,
         name=name.strip()[:60] or "Passkey",
         credential_id=credential_id,
-        public_key=found.credential_public_key,
+        public_key=registration.credential_public_key,
         rp_id=challenge.rp_id,
-        sign_count=found.sign_count,
+        sign_count=registration.sign_count,
         created_at=now(),
     )
     record(AuditEvent.PASSKEY_ADDED, actor=f"user:{user.pk}", subject=f"passkey:{passkey.pk}")
     return passkey
 
 
-def _registered(credential: str, challenge: PasskeyChallenge) -> Any:
-    return webauthn.verify_registration(
-        credential,
-        expected_challenge=_bytes_of(challenge),
-        expected_rp_id=challenge.rp_id,
-        expected_origin=challenge.origin,
-    )
-
-
 def remove_passkey(passkey_id: UUID, *, user: Any, actor: str) -> None:
-    """Take one of the person's passkeys out of use; it stays on record for what it stood behind."""
+    """Take one of the person's passkeys out of use. The row stays, as evidence for what it signed."""
     changed = Passkey.objects.filter(pk=passkey_id, user=user, removed_at=None).update(removed_at=now())
     if not changed:
         raise NotFound("passkey")
@@ -132,198 +135,79 @@ def remove_passkey(passkey_id: UUID, *, user: Any, actor: str) -> None:
 
 
 def rename_passkey(passkey_id: UUID, *, user: Any, name: str) -> None:
-    called = name.strip()[:60]
-    if not called or not Passkey.objects.filter(pk=passkey_id, user=user, removed_at=None).update(name=called):
+    new_name = name.strip()[:60]
+    if not new_name or not Passkey.objects.filter(pk=passkey_id, user=user, removed_at=None).update(name=new_name):
         raise NotFound("passkey")
 
 
 def begin_step_up(card_id: UUID, *, user: Any, face: str, rp_id: str, origin: str) -> dict[str, Any] | None:
-    """What `navigator.credentials.get` is called with before this person's approval of this card; None when none is
-    needed. `face`: what the page showed (`queries.face_hash`).
+    """Return the options for `navigator.credentials.get` before this person approves this card; None if no passkey is
+    needed. `face` is the hash of what the page showed (`queries.face_hash`).
 
     Raises `SilasError`: `card_changed` 409; `passkey_missing` 403 when policy asks for one; `passkey_elsewhere` 409
     when the person's passkeys belong to another address.
     """
-    card = queries.card(card_id)
-    queries.require_shown(card, face)
-    if not _is_wanted(card, user, queries.policy_for(card)):
+    card = queries.get_card(card_id)
+    queries.require_unchanged(card, face)
+    if not _card_needs_passkey(card, user, queries.policy_for(card)):
         return None
-    return _question(About.of(card), user=user, rp_id=rp_id, origin=origin)
+    return _authentication_options(PasskeySubject.for_card(card), user=user, rp_id=rp_id, origin=origin)
 
 
-def begin_press(about: About, *, risk: Risk, user: Any, rp_id: str, origin: str) -> dict[str, Any] | None:
-    """`begin_step_up` for a press about something that is no card. Raises the same."""
-    if not _press_is_wanted(risk, user):
+def begin_action_step_up(
+    subject: PasskeySubject, *, risk: Risk, user: Any, rp_id: str, origin: str
+) -> dict[str, Any] | None:
+    """Do the same as `begin_step_up` for an action about something that is not a card. Raises the same."""
+    if not _action_needs_passkey(risk, user):
         return None
-    return _question(about, user=user, rp_id=rp_id, origin=origin)
+    return _authentication_options(subject, user=user, rp_id=rp_id, origin=origin)
 
 
-def _question(about: About, *, user: Any, rp_id: str, origin: str) -> dict[str, Any]:
+def _authentication_options(subject: PasskeySubject, *, user: Any, rp_id: str, origin: str) -> dict[str, Any]:
     here = queries.passkeys_of(user, rp_id=rp_id)
     if not here:
-        known = ", ".join(sorted({one.rp_id for one in queries.passkeys_of(user)}))
+        known = ", ".join(sorted({passkey.rp_id for passkey in queries.passkeys_of(user)}))
         raise SilasError("passkey_elsewhere", f"Your passkey works at {known}; open the console there.", status=409)
-    challenge = _challenge(about, user=user, rp_id=rp_id, origin=origin)
+    challenge = _create_challenge(subject, user=user, rp_id=rp_id, origin=origin)
     return webauthn.authentication_options(
-        challenge=_bytes_of(challenge),
-        credential_ids=[one.credential_id for one in here],
+        challenge=_challenge_bytes(challenge),
+        credential_ids=[passkey.credential_id for passkey in here],
         rp_id=rp_id,
         timeout=settings.PASSKEY_SECONDS * 1000,
     )
 
 
 def prove(card: Card, *, user: Any, policy: Policy, assertion: str) -> StepUp | None:
-    """The believed assertion behind this yes; None when policy asks for none. Spends its challenge.
+    """Verify the assertion behind an approval and return it as proof; None if policy needs none. Spends the challenge.
 
-    Raises `SilasError`: `passkey_missing`, `step_up_required` 403; `NotBelieved`.
+    Raises `SilasError`: `passkey_missing`, `step_up_required` 403; `PasskeyRejected`.
     """
-    if not _is_wanted(card, user, policy):
+    if not _card_needs_passkey(card, user, policy):
         return None
-    return _proved(About.of(card), user=user, assertion=assertion)
+    return _prove(PasskeySubject.for_card(card), user=user, assertion=assertion)
 
 
-def prove_press(about: About, *, risk: Risk, user: Any, assertion: str) -> StepUp | Refused | None:
-    """`prove` for a press about something that is no card; what is not believed is written down and answered with
-    `Refused`, which the caller commits."""
-    if not _press_is_wanted(risk, user):
+def prove_action(subject: PasskeySubject, *, risk: Risk, user: Any, assertion: str) -> StepUp | AnswerRefused | None:
+    """Do the same as `prove` for an action about something that is not a card. A rejected passkey is recorded and
+    returned as `AnswerRefused`, which the caller should commit."""
+    if not _action_needs_passkey(risk, user):
         return None
     try:
-        return _proved(about, user=user, assertion=assertion)
-    except NotBelieved as no:
-        return refused(no, user=user, about=about)
+        return _prove(subject, user=user, assertion=assertion)
+    except PasskeyRejected as rejection:
+        return record_refusal(rejection, user=user, subject=subject)
 
 
-def _proved(about: About, *, user: Any, assertion: str) -> StepUp:
+def _prove(subject: PasskeySubject, *, user: Any, assertion: str) -> StepUp:
     if not assertion:
         raise SilasError("step_up_required", "Confirm this with your passkey.", status=403)
-    challenge = _spend(_asked(assertion, about, user=user))
-    passkey = _passkey_of(assertion, user)
-    found = believed(lambda: verify(assertion, passkey.public_key, challenge))
-    _count(passkey, found.new_sign_count)
-    return _proof(assertion, passkey, challenge)
-
-
-def _is_wanted(card: Card, user: Any, policy: Policy) -> bool:
-    if not kinds.kind_of(card.kind).binds:
-        return False
-    has_one = queries.has_passkey(user)
-    return _possible(rules.wants_passkey(policy, Risk(card.risk), has_one=has_one), has_one=has_one)
-
-
-def _press_is_wanted(risk: Risk, user: Any) -> bool:
-    return _possible(queries.passkey_wanted(risk, user), has_one=queries.has_passkey(user))
-
-
-def _possible(wanted: bool, *, has_one: bool) -> bool:
-    if wanted and not has_one:
-        raise SilasError("passkey_missing", "This needs a passkey, and you have none. Add one first.", status=403)
-    return wanted
-
-
-def _require_name(rp_id: str) -> None:
-    if not webauthn.is_domain_name(rp_id):
-        message = "Passkeys belong to a name. Open the console at localhost or at its name, not at numbers."
-        raise SilasError("passkey_needs_a_name", message)
-
-
-def _challenge(about: About, *, user: Any, rp_id: str, origin: str) -> PasskeyChallenge:
-    moment = now()
-    PasskeyChallenge.objects.filter(user=user, expires_at__lt=moment).delete()
-    made: PasskeyChallenge = PasskeyChallenge.objects.create(
-        user=user,
-        purpose=about.purpose,
-        card=about.card,
-        subject=about.subject,
-        payload_hash=about.content,
-        nonce=token_hex(32),
-        rp_id=rp_id,
-        origin=origin,
-        created_at=moment,
-        expires_at=moment + timedelta(seconds=settings.PASSKEY_SECONDS),
-    )
-    return made
-
-
-def _bytes_of(challenge: PasskeyChallenge) -> bytes:
-    return rules.challenge_bytes(
-        purpose=challenge.purpose,
-        tenant_id=str(challenge.tenant_id or current_tenant_id()),
-        user_id=str(challenge.user_id),
-        card_id=str(challenge.card_id or ""),
-        subject=challenge.subject,
-        payload_hash=challenge.payload_hash,
-        nonce=challenge.nonce,
-    )
-
-
-def _asked(answered: str, about: About, *, user: Any) -> PasskeyChallenge:
-    """The open challenge of ours that this answers: made for this person, this purpose, and this subject as it is."""
-    signed = _challenge_in(answered)
-    open_ones = PasskeyChallenge.objects.filter(
-        user=user,
-        purpose=about.purpose,
-        card=about.card,
-        subject=about.subject,
-        payload_hash=about.content,
-        spent_at=None,
-        expires_at__gt=now(),
-    )
-    found: PasskeyChallenge | None = next((one for one in open_ones if _bytes_of(one) == signed), None)
-    if found is None:
-        raise NotBelieved("That took too long or belongs to something else. Try again.")
-    return found
-
-
-def _challenge_in(answered: str) -> bytes:
-    try:
-        return webauthn.read_challenge(answered)
-    except ValueError:
-        raise NotBelieved("The passkey's answer could not be read.") from None
-
-
-def _spend(challenge: PasskeyChallenge) -> PasskeyChallenge:
-    if not PasskeyChallenge.objects.filter(pk=challenge.pk, spent_at=None).update(spent_at=now()):
-        raise NotBelieved("This was answered already.")
-    return challenge
-
-
-def _passkey_of(assertion: str, user: Any) -> Passkey:
+    challenge = _spend_challenge(_open_challenge(assertion, subject, user=user))
     credential_id = str(json.loads(assertion).get("id", ""))
-    found: Passkey | None = Passkey.objects.filter(user=user, credential_id=credential_id, removed_at=None).first()
-    if found is None:
-        raise NotBelieved("This passkey is not one of yours.")
-    return found
-
-
-def verify(assertion: str, public_key: Any, challenge: PasskeyChallenge) -> Any:
-    return webauthn.verify_authentication(
-        assertion,
-        expected_challenge=_bytes_of(challenge),
-        expected_rp_id=challenge.rp_id,
-        expected_origin=challenge.origin,
-        credential_public_key=bytes(public_key),
-        credential_current_sign_count=0,  # `_count` looks at it
-    )
-
-
-def believed(check: Callable[[], Any]) -> Any:
-    """What the library found. It meets hostile bytes, and whatever it stumbles over is a no."""
-    try:
-        return check()
-    except Exception as error:
-        raise NotBelieved("The passkey's answer does not hold.") from error
-
-
-def _count(passkey: Passkey, counted: int) -> None:
-    """A counter that does not rise means that somebody has a copy; 0 for ever means that there is none."""
-    if (counted or passkey.sign_count) and counted <= passkey.sign_count:
-        raise NotBelieved("This passkey may have been copied. It was not believed.", "passkey_counter")
-    unchanged = Passkey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
-    if not unchanged.update(sign_count=counted, last_used_at=now()):
-        raise NotBelieved("This passkey was used at the same time. Try again.", "passkey_counter")
-
-
-def _proof(assertion: str, passkey: Passkey, challenge: PasskeyChallenge) -> StepUp:
+    passkey: Passkey | None = Passkey.objects.filter(user=user, credential_id=credential_id, removed_at=None).first()
+    if passkey is None:
+        raise PasskeyRejected("This passkey is not one of yours.")
+    verified = run_check(lambda: verify_assertion(assertion, passkey.public_key, challenge))
+    _raise_counter(passkey, verified.new_sign_count)
     response = json.loads(assertion)["response"]
     return StepUp(
         passkey_id=str(passkey.pk),
@@ -336,3 +220,149 @@ def _proof(assertion: str, passkey: Passkey, challenge: PasskeyChallenge) -> Ste
         rp_id=challenge.rp_id,
         origin=challenge.origin,
     )
+
+
+def _card_needs_passkey(card: Card, user: Any, policy: Policy) -> bool:
+    if not kinds.get_kind(card.kind).binds:
+        return False
+    has_one = queries.has_passkey(user)
+    needed = rules.needs_passkey(policy, Risk(card.risk), has_one=has_one)
+    return _require_passkey_if(needed, has_one=has_one)
+
+
+def _action_needs_passkey(risk: Risk, user: Any) -> bool:
+    return _require_passkey_if(queries.needs_passkey(risk, user), has_one=queries.has_passkey(user))
+
+
+def _require_passkey_if(needed: bool, *, has_one: bool) -> bool:
+    if needed and not has_one:
+        raise SilasError("passkey_missing", "This needs a passkey, and you have none. Add one first.", status=403)
+    return needed
+
+
+def _create_challenge(subject: PasskeySubject, *, user: Any, rp_id: str, origin: str) -> PasskeyChallenge:
+    moment = now()
+    PasskeyChallenge.objects.filter(user=user, expires_at__lt=moment).delete()
+    challenge: PasskeyChallenge = PasskeyChallenge.objects.create(
+        user=user,
+        purpose=subject.purpose,
+        card=subject.card,
+        subject=subject.subject,
+        payload_hash=subject.content,
+        nonce=token_hex(32),
+        rp_id=rp_id,
+        origin=origin,
+        created_at=moment,
+        expires_at=moment + timedelta(seconds=settings.PASSKEY_SECONDS),
+    )
+    return challenge
+
+
+def _challenge_bytes(challenge: PasskeyChallenge) -> bytes:
+    return rules.challenge_bytes(
+        purpose=challenge.purpose,
+        tenant_id=str(challenge.tenant_id or current_tenant_id()),
+        user_id=str(challenge.user_id),
+        card_id=str(challenge.card_id or ""),
+        subject=challenge.subject,
+        payload_hash=challenge.payload_hash,
+        nonce=challenge.nonce,
+    )
+
+
+def _read_challenge(answer: str) -> bytes:
+    try:
+        return webauthn.read_challenge(answer)
+    except ValueError:
+        raise PasskeyRejected("The passkey's answer could not be read.") from None
+
+
+def _open_challenge(answer: str, subject: PasskeySubject, *, user: Any) -> PasskeyChallenge:
+    """Return our open challenge that this answers: made for this person, this purpose, and this subject as it is."""
+    signed = _read_challenge(answer)
+    challenges: QuerySet[PasskeyChallenge] = PasskeyChallenge.objects.filter(
+        user=user,
+        purpose=subject.purpose,
+        card=subject.card,
+        subject=subject.subject,
+        payload_hash=subject.content,
+        spent_at=None,
+        expires_at__gt=now(),
+    )
+    for challenge in challenges:
+        if _challenge_bytes(challenge) == signed:
+            return challenge
+    raise PasskeyRejected("That took too long or belongs to something else. Try again.")
+
+
+def _spend_challenge(challenge: PasskeyChallenge) -> PasskeyChallenge:
+    if not PasskeyChallenge.objects.filter(pk=challenge.pk, spent_at=None).update(spent_at=now()):
+        raise PasskeyRejected("This was answered already.")
+    return challenge
+
+
+def verify_assertion(assertion: str, public_key: Any, challenge: PasskeyChallenge) -> Any:
+    return webauthn.verify_authentication(
+        assertion,
+        expected_challenge=_challenge_bytes(challenge),
+        expected_rp_id=challenge.rp_id,
+        expected_origin=challenge.origin,
+        credential_public_key=bytes(public_key),
+        credential_current_sign_count=0,  # `_raise_counter` checks it
+    )
+
+
+def run_check(check: Callable[[], Any]) -> Any:
+    """Run a check of the WebAuthn library. It parses hostile bytes, so any error that it raises is a rejection."""
+    try:
+        return check()
+    except Exception as error:
+        raise PasskeyRejected("The passkey's answer does not hold.") from error
+
+
+def _raise_counter(passkey: Passkey, sign_count: int) -> None:
+    # A counter that does not rise means that the passkey was copied; 0 for ever means that it has none.
+    if (sign_count or passkey.sign_count) and sign_count <= passkey.sign_count:
+        raise PasskeyRejected("This passkey may have been copied, so it was not accepted.", "passkey_counter")
+    unchanged = Passkey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
+    if not unchanged.update(sign_count=sign_count, last_used_at=now()):
+        raise PasskeyRejected("This passkey was used at the same time. Try again.", "passkey_counter")
+
+
+def proves_answer(answer: Answer, proof: StepUp) -> bool:
+    """True if the stored assertion still proves that this person's passkey signed exactly this answer."""
+    subject = PasskeySubject.for_card(answer.card)
+    # The second is what passkeys signed before they signed everything on the card; no new challenge is made so.
+    candidates = (subject, replace(subject, content=answer.card.payload_hash))
+    return any(proves(candidate, proof, user_id=answer.user_id, tenant_id=answer.tenant_id) for candidate in candidates)
+
+
+def proves(subject: PasskeySubject, proof: StepUp, *, user_id: UUID, tenant_id: UUID) -> bool:
+    """True if the stored assertion still proves that this person's passkey signed exactly this subject."""
+    passkey = Passkey.objects.filter(pk=proof.passkey_id, user_id=user_id).first()
+    if passkey is None or webauthn.base64url_encode(bytes(passkey.public_key)) != proof.public_key:
+        return False
+    challenge = PasskeyChallenge(
+        tenant_id=tenant_id,
+        user_id=user_id,
+        purpose=subject.purpose,
+        card=subject.card,
+        subject=subject.subject,
+        payload_hash=subject.content,
+        nonce=proof.nonce,
+        rp_id=proof.rp_id,
+        origin=proof.origin,
+    )
+    response = {
+        "clientDataJSON": proof.client_data,
+        "authenticatorData": proof.authenticator_data,
+        "signature": proof.signature,
+    }
+    assertion = json.dumps(
+        {"id": proof.credential_id, "rawId": proof.credential_id, "type": "public-key", "response": response}
+    )
+    try:
+        run_check(lambda: verify_assertion(assertion, passkey.public_key, challenge))
+    except PasskeyRejected:
+        return False
+    return True

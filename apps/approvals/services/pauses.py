@@ -1,8 +1,8 @@
-"""Hold back what a gate wants a person to look at: one pause, one card and one end, for all four triggers (ADR 101).
+"""Hold content back until a person approves it at a gate: one pause, one card and one end, for all four triggers.
 
-Always holds: an approval lets exactly the content pass that its card showed, for the gates it named; anything but an
-approval is a no. The row is the pause, so a process that dies loses nothing. Lock order: card, pause, then the rows of
-whoever resumes. Cards are opened in web processes only; workers begin pauses and end those whose time is up.
+An approval lets exactly the content pass that its card showed, for the gates it named; any other end of the card is a
+rejection (ADR 101). The pause is a row, so a process that dies loses nothing. Lock order: card, pause, then the rows of
+the turn or work item that resumes. Only web processes open cards; workers open pauses and end those whose time is up.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from uuid import UUID, uuid4
 from django.db.models import QuerySet
 
 from apps.approvals import locks, payloads, queries, signals
-from apps.approvals.asks import About, Binding, CardText, GateReason
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText, GateReason
 from apps.approvals.enums import ApprovalScope, CardKind, CardStatus, Pace, PauseState, PauseTrigger, Risk, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision, GatePause
 from apps.approvals.schemas import Fact, GatePass
 from apps.approvals.services.cards import open_card
-from apps.approvals.services.course import withdraw_about
-from apps.approvals.services.tokens import check, verify
+from apps.approvals.services.lifecycle import withdraw_cards_about
+from apps.approvals.services.tokens import check_token, verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from kernel.clock import now
@@ -41,66 +41,73 @@ _LABELS = {
 }
 
 
-def begin(
+def open_pause(
     trigger: PauseTrigger,
     *,
-    about: About,
+    subject: CardSubject,
     gates: Sequence[GateReason],
     holds: Mapping[str, Any],
     kept: Mapping[str, Any] | None = None,
     seconds: int | None = None,
 ) -> GatePause:
-    """Hold `holds` back for the named gates. `about`: what waits; `kept`: what going on takes; `seconds`: how long,
-    else as the gates' pace says. The card is another step (`ask`), because a worker may begin a pause."""
+    """Hold `holds` back for the named gates.
+
+    `subject` is what waits, `kept` what it needs to resume, `seconds` how long it waits at most; by default as the pace
+    of gate cards says. `open_pause_card` is a separate step, because a worker may open a pause and cannot open cards.
+    """
     pause_id, moment = uuid4(), now()
     payload = payloads.gate_payload(str(pause_id), trigger, [gate.model_dump() for gate in gates], holds)
     payloads.payload_hash(payload)
     pause: GatePause = GatePause.objects.create(
         id=pause_id,
         trigger=trigger,
-        subject_kind=about.kind,
-        subject_id=about.id,
-        session_id=about.session_id,
-        deployment_id=about.deployment_id,
+        subject_kind=subject.kind,
+        subject_id=subject.id,
+        session_id=subject.session_id,
+        deployment_id=subject.deployment_id,
         payload=payload,
         kept=dict(kept or {}),
         created_at=moment,
-        expires_at=moment + timedelta(seconds=seconds or queries.patience(Pace.GATE, about.deployment_id)),
+        expires_at=moment + timedelta(seconds=seconds or queries.card_lifetime(Pace.GATE, subject.deployment_id)),
     )
     record(AuditEvent.HELD_FOR_REVIEW, subject=_subject(pause), data={"pause": str(pause.pk), "trigger": trigger.value})
     return pause
 
 
-def ask(
+def open_pause_card(
     pause: GatePause,
     *,
     reversible: bool,
     declared_risk: Risk = Risk.LOW,
-    lifted: bool = False,
+    untrusted_target: bool = False,
     warnings: Sequence[str] = (),
     origins: Mapping[str, Any] | None = None,
 ) -> Card | None:
-    """Open the pause's card, in a web process; None for a pause that is over or has its card. `lifted`: an outsider or
-    the model decided where something goes; `warnings`: lines about what was read before; `origins`: where the values of
-    the call come from."""
-    if pause.state != PauseState.WAITING or pause.expires_at <= now() or _has_card(pause):
+    """Open the pause's card; None for a pause that has ended or has a card. Web processes only.
+
+    `untrusted_target`: an outsider or the model decided where something goes. `warnings` are lines about what was read
+    before, `origins` where the values of the call come from.
+    """
+    if pause.state != PauseState.WAITING or pause.expires_at <= now():
+        return None
+    if Card.objects.filter(subject_kind=GATE_PAUSE, subject_id=pause.pk).exists():
         return None
     trigger = PauseTrigger(pause.trigger)
     approve, decline = _LABELS[trigger]
     gates = pause.payload["gates"]
     return open_card(
         CardKind.GATE,
-        about=About(GATE_PAUSE, pause.pk, pause.deployment_id, pause.session_id),
+        subject=CardSubject(GATE_PAUSE, pause.pk, pause.deployment_id, pause.session_id),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             pause.payload,
             reversible=reversible,
             declared_risk=declared_risk,
-            lifted=lifted,
+            untrusted_target=untrusted_target,
         ),
         text=CardText(
             intent=_INTENTS[trigger],
-            rationale="A gate asks for a person here." if len(gates) == 1 else "Several gates ask for a person here.",
+            rationale="A gate requires approval here." if len(gates) == 1 else "Several gates require approval here.",
             consequence={"approve": approve, "decline": decline},
             facts=[Fact("Warning", text=line) for line in warnings],
             details={"origins": dict(origins)} if origins else {},
@@ -109,98 +116,94 @@ def ask(
     )
 
 
-def _has_card(pause: GatePause) -> bool:
-    return bool(Card.objects.filter(subject_kind=GATE_PAUSE, subject_id=pause.pk).exists())
-
-
-def decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
-    """A person answered the card of a pause. An approval is spent here, for exactly what the card showed."""
+def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+    """End a pause whose card was decided. An approval is spent here, for exactly what the card showed."""
     pause = locks.lock_pause(card.subject_id)
     if pause.state != PauseState.WAITING:
         return
     bound = payloads.approvable(ApprovalScope.SINGLE_STEP, card.payload)
-    if token is not None and card.payload == pause.payload and verify(token, bound).ok:
+    if token is not None and card.payload == pause.payload and verify_token(token, bound).ok:
         pause.token = token
         _end(pause, PauseState.APPROVED)
     else:
         _end(pause, PauseState.DECLINED)
 
 
-def came_to_nothing(card: Card) -> None:
-    """The card of a pause expired or was withdrawn."""
+def apply_card_end(card: Card) -> None:
+    """End a pause whose card expired or was withdrawn."""
     pause = locks.lock_pause(card.subject_id)
     if pause.state == PauseState.WAITING:
         _end(pause, PauseState.EXPIRED if card.status == CardStatus.EXPIRED else PauseState.WITHDRAWN)
 
 
-def expire(pause_id: UUID) -> None:
-    """End a pause whose time is up, also one whose card was never opened."""
+def expire_pause(pause_id: UUID) -> None:
+    """End a pause whose time is up, even if its card was never opened."""
     pause = locks.lock_pause(pause_id)
     if pause.state == PauseState.WAITING and pause.expires_at <= now():
         _end(pause, PauseState.EXPIRED)
 
 
 def withdraw_pauses(subject_kind: str, subject_id: UUID, *, reason: Withdrawal, actor: str = "system") -> int:
-    """Take back what this subject waits for; an approval that nothing has used yet counts no more. Returns how many
+    """Withdraw the pauses of a subject; approvals that nothing has used yet do not count any more. Returns how many
     pauses were still waiting for a person."""
-    waited = 0
+    waiting = 0
     for pause_id in _unfinished(subject_kind, subject_id):
-        asked = withdraw_about(GATE_PAUSE, pause_id, reason=reason, actor=actor) > 0
+        had_card = withdraw_cards_about(GATE_PAUSE, pause_id, reason=reason, actor=actor) > 0
         pause = locks.lock_pause(pause_id)
-        waited += asked or pause.state == PauseState.WAITING
+        waiting += had_card or pause.state == PauseState.WAITING
         if pause.state in (PauseState.WAITING, PauseState.APPROVED):
             _end(pause, PauseState.WITHDRAWN)
-    return waited
+    return waiting
 
 
-def lock_unfinished(subject_kind: str, subject_id: UUID) -> None:
-    """Lock what `withdraw_pauses` locks, for a caller who locks the subject before it withdraws."""
+def lock_unfinished_pauses(subject_kind: str, subject_id: UUID) -> None:
+    """Lock what `withdraw_pauses` locks, for a caller that must lock the subject before it withdraws."""
     for pause_id in _unfinished(subject_kind, subject_id):
-        locks.lock_waiting(subject_kind=GATE_PAUSE, subject_id=pause_id)
+        locks.lock_open_cards(subject_kind=GATE_PAUSE, subject_id=pause_id)
         locks.lock_pause(pause_id)
 
 
 def _unfinished(subject_kind: str, subject_id: UUID) -> list[UUID]:
-    found = _of(subject_kind, subject_id).filter(state__in=[PauseState.WAITING, PauseState.APPROVED])
-    return list(found.order_by("pk").values_list("pk", flat=True))
+    pauses = _pauses_of(subject_kind, subject_id).filter(state__in=[PauseState.WAITING, PauseState.APPROVED])
+    return list(pauses.order_by("pk").values_list("pk", flat=True))
 
 
-def _of(subject_kind: str, subject_id: UUID) -> QuerySet[GatePause]:
-    found: QuerySet[GatePause] = GatePause.objects.filter(subject_kind=subject_kind, subject_id=subject_id)
-    return found
+def _pauses_of(subject_kind: str, subject_id: UUID) -> QuerySet[GatePause]:
+    pauses: QuerySet[GatePause] = GatePause.objects.filter(subject_kind=subject_kind, subject_id=subject_id)
+    return pauses
 
 
-def overdue(subject_kind: str, subject_id: UUID) -> list[UUID]:
-    """The pauses of this subject whose time is up and that have not ended."""
-    late = _of(subject_kind, subject_id).filter(state=PauseState.WAITING, expires_at__lte=now())
+def overdue_pauses(subject_kind: str, subject_id: UUID) -> list[UUID]:
+    """Return the pauses of this subject that have not ended although their time is up."""
+    late = _pauses_of(subject_kind, subject_id).filter(state=PauseState.WAITING, expires_at__lte=now())
     return list(late.order_by("pk").values_list("pk", flat=True))
 
 
-def count_of(subject_kind: str, subject_id: UUID) -> int:
-    """How often this subject was held back."""
-    return int(_of(subject_kind, subject_id).count())
+def count_pauses(subject_kind: str, subject_id: UUID) -> int:
+    return int(_pauses_of(subject_kind, subject_id).count())
 
 
-def pass_of(pause: GatePause) -> GatePass | None:
-    """What the approval of this pause lets through; None without one that holds. Decided from the signed token, which
+def gate_pass(pause: GatePause) -> GatePass | None:
+    """Return what the approval of this pause lets pass; None without a valid one. Decided from the signed token, which
     binds the row's content, and never from the state of the row."""
     payload = payloads.gate_payload(str(pause.pk), pause.trigger, pause.payload["gates"], pause.payload["holds"])
-    if pause.token is None or not check(pause.token, payloads.approvable(ApprovalScope.SINGLE_STEP, payload)).ok:
+    if pause.token is None or not check_token(pause.token, payloads.approvable(ApprovalScope.SINGLE_STEP, payload)).ok:
         return None
     return GatePass(pause.trigger, pause.gate_names, payloads.payload_hash(payload["holds"]))
 
 
-def passes_of(subject_kind: str, subject_id: UUID, *, only: Sequence[UUID] | None = None) -> tuple[GatePass, ...]:
-    """What people have let through for this subject; `only`: of these pauses."""
-    rows = _of(subject_kind, subject_id).filter(token__isnull=False)
+def gate_passes(subject_kind: str, subject_id: UUID, *, only: Sequence[UUID] | None = None) -> tuple[GatePass, ...]:
+    """Return what people have approved for this subject; with `only`, in these pauses."""
+    rows = _pauses_of(subject_kind, subject_id).filter(token__isnull=False)
     rows = rows if only is None else rows.filter(pk__in=only)
-    return tuple(found for pause in rows.select_related("token") if (found := pass_of(pause)) is not None)
+    passes = (gate_pass(pause) for pause in rows.select_related("token"))
+    return tuple(valid for valid in passes if valid is not None)
 
 
-def resume(pause: GatePause) -> None:
-    """Whoever waited has gone on, with or without an approval: what was kept for that is forgotten."""
-    done = {"state": PauseState.RESUMED} if pause.state == PauseState.APPROVED else {}
-    GatePause.objects.filter(pk=pause.pk).update(kept={}, **done)
+def mark_resumed(pause: GatePause) -> None:
+    """Record that the work has resumed, with or without an approval, and delete what was kept for that."""
+    state = {"state": PauseState.RESUMED} if pause.state == PauseState.APPROVED else {}
+    GatePause.objects.filter(pk=pause.pk).update(kept={}, **state)
 
 
 def _end(pause: GatePause, state: PauseState) -> None:

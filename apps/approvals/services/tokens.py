@@ -1,7 +1,7 @@
-"""Mint an approval token, spend it, check it, take it back. Each runs inside the caller's tenant scope.
+"""Issue, verify, check and revoke approval tokens. Each runs inside the caller's tenant scope.
 
-Always holds: only an approved verdict mints a token; `verify` spends a use under the lock of the signed nonce, by the
-database's own function, `check` spends nothing. Lock order: card, key, token, audit head (spec 5.11).
+Only an approved verdict issues a token. `verify_token` spends one use under the lock of the signed nonce, by a function
+of the database; `check_token` spends nothing. Lock order: card, key, token, audit head (spec 5.11).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from apps.approvals import keys, locks, queries, rules, signals
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Reason
 from apps.approvals.models import ApprovalToken, Decision, TokenRevocation
-from apps.approvals.schemas import Approvable, SignedToken, TokenClaims, TokenFacts, Verdict, to_base64
-from apps.approvals.services.course import require_approver
+from apps.approvals.schemas import Approvable, SignedToken, TokenClaims, TokenVerdict, to_base64
+from apps.approvals.services.lifecycle import require_approver
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import policy_seals
@@ -35,13 +35,17 @@ def issue_token(
     max_executions: int = 1,
     conditions: Mapping[str, Any] | None = None,
 ) -> ApprovalToken:
-    """Mint and sign, with the key of the person who decided (spec 5.11). Web processes only.
+    """Issue a token, signed with the key of the person who decided (spec 5.11). Web processes only.
 
     Raises `SilasError`: `not_approved`, `spawn_policy_missing` (standing without a template), `signing_key_missing`.
     """
     if decision.verdict != ApprovalVerdict.APPROVED:
-        raise SilasError("not_approved", "Only an approved decision opens anything.", status=409)
-    issued = now()
+        raise SilasError("not_approved", "Only an approved decision authorizes anything.", status=409)
+    issued, conditions = now(), dict(conditions or {})
+    if scope is ApprovalScope.STANDING:
+        if not subject.policy.failure_context:
+            raise SilasError("spawn_policy_missing", "A standing approval needs the template of what it may start.")
+        conditions[rules.SPAWN_POLICY] = rules.spawn_policy_hash(subject.policy)
     claims = TokenClaims(
         plan_hash=subject.plan_hash,
         work_item_id=subject.id,
@@ -50,7 +54,7 @@ def issue_token(
         issued_at=issued,
         expires_at=issued + expires_in,
         nonce=token_hex(16),
-        conditions={**(conditions or {}), **_standing_conditions(subject, scope)},
+        conditions=conditions,
         max_executions=max_executions,
     )
     key = keys.key_for(decision.user)
@@ -66,78 +70,66 @@ def issue_token(
     return token
 
 
-def _standing_conditions(subject: Approvable, scope: ApprovalScope) -> dict[str, str]:
-    if scope is not ApprovalScope.STANDING:
-        return {}
-    if not subject.policy.failure_context:
-        raise SilasError("spawn_policy_missing", "A standing approval needs the template of what it may start.")
-    return {rules.SPAWN_POLICY: rules.spawn_policy_hash(subject.policy)}
-
-
-def verify(token: ApprovalToken, subject: Approvable, spawned: Approvable | None = None) -> Verdict:
+def verify_token(token: ApprovalToken, subject: Approvable, spawned: Approvable | None = None) -> TokenVerdict:
     """Spend one use of `token` for `subject`, or for `spawned` under a standing token of its goal `subject`.
 
-    The authorization site (apps.approvals.scopes). Holds the lock of the signed nonce until the scope ends.
+    `apps.approvals.scopes` lists where each scope is spent. Holds the lock of the signed nonce until the scope ends.
     """
     signed = _read(token)
     facts = queries.token_facts(token.nonce, key_id=token.key_id, bound_hash=subject.plan_hash)
     if signed is None or facts.key is None or not rules.is_signed_by(signed, facts.key.public_key):
-        return _refused(str(token.pk), Reason.INVALID_SIGNATURE)
-    verdict = rules.may_spend(signed, subject, spawned=spawned, now=now())
+        return _record_refusal(str(token.pk), Reason.INVALID_SIGNATURE)
+    verdict = rules.spend_verdict(signed, subject, spawned=spawned, now=now())
     if not verdict.ok:
-        return _refused(signed.token_id, verdict.reason)
-    # The database looks at the rows once more as it spends; only the sealed list knows of rows that were deleted.
+        return _record_refusal(signed.token_id, verdict.reason)
+    # The database checks key and revocation again when it spends. Only the sealed list knows of rows that were deleted.
     if refusal := rules.key_refusal(facts.key, signed) or (Reason.TOKEN_REVOKED if facts.revoked else None):
-        return _refused(signed.token_id, refusal)
-    return _spend(signed, spawned or subject)
+        return _record_refusal(signed.token_id, refusal)
+    spent_for = spawned or subject
+    spent = locks.spend_use(signed, bound_hash=spent_for.plan_hash, subject_id=spent_for.id)
+    if isinstance(spent, Reason):
+        return _record_refusal(signed.token_id, spent)
+    data = {"work_item": spent_for.id, "plan_hash": spent_for.plan_hash, "ordinal": spent}
+    record(AuditEvent.APPROVAL_VERIFIED, subject=f"token:{signed.token_id}", data=data)
+    return TokenVerdict.of(Reason.OK)
 
 
-def check(token: ApprovalToken, subject: Approvable) -> Verdict:
-    """Is an already spent token still good for `subject`? Writes nothing (spec 5.2.1 step 0).
+def check_token(token: ApprovalToken, subject: Approvable) -> TokenVerdict:
+    """Decide whether a token that was spent for `subject` is still valid. Writes nothing (spec 5.2.1 step 0).
 
     For a child under a standing token `subject.goal` is the goal; the use recorded for exactly this child counts.
     """
     facts = queries.token_facts(token.nonce, key_id=token.key_id, bound_hash=subject.plan_hash)
-    signed, refusal = _genuine(token, facts)
+    signed = _read(token)
     if signed is None:
-        return Verdict.of(refusal)
-    return rules.may_run(signed, subject, now=now(), used=facts.used, used_for_subject=facts.used_for_subject)
+        return TokenVerdict.of(Reason.INVALID_SIGNATURE)
+    if refusal := rules.key_refusal(facts.key, signed) or (Reason.TOKEN_REVOKED if facts.revoked else None):
+        return TokenVerdict.of(refusal)
+    return rules.run_verdict(signed, subject, now=now(), used=facts.used, used_for_subject=facts.used_for_subject)
 
 
 def revoke_token(token: ApprovalToken, *, user: Any, reason: str) -> TokenRevocation:
-    """Take an approval back: it is spent no more, and what it was spent for does not begin (again).
+    """Revoke an approval: it is not spent any more, and what it was spent for does not start (again).
 
     `reason` is for people and stays on the row. Raises `SilasError`: `approver_required` 403, `reason_missing`,
     `not_found` 404, `token_revoked` 409, and as `policy_seals.seal_item`. Sends `token_revoked` in the same
-    transaction.
-    """
+    transaction."""
     require_approver(user)
     if not reason.strip():
-        raise SilasError("reason_missing", "Say why this approval is taken back.")
+        raise SilasError("reason_missing", "Say why this approval is revoked.")
     stored = locks.lock_token(token.nonce)
     if stored is None:
         raise NotFound("approval")
     if TokenRevocation.objects.filter(token_nonce=stored.nonce).exists():
-        raise SilasError("token_revoked", "This approval was taken back already.", status=409)
+        raise SilasError("token_revoked", "This approval was already revoked.", status=409)
     revocation: TokenRevocation = TokenRevocation.objects.create(
         token=stored, token_nonce=stored.nonce, user=user, reason=reason.strip()[:300], revoked_at=now()
     )
-    policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.ended_token(stored.nonce), {})
-    data = {"work_item": stored.work_item_id, "scope": stored.scope, "used": queries.uses(stored.nonce)}
+    policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.revoked_token_name(stored.nonce), {})
+    data = {"work_item": stored.work_item_id, "scope": stored.scope, "used": queries.count_uses(stored.nonce)}
     record(AuditEvent.APPROVAL_REVOKED, actor=f"user:{user.pk}", subject=f"token:{stored.pk}", data=data)
     signals.token_revoked(stored, revocation)
     return revocation
-
-
-def _genuine(token: ApprovalToken, facts: TokenFacts) -> tuple[SignedToken | None, Reason]:
-    """The signed content of a row, if an approver of this tenant signed exactly that and it stands; or why not."""
-    signed = _read(token)
-    if signed is None:
-        return None, Reason.INVALID_SIGNATURE
-    refusal = rules.key_refusal(facts.key, signed)
-    if refusal is None and facts.revoked:
-        refusal = Reason.TOKEN_REVOKED
-    return (None, refusal) if refusal else (signed, Reason.OK)
 
 
 def _read(token: ApprovalToken) -> SignedToken | None:
@@ -147,15 +139,6 @@ def _read(token: ApprovalToken) -> SignedToken | None:
         return None
 
 
-def _spend(signed: SignedToken, subject: Approvable) -> Verdict:
-    spent = locks.spend_use(signed, bound_hash=subject.plan_hash, subject_id=subject.id)
-    if isinstance(spent, Reason):
-        return _refused(signed.token_id, spent)
-    data = {"work_item": subject.id, "plan_hash": subject.plan_hash, "ordinal": spent}
-    record(AuditEvent.APPROVAL_VERIFIED, subject=f"token:{signed.token_id}", data=data)
-    return Verdict.of(Reason.OK)
-
-
-def _refused(token_id: str, reason: Reason) -> Verdict:
+def _record_refusal(token_id: str, reason: Reason) -> TokenVerdict:
     record(AuditEvent.APPROVAL_REFUSED, subject=f"token:{token_id}", data={"reason": reason.value})
-    return Verdict.of(reason)
+    return TokenVerdict.of(reason)

@@ -4,7 +4,7 @@ import django.db.models.deletion
 import uuid
 from django.db import migrations, models
 
-from apps.audit import chain_sql
+from apps.audit.sql import chain
 from kernel.tenancy.migrations import RowSecurity, Tables
 
 
@@ -94,8 +94,8 @@ class Migration(migrations.Migration):
         RowSecurity("audit_auditentry"),
         RowSecurity("audit_audithead"),
         RowSecurity("audit_auditcheckpoint"),
-        migrations.RunSQL(chain_sql.APPEND, chain_sql.APPEND_REVERSE),
-        migrations.RunSQL(chain_sql.REFUSE, chain_sql.REFUSE_REVERSE),
-        migrations.RunSQL(chain_sql.GROW, chain_sql.GROW_REVERSE),
-        migrations.RunSQL(chain_sql.FIND, chain_sql.FIND_REVERSE),
+        migrations.RunSQL(chain.APPEND, chain.APPEND_REVERSE),
+        migrations.RunSQL(chain.REFUSE, chain.REFUSE_REVERSE),
+        migrations.RunSQL(chain.GROW, chain.GROW_REVERSE),
+        migrations.RunSQL(chain.FIND, chain.FIND_REVERSE),
     ]

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from apps.audit import heads_sql
+from apps.audit.sql import heads
 
 
 class Migration(migrations.Migration):
@@ -13,5 +13,5 @@ class Migration(migrations.Migration):
             model_name="auditcheckpoint",
             index=models.Index(fields=["chain", "seq"], name="audit_checkpoint_by_chain"),
         ),
-        migrations.RunSQL(heads_sql.HEADS, heads_sql.HEADS_REVERSE),
+        migrations.RunSQL(heads.HEADS, heads.HEADS_REVERSE),
     ]

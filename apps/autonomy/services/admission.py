@@ -23,7 +23,7 @@ from apps.autonomy.services.bus_messages import enqueue_dispatch, schedule_admis
 from apps.autonomy.services.session_control import schedule_watch
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender, Urgency
-from apps.guard.queries import pauses
+from apps.guard.queries import current_pauses
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
 
@@ -56,7 +56,7 @@ def admit_waiting() -> int:
     lock_admission()
     admitted = AutonomousSession.objects.filter(admitted_at__isnull=False, ended_at__isnull=True).count()
     room = min(settings.max_concurrent, installation.AUTONOMY_SESSIONS) - int(admitted)
-    count, paused = 0, pauses()
+    count, paused = 0, current_pauses()
     # Paused sessions are skipped one by one, because critical tasks behind them may run.
     for session, moment in _candidates():
         if count >= room:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Risk
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.payloads import autonomy_payload
@@ -216,7 +216,7 @@ def _open_card(
     window = f"the newest {evidence.samples} decisions within {config.window_days} days"
     card = open_card(
         CardKind.AUTONOMY_THRESHOLD,
-        about=About(PROPOSAL, proposal.pk, deployment.pk, requested_by="calibrator"),
+        subject=CardSubject(PROPOSAL, proposal.pk, deployment.pk, requested_by="calibrator"),
         binding=Binding(
             ApprovalScope.AUTONOMY_THRESHOLD,
             autonomy_payload(

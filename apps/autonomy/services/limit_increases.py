@@ -11,11 +11,11 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.payloads import approvable
-from apps.approvals.services import open_card, verify
+from apps.approvals.services import open_card, verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy import queries, rules
@@ -25,7 +25,7 @@ from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_CALLS, MOST_SECONDS, MOST
 from apps.autonomy.services import notices, session_start
 from apps.guard.enums import TerminalReason
 from apps.guard.models import GuardedRun
-from apps.guard.rules import plain
+from apps.guard.rules import format_amount
 from kernel.canonical import sha256_hex
 
 SUBJECT = "autonomous_budget"
@@ -52,7 +52,7 @@ def open_increase_card(session_id: UUID) -> Card | None:
     name = next(iter(payload["after"])).removeprefix("limit_")
     card = open_card(
         CardKind.BUDGET,
-        about=About(SUBJECT, session.pk, session.task.deployment_id, requested_by="autonomy"),
+        subject=CardSubject(SUBJECT, session.pk, session.task.deployment_id, requested_by="autonomy"),
         binding=Binding(ApprovalScope.BUDGET, payload, reversible=True),
         text=CardText(
             intent=f"Raise the limit of {session.task.name}"[:300],
@@ -104,7 +104,7 @@ def _used(run: GuardedRun, session: AutonomousSession, name: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    return plain(value) if isinstance(value, Decimal) else str(value)
+    return format_amount(value) if isinstance(value, Decimal) else str(value)
 
 
 def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> AutonomousSession | None:
@@ -112,7 +112,7 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
     if token is None:
         return None
     session = lock_session(card.subject_id)
-    verdict = verify(token, approvable(ApprovalScope.BUDGET, card.payload))
+    verdict = verify_token(token, approvable(ApprovalScope.BUDGET, card.payload))
     refusal = "" if verdict.ok else verdict.reason.value
     # The session may have changed since the card was opened; the approval covers the old state only.
     if not refusal and dict(card.payload) != payload_for(session):

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from apps.approvals.enums import AlertWay
 from apps.approvals.models import AlertChoice
-from apps.approvals.services.alerts import LETTER_MINUTES
+from apps.approvals.services.alerts import EMAIL_MINUTES
 from apps.autonomy.enums import OutboxState
 from apps.autonomy.models import Outbox
 from apps.autonomy.services.notices import Line, line_for
@@ -71,7 +71,7 @@ def email_for(row: Outbox) -> Email | NoEmail:
         return NoEmail("read")
     due_at = row.notice.created_at + timedelta(minutes=choice.minutes)
     if choice.mailed_at is not None:
-        due_at = max(due_at, choice.mailed_at + timedelta(minutes=LETTER_MINUTES))
+        due_at = max(due_at, choice.mailed_at + timedelta(minutes=EMAIL_MINUTES))
     if due_at > moment:
         return NoEmail("not_yet", until=due_at)
     choice.mailed_at = moment

@@ -13,11 +13,11 @@ from uuid import UUID
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
 from apps.approvals.models import Card, Decision
 from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card, withdraw_about
+from apps.approvals.services import open_card, withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import ContextState, PrecedentState
@@ -101,7 +101,7 @@ def apply_decision(card: Card, decision: Decision) -> None:
 
 def _withdraw_card(context_id: UUID, user: Any) -> None:
     require_role(user, KEEPER_ROLES)
-    withdraw_about(CONTEXT, context_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
+    withdraw_cards_about(CONTEXT, context_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
 
 def _accept(rule: ContextProposal, user: Any) -> ContextProposal:
@@ -145,7 +145,7 @@ def _audit(user: Any, subject: str, verb: str) -> None:
 def _open_card(rule: ContextProposal, precedent: Precedent, deployment: Deployment) -> None:
     card = open_card(
         CardKind.DECISION,
-        about=About(CONTEXT, rule.pk, deployment.pk, requested_by=f"session:{precedent.session_id}"),
+        subject=CardSubject(CONTEXT, rule.pk, deployment.pk, requested_by=f"session:{precedent.session_id}"),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             {"question": "Tell the bot this in every conversation?", "options": [{"label": "Add it", "value": ACCEPT}]},

@@ -11,11 +11,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
 from apps.approvals.models import Card, Decision
 from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card, withdraw_about
+from apps.approvals.services import open_card, withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy import preference_policy
@@ -81,7 +81,7 @@ def apply_decision(card: Card, decision: Decision) -> None:
 def _withdraw_card(preference_id: UUID, user: Any) -> None:
     """Before the row is locked: a decision on the card locks card and row in that order too."""
     require_role(user, KEEPER_ROLES)
-    withdraw_about(PREFERENCE, preference_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
+    withdraw_cards_about(PREFERENCE, preference_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
 
 def _settle(row: Preference, to: ProposalState, user: Any) -> Preference:
@@ -150,7 +150,7 @@ def _propose(deployment: Deployment, pattern: Pattern) -> Preference:
     )
     card = open_card(
         CardKind.DECISION,
-        about=About(PREFERENCE, row.pk, deployment.pk, requested_by="preferences"),
+        subject=CardSubject(PREFERENCE, row.pk, deployment.pk, requested_by="preferences"),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             {

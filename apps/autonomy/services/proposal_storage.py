@@ -15,7 +15,7 @@ from apps.autonomy.locks import lock_proposal
 from apps.autonomy.models import MemoryProposal
 from apps.autonomy.services import bus_messages
 from apps.bus.deliveries import Delivery
-from apps.guard.queries import read_instructions
+from apps.guard.queries import has_content_marks
 from apps.memory import memories
 from apps.memory import services as knowledge
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
@@ -103,7 +103,7 @@ def _kept_proposal(proposal_id: UUID) -> tuple[MemoryProposal | None, bool]:
     row: MemoryProposal | None = MemoryProposal.objects.filter(pk=proposal_id).first()
     if row is None or not may_be_recalled(row):
         return None, False
-    return row, read_instructions(row.session_id)
+    return row, has_content_marks(row.session_id)
 
 
 def _store_document(tenant_id: UUID, proposal: MemoryProposal) -> None:

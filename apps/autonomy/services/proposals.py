@@ -13,11 +13,11 @@ from uuid import UUID
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
 from apps.approvals.models import Card, Decision
 from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card, withdraw_about
+from apps.approvals.services import open_card, withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import ProposalKind, ProposalState
@@ -102,7 +102,7 @@ def apply_decision(card: Card, decision: Decision) -> None:
 def _withdraw_card(proposal_id: UUID, user: Any) -> None:
     """Before the row is locked: a decision on the card locks card and row in that order too."""
     require_role(user, KEEPER_ROLES)
-    withdraw_about(PROPOSAL, proposal_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
+    withdraw_cards_about(PROPOSAL, proposal_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
 
 def _keep(proposal: MemoryProposal, user: Any, content: str | None) -> MemoryProposal:
@@ -180,7 +180,7 @@ def _audit(proposal: MemoryProposal, user: Any, verb: str, **data: bool) -> None
 def warnings_of(session_id: UUID) -> list[Fact]:
     """The warning for a card when the session had read instructions to the assistant before it wrote."""
     warning = "What the session read before this contained instructions to the assistant."
-    return [Fact("Warning", warning)] if guarded.read_instructions(session_id) else []
+    return [Fact("Warning", warning)] if guarded.has_content_marks(session_id) else []
 
 
 def _open_card(proposal: MemoryProposal) -> Card:
@@ -189,7 +189,7 @@ def _open_card(proposal: MemoryProposal) -> Card:
     note = "It has no answer yet." if _is_blank(proposal) else "You can edit the text before you keep it."
     return open_card(
         CardKind.DECISION,
-        about=About(PROPOSAL, proposal.pk, task.deployment_id, requested_by=f"session:{proposal.session_id}"),
+        subject=CardSubject(PROPOSAL, proposal.pk, task.deployment_id, requested_by=f"session:{proposal.session_id}"),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             {

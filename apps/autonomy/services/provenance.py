@@ -16,7 +16,7 @@ from django.db.models import BooleanField, F, Func, JSONField, Q, QuerySet, Valu
 from django.db.models.functions import Coalesce
 
 from apps.approvals.enums import Withdrawal
-from apps.approvals.services import withdraw_about
+from apps.approvals.services import withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.locks import lock_proposals
@@ -144,7 +144,7 @@ def _of(model: type[Row], origin: Origin) -> QuerySet[Row]:
 def _withdraw_cards(written: OriginRows, actor: str) -> None:
     for kind, rows in ((PROPOSAL, written.proposals), (CONTEXT, written.contexts)):
         for row in rows:
-            withdraw_about(kind, row.pk, reason=Withdrawal.STAFF, actor=actor)
+            withdraw_cards_about(kind, row.pk, reason=Withdrawal.STAFF, actor=actor)
 
 
 def _sessions_of(origin: Origin) -> set[UUID]:

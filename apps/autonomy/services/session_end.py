@@ -174,7 +174,7 @@ def _close_run(session: AutonomousSession, ending: Ending) -> None:
     if session.run_id is None:
         return
     # Calls without a result become uncertain and keep their reservation: they may have had their effect.
-    guard.give_up_calls(session.run_id)
+    guard.abandon_calls(session.run_id)
     guard.close_run(session.run_id, status=_RUN_STATUS.get(ending.status, RunStatus.FAILED), reason=ending.reason)
     session.run = GuardedRun.objects.get(pk=session.run_id)
     session.phase = session.run.phase

@@ -29,7 +29,7 @@ from apps.autonomy.services.session_end import LATE, LOST, Ending, end
 from apps.bus.deliveries import Delivery
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase, TerminalReason
-from apps.guard.queries import pauses
+from apps.guard.queries import current_pauses
 from apps.skills import queries as skills
 from kernel import fault_points
 from kernel.clock import now
@@ -65,7 +65,7 @@ def begin_session(delivery: Delivery) -> Job | None:
         end(session, Ending(SessionStatus.CANCELLED, TerminalReason.CANCELLED, refusal.value))
         delivery.finish()
         return None
-    if pauses().stops(session.task.deployment_id, critical=session.task.critical):
+    if current_pauses().stops(session.task.deployment_id, critical=session.task.critical):
         AutonomousSession.objects.filter(pk=session.pk).update(admitted_at=None, message_id=None)
         enqueue_admission()
         delivery.finish()

@@ -31,7 +31,7 @@ from apps.autonomy.schemas import (
 )
 from apps.autonomy.services import bus_messages, notices
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in
-from apps.guard.queries import pauses, read_instructions
+from apps.guard.queries import current_pauses, has_content_marks
 from apps.tenants.queries import require_role
 from kernel.errors import SilasError
 
@@ -95,7 +95,7 @@ def run_now(
     caps = TaskLimits(cost_usd=cap_usd)
     task = queries.task(task_id)
     spawned = spawn(task, kind=TriggerKind.MANUAL, occasion=occasion, requested_by=user.actor, limits=caps)
-    if isinstance(spawned, Spawned) and pauses().stops(task.deployment_id, critical=task.critical):
+    if isinstance(spawned, Spawned) and current_pauses().stops(task.deployment_id, critical=task.critical):
         notices.notify_of_session(queries.session(spawned.session_id), reason=notices.WAITS_FOR_LIMIT, counts={})
     return _or_earlier(spawned, occasion)
 
@@ -164,7 +164,7 @@ def _next_session(former: AutonomousSession, *, key: str, limits: TaskLimits) ->
 
 def is_marked(session: AutonomousSession) -> bool:
     """Whether its text may come from instructions to the assistant that it read."""
-    return session.marked or read_instructions(session.pk)
+    return session.marked or has_content_marks(session.pk)
 
 
 def frozen_limits(task: Task, settings: AutonomySettings, *caps: TaskLimits) -> TaskLimits:

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus
 from apps.approvals.models import Card, Decision
 from apps.approvals.services import open_card
@@ -162,7 +162,7 @@ def _expire(deployment: Deployment) -> None:
 def _open_card(row: Suggestion, idea: Idea, *, seconds: int) -> Card:
     return open_card(
         CardKind.SUGGESTION,
-        about=About(SUGGESTION, row.pk, row.deployment_id, requested_by="suggestions"),
+        subject=CardSubject(SUGGESTION, row.pk, row.deployment_id, requested_by="suggestions"),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             {

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals.enums import Withdrawal
-from apps.approvals.services import withdraw_about
+from apps.approvals.services import withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.connections import credentials, queries, rules
@@ -64,7 +64,7 @@ def remove(connection_id: UUID, *, actor: str, user: Any = None) -> None:
         setup_state.cancel(setup.pk, actor=actor)
     credentials.drop_all(row.pk)
     for kind in (CONNECTION, BROKEN):
-        withdraw_about(kind, row.pk, reason=Withdrawal.CANCELLED, actor=actor)
+        withdraw_cards_about(kind, row.pk, reason=Withdrawal.CANCELLED, actor=actor)
     row.refresh_from_db()
     row.is_usual = False
     change_status(row, ConnectionStatus.REMOVED, "is_usual", actor=actor)

@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import Card, Decision
-from apps.approvals.queries import waiting_about
+from apps.approvals.queries import open_cards_about
 from apps.approvals.services import open_card
 from apps.connections import rules
 from apps.connections.enums import ConnectionStatus, Recovery
@@ -32,14 +32,14 @@ _RESTARTS = (Recovery.RETRY, Recovery.RECONNECT, Recovery.PERSONAL_ACCOUNT)
 def open_failure_card(row: Connection) -> Card | None:
     """Open a card about what went wrong last; None while one is open, or when nothing is wrong any more."""
     failure = row.failure or _last_failure(row)
-    if failure is None or waiting_about(row.pk, BROKEN).filter(kind=CardKind.CONNECTION_FAILURE).exists():
+    if failure is None or open_cards_about(row.pk, BROKEN).filter(kind=CardKind.CONNECTION_FAILURE).exists():
         return None
     payload = rules.failure_payload(parse_failure(failure), row.name)
     options = {option["action"]: option["description"] for option in payload["recovery_options"]}
     skip = options.pop(Recovery.SKIP.value)
     return open_card(
         CardKind.CONNECTION_FAILURE,
-        about=About(BROKEN, row.pk),
+        subject=CardSubject(BROKEN, row.pk),
         binding=Binding(ApprovalScope.SINGLE_STEP, payload, reversible=True),
         text=CardText(
             intent=f"{row.name} isn't working",
@@ -52,12 +52,12 @@ def open_failure_card(row: Connection) -> Card | None:
 def open_reconnect_card(row: Connection) -> Card | None:
     """Suggest to sign in again for a connection that is in use and whose sign-in ends soon."""
     ends = row.refresh_token_expires_at
-    waiting = waiting_about(row.pk, BROKEN).filter(kind=CardKind.SUGGESTION)
+    waiting = open_cards_about(row.pk, BROKEN).filter(kind=CardKind.SUGGESTION)
     if ends is None or row.status != ConnectionStatus.ACTIVE or waiting.exists():
         return None
     return open_card(
         CardKind.SUGGESTION,
-        about=About(BROKEN, row.pk),
+        subject=CardSubject(BROKEN, row.pk),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             {

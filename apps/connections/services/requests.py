@@ -14,12 +14,12 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals import payloads
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import ApprovalToken, Card
-from apps.approvals.queries import waiting_about
+from apps.approvals.queries import open_cards_about
 from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card, verify
+from apps.approvals.services import open_card, verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
@@ -109,13 +109,13 @@ def _requested_permissions(wanted: NewConnection, manifest: SkillManifest) -> li
 
 def open_connection_card(row: Connection) -> Card | None:
     """Open the card about a proposed connection; None while one is open, or when it is no longer proposed."""
-    waiting = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.CONNECTION)
+    waiting = open_cards_about(row.pk, CONNECTION).filter(kind=CardKind.CONNECTION)
     if row.status != ConnectionStatus.PROPOSED or row.discovering or waiting.exists():
         return None
     permissions: list[str] = list(row.initial_permissions)
     return open_card(
         CardKind.CONNECTION,
-        about=About(CONNECTION, row.pk),
+        subject=CardSubject(CONNECTION, row.pk),
         binding=Binding(
             ApprovalScope.CONNECTION_MANAGE, approval_payload(row, Purpose.SETUP, permissions), reversible=True
         ),
@@ -174,7 +174,7 @@ def apply_decision(card: Card, token: ApprovalToken | None, answer: Mapping[str,
             expires_at=min(token.expires_at, now() + _ONE_TIME_GRANT_LASTS),
         )
         return
-    if verify(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, card.payload)).ok:
+    if verify_token(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, card.payload)).ok:
         start_setup(row, purpose, after, actor=f"user:{token.decision.user_id}", card=card)
 
 
@@ -239,13 +239,13 @@ def open_escalation_card(row: Connection, wanted: Sequence[str], reason: str) ->
     if set(wanted) - {*row.permissions_available, *row.permissions_granted, *row.initial_permissions}:
         raise SilasError("permission_unknown", "The skill doesn't know this permission.", status=422)
     missing = rules.missing(wanted, row.permissions_granted)
-    waiting = waiting_about(row.pk, CONNECTION).filter(kind=CardKind.PERMISSION_ESCALATION)
+    waiting = open_cards_about(row.pk, CONNECTION).filter(kind=CardKind.PERMISSION_ESCALATION)
     if not missing or waiting.exists():
         return None
     after = [*row.permissions_granted, *missing]
     return open_card(
         CardKind.PERMISSION_ESCALATION,
-        about=About(CONNECTION, row.pk),
+        subject=CardSubject(CONNECTION, row.pk),
         binding=Binding(
             ApprovalScope.CONNECTION_MANAGE,
             approval_payload(row, Purpose.WIDEN, after),

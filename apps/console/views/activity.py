@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.audit.bundles import write_bundle
 from apps.audit.checkpoints import write_checkpoint
 from apps.audit.queries import Chain, ChainView, entry_at, head_of, newest_checkpoint, newest_entries, read_chain
-from apps.audit.rules import Finding, inspect
+from apps.audit.rules import Verification, verify_entries
 from apps.console.members import StaffRequest, staff_view
 from apps.console.names import data_of
 from apps.console.proofs import proofs_of
@@ -89,9 +89,9 @@ def _chain(request: StaffRequest) -> Chain:
     return Chain(request.member.tenant.slug, request.member.tenant.pk)
 
 
-def _inspected(view: ChainView) -> Finding:
+def _inspected(view: ChainView) -> Verification:
     chain = str(view.chain.id)
-    return inspect(view.entries, chain=chain, head=view.head, checkpoints=view.checkpoints, keys=view.keys)
+    return verify_entries(view.entries, chain=chain, head=view.head, checkpoints=view.checkpoints, keys=view.keys)
 
 
 def _before(request: StaffRequest) -> int | None:

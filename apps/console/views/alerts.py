@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals import webpush
 from apps.approvals.enums import AlertWay
-from apps.approvals.models.alerts import LEAST_MINUTES, MOST_MINUTES
+from apps.approvals.models.alerts import MAX_MINUTES, MIN_MINUTES
 from apps.approvals.services import alerts
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.views.pages import page
@@ -29,8 +29,8 @@ class AlertForm(forms.Form):
     way = forms.ChoiceField(label="Tell me", choices=AlertWay.choices)
     minutes = forms.IntegerField(
         label="A letter after so many minutes",
-        min_value=LEAST_MINUTES,
-        max_value=MOST_MINUTES,
+        min_value=MIN_MINUTES,
+        max_value=MAX_MINUTES,
         help_text="If I have not looked at a card by then. One letter in ten minutes at most.",
     )
 
@@ -38,7 +38,7 @@ class AlertForm(forms.Form):
 @require_safe
 @staff_view(*DECIDING_ROLES)
 def alerts_page(request: StaffRequest) -> HttpResponseBase:
-    kept = alerts.choice_of(request.member.user)
+    kept = alerts.alert_choice(request.member.user)
     way, minutes = (kept.way, kept.minutes) if kept else (AlertWay.OFF, 10)
     return _page(request, AlertForm(initial={"way": way, "minutes": minutes}))
 
@@ -49,7 +49,9 @@ def choose(request: StaffRequest) -> HttpResponseBase:
     form = AlertForm(request.POST)
     if not form.is_valid():
         return _page(request, form, status=400)
-    alerts.choose(request.member.user, way=AlertWay(form.cleaned_data["way"]), minutes=form.cleaned_data["minutes"])
+    alerts.set_alert_choice(
+        request.member.user, way=AlertWay(form.cleaned_data["way"]), minutes=form.cleaned_data["minutes"]
+    )
     return redirect("console-alerts")
 
 
@@ -78,7 +80,7 @@ def remove_browser(request: StaffRequest, subscription_id: UUID) -> HttpResponse
 def _page(request: StaffRequest, form: AlertForm, *, status: int = 200) -> HttpResponseBase:
     shown: dict[str, Any] = {
         "form": form,
-        "browsers": alerts.browsers_of(request.member.user),
+        "browsers": alerts.push_subscriptions(request.member.user),
         "key": webpush.public_key() if settings.SILAS_SECRETS_KEY else "",
         "letters": bool(settings.EMAIL_HOST),
     }

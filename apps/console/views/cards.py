@@ -35,7 +35,7 @@ def assign(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
         approvals.assign_card(card_id, to=_member(to), by=by)
     else:
         approvals.unassign_card(card_id, by=by)
-    return show(request, queries.card(card_id)) if request.htmx else redirect("console-card", card_id)
+    return show(request, queries.get_card(card_id)) if request.htmx else redirect("console-card", card_id)
 
 
 def _member(given: str) -> Any:
@@ -53,7 +53,7 @@ def withdraw(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     opened, user = session_by_id(session_id), request.member.user
     if opened.owner_user_id != user.pk:
         raise SilasError("not_yours", "Take the conversation over first.", status=409)
-    approvals.withdraw_of_session(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
+    approvals.withdraw_session_cards(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
     return redirect(f"{reverse('console-conversation', args=[session_id])}?tab={request.GET.get('tab', 'all')}")
 
 
@@ -61,8 +61,8 @@ def withdraw(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
 @staff_view(*DECIDING_ROLES, on_conflict=settled)
 def take_back(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     """The yes that was given to a card opens nothing from now on."""
-    card = queries.card(card_id)
-    yes = queries.yes_to(card)
+    card = queries.get_card(card_id)
+    yes = queries.approval_for(card)
     if yes is None:
         raise NotFound("approval")
     approvals.revoke_token(yes.token, user=request.member.user, reason=request.POST.get("reason", ""))
@@ -84,7 +84,7 @@ class Field:
 
 def _refused(request: StaffRequest, refusal: SilasError, card_id: UUID) -> HttpResponseBase:
     """The form again with the reason, while the card still waits; what became of the card, when it does not."""
-    card = queries.card(card_id)
+    card = queries.get_card(card_id)
     if not card.is_open or not is_editable(card):
         return settled(request, refusal, card_id)
     return _form(request, card, refusal=refusal, status=409)
@@ -94,7 +94,7 @@ def _refused(request: StaffRequest, refusal: SilasError, card_id: UUID) -> HttpR
 @staff_view()
 def edit(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     """The values of a card's calls as a form, for whoever may decide it."""
-    card = queries.card(card_id)
+    card = queries.get_card(card_id)
     may = card.is_open and is_editable(card) and request.member.may_decide
     return _form(request, card) if may else show(request, card)
 
@@ -102,9 +102,9 @@ def edit(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
 @require_POST
 @staff_view(*DECIDING_ROLES, on_conflict=_refused)
 def ask_anew(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
-    card = queries.card(card_id)
+    card = queries.get_card(card_id)
     new = edit_plan(card_id, user=request.member.user, calls=_calls(request, card))
-    return show(request, queries.card(new.pk), anew=card) if request.htmx else redirect("console-card", new.pk)
+    return show(request, queries.get_card(new.pk), anew=card) if request.htmx else redirect("console-card", new.pk)
 
 
 def _form(request: StaffRequest, card: Card, *, status: int = 200, **shown: Any) -> HttpResponseBase:

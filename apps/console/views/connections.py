@@ -17,7 +17,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.approvals.queries import waiting_about
+from apps.approvals.queries import open_cards_about
 from apps.connections import queries, rules
 from apps.connections.enums import SetupState
 from apps.connections.models import Connection, ItRequest, PendingSecret, SetupRun
@@ -191,7 +191,7 @@ def _shown(request: StaffRequest, row: Connection, refusal: SilasError | None = 
     setup = queries.setups(row.pk).first()
     busy = setup is not None and SetupState(setup.state) in rules.UNDER_WAY
     accounts, letter = queries.accounts(), queries.it_request(row.pk)
-    waiting = waiting_about(row.pk, requests.CONNECTION, recovery.BROKEN).first()
+    waiting = open_cards_about(row.pk, requests.CONNECTION, recovery.BROKEN).first()
     return page(
         request,
         "console/connection.html",

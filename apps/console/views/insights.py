@@ -112,7 +112,7 @@ def _drawings(period: Period) -> dict[str, Any]:
     asked = (period.since, period.until, period.deployment_id)
     daily = metrics.by_day(*asked[:2], zone=period.zone, deployment=period.deployment_id)
     names = [conversing.day_name(one.day) for one in daily]
-    spread = metrics.spread(*asked)
+    spread = metrics.decision_time_histogram(*asked)
     volume = columns(names, [one.decided for one in daily], [one.declined for one in daily])
     return {
         "daily": list(zip(names, daily, strict=True)),
@@ -126,7 +126,7 @@ def _drawings(period: Period) -> dict[str, Any]:
 _AIMS = {"low": (2.0, 5.0), "medium": (5.0, 15.0)}
 
 
-def _times(rungs: list[metrics.Rung]) -> list[Figure]:
+def _times(rungs: list[metrics.RiskStats]) -> list[Figure]:
     known = {rung.risk: rung.median for rung in rungs}
     return [
         _time(f"Decision time, {name} risk", known.get(name), aim=_AIMS.get(name))

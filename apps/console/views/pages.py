@@ -16,7 +16,7 @@ from apps.approvals.queries import open_count
 from apps.audit.queries import head_of
 from apps.autonomy.services.notices import unread_count
 from apps.console.members import StaffRequest, staff_view
-from apps.guard.spending import highest_alert
+from apps.guard.queries import highest_alert
 from apps.sessions.inbox.queries import unassigned_count
 from apps.tenants import first_run, visits
 from kernel.errors import SilasError

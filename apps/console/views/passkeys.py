@@ -18,7 +18,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals import queries
-from apps.approvals.schemas import Refused
+from apps.approvals.schemas import AnswerRefused
 from apps.approvals.services import passkeys, rotate_key
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.proving import place_of, require_password
@@ -73,7 +73,7 @@ def begin(request: StaffRequest) -> HttpResponseBase:
 def finish(request: StaffRequest) -> HttpResponseBase:
     name, credential = request.POST.get("name", ""), request.POST.get("credential", "")
     made = passkeys.finish_registration(request.member.user, name=name, credential=credential)
-    if isinstance(made, Refused):
+    if isinstance(made, AnswerRefused):
         return JsonResponse(SilasError(made.code, made.message).as_json(), status=409)
     return JsonResponse({"registered": True})
 

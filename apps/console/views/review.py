@@ -18,12 +18,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.approvals import kinds, metrics, queries
+from apps.approvals import metrics, queries
 from apps.approvals import services as approvals
-from apps.approvals.enums import CardKind, CardStatus, Standing
+from apps.approvals.cards import kinds
+from apps.approvals.cards.risk import Friction
+from apps.approvals.enums import ApprovalState, CardKind, CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.risk import Friction
-from apps.approvals.schemas import Refused
+from apps.approvals.schemas import AnswerRefused
 from apps.console import faces, skill_faces, watching
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.origins import origins_of
@@ -46,7 +47,7 @@ MANY = 6
 @staff_view()
 def review(request: StaffRequest, card_id: UUID | None = None) -> HttpResponseBase:
     """The card with this id, settled or not, or the one that has waited longest."""
-    return show(request, queries.card(card_id) if card_id else None)
+    return show(request, queries.get_card(card_id) if card_id else None)
 
 
 @require_safe
@@ -61,7 +62,7 @@ def queue_news(request: StaffRequest) -> HttpResponseBase:
 def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     """What became of a card that somebody is looking at: while it is open only the queue and its company, so that it
     does not jump."""
-    card = queries.card(card_id)
+    card = queries.get_card(card_id)
     if not card.is_open:
         return show(request, card)
     news = {**_queue(card), **_company(request, card), "card": card}
@@ -70,11 +71,11 @@ def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     return response
 
 
-def settled(request: StaffRequest, refusal: SilasError | Refused, card_id: UUID, **_: Any) -> HttpResponseBase:
+def settled(request: StaffRequest, refusal: SilasError | AnswerRefused, card_id: UUID, **_: Any) -> HttpResponseBase:
     """The card as it is now, for a press that was refused; nothing of the press is left. Where another card waits in
     its place, that one."""
-    card = queries.card(card_id)
-    fresh = queries.asked_instead(card)
+    card = queries.get_card(card_id)
+    fresh = queries.open_successor(card)
     if fresh is not None:
         return show(request, fresh, changed=card, status=409)
     return show(request, card, refusal=refusal, status=409, **_as_pressed(request))
@@ -88,14 +89,14 @@ def _as_pressed(request: StaffRequest) -> dict[str, Any]:
 @require_POST
 @staff_view(*DECIDING_ROLES, on_conflict=settled)
 def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
-    card, choice = queries.card(card_id), request.POST.get("choice", "")
+    card, choice = queries.get_card(card_id), request.POST.get("choice", "")
     face = request.POST.get("face", "")
-    kinds.choice_of(card.kind, card.payload, choice)
+    kinds.get_choice(card.kind, card.payload, choice)
     if card.is_open:
-        queries.require_shown(card, face)
+        queries.require_unchanged(card, face)
     if card.is_open and (wanted := _missing_gesture(request, card, choice)):
         return show(request, card, confirming=wanted, pressed=choice, ticked=_ticked(request))
-    words = approvals.Words(
+    words = approvals.AnswerDetails(
         freetext=request.POST.get("freetext", ""),
         selected=request.POST.getlist("selected"),
         text=request.POST.get("text", ""),
@@ -103,9 +104,9 @@ def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     )
     step_up = request.POST.get("step_up", "")
     outcome = approvals.answer_card(
-        card_id, user=request.member.user, choice=choice, face=face, words=words, step_up=step_up
+        card_id, user=request.member.user, choice=choice, face=face, details=words, step_up=step_up
     )
-    if isinstance(outcome, Refused):
+    if isinstance(outcome, AnswerRefused):
         return settled(request, outcome, card_id)
     return _after(request, card, outcome)
 
@@ -116,14 +117,14 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
     if not request.htmx:
         return redirect("console-card", now_asked)
     if isinstance(outcome, Card):
-        old = queries.card(card.pk)
+        old = queries.get_card(card.pk)
         if old.status == CardStatus.WITHDRAWN:
-            return show(request, queries.card(now_asked), changed=old)
-        return show(request, queries.card(now_asked), anew=card)
+            return show(request, queries.get_card(now_asked), changed=old)
+        return show(request, queries.get_card(now_asked), anew=card)
     if outcome is None:
-        return show(request, queries.card(card.pk))
+        return show(request, queries.get_card(card.pk))
     left_out = count_left_out(card.subject_id) if card.kind == CardKind.BATCH_REVIEW else 0
-    return show(request, None, decided=queries.card(card.pk), left_out=left_out)
+    return show(request, None, decided=queries.get_card(card.pk), left_out=left_out)
 
 
 def _ticked(request: StaffRequest) -> list[str]:
@@ -158,11 +159,11 @@ def show(request: StaffRequest, card: Card | None, *, status: int = 200, **shown
 def _about(request: StaffRequest, card: Card) -> dict[str, Any]:
     may = card.is_open and request.member.may_decide
     if may:
-        approvals.see_card(card, request.member.user)
+        approvals.record_look(card, request.member.user)
     return {
         "is_open": card.is_open,
         "face": queries.face_hash(card),
-        "kind": kinds.kind_of(card.kind),
+        "kind": kinds.get_kind(card.kind),
         "body": f"console/cards/{card.kind}.html",
         "buttons": faces.buttons_of(card),
         "editable": may and is_editable(card),
@@ -172,7 +173,7 @@ def _about(request: StaffRequest, card: Card) -> dict[str, Any]:
         "asked": skill_faces.asked_about(card),
         **_yes(request, card),
         "successor": queries.successor_of(card),
-        "related": queries.cards_reading(card) if card.is_open else [],
+        "related": queries.cards_sharing_records(card) if card.is_open else [],
         **_company(request, card),
     }
 
@@ -182,8 +183,8 @@ def _company(request: StaffRequest, card: Card) -> dict[str, Any]:
     if not card.is_open:
         return {}
     me, people = request.member.user, queries.members()
-    yeses = queries.yeses(card)
-    deciders, asked = approvals.deciders_of(card), queries.asked_of(card, me)
+    yeses = queries.approvers_of(card)
+    deciders, asked = approvals.eligible_approvers(card), queries.approval_requirements(card, me)
     return {
         "lookers": [user for user in watching.lookers(card.tenant_id, card.pk, people) if user != me],
         "others": [user for user in deciders if user not in (me, card.assignee)],
@@ -200,7 +201,7 @@ def _pace(request: StaffRequest) -> dict[str, Any]:
     today = timezone.localtime(now()).replace(hour=0, minute=0, second=0, microsecond=0)
     user = request.member.user
     return {
-        "median": metrics.median_since(today),
+        "median": metrics.median_decision_seconds(today),
         "hasty": request.member.may_decide and metrics.is_hasty(user.pk, now() - timedelta(hours=1)),
     }
 
@@ -228,11 +229,15 @@ def _work(card: Card) -> WorkItem | None:
 
 def _yes(request: StaffRequest, card: Card) -> dict[str, Any]:
     """The yes to a decided card; it can be taken back while it opens anything, or what it opened has not ended."""
-    yes = queries.yes_to(card) if card.status == CardStatus.DECIDED else None
+    yes = queries.approval_for(card) if card.status == CardStatus.DECIDED else None
     if yes is None:
         return {}
-    under_way = yes.standing is Standing.USED_UP and _is_under_way(yes.token)
-    return {"yes": yes, "under_way": under_way, "may_take_back": request.member.may_decide and (yes.holds or under_way)}
+    under_way = yes.state is ApprovalState.USED_UP and _is_under_way(yes.token)
+    return {
+        "yes": yes,
+        "under_way": under_way,
+        "may_take_back": request.member.may_decide and (yes.is_valid or under_way),
+    }
 
 
 def _is_under_way(token: ApprovalToken) -> bool:

@@ -15,7 +15,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.approvals.schemas import Refused
+from apps.approvals.schemas import AnswerRefused
 from apps.console.charts import columns
 from apps.console.members import DECIDING_ROLES, StaffRequest, refused, staff_view
 from apps.console.names import names_for
@@ -97,7 +97,7 @@ def token(request: StaffRequest, hold_id: UUID) -> HttpResponseBase:
 def _pressed(request: StaffRequest, hold_id: UUID, what: OperatorAction) -> HttpResponseBase:
     user = request.member.user
     shown = services.perform_operator_action(hold_id, what, user=user, step_up=request.POST.get("step_up", ""))
-    if isinstance(shown, Refused):
+    if isinstance(shown, AnswerRefused):
         return refused(request, SilasError(shown.code, shown.message, status=409))
     if what is OperatorAction.ALLOW:
         return redirect("console-safety")

@@ -23,7 +23,7 @@ from apps.console.names import names_for
 from apps.console.narrative import Names
 from apps.console.templatetags.console import usd
 from apps.console.views.pages import page
-from apps.guard import services, spending
+from apps.guard import queries, services
 from apps.guard.enums import Holder, OnLimit, Origin, Period
 from apps.guard.models import GuardedRun, SpendingPolicy
 from apps.guard.schemas import ZERO
@@ -77,7 +77,7 @@ def spending_page(request: StaffRequest) -> HttpResponseBase:
     today = timezone.localdate()
     since = today - timedelta(days=days - 1)
     titles = {deployment.pk: deployment.title for deployment in Deployment.objects.all()}
-    lines, running = spending.budget_lines(today), spending.running_with_a_cap(_RUNNING)
+    lines, running = queries.budget_lines(today), queries.running_with_a_cap(_RUNNING)
     names = _names(lines, running)
     policy = SpendingPolicy.objects.first()
     shown = {
@@ -96,12 +96,12 @@ def spending_page(request: StaffRequest) -> HttpResponseBase:
 @require_POST
 @staff_view(Role.OWNER)
 def resume(request: StaffRequest) -> HttpResponseBase:
-    services.resume(actor=f"user:{request.member.user.pk}")
+    services.resume_spending(actor=f"user:{request.member.user.pk}")
     return redirect("console-spending")
 
 
 def _drawn(since: date, today: date) -> dict[str, Any]:
-    daily = [(f"{day.day} {day:%b}", amount) for day, amount in spending.spent_by_day(since, today)]
+    daily = [(f"{day.day} {day:%b}", amount) for day, amount in queries.spent_by_day(since, today)]
     amounts = [float(amount) for _, amount in daily]
     drawn = columns([name for name, _ in daily], amounts, least=min(max(amounts), 1.0) or 1.0, say=usd)
     return {"daily": daily, "drawn": drawn, "total": sum((amount for _, amount in daily), ZERO)}
@@ -109,9 +109,9 @@ def _drawn(since: date, today: date) -> dict[str, Any]:
 
 def _tables(since: date, titles: dict[UUID, str]) -> list[tuple[str, str, list[Row]]]:
     """(what it is by, heading, rows)"""
-    purposes = [(_PURPOSES.get(name, name or "other"), amount) for name, amount in spending.spent_by("purpose", since)]
-    chatbots = [(titles.get(key, "no chatbot"), amount) for key, amount in spending.spent_by("deployment_id", since)]
-    models = [(name or "no model", amount) for name, amount in spending.spent_by("model", since)]
+    purposes = [(_PURPOSES.get(name, name or "other"), amount) for name, amount in queries.spent_by("purpose", since)]
+    chatbots = [(titles.get(key, "no chatbot"), amount) for key, amount in queries.spent_by("deployment_id", since)]
+    models = [(name or "no model", amount) for name, amount in queries.spent_by("model", since)]
     return [
         ("chatbot", "By chatbot", _rows(chatbots)),
         ("model", "By model", _rows(models)),
@@ -124,7 +124,7 @@ def _rows(found: list[tuple[str, Decimal]]) -> list[Row]:
     return [Row(name, amount, float(amount / dearest) if dearest else 0.0) for name, amount in found]
 
 
-def _names(lines: list[spending.BudgetLine], running: list[GuardedRun]) -> Names:
+def _names(lines: list[queries.BudgetLine], running: list[GuardedRun]) -> Names:
     """What tasks and their sessions are called."""
     unattended = [_session(run) for run in running if run.origin == Origin.BACKGROUND]
     return names_for([*(f"task:{line.ref}" for line in lines if line.holder == Holder.TASK), *unattended])
@@ -134,7 +134,7 @@ def _session(run: GuardedRun) -> str:
     return f"autonomous:{run.owner_ref}"
 
 
-def _whose(line: spending.BudgetLine, titles: dict[UUID, str], names: Names) -> str:
+def _whose(line: queries.BudgetLine, titles: dict[UUID, str], names: Names) -> str:
     match Holder(line.holder):
         case Holder.DEPLOYMENT:
             return titles.get(line.ref, "a chatbot")

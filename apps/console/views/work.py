@@ -14,7 +14,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals.models import Card
-from apps.approvals.queries import standing_yeses
+from apps.approvals.queries import standing_approvals
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.names import parted
 from apps.console.views.pages import page
@@ -38,7 +38,7 @@ def work(request: StaffRequest) -> HttpResponseBase:
         "console/work.html",
         at="work",
         goals=list(queries.goals()),
-        standing=standing_yeses(),
+        standing=standing_approvals(),
         under_way=[item for item in shown if WorkItemStatus(item.status) not in rules.FINAL],
         ended=[item for item in shown if WorkItemStatus(item.status) in rules.FINAL],
         more=len(found) > SHOWN,

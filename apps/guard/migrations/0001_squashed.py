@@ -7,7 +7,8 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.guard import ledger_sql, phases_sql, platform_sql
+from apps.guard.sql import append_only, phases
+from apps.guard.sql import platform_budgets
 from kernel.tenancy.migrations import PlatformOnly, RowSecurity, Tables
 
 
@@ -217,7 +218,7 @@ class Migration(migrations.Migration):
         RowSecurity("guard_spendingpolicy"),
         PlatformOnly("guard_platformbudget"),
         RowSecurity("guard_modelprice"),
-        migrations.RunSQL(ledger_sql.APPEND_ONLY, ledger_sql.APPEND_ONLY_REVERSE),
-        migrations.RunSQL(phases_sql.ORDER, phases_sql.ORDER_REVERSE),
-        migrations.RunSQL(platform_sql.FORWARD, platform_sql.REVERSE),
+        migrations.RunSQL(append_only.APPEND_ONLY, append_only.APPEND_ONLY_REVERSE),
+        migrations.RunSQL(phases.ORDER, phases.ORDER_REVERSE),
+        migrations.RunSQL(platform_budgets.FORWARD, platform_budgets.REVERSE),
     ]

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 from apps.bus.sql.due import schedule_rows, unschedule_rows
 from apps.bus.enums import Kind
-from apps.guard import lost_sql
+from apps.guard.sql import lost_calls
 
 INSTALLATION = "SELECT '00000000-0000-0000-0000-000000000000'::uuid, 'lost_calls', statement_timestamp()"
 
@@ -23,6 +23,6 @@ class Migration(migrations.Migration):
                 name="guard_call_overdue",
             ),
         ),
-        migrations.RunSQL(lost_sql.LOST, lost_sql.LOST_REVERSE),
+        migrations.RunSQL(lost_calls.LOST, lost_calls.LOST_REVERSE),
         migrations.RunSQL(schedule_rows(Kind.LOST_CALLS, INSTALLATION), unschedule_rows(Kind.LOST_CALLS)),
     ]

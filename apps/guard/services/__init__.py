@@ -1,36 +1,35 @@
-"""May this call happen, now, at this cost? The only door to a side effect (contract autonomy C).
+"""Guarded calls: the only way to a side effect (contract autonomy C).
 
-`guarded_call` is for everything that a handler carries out; `admit` and `settle` are its two halves for a model run,
-which its caller makes itself. Everything else opens, narrows, stops and closes runs, and sets limits on money.
+`guarded_call` is for everything that a handler carries out. A model run is made by its caller, between `admit` and
+`settle` or `charge`. The other functions open, halt and close runs, and set limits on spending.
 """
 
-from apps.guard.services.admission import refuse_wish
-from apps.guard.services.budgets import remove_budget, resume, set_budget, set_platform_budget
-from apps.guard.services.door import guarded_call
-from apps.guard.services.judges import GateJudge
+from apps.guard.services.admission import record_unoffered_tool
+from apps.guard.services.budgets import remove_budget, resume_spending, set_budget, set_platform_budget
+from apps.guard.services.gate_judge import GateJudge
+from apps.guard.services.guarded_calls import guarded_call
+from apps.guard.services.lost_calls import abandon_calls, handle_lost_calls, mark_lost_calls
 from apps.guard.services.model_runs import admit, charge, settle
-from apps.guard.services.runs import close_run, enter_phase, halt, keep_mark, narrow, open_run, pass_mark_on
-from apps.guard.services.upkeep import give_up_calls, settle_lost, settle_lost_calls
+from apps.guard.services.runs import close_run, copy_mark, enter_phase, halt, open_run, record_mark
 
 __all__ = [
     "GateJudge",
+    "abandon_calls",
     "admit",
     "charge",
     "close_run",
+    "copy_mark",
     "enter_phase",
-    "give_up_calls",
     "guarded_call",
     "halt",
-    "keep_mark",
-    "narrow",
+    "handle_lost_calls",
+    "mark_lost_calls",
     "open_run",
-    "pass_mark_on",
-    "refuse_wish",
+    "record_mark",
+    "record_unoffered_tool",
     "remove_budget",
-    "resume",
+    "resume_spending",
     "set_budget",
     "set_platform_budget",
     "settle",
-    "settle_lost",
-    "settle_lost_calls",
 ]

@@ -1,4 +1,7 @@
-"""How is a limit on money set, and what it paused let go on? One row a period for each holder. Inside a scope."""
+"""Set and remove limits on spending, and resume what a reached limit paused. One row a period for each holder.
+
+Inside a tenant scope.
+"""
 
 from __future__ import annotations
 
@@ -23,65 +26,65 @@ def set_budget(
     ref: UUID | None = None,
     actor: str = "system",
 ) -> Budget:
-    """Put the limit in place: of the whole tenant, or of the deployment, visitor or task whose id is `ref`. What was
-    spent in its window stays; a limit that is as it shall be is left alone; a changed one is told of anew and pauses
-    only what it has no money for.
+    """Set the limit of the whole tenant, or of the deployment, visitor or task whose id is `ref`.
 
-    Raises `SilasError("bad_limit")` for what is no amount, `bad_holder` for a holder without its id.
+    What was spent in the current window stays. An unchanged limit is left alone; a changed one sends its alerts again,
+    and pauses only if it is already used up. Raises `SilasError`: `bad_limit` for an invalid amount, `bad_holder` for a
+    holder without its id.
     """
     limit = _amount(limit_usd)
-    which = {"period": Period(period), **_whose(Holder(holder), ref)}
+    which = {"period": Period(period), **_holder_columns(Holder(holder), ref)}
     budget: Budget
     budget, is_new = Budget.objects.get_or_create(**which, defaults={"limit_usd": limit})
     budget = Budget.objects.select_for_update(no_key=True).get(pk=budget.pk)
     if is_new or budget.limit_usd != limit:
-        budget.limit_usd, budget.alerted = limit, rules.level(budget.spent, limit)
+        budget.limit_usd, budget.alerted = limit, rules.highest_threshold(budget.spent, limit)
         budget.paused_in = budget.paused_in if budget.alerted == rules.LIMIT else None
         budget.save(update_fields=["limit_usd", "alerted", "paused_in"])
-        _write_down(budget, "added" if is_new else "changed", actor)
+        _record_change(budget, "added" if is_new else "changed", actor)
     return budget
 
 
 def set_platform_budget(period: Period, limit_usd: Decimal, *, actor: str) -> PlatformBudget:
-    """The operator's cap on what all tenants spend together. Inside a platform scope."""
+    """Set the operator's cap on what all tenants spend together. Inside a platform scope."""
     defaults = {"limit_usd": _amount(limit_usd), "alerted": 0}
     budget, is_new = PlatformBudget.objects.update_or_create(period=Period(period), defaults=defaults)
-    _write_down(budget, "added" if is_new else "changed", actor)
+    _record_change(budget, "added" if is_new else "changed", actor)
     return budget
 
 
 def remove_budget(budget_id: UUID, *, actor: str) -> None:
-    """Take a limit away. Raises `NotFound`."""
+    """Remove a limit. Raises `NotFound`."""
     budget = Budget.objects.select_for_update(no_key=True).filter(pk=budget_id).first()
     if budget is None:
         raise NotFound("budget")
-    _write_down(budget, "deleted", actor)
+    _record_change(budget, "deleted", actor)
     budget.delete()
 
 
-def resume(*, actor: str) -> int:
-    """Let what reached limits paused go on before their windows end; returns how many had. A limit stays a limit: what
-    does not fit is refused as before. An administrator's own pause is not touched."""
+def resume_spending(*, actor: str) -> int:
+    """Resume what reached limits paused before their windows end; returns how many had. The limits stay: a call that
+    does not fit is still refused. An administrator's own pause stays as well."""
     resumed: int = Budget.objects.filter(paused_in__isnull=False).update(paused_in=None)
     if resumed:
         record(AuditEvent.SPENDING_RESUMED, actor=actor, data={"budgets": resumed})
     return resumed
 
 
-def _whose(holder: Holder, ref: UUID | None) -> dict[str, UUID | None]:
+def _holder_columns(holder: Holder, ref: UUID | None) -> dict[str, UUID | None]:
     if holder is Holder.PLATFORM or (holder is Holder.TENANT) is (ref is not None):
-        raise SilasError("bad_holder", "A limit is the company's, or that of one chatbot, visitor or task.")
+        raise SilasError("bad_holder", "A limit is for the company, or for one chatbot, visitor or task.")
     return dict.fromkeys(_COLUMN.values()) | ({_COLUMN[holder]: ref} if ref else {})
 
 
 def _amount(limit_usd: Decimal) -> Decimal:
-    """An amount as its column holds it, every digit. Raises `SilasError`."""
+    """Return the amount if its column can hold every digit. Raises `SilasError`."""
     amount = Decimal(limit_usd)
-    if not amount.is_finite() or not 0 <= amount < rules.MOST_USD or amount != round(amount, rules.DIGITS):
+    if not amount.is_finite() or not 0 <= amount < rules.MAX_USD or amount != round(amount, rules.DIGITS):
         raise SilasError("bad_limit", "A limit is an amount of US dollars of 0 or more.")
     return amount
 
 
-def _write_down(row: Budget | PlatformBudget, change: str, actor: str) -> None:
+def _record_change(row: Budget | PlatformBudget, change: str, actor: str) -> None:
     data = {"model": row._meta.label_lower, "change": change}
     record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)

@@ -1,6 +1,7 @@
-"""How does a model run pass the door? Its caller makes it between `admit` and `settle`, each inside a scope of its own.
+"""Admit and charge model runs, which their callers make themselves, between `admit` and `charge` or `settle`.
 
-So a chat turn pays no extra transaction. For nothing but model runs: tools go through `guarded_call`.
+Each of these runs inside the caller's scope, so that a chat turn needs no extra transaction. Only for model runs: tools
+go through `guarded_call`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from kernel.llm.runs import Usage
 
 
 def admit(run: RunRef, intent: Intent, call: Call) -> Admitted | Refused | NeedsApproval:
-    """R5 → R6 → R4 and the reservation, in the caller's scope. A refusal stands when that scope commits."""
+    """Check R5 → R6 → R4 and reserve the price, in the caller's scope. A refusal is recorded when that scope
+    commits."""
     if intent not in MODEL_RUNS:
         raise SilasError("not_a_model_run", "Only the guard carries this out.", status=403)
     return admit_call(run, intent, call)
@@ -29,10 +31,10 @@ def admit(run: RunRef, intent: Intent, call: Call) -> Admitted | Refused | Needs
 def settle(
     call: Admitted, *, cost: Decimal | None, input_tokens: int = 0, output_tokens: int = 0, failed: str = ""
 ) -> Decimal:
-    """Charge a model run whose usage no provider has told; `cost` None charges the estimate, `failed` names the error's
-    kind. Where there is a usage, `charge` is right.
+    """Settle a model run without a usage from its provider; with one, call `charge` instead.
 
-    Returns the charge. Raises `CallLost` when the run took longer than its patience and was given up.
+    `cost` None charges the estimate, `failed` names the kind of error. Returns the charge. Raises `CallLost` if the run
+    took longer than `patience_seconds` and was given up.
     """
     state = CallState.ERROR if failed else CallState.EXECUTED
     return settle_call(
@@ -41,13 +43,12 @@ def settle(
 
 
 def charge(call: Admitted, usage: Usage, *, failed: str = "") -> Decimal:
-    """Charge a model run that has ended by its tokens, at the price it was admitted with. A run whose tokens nobody
-    counted or estimated, although its provider was asked, is charged what was reserved for it, in money and in tokens.
-    Later estimates learn only from what a provider counted.
+    """Settle a model run by its tokens, at the price with which it was admitted.
 
-    Returns the charge. Raises `CallLost` as `settle` does.
-    """
-    if usage.requests and not usage.input_tokens and not rules.reads_nothing(call.call.model):
+    A run that asked its provider but has no count or estimate of tokens is charged what was reserved for it, in money
+    and in tokens. Later estimates use only what a provider counted. Returns the charge. Raises `CallLost` as `settle`
+    does."""
+    if usage.requests and not usage.input_tokens and not rules.uses_no_tokens(call.call.model):
         forecast = call.call.forecast or Usage()
         usage = replace(
             usage, input_tokens=forecast.input_tokens, output_tokens=max(forecast.output_tokens, usage.output_tokens)

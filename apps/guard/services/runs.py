@@ -1,4 +1,4 @@
-"""How does a run begin, how is it narrowed, stopped and ended? Inside the caller's scope."""
+"""Open, halt and close runs, and move them through phases. Inside the caller's scope."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ def open_run(
 ) -> GuardedRun:
     """Open the run of a chat scope, work attempt or session (`owner_ref`); its limits never change afterwards.
 
-    `allow` None narrows nothing below phase and level, an empty list allows no tool. `task_ref`: the task whose budget
-    pays too. `critical` runs go on where the tenant's limit pauses only the others; without a word, everything that
-    somebody waits for is critical and what runs unattended is not. `marked`: it goes on with what another run said
-    that had read instructions to the assistant.
-    """
+    `allow` None allows what phase and level allow, an empty list allows no tool. `task_ref` is the task whose budget
+    pays too. `critical` runs continue where the tenant's limit pauses only the others; by default runs that a person
+    waits for are critical and unattended ones are not. `marked`: it continues from the output of another run that had
+    read instructions to the assistant."""
     attended = Origin(origin) is not Origin.BACKGROUND
     run: GuardedRun = GuardedRun.objects.create(
         origin=Origin(origin),
@@ -59,30 +58,22 @@ def open_run(
     return run
 
 
-def keep_mark(ref: RunRef, mark: ContentMark) -> None:
-    """A model of this run is about to read marked content: from here on the run may do less (ADR 107)."""
+def record_mark(ref: RunRef, mark: ContentMark) -> None:
+    """Record that a model of this run is about to read marked content; from then on the run may do less (ADR 107)."""
     GuardedRun.objects.filter(pk=ref.run_id).update(content_marks=F("content_marks") + 1, marked_turn=ref.turn)
     event, data = mark.note
     record(AuditEvent(event), subject=_subject(ref.run_id), data=data)
 
 
-def pass_mark_on(run_id: UUID, *, to: UUID) -> None:
-    """What was written under one run is about to be read under another, which is marked if the first one is."""
+def copy_mark(run_id: UUID, *, to: UUID) -> None:
+    """Mark the run `to`, which is about to read what another run wrote, if that run is marked."""
     if GuardedRun.objects.filter(pk=run_id, content_marks__gt=0).exists():
         GuardedRun.objects.filter(pk=to, content_marks=0).update(content_marks=1)
 
 
-def narrow(run_id: UUID, *, allow: Collection[str]) -> GuardedRun:
-    """Take tools away from a run: it keeps those of its own that `allow` names too, and never gains one."""
-    run = _lock(run_id)
-    run.allow = sorted(set(allow) if run.allow is None else set(run.allow) & set(allow))
-    run.save(update_fields=["allow"])
-    return run
-
-
 def enter_phase(run_id: UUID, phase: Phase) -> bool:
-    """Let a run that works alone go on to its next phase; False for one that is over. Any other step the database
-    refuses (`IntegrityError`)."""
+    """Move an unattended run to its next phase; False if it has ended. The database refuses any other phase
+    (`IntegrityError`)."""
     running = GuardedRun.objects.filter(pk=run_id, status=RunStatus.RUNNING)
     entered = bool(running.update(phase=Phase(phase)))
     if entered:
@@ -91,33 +82,26 @@ def enter_phase(run_id: UUID, phase: Phase) -> bool:
 
 
 def halt(run_id: UUID, *, reason: TerminalReason = TerminalReason.EXTERNAL_HALT, actor: str = "system") -> bool:
-    """Ask a run to stop at its next tool boundary; waits for no call under way. False when it is stopped or over."""
+    """Ask a run to stop before its next call; calls under way are not awaited. False if it is stopped or has ended."""
     running = GuardedRun.objects.filter(pk=run_id, status=RunStatus.RUNNING, halt_state__in=_MAY_BE_HALTED)
-    asked = bool(running.update(halt_state=HaltState.HALT_REQUESTED))
-    if asked:
+    requested = bool(running.update(halt_state=HaltState.HALT_REQUESTED))
+    if requested:
         record(
             AuditEvent.HALT_REQUESTED, actor=actor, subject=_subject(run_id), data={"reason": TerminalReason(reason)}
         )
     elif not GuardedRun.objects.filter(pk=run_id).exists():
         raise NotFound("run")
-    return asked
+    return requested
 
 
 def close_run(run_id: UUID, *, status: RunStatus, reason: TerminalReason) -> bool:
-    """End a run for good, with its reason; False when it is over already."""
+    """End a run with its reason; False if it has already ended."""
     running = GuardedRun.objects.filter(pk=run_id, status=RunStatus.RUNNING)
     closed = bool(running.update(status=RunStatus(status), terminal_reason=TerminalReason(reason), ended_at=Now()))
     if closed:
         data = {"status": RunStatus(status).value, "reason": TerminalReason(reason).value}
         record(AuditEvent.RUN_CLOSED, subject=_subject(run_id), data=data)
     return closed
-
-
-def _lock(run_id: UUID) -> GuardedRun:
-    run: GuardedRun | None = GuardedRun.objects.select_for_update(no_key=True).filter(pk=run_id).first()
-    if run is None:
-        raise NotFound("run")
-    return run
 
 
 def _subject(run_id: UUID) -> str:

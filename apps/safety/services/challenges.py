@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.queries import passkey_wanted
+from apps.approvals.queries import needs_passkey
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import ChallengeState, HoldKind, HoldState
@@ -76,7 +76,7 @@ def claim_code_email(hold_id: UUID) -> CodeEmail | None:
     if hold.challenges.filter(state=ChallengeState.PENDING, shown_at__isnull=False).exists():
         return None
     risk = approval_risk(hold.kind)
-    addresses = tuple(user.email for user in _deciding_users() if not passkey_wanted(risk, user))
+    addresses = tuple(user.email for user in _deciding_users() if not needs_passkey(risk, user))
     if not addresses:
         return None
     hold.mailed_at = now()

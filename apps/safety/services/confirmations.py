@@ -10,7 +10,7 @@ import secrets
 from datetime import timedelta
 from uuid import UUID
 
-from apps.approvals.queries import passkey_required
+from apps.approvals.queries import always_needs_passkey
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import HoldKind, HoldState
@@ -122,7 +122,7 @@ def _confirm_for_another(principal: Principal, operation: str, execution_id: UUI
         return _refuse_self_approval(hold)
     if hold.kind != HoldKind.CONFIRM:
         return _refuse_without_code(hold)
-    if passkey_required(approval_risk(hold.kind)):
+    if always_needs_passkey(approval_risk(hold.kind)):
         return _refuse_without_passkey(hold, principal)
     end_hold(hold, HoldState.LIFTED, actor=principal.ref)
     return _confirmed(hold)

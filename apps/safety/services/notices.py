@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from apps.approvals.enums import Risk
-from apps.approvals.services.alerts import MOST_PUSHES, Push, pushes_to
+from apps.approvals.services.alerts import MAX_PUSHES, Push, build_pushes
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import HoldState
@@ -33,7 +33,7 @@ def claim_notices(moment: datetime) -> list[Push]:
         return []
     Hold.objects.filter(pk__in=[hold.pk for hold in holds]).update(pushed_at=moment)
     deciding = Membership.objects.filter(role__in=roles_with(Capability.DECIDE)).values_list("user_id", flat=True)
-    due = pushes_to(list(deciding), _messages(holds))
+    due = build_pushes(list(deciding), _messages(holds))
     if due:
         record(AuditEvent.ALERTS_SENT, data={"pushes": len(due), "letters": 0})
     return due
@@ -41,7 +41,7 @@ def claim_notices(moment: datetime) -> list[Push]:
 
 def _messages(holds: Sequence[Hold]) -> list[dict[str, Any]]:
     """One message for each hold, or a single one for many, with the age of the oldest."""
-    if len(holds) > MOST_PUSHES:
+    if len(holds) > MAX_PUSHES:
         return [_message(len(holds), max((approval_risk(hold.kind) for hold in holds), key=_order), holds[0])]
     return [_message(1, approval_risk(hold.kind), hold) for hold in holds]
 

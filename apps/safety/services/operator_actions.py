@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, assert_never
 from uuid import UUID
 
+from apps.approvals import queries as approvals
 from apps.approvals.enums import ChallengePurpose
-from apps.approvals.queries import passkey_wanted
-from apps.approvals.schemas import Refused
+from apps.approvals.schemas import AnswerRefused
 from apps.approvals.services import passkeys
 from apps.safety.enums import OperatorAction
 from apps.safety.locks import lock_hold
@@ -34,7 +34,7 @@ _PURPOSES = {
 
 def needs_passkey(kind: str, user: Any) -> bool:
     """Return whether this person must use a passkey to lift a hold of this kind."""
-    return passkey_wanted(approval_risk(kind), user)
+    return approvals.needs_passkey(approval_risk(kind), user)
 
 
 def begin_operator_action(
@@ -49,10 +49,12 @@ def begin_operator_action(
     if hold is None:
         raise NotFound("hold")
     subject = assertion_subject(hold, action)
-    return passkeys.begin_press(subject, risk=approval_risk(hold.kind), user=user, rp_id=rp_id, origin=origin)
+    return passkeys.begin_action_step_up(subject, risk=approval_risk(hold.kind), user=user, rp_id=rp_id, origin=origin)
 
 
-def perform_operator_action(hold_id: UUID, action: OperatorAction, *, user: Any, step_up: str = "") -> str | Refused:
+def perform_operator_action(
+    hold_id: UUID, action: OperatorAction, *, user: Any, step_up: str = ""
+) -> str | AnswerRefused:
     """Perform the action and return the code or token to show to this person alone, "" for `ALLOW`.
 
     Returns `Refused` when the passkey's answer was not valid, which the caller commits. `step_up`: the JSON of that
@@ -63,8 +65,8 @@ def perform_operator_action(hold_id: UUID, action: OperatorAction, *, user: Any,
     if hold is None:
         raise NotFound("hold")
     subject = assertion_subject(hold, action)
-    proof = passkeys.prove_press(subject, risk=approval_risk(hold.kind), user=user, assertion=step_up)
-    if isinstance(proof, Refused):
+    proof = passkeys.prove_action(subject, risk=approval_risk(hold.kind), user=user, assertion=step_up)
+    if isinstance(proof, AnswerRefused):
         return proof
     stored = proof.model_dump(mode="json") if proof else None
     secret = _perform(hold_id, action, actor=user.actor, proof=sha256_hex(stored) if stored else "")
@@ -86,7 +88,7 @@ def _perform(hold_id: UUID, action: OperatorAction, *, actor: str, proof: str) -
             assert_never(action)
 
 
-def assertion_subject(hold: Hold, action: OperatorAction) -> passkeys.About:
+def assertion_subject(hold: Hold, action: OperatorAction) -> passkeys.PasskeySubject:
     """What the passkey signs: the action, the hold, and everything that the page shows of it."""
     content = {
         "principal": hold.principal,
@@ -97,4 +99,4 @@ def assertion_subject(hold: Hold, action: OperatorAction) -> passkeys.About:
         "reason": hold.reason,
         "since": hold.created_at.isoformat(),
     }
-    return passkeys.About(_PURPOSES[action], subject=f"safety_hold:{hold.pk}", content=sha256_hex(content))
+    return passkeys.PasskeySubject(_PURPOSES[action], subject=f"safety_hold:{hold.pk}", content=sha256_hex(content))

@@ -136,7 +136,7 @@ def finish(state: TurnState) -> None:
     waits = state.stop is not None and state.stop.held is not None
     _end(state, TurnStatus.PAUSED if waits else TurnStatus.STOPPED if stopped else TurnStatus.DONE, stopped)
     if state.resumed is not None:
-        pauses.resume(state.resumed)
+        pauses.mark_resumed(state.resumed)
     data = {"turn": state.number, "level": state.access.grant.level, "passages": len(state.passages)}
     left_out = len(state.window.evicted) if state.window else 0
     data |= {"prompts": list(state.prompts)} if state.prompts else {}

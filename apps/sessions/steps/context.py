@@ -107,7 +107,7 @@ async def look_at_content(state: TurnState) -> Stop | None:
     marks = await asyncio.to_thread(_marks_of, state)
     state.marks += marks
     for mark in marks:
-        await in_scope(state.tenant_id, guard.keep_mark, state.run, mark)
+        await in_scope(state.tenant_id, guard.record_mark, state.run, mark)
     return None
 
 

@@ -54,7 +54,7 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     resumed = _resumed(owed)
     if resumed is not None and (session.owner == Owner.HUMAN or turn_pauses.is_void(resumed, session)):
         _drop(lease, session)
-        pauses.resume(resumed)
+        pauses.mark_resumed(resumed)
         return open_turn(session_id, consumer=consumer)
     if session.owner == Owner.HUMAN and not overheard:
         _leave_to_a_person(session)
@@ -62,7 +62,7 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     state = _state(lease, session, message._replace(kept_out=False), tuple(recent), overheard=overheard)
     if resumed is not None:
         state.resumed = resumed
-        state.passes = pauses.passes_of(
+        state.passes = pauses.gate_passes(
             turn_pauses.TURN, session.pk, only=[UUID(one) for one in turn_pauses.earlier(state)]
         )
     return state

@@ -82,7 +82,7 @@ def toolset_for(state: TurnState) -> AbstractToolset[Any]:
         sources=lambda: value_sources.shown_to(state),
         passes=state.passes,
     )
-    return catalogue.chained(told={tool.name for tool in state.tools})
+    return catalogue.chained(names={tool.name for tool in state.tools})
 
 
 def brief(tool: ToolSpec) -> ToolBrief:

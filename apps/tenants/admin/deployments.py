@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.http import HttpRequest
 
-from apps.audit.house import HouseAdmin
+from apps.audit.admin_base import BaseAdmin
 from apps.tenants import queries, services
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, is_superuser
 from apps.tenants.models import Deployment, Retention, Tenant, VisitorLimits
@@ -91,7 +91,7 @@ class RetentionAdmin(TenantRowAdmin):
 
 
 @admin.register(Tenant)
-class TenantAdmin(HouseAdmin):
+class TenantAdmin(BaseAdmin):
     list_display = ("name", "slug", "timezone", "created_at")
     search_fields = ("name", "slug")
 

@@ -7,8 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from apps.audit.admin import ReadOnlyAdmin
-from apps.audit.house import is_superuser
+from apps.audit.admin_base import ReadOnlyAdmin, is_superuser
 from apps.tenants.models import Letter
 
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
 
-from apps.audit.house import confirmed
+from apps.audit.admin_base import confirm_action
 from apps.tenants import queries, rules, services
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, actor_of, is_superuser
 from apps.tenants.enums import IdentityAlgorithm
@@ -57,7 +57,7 @@ class ApiKeyAdmin(KeyAdmin):
         return response
 
     @admin.action(description="Revoke selected keys", permissions=["change"])
-    @confirmed("Requests with these keys will be refused from now on. This can't be undone.")
+    @confirm_action("Requests with these keys will be refused from now on. This can't be undone.")
     def revoke(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
@@ -108,7 +108,7 @@ class IdentityKeyAdmin(KeyAdmin):
         return response
 
     @admin.action(description="Retire selected keys", permissions=["change"])
-    @confirmed("Signatures of these keys won't be accepted from now on. This can't be undone.")
+    @confirm_action("Signatures of these keys won't be accepted from now on. This can't be undone.")
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
@@ -155,7 +155,7 @@ class MessageKeyAdmin(KeyAdmin):
         obj.pk = made.pk
 
     @admin.action(description="Retire selected keys", permissions=["change"])
-    @confirmed("Signatures of these keys won't be accepted from now on. This can't be undone.")
+    @confirm_action("Signatures of these keys won't be accepted from now on. This can't be undone.")
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):

@@ -10,7 +10,7 @@ from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
-from apps.audit.house import HouseAdmin, write_down
+from apps.audit.admin_base import BaseAdmin, record_change
 from apps.tenants import queries, rules, services
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, actor_of, is_superuser
 from apps.tenants.enums import Role
@@ -107,7 +107,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(User)
-class PersonAdmin(HouseAdmin, UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+class PersonAdmin(BaseAdmin, UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
     """Users are deactivated, never deleted, because their decisions and signatures refer to them."""
 
     list_display = ("email", "first_name", "last_name", "is_active", "is_superuser", "last_login")
@@ -130,5 +130,5 @@ class PersonAdmin(HouseAdmin, UserAdmin):  # type: ignore[type-arg]  # generic i
         response = super().user_change_password(request, id, form_url)
         if request.method == "POST" and response.status_code == 302:
             person = User.objects.get(pk=id)
-            write_down(request, person, "changed", before=person, after=person, fields=["password"])
+            record_change(request, person, "changed", before=person, after=person, fields=["password"])
         return response

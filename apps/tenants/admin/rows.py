@@ -13,7 +13,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models
 from django.http import HttpRequest
 
-from apps.audit.house import HouseAdmin, actor_of, is_superuser
+from apps.audit.admin_base import BaseAdmin, actor_of, is_superuser
 from kernel.tenancy import TenantModel, tenant_scope
 from kernel.tenancy.scope import current_scope
 
@@ -49,7 +49,7 @@ class TenantRowForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in it
         return cleaned
 
 
-class TenantRowAdmin(HouseAdmin):
+class TenantRowAdmin(BaseAdmin):
     """Admin of a model whose rows belong to one tenant."""
 
     form = TenantRowForm

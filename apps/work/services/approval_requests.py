@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.risk import max_risk
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, CardKind, Pace, Risk
-from apps.approvals.models import WAITING as CARD_WAITS
+from apps.approvals.models import OPEN_STATUSES as CARD_WAITS
 from apps.approvals.models import Card
-from apps.approvals.queries import patience
-from apps.approvals.risk import highest
+from apps.approvals.queries import card_lifetime
 from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
 from apps.connections import queries as connections
@@ -105,15 +105,15 @@ def request_approval(
         text = replace(text, details={**text.details, **asked_by})
     card = open_card(
         CardKind.PLAN,
-        about=About(WORK_ITEM, item.pk, item.deployment_id, item.session_id, item.requested_by),
+        subject=CardSubject(WORK_ITEM, item.pk, item.deployment_id, item.session_id, item.requested_by),
         binding=Binding(
             ApprovalScope.FULL_PLAN,
             spec.as_plan(),
             reversible=not any(execution_facts.raises_risk(requested.tool) for requested in calls),
-            declared_risk=highest(
+            declared_risk=max_risk(
                 highest_risk(requested.tool for requested in calls), Risk(instead_of.risk) if instead_of else Risk.LOW
             ),
-            lifted=has_marked_values(spec) and instead_of is None,
+            untrusted_target=has_marked_values(spec) and instead_of is None,
             token_seconds=_seconds(spec),
             reads=card_reads_of(calls, item.subject),
         ),
@@ -141,12 +141,12 @@ def needs_card(item: WorkItem) -> bool:
 def card_timeout_of(item: WorkItem) -> int | None:
     """Seconds that a card about the item stays open: its kind's usual time if a conversation waits for it, else the
     longer one."""
-    return None if item.session_id else patience(Pace.CALM, item.deployment_id)
+    return None if item.session_id else card_lifetime(Pace.CALM, item.deployment_id)
 
 
 def highest_risk(tools: Iterable[ToolSpec]) -> Risk:
     """Return the highest risk that these tools declare."""
-    return highest(*(Risk(tool.risk) for tool in tools))
+    return max_risk(*(Risk(tool.risk) for tool in tools))
 
 
 def has_marked_values(spec: WorkItemSpec) -> bool:

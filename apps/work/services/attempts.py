@@ -18,7 +18,7 @@ from apps.bus.deliveries import Delivery
 from apps.gates.schemas import AuditNote
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase
-from apps.guard.queries import was_opened_for
+from apps.guard.queries import is_run_for
 from apps.guard.schemas import ApprovedCalls, Limits, call_digest
 from apps.skills import outside_tools
 from apps.work import input_artifacts, pool, rules
@@ -140,7 +140,7 @@ def _run_error(item: WorkItem, authority: Authority) -> str:
     if item.run_id is None:
         return ""
     limits, approval = _limits(item.spec), _approved_calls(item.spec, authority)
-    ours = was_opened_for(item.run_id, Origin.WORK, item.pk, limits=limits, approval=approval)
+    ours = is_run_for(item.run_id, Origin.WORK, item.pk, limits=limits, approval=approval)
     return "" if ours else "run_mismatch"
 
 

@@ -13,7 +13,7 @@ from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import ApprovalToken
 from apps.approvals.payloads import approvable, batch_payload, call_payload
-from apps.approvals.queries import use_of
+from apps.approvals.queries import get_use
 from apps.approvals.schemas import Approvable
 from apps.work import project_rules, rules
 from apps.work.enums import BatchStatus, WorkItemStatus, WorkItemType
@@ -99,11 +99,11 @@ def _of_batch(item: WorkItem, batch: Batch, token: ApprovalToken) -> Authority:
 
 def _check_token(token: ApprovalToken, subject: Approvable, *, part: WorkItem | None = None) -> Authority:
     """Check the token. `part`: one of several items under this approval, each with effects of its own."""
-    verdict = approvals.check(token, subject)
+    verdict = approvals.check_token(token, subject)
     if not verdict.ok:
         return Authority(verdict.reason.value)
     # The nonce of the guard's calls: per use of the token, and per item where several share one approval.
-    use = use_of(token.nonce, bound_hash=subject.plan_hash)
+    use = get_use(token.nonce, bound_hash=subject.plan_hash)
     nonce = f"{use.token_nonce}:{use.ordinal}"
     nonce = f"{nonce}:{part.pk.hex}" if part else nonce
     return Authority(nonce=nonce, expires_at=token.expires_at, token=token.nonce)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from apps.approvals import services as approvals
 from apps.approvals.models import ApprovalToken
-from apps.approvals.schemas import Verdict
+from apps.approvals.schemas import TokenVerdict
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
 from apps.work.services import projects
@@ -19,9 +19,9 @@ from apps.work.services.standing_tasks import approvable_child
 from apps.work.visitor_messages import APPROVED
 
 
-def authorize(item: WorkItem, token: ApprovalToken) -> Verdict:
+def authorize(item: WorkItem, token: ApprovalToken) -> TokenVerdict:
     """Spend the token for exactly this item; dispatch it, or end it when the token is not valid."""
-    verdict = approvals.verify(token, bound_by(item, token))
+    verdict = approvals.verify_token(token, bound_by(item, token))
     if verdict.ok:
         announce(item, APPROVED.format(title=item.title.rstrip(".")))
         _start(item, token)
@@ -37,12 +37,12 @@ def _start(item: WorkItem, token: ApprovalToken) -> None:
         attach_and_enqueue(item, token)
 
 
-def authorize_standing(item: WorkItem, goal: WorkItem) -> Verdict | None:
+def authorize_standing(item: WorkItem, goal: WorkItem) -> TokenVerdict | None:
     """Spend one use of the goal's standing approval for `item`; None when the goal has none. Never ends the item: what
     does not fit is put before a person."""
     if goal.approval_token is None:
         return None
-    verdict = approvals.verify(goal.approval_token, goal.spec.approvable(), approvable_child(item, goal))
+    verdict = approvals.verify_token(goal.approval_token, goal.spec.approvable(), approvable_child(item, goal))
     if verdict.ok:
         attach_and_enqueue(item, goal.approval_token)
     return verdict

@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.risk import max_risk
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, CardKind, Risk
 from apps.approvals.models import Card
 from apps.approvals.payloads import batch_payload
-from apps.approvals.risk import highest
 from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card
 from apps.skills import queries as skills
@@ -39,13 +39,13 @@ def open_batch_card(batch: Batch, *, instead_of: Card | None = None, rationale: 
     count = f"{len(lines)} action{'s' if len(lines) != 1 else ''}"
     return open_card(
         CardKind.BATCH_REVIEW,
-        about=About(BATCH, batch.pk, batch.deployment_id, requested_by=batch.requested_by),
+        subject=CardSubject(BATCH, batch.pk, batch.deployment_id, requested_by=batch.requested_by),
         binding=Binding(
             ApprovalScope.CONNECTION_ACT,
             _payload(batch, lines),
             reversible=not any(execution_facts.raises_risk(tool) for tool in tools),
-            declared_risk=highest(highest_risk(tools), Risk(instead_of.risk) if instead_of else Risk.LOW),
-            lifted=instead_of is None and any(has_marked_values(line.work_item.spec) for line in lines),
+            declared_risk=max_risk(highest_risk(tools), Risk(instead_of.risk) if instead_of else Risk.LOW),
+            untrusted_target=instead_of is None and any(has_marked_values(line.work_item.spec) for line in lines),
             reads=_reads(lines),
         ),
         text=CardText(
@@ -112,7 +112,7 @@ def open_results_card(
     ]
     return open_card(
         CardKind.POST_EXECUTION,
-        about=About(BATCH, undo.pk, undo.deployment_id, session_id, undo.requested_by),
+        subject=CardSubject(BATCH, undo.pk, undo.deployment_id, session_id, undo.requested_by),
         binding=Binding(ApprovalScope.CONNECTION_ACT, _payload(undo, lines), reversible=True, reads=current_reads),
         text=CardText(
             intent=f"Done: {subject}",

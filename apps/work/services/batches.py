@@ -16,7 +16,7 @@ from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.payloads import approvable, batch_payload
 from apps.approvals.schemas import Approvable
 from apps.approvals.services import withdraw_card
-from apps.approvals.signals import Fresh
+from apps.approvals.signals import CardReplacement
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.work import rules
@@ -66,7 +66,7 @@ def expire(batch: Batch, reason: WorkReason) -> None:
         _refuse(batch, BatchStatus.EXPIRED, reason)
 
 
-def replace_outdated_card(card: Card, fresh: Fresh) -> None:
+def replace_outdated_card(card: Card, fresh: CardReplacement) -> None:
     """Replace the batch's card instead of approving it, when the records of every line have changed, or of any line of
     an undo. When only some have, the others are approved (`_begin`)."""
     if card.subject_kind != BATCH:
@@ -99,7 +99,7 @@ def _detach(item: WorkItem) -> None:
 def _begin(batch: Batch, token: ApprovalToken, card: Card) -> None:
     """Spend the approval for exactly this batch and queue its items. Items whose records changed since the card was
     shown leave the batch for cards of their own."""
-    verdict = approvals.verify(token, approvable_batch(batch))
+    verdict = approvals.verify_token(token, approvable_batch(batch))
     if not verdict.ok:
         _refuse(batch, BatchStatus.REFUSED, WorkReason.NOT_APPROVED)
         return

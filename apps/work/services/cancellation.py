@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals.enums import Withdrawal
-from apps.approvals.locks import lock_waiting
-from apps.approvals.services import pauses, withdraw_about
+from apps.approvals.locks import lock_open_cards
+from apps.approvals.services import pauses, withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.deliveries import Delivery
@@ -55,8 +55,8 @@ def lock_cancellable(*, session_id: UUID, subject: str) -> UUID | None:
     # With several open requests it is unclear which one the visitor means.
     if len(waiting) != 1:
         return None
-    lock_waiting(subject_kind=WORK_ITEM, subject_id=waiting[0].pk)
-    pauses.lock_unfinished(WORK_ITEM, waiting[0].pk)
+    lock_open_cards(subject_kind=WORK_ITEM, subject_id=waiting[0].pk)
+    pauses.lock_unfinished_pauses(WORK_ITEM, waiting[0].pk)
     item = lock_item(waiting[0].pk)
     return None if WorkItemStatus(item.status) in rules.FINAL else item.pk
 
@@ -66,7 +66,7 @@ def _cancel(item: WorkItem, *, by: str) -> WorkItem:
     if item.type == WorkItemType.GOAL:
         raise SilasError("not_cancellable", "Goals can't be cancelled. Change the goal instead.", status=409)
     record(AuditEvent.WORK_CANCELLED, actor=by, subject=f"work:{item.pk}", data={"status": item.status})
-    withdrawn = withdraw_about(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
+    withdrawn = withdraw_cards_about(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     withdrawn += pauses.withdraw_pauses(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     item = lock_item(item.pk)
     if WorkItemStatus(item.status) in rules.FINAL and not withdrawn:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Risk
 from apps.approvals.models import Card, Decision
 from apps.approvals.services import open_card
@@ -191,7 +191,7 @@ def _question(case: _Case, intent: str) -> None:
     """Ask about an uncertain candidate. No answer runs it: at most it is prepared and then needs approval."""
     open_card(
         CardKind.DECISION,
-        about=About(WORK_ITEM, case.item.pk, case.item.deployment_id, requested_by=case.item.requested_by),
+        subject=CardSubject(WORK_ITEM, case.item.pk, case.item.deployment_id, requested_by=case.item.requested_by),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             {

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.risk import max_risk
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, CardKind, Risk, Withdrawal
 from apps.approvals.models import Card
 from apps.approvals.payloads import call_payload
-from apps.approvals.queries import card as card_by_id
-from apps.approvals.risk import highest
-from apps.approvals.services import open_card, withdraw_about
+from apps.approvals.queries import get_card as card_by_id
+from apps.approvals.services import open_card, withdraw_cards_about
 from apps.bus.models import QueueMessage
 from apps.guard.schemas import RunRef
 from apps.skills import roles
@@ -87,13 +87,13 @@ def _open(
     asked_by = instead_of.requested_by if instead_of else item.requested_by
     return open_card(
         CardKind.DRAFT_REVIEW,
-        about=About(WORK_ITEM, item.pk, item.deployment_id, requested_by=asked_by),
+        subject=CardSubject(WORK_ITEM, item.pk, item.deployment_id, requested_by=asked_by),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             call_payload(call.tool, call.args, work_item_id=str(item.pk), plan_hash=item.plan_hash, step=1),
             reversible=not execution_facts.raises_risk(tool),
-            declared_risk=highest(Risk(tool.risk), gravest),
-            lifted=has_marked_values(item.spec) and instead_of is None,
+            declared_risk=max_risk(Risk(tool.risk), gravest),
+            untrusted_target=has_marked_values(item.spec) and instead_of is None,
             reads=card_reads_of([requested], item.subject),
         ),
         text=CardText(
@@ -122,7 +122,7 @@ def on_draft_edited(item: WorkItem, card: Card) -> None:
     be sent."""
     requested = _validate(item, card.payload["args"])
     _rebind(item, requested, Traced(Origin.STAFF))
-    withdraw_about(WORK_ITEM, item.pk, reason=Withdrawal.REPLACED, actor="system")
+    withdraw_cards_about(WORK_ITEM, item.pk, reason=Withdrawal.REPLACED, actor="system")
     context = card.body["context"]
     _open(item, requested, card.body["draft"], context=context, rationale=card.rationale, instead_of=card)
 

@@ -42,7 +42,7 @@ def edit_plan(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -
     Raises `SilasError` 409 `edit_unfit` (other calls), `edit_refused` with the reason when the values are not allowed,
     and what `edit_card` raises. Lock order: card, then item.
     """
-    card = cards.card(card_id)
+    card = cards.get_card(card_id)
     item = _editable(card)
     planned = [PlannedCall(str(call["tool"]), dict(call["args"])) for call in calls]
     if [call.tool for call in planned] != [call.tool for call in item.spec.calls]:

@@ -170,7 +170,7 @@ def _resume(item: WorkItem, course: Course, guidance: str, *, resumes: str | Non
     forget_wait(course)
     _, account = budget_account_of(item, course)
     if guidance and item.run_id and account.plan_run_id:
-        guard.pass_mark_on(account.plan_run_id, to=item.run_id)
+        guard.copy_mark(account.plan_run_id, to=item.run_id)
     course.guidance = guidance
     course.save(update_fields=["guidance"])
     execution_queue.enqueue(item, resumes=resumes)

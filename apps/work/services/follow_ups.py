@@ -101,7 +101,7 @@ def propose_follow_up(job: FollowUpJob, plan_markdown: str, *, trace_id: str) ->
         requested_by=item.requested_by,
         continuation_of=item.pk,
         always_asks=True,
-        marks=(READ_INSTRUCTIONS,) if guarded.read_instructions(item.pk) else (),
+        marks=(READ_INSTRUCTIONS,) if guarded.has_content_marks(item.pk) else (),
         tracing=_tracing(item),
     )
 

@@ -12,7 +12,7 @@ from apps.approvals import queries as cards
 from apps.approvals.enums import CardKind, Withdrawal
 from apps.approvals.models import Card
 from apps.approvals.services import withdraw_card
-from apps.approvals.signals import Fresh
+from apps.approvals.signals import CardReplacement
 from apps.skills import queries as skills
 from apps.work import visitor_messages
 from apps.work.enums import WorkItemStatus, WorkItemType
@@ -26,7 +26,7 @@ from apps.work.services.items import announce
 CHANGED_SINCE = "The records have changed since this was last shown. This card shows them as they are now."
 
 
-def replace_outdated_card(card: Card, fresh: Fresh) -> None:
+def replace_outdated_card(card: Card, fresh: CardReplacement) -> None:
     """Replace a card about one item at the moment of its approval, if what it shows has changed."""
     if card.subject_kind != WORK_ITEM:
         return
@@ -40,7 +40,7 @@ def replace_outdated_card(card: Card, fresh: Fresh) -> None:
 def open_fresh_card(item: WorkItem) -> None:
     """Open the fresh card about an item whose approval was not used."""
     if item.status == WorkItemStatus.PENDING and item.approval_token_id is None:
-        _open(item, cards.latest_about(WORK_ITEM, item.pk))
+        _open(item, cards.latest_card_about(WORK_ITEM, item.pk))
 
 
 def fresh_rationale(rationale: str) -> str:

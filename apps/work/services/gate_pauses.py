@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apps.approvals.asks import About, GateReason
+from apps.approvals.cards.schemas import CardSubject, GateReason
 from apps.approvals.enums import PauseState, Risk, Withdrawal
 from apps.approvals.locks import lock_pause
 from apps.approvals.models import GatePause
@@ -52,15 +52,15 @@ def pause_item(item: WorkItem, course: Course, review: PendingReview) -> None:
 
 def _begin(item: WorkItem, review: PendingReview) -> GatePause | None:
     """None if the item has asked too often, or no card could show what is held back."""
-    if pauses.count_of(WORK_ITEM, item.pk) >= MAX_PAUSES:
+    if pauses.count_pauses(WORK_ITEM, item.pk) >= MAX_PAUSES:
         return None
     first = review.asking[0]
     try:
         if len(canonical_json(review.holds)) > MAX_SHOWN_CHARS:
             return None
-        return pauses.begin(
+        return pauses.open_pause(
             review.trigger,
-            about=About(WORK_ITEM, item.pk, item.deployment_id, item.session_id),
+            subject=CardSubject(WORK_ITEM, item.pk, item.deployment_id, item.session_id),
             gates=[GateReason(name=result.gate_name, reason=result.reason[:_REASON_CHARS]) for result in review.asking],
             holds=review.holds,
             kept={"gate": first.gate_name, "on_block": first.on_block},
@@ -75,12 +75,12 @@ def open_card(pause_id: UUID) -> None:
     pause = lock_pause(pause_id)
     spec = work_item(pause.subject_id).spec
     tools, account = _tools_at_stake(pause, spec), _origins_for(pause, spec)
-    pauses.ask(
+    pauses.open_pause_card(
         pause,
         reversible=not any(execution_facts.raises_risk(tool) for tool in tools),
         declared_risk=highest_risk(tools) if tools else Risk.LOW,
-        lifted=account is not None and account.is_marked,
-        warnings=(visitor_messages.READ_INSTRUCTIONS,) if guarded.read_instructions(pause.subject_id) else (),
+        untrusted_target=account is not None and account.is_marked,
+        warnings=(visitor_messages.READ_INSTRUCTIONS,) if guarded.has_content_marks(pause.subject_id) else (),
         origins=account.model_dump(mode="json") if account else None,
     )
 
@@ -120,13 +120,13 @@ def on_pause_ended(pause: GatePause) -> None:
         declined = pause.state == PauseState.DECLINED
         reason = WorkReason.REVIEW_DECLINED if declined else WorkReason.REVIEW_EXPIRED
         _stop(item, reason, gate=pause.kept["gate"], on_block=pause.kept["on_block"])
-    pauses.resume(pause)
+    pauses.mark_resumed(pause)
 
 
 def expire_overdue(item_id: UUID) -> None:
     """End the item's overdue pauses, also those whose card was never opened."""
-    for pause_id in pauses.overdue(WORK_ITEM, item_id):
-        pauses.expire(pause_id)
+    for pause_id in pauses.overdue_pauses(WORK_ITEM, item_id):
+        pauses.expire_pause(pause_id)
 
 
 def withdraw_pauses(item_id: UUID) -> None:
@@ -136,7 +136,7 @@ def withdraw_pauses(item_id: UUID) -> None:
 
 def passes_of(item: WorkItem) -> tuple[GatePass, ...]:
     """Return what people have approved at gates of this item."""
-    return pauses.passes_of(WORK_ITEM, item.pk)
+    return pauses.gate_passes(WORK_ITEM, item.pk)
 
 
 def _stop(item: WorkItem, reason: WorkReason, *, gate: str, on_block: str) -> None:

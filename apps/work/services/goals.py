@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from apps.approvals.asks import About, Binding, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, CardKind, Risk
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.schemas import Fact
@@ -130,7 +130,7 @@ def request_standing_approval(goal: WorkItem, *, uses: int, days: int, rationale
     tool = screening.tools_in(spec.skills)[call.tool]
     return open_card(
         CardKind.STANDING,
-        about=About("work_item", goal.pk, goal.deployment_id, requested_by=goal.requested_by),
+        subject=CardSubject("work_item", goal.pk, goal.deployment_id, requested_by=goal.requested_by),
         binding=Binding(
             ApprovalScope.STANDING,
             spec.as_plan(),

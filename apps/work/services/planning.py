@@ -122,7 +122,7 @@ def run_of(item: WorkItem, course: Course) -> UUID:
         account.plan_run_id = run.pk
         account.save(update_fields=["plan_run_id"])
     if item.run_id is not None:
-        guard.pass_mark_on(item.run_id, to=account.plan_run_id)
+        guard.copy_mark(item.run_id, to=account.plan_run_id)
     return account.plan_run_id
 
 

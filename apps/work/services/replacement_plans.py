@@ -60,7 +60,7 @@ def _propose(item: WorkItem, plan_markdown: str, granted: frozenset[str]) -> boo
         trace_id=item.trace_id,
         requested_by=item.requested_by,
         replaces=item,
-        marks=(READ_INSTRUCTIONS,) if guarded.read_instructions(item.pk) else (),
+        marks=(READ_INSTRUCTIONS,) if guarded.has_content_marks(item.pk) else (),
         tracing=_tracing(item),
     )
     return proposal.outcome == "card"

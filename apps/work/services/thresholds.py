@@ -75,7 +75,7 @@ def apply(payload: Mapping[str, Any], token: ApprovalToken, *, user: Any) -> Thr
     """Make the approved change, in the transaction of the decision; None when it is no longer valid, which is audited.
     Spends the approval either way."""
     deployment, family = _lock(UUID(payload["scope_id"])), str(payload["goal_id"]).removeprefix(_FAMILY)
-    verdict = approvals.verify(token, approvable(ApprovalScope.AUTONOMY_THRESHOLD, payload))
+    verdict = approvals.verify_token(token, approvable(ApprovalScope.AUTONOMY_THRESHOLD, payload))
     before = current(deployment.pk, family)
     after = _after_changes(before, payload["changes"])
     fault = "" if verdict.ok else verdict.reason.value

@@ -16,9 +16,9 @@ from django.db import IntegrityError, transaction
 
 from apps.approvals.enums import Withdrawal
 from apps.approvals.models import Card
-from apps.approvals.schemas import Refused
+from apps.approvals.schemas import AnswerRefused
 from apps.approvals.services import withdraw_card
-from apps.approvals.signals import Fresh
+from apps.approvals.signals import CardReplacement
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.guard.schemas import call_digest
@@ -99,12 +99,12 @@ def offer_undo(subject_id: UUID) -> Batch | None:
     return undo
 
 
-def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem], fresh: Fresh) -> None:
+def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem], fresh: CardReplacement) -> None:
     """Records that an undo would restore have changed since its card was shown: they stay as they are, and the rest is
     offered by another card for the same time. If nothing is left, the undo is refused."""
     if len(outdated) == lines_of(undo).count():
         withdraw_card(card.pk, reason=Withdrawal.OUTDATED)
-        fresh.refused = Refused("records_changed", RECORDS_CHANGED)
+        fresh.refused = AnswerRefused("records_changed", RECORDS_CHANGED)
         return
     withdraw_card(card.pk, reason=Withdrawal.REPLACED)
     for line in outdated:

@@ -1,8 +1,8 @@
 """Seal every approver's key with another SILAS_SIGNING_KEY.
 
 Give the new key as SILAS_SIGNING_KEY and the old one as SILAS_SIGNING_KEY_OLD (or their _FILE forms), with no web
-process running. Safe to repeat. A key that neither opens is named, left as it is, and makes the exit code 1. The audit
-log's checkpoints begin a key of their own under the new seal by themselves.
+process running. Safe to repeat. A key that neither opens is listed, left as it is, and makes the exit code 1. The audit
+log's checkpoints start using a key under the new seal by themselves.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ class Command(BaseCommand):
         old, new = settings.SILAS_SIGNING_KEY_OLD, settings.SILAS_SIGNING_KEY
         if not old or not new or old == new:
             raise CommandError("give the new key as SILAS_SIGNING_KEY and the old one as SILAS_SIGNING_KEY_OLD")
-        shut = False
+        incomplete = False
         for tenant in all_tenants():
             with tenant_scope(tenant):
                 done = reseal_keys(old=old, new=new, actor="reseal_keys")
-            shut = shut or bool(done.shut)
-            self.stdout.write(f"resealed tenant={tenant.slug} keys={done.resealed} left={','.join(done.shut) or '-'}")
-        if shut:
+            incomplete = incomplete or bool(done.unopened)
+            self.stdout.write(
+                f"resealed tenant={tenant.slug} keys={done.resealed} left={','.join(done.unopened) or '-'}"
+            )
+        if incomplete:
             sys.exit(1)

@@ -1,4 +1,4 @@
-"""Replace the key of one approver of one tenant; `--compromised` voids everything that the old one signed."""
+"""Replace the key of one approver of one tenant; `--compromised` revokes everything that the old one signed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", required=True, help="slug")
         parser.add_argument("--user", required=True, help="e-mail address")
-        parser.add_argument("--compromised", action="store_true", help="void everything that the old key signed")
+        parser.add_argument("--compromised", action="store_true", help="revoke everything that the old key signed")
 
     def handle(self, *, tenant: str, user: str, compromised: bool, **_: object) -> None:
         place = Tenant.objects.filter(slug=tenant).first()
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         with tenant_scope(place):
             member = Membership.objects.select_related("user").filter(user__email__iexact=user).first()
             if member is None:
-                raise CommandError(f"{user} is no member of {tenant}", returncode=2)
+                raise CommandError(f"{user} is not a member of {tenant}", returncode=2)
             try:
                 key = rotate_key(member.user, actor=ACTOR, compromised=compromised)
             except SilasError as refusal:

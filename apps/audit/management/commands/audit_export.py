@@ -1,4 +1,4 @@
-"""Writes a tenant's chain into a file that a stranger can check with tools/verify_audit.py (contract interfaces)."""
+"""Export a tenant's chain into a file that anyone can verify with tools/verify_audit.py (contract interfaces)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from apps.audit.bundles import write_bundle
 from apps.audit.checkpoints import write_checkpoint
-from apps.audit.queries import ChainView, chain_named, read_chain
+from apps.audit.queries import ChainView, find_chain, read_chain
 
 
 class Command(BaseCommand):
@@ -20,7 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
 
     def handle(self, *, tenant: str, file: Path, **_: object) -> None:
-        chain = chain_named(tenant)
+        chain = find_chain(tenant)
         if chain is None:
             raise CommandError(f"there is no tenant {tenant}", returncode=2)
         write_checkpoint(chain)

@@ -1,6 +1,6 @@
-"""Verify the audit chains: one line a chain; exit 1 and the first bad entry where one does not hold (interfaces).
+"""Verify the audit chains: one line a chain; exit 1 and the first bad entry if one is broken (contract interfaces).
 
-What holds but could not be proven is said on stderr, one line each: it is no failure.
+What is unbroken but could not be proven is listed on stderr, one line each; it is not a failure.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import psycopg
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError, ProgrammingError
 
-from apps.audit import outside
-from apps.audit.bundles import inspect_bundle
-from apps.audit.queries import Chain, ChainView, chain_named, chains, read_chain
-from apps.audit.rules import Break, Checkpoint, Finding, inspect, key_id_of, unproven
+from apps.audit import checkpoint_file
+from apps.audit.bundles import verify_bundle
+from apps.audit.queries import Chain, ChainView, chains, find_chain, read_chain
+from apps.audit.rules import ChainBreak, Checkpoint, Verification, key_id_of, unproven_notes, verify_entries
 from kernel.clock import now
 from kernel.trust import is_root
 
@@ -36,66 +36,68 @@ class Command(BaseCommand):
     def handle(
         self, *, tenant: str, bundle: Path | None, key: list[str], checkpoints: Path | None, **_: object
     ) -> None:
-        keys = frozenset(each for each in key if is_root(each))
+        keys = frozenset(public_key for public_key in key if is_root(public_key))
         if len(keys) < len(set(key)):
             raise CommandError("--key is a public key of 64 hex digits", returncode=2)
-        # The pool tells each try to connect; what came of them is one sentence below.
+        # The pool logs every attempt to connect; the outcome is one sentence below.
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
-        found = _bundle(bundle, keys, tenant, checkpoints) if bundle else _database(tenant, keys, checkpoints)
-        sound = True
+        results = _bundle(bundle, keys, tenant, checkpoints) if bundle else _database(tenant, keys, checkpoints)
+        unbroken = True
         try:
-            for name, finding in found:
-                sound = sound and finding.broken is None
-                self.stdout.write(_line(name, finding))
-                for note in finding.unproven:
+            for name, result in results:
+                unbroken = unbroken and result.broken is None
+                self.stdout.write(_line(name, result))
+                for note in result.unproven:
                     self.stderr.write(f"unproven tenant={name} {note}")
         except (OperationalError, InterfaceError, psycopg.Error):
             raise CommandError("The database cannot be reached, so no chain was checked.", returncode=2) from None
         except ProgrammingError:
-            message = "The database has not the tables of this release, so no chain was checked: run migrate."
+            message = "The database lacks the tables of this release, so no chain was checked: run migrate."
             raise CommandError(message, returncode=2) from None
-        if not sound:
+        if not unbroken:
             sys.exit(1)
 
 
-def _line(name: str, finding: Finding) -> str:
-    if finding.broken:
-        return f"broken tenant={name} seq={finding.broken.seq} reason={finding.broken.reason}"
-    return f"ok tenant={name} entries={finding.entries} head={finding.head}"
+def _line(name: str, result: Verification) -> str:
+    if result.broken:
+        return f"broken tenant={name} seq={result.broken.seq} reason={result.broken.reason}"
+    return f"ok tenant={name} entries={result.entries} head={result.head}"
 
 
-def _bundle(path: Path, keys: frozenset[str], tenant: str, checkpoints: Path | None) -> Iterator[tuple[str, Finding]]:
+def _bundle(
+    path: Path, keys: frozenset[str], tenant: str, checkpoints: Path | None
+) -> Iterator[tuple[str, Verification]]:
     try:
         kept = checkpoints.read_text(encoding="utf-8", errors="replace").splitlines() if checkpoints else []
         with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            name, finding = inspect_bundle(file, trusted_keys=keys, kept=kept)
+            name, result = verify_bundle(file, trusted_keys=keys, kept=kept)
     except OSError as error:
         raise CommandError(f"{error.filename} cannot be read: {error.strerror}", returncode=2) from None
     if tenant and tenant != name:
         raise CommandError(f"{path} is the chain of {name}, not of {tenant}", returncode=2)
-    yield name, finding
+    yield name, result
 
 
-def _database(tenant: str, keys: frozenset[str], checkpoints: Path | None) -> Iterator[tuple[str, Finding]]:
-    """Every chain, and every one that is known outside and gone from the database."""
-    wanted = chain_named(tenant) if tenant else None
-    if tenant and wanted is None:
+def _database(tenant: str, keys: frozenset[str], checkpoints: Path | None) -> Iterator[tuple[str, Verification]]:
+    """Verify every chain, and report each that is known outside and gone from the database."""
+    named = find_chain(tenant) if tenant else None
+    if tenant and named is None:
         raise CommandError(f"there is no tenant {tenant}", returncode=2)
-    kept, here = outside.newest(checkpoints), [wanted] if wanted else chains()
+    known, here = checkpoint_file.read_newest(checkpoints), [named] if named else chains()
     for chain in here:
-        yield chain.name, _verified(chain, keys, kept.get(str(chain.id)))
-    for gone in () if wanted else sorted(kept.keys() - {str(chain.id) for chain in here}):
-        yield gone, Finding(0, "", Break(1, "tail"))
+        yield chain.name, _verified(chain, keys, known.get(str(chain.id)))
+    for missing in () if named else sorted(known.keys() - {str(chain.id) for chain in here}):
+        yield missing, Verification(0, "", ChainBreak(1, "tail"))
 
 
-def _verified(chain: Chain, trusted: frozenset[str], kept: Checkpoint | None) -> Finding:
-    pinned = {key_id_of(bytes.fromhex(key)): key for key in trusted} or outside.pinned_keys()
+def _verified(chain: Chain, trusted: frozenset[str], kept: Checkpoint | None) -> Verification:
+    pinned = {key_id_of(bytes.fromhex(key)): key for key in trusted} or checkpoint_file.pinned_keys()
 
-    def use(view: ChainView) -> Finding:
+    def use(view: ChainView) -> Verification:
         keys = pinned if trusted else {**view.keys, **pinned}
         claims = [*view.checkpoints, *([kept] if kept else [])]
-        finding = inspect(view.entries, chain=str(chain.id), head=view.head, checkpoints=claims, keys=keys)
-        left = unproven(finding, claims, chain=str(chain.id), pinned=pinned, outside=kept, now=now())
-        return replace(finding, unproven=() if finding.broken else left)
+        result = verify_entries(view.entries, chain=str(chain.id), head=view.head, checkpoints=claims, keys=keys)
+        left = unproven_notes(result, claims, chain=str(chain.id), pinned=pinned, outside=kept, now=now())
+        return replace(result, unproven=() if result.broken else left)
 
     return read_chain(chain, use)

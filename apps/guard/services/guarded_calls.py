@@ -1,0 +1,174 @@
+"""Make a guarded call: admit in a short transaction, dispatch with no lock held, settle in another (contract autonomy
+C)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from django.db import connection
+
+from apps.gates.allowance import Allowance
+from apps.gates.content import DOCUMENT, TOOL, check_content
+from apps.gates.enums import GateTrigger
+from apps.gates.schemas import GateReport
+from apps.gates.services import check_gates
+from apps.guard import registry, signals
+from apps.guard.enums import CallState, Intent
+from apps.guard.schemas import (
+    Admitted,
+    Call,
+    CallContext,
+    CallFailed,
+    CallOutcome,
+    Done,
+    Failed,
+    HandlerResult,
+    RunRef,
+)
+from apps.guard.services.admission import admit_call, precheck, with_gate_arguments
+from apps.guard.services.runs import record_mark
+from apps.guard.services.settlement import CallLost, mark_uncertain, settle_call
+from kernel import fault_points
+from kernel.errors import SilasError, error_location
+from kernel.tenancy import in_scope
+
+_log = logging.getLogger(__name__)
+
+
+async def guarded_call(
+    run: RunRef,
+    intent: Intent,
+    call: Call,
+    *,
+    context: Mapping[str, Any] | None = None,
+    allowance: Allowance | None = None,
+) -> CallOutcome:
+    """Carry out the call if it is admitted, and return its outcome.
+
+    R5 → R6 → marks → `on_tool_call` gates → safety → approval → R4 → admit → dispatch → settle. `context` is passed to
+    the handler and stored nowhere; `allowance` limits what the gates may ask a model. A refusal or a failing tool never
+    raises. If the caller is cancelled, `lost_calls` ends the call.
+    """
+    handler = registry._handler_of(intent)
+    report: GateReport | None = None
+    if call.gates:
+        refused = await in_scope(run.tenant_id, precheck, run, intent, call)
+        if refused is not None:
+            return refused
+        # Gates may run scripts for seconds: in a thread, outside of any transaction.
+        content = {"tool_name": call.tool, "tool_args": dict(call.args)}
+        report = await asyncio.to_thread(
+            check_gates, call.gates, GateTrigger.ON_TOOL_CALL, content, allowance=allowance
+        )
+        call = with_gate_arguments(call, report)
+    policy = registry._policy_of(intent)
+    bound_policy = partial(policy, call.tool, context or {}) if policy else None
+    admitted = await in_scope(run.tenant_id, admit_call, run, intent, call, report, policy=bound_policy)
+    if not isinstance(admitted, Admitted):
+        return admitted
+    fault_points.reach("guard.before_dispatch")
+    outcome = await _carry_out(handler, admitted, context or {})
+    return await _with_mark(outcome, admitted)
+
+
+async def _with_mark(outcome: Done | Failed, admitted: Admitted) -> Done | Failed:
+    """Mark the result, or the tool's own words for a failure, if a gate finds instructions in it (`gates.content`)."""
+    content = outcome.value if isinstance(outcome, Done) else outcome.reason
+    tool, kind = admitted.call.tool, DOCUMENT if admitted.intent is Intent.RETRIEVE_CHUNKS else TOOL
+    check = partial(check_content, content, admitted.call.gates, kind=kind, name=tool, ref=str(admitted.call_id))
+    mark = await asyncio.to_thread(check)
+    if mark is None:
+        return outcome
+    await in_scope(admitted.run.tenant_id, record_mark, admitted.run, mark)
+    return replace(outcome, mark=mark)
+
+
+async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Mapping[str, Any]) -> Done | Failed:
+    """Dispatch, then settle. Any error of a handler becomes `Failed`; only `CallFailed` may promise no effect."""
+    call_context = CallContext(
+        tenant_id=admitted.run.tenant_id,
+        run_id=admitted.run.run_id,
+        call_id=admitted.call_id,
+        tool=admitted.call.tool,
+        args=admitted.call.args,
+        effect_key=admitted.effect_key,
+        context=context,
+    )
+    try:
+        async with asyncio.timeout(admitted.call.patience_seconds):
+            result = await _dispatch(handler, call_context)
+    except CallFailed as failure:
+        return await _settle_failed(admitted, failure)
+    except TimeoutError:
+        with suppress(CallLost):
+            await in_scope(admitted.run.tenant_id, mark_uncertain, admitted, error_code="timeout")
+        return Failed("timeout", "It took too long.", uncertain=True)
+    except Exception as error:  # noqa: BLE001 (a handler's error ends its own call only)
+        _log.error(
+            "guarded_call_failed run=%s intent=%s error=%s", admitted.run.run_id, admitted.intent, error_location(error)
+        )
+        # Cost and effect are unknown: the estimate is charged, and the effect key stays used.
+        return await _settle_failed(admitted, CallFailed("tool_failed", "It failed unexpectedly.", cost=None))
+    fault_points.reach("guard.after_dispatch")
+    return await _settle_done(admitted, result, context)
+
+
+async def _dispatch(handler: registry.Handler, context: CallContext) -> HandlerResult:
+    if inspect.iscoroutinefunction(handler):
+        answer = await handler(context)
+    else:
+        answer = await asyncio.to_thread(_in_thread, handler, context)
+    assert isinstance(answer, HandlerResult)
+    return answer
+
+
+def _in_thread(handler: Callable[[CallContext], Any], context: CallContext) -> Any:
+    try:
+        return handler(context)
+    finally:
+        connection.close()
+
+
+async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mapping[str, Any]) -> Done | Failed:
+    """Settle, with the effect in the same transaction: if it is refused there, it has not happened."""
+    run = admitted.run
+
+    def effect() -> None:
+        if result.on_settle is not None:
+            result.on_settle()
+        if signals.ATTEMPT in context:
+            signals.call_done(admitted, result.value, context)
+
+    try:
+        charged = await in_scope(
+            run.tenant_id, settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=effect
+        )
+    except CallLost as lost:
+        return Failed(lost.code, lost.message, uncertain=True)
+    except SilasError as refusal:
+        undone = CallFailed(refusal.code, refusal.message, cost=result.cost, effect_free=True)
+        return await _settle_failed(admitted, undone)
+    except Exception as error:  # noqa: BLE001 (the effect's own code failed; its transaction is rolled back)
+        _log.error(
+            "guarded_effect_failed run=%s intent=%s error=%s", run.run_id, admitted.intent, error_location(error)
+        )
+        undone = CallFailed("effect_failed", "Its effect could not be stored.", cost=result.cost, effect_free=True)
+        return await _settle_failed(admitted, undone)
+    fault_points.reach("guard.after_settle")
+    return Done(result.value, charged, admitted.call_id)
+
+
+async def _settle_failed(admitted: Admitted, failure: CallFailed) -> Failed:
+    step = partial(settle_call, admitted, CallState.ERROR, error_code=failure.code, effect_free=failure.effect_free)
+    try:
+        await in_scope(admitted.run.tenant_id, step, cost=failure.cost)
+    except CallLost as lost:
+        return Failed(lost.code, lost.message, uncertain=True)
+    return Failed(failure.code, failure.reason, uncertain=admitted.acting and not failure.effect_free)
