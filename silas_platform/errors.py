@@ -1,6 +1,6 @@
-"""How does a refusal reach the caller? One JSON shape for the API, one plain page for people (contract interfaces).
+"""Turn errors into responses: one JSON shape for the API, plain text for people (contract interfaces).
 
-A database or Redis that is away is answered 503 `unavailable`: come back in a moment.
+An unavailable database or Redis is answered with 503 `unavailable` and `Retry-After`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class SilasErrorMiddleware:
-    """Turns a `SilasError` raised by a view into its answer, and a missing database or Redis; the rest is Django's."""
+    """Answer a `SilasError` of a view, and an unavailable database or Redis; other errors are left to Django."""
 
     sync_capable = True
     async_capable = False

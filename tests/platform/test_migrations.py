@@ -10,7 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from silas_platform.checks import rooms_are_whole
+from silas_platform.checks import migrations_are_complete
 
 Key = tuple[str, str]
 
@@ -49,7 +49,7 @@ def test_one_that_is_further_behind_is_sent_back(monkeypatch: pytest.MonkeyPatch
     ((_, guard),) = [(key, migration) for key, migration in _squashed().items() if key[0] == "guard"]
     applied = _applied(without=frozenset(guard.replaces[keep:]))
     assert _owed(monkeypatch, applied) == []
-    (found,) = rooms_are_whole(databases=["owner"])
+    (found,) = migrations_are_complete(databases=["owner"])
     assert found.id == "silas.E005"
     assert found.msg.startswith(f"guard.{guard.replaces[keep][1]} has not run here")
 
@@ -57,4 +57,4 @@ def test_one_that_is_further_behind_is_sent_back(monkeypatch: pytest.MonkeyPatch
 def test_a_whole_or_empty_database_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     for applied in (_applied(), {}):
         monkeypatch.setattr(MigrationRecorder, "applied_migrations", lambda self, told=applied: dict(told))
-        assert rooms_are_whole(databases=["owner"]) == []
+        assert migrations_are_complete(databases=["owner"]) == []

@@ -22,7 +22,7 @@ from apps.skills import installation
 from apps.skills.enums import SkillSource
 from kernel.tenancy import tenant_scope
 from silas_platform import database_rights
-from silas_platform.checks import database_role_deceives_nobody, refuse_wide_role
+from silas_platform.checks import database_role_creates_no_objects, refuse_wide_role
 from tests.factories.approvals import make_plan, make_token
 from tests.factories.skills import make_folder
 from tests.factories.tenants import make_deployment
@@ -113,7 +113,7 @@ def test_migration_takes_back_what_an_old_installation_gave(
 
 def test_role_with_more_fails_the_check(rights_of_an_old_installation: None, role: str) -> None:
     with connected_as(os.environ[ADDRESSES[role]]):
-        faults = database_role_deceives_nobody(databases=["default"])
+        faults = database_role_creates_no_objects(databases=["default"])
     assert [fault.id for fault in faults] == ["silas.E006"]
     assert "TEMPORARY ON DATABASE" in faults[0].msg
 
@@ -135,7 +135,7 @@ def test_worker_with_more_is_refused(rights_of_an_old_installation: None, monkey
 
 
 def test_application_role_passes_the_check(database: None) -> None:
-    assert database_role_deceives_nobody(databases=["default"]) == []
+    assert database_role_creates_no_objects(databases=["default"]) == []
 
 
 # -- every function ------------------------------------------------------------------------------------------------
