@@ -12,7 +12,7 @@ from uuid import UUID
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.connections import credentials, rules, signals
+from apps.connections import credentials, rules
 from apps.connections.enums import SetupState
 from apps.connections.models import PendingSecret, SetupRun
 from apps.tenants.enums import Capability
@@ -44,7 +44,6 @@ def store_secret(ref_id: UUID, value: str, *, user: Any) -> None:
     _claim(row)
     credentials.store(row.setup.connection_id, {row.name: value}, setup=row.setup)
     record(AuditEvent.SECRET_STORED, actor=f"user:{user.pk}", subject=f"secret:{ref_id}")
-    signals.secret_stored(row.setup)
 
 
 def _claim(row: PendingSecret) -> None:

@@ -23,16 +23,6 @@ TRANSITIONS: Mapping[Status, frozenset[Status]] = {
     Status.FAILED: frozenset({Status.PROPOSED, Status.CONNECTING, Status.ACTIVE, Status.REMOVED}),
     Status.REMOVED: frozenset(),
 }
-SETUP_TRANSITIONS: Mapping[SetupState, frozenset[SetupState]] = {
-    SetupState.WAITING: frozenset({SetupState.RUNNING, SetupState.FAILED, SetupState.CANCELLED}),
-    SetupState.RUNNING: frozenset({SetupState.ASKING, SetupState.DONE, SetupState.FAILED, SetupState.CANCELLED}),
-    SetupState.ASKING: frozenset(
-        {SetupState.RUNNING, SetupState.WAITING, SetupState.DONE, SetupState.FAILED, SetupState.CANCELLED}
-    ),
-    SetupState.DONE: frozenset(),
-    SetupState.FAILED: frozenset(),
-    SetupState.CANCELLED: frozenset(),
-}
 OVER = frozenset({SetupState.DONE, SetupState.FAILED, SetupState.CANCELLED})
 UNDER_WAY = frozenset(set(SetupState) - OVER)
 

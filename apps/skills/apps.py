@@ -9,7 +9,7 @@ class SkillsConfig(AppConfig):
         from apps.guard.enums import Intent
         from apps.guard.registry import register
         from apps.skills import receivers  # noqa: F401  (connects to the rooms below)
-        from apps.skills.programs import program_of
+        from apps.skills.queries import program_of
         from apps.skills.runs import run_skill
         from apps.toolservers.ports import register_programs
 

@@ -23,6 +23,7 @@ from apps.skills.schemas import DIGEST_CHARS, ArgSpec, SkillManifest, ToolDeclar
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import PolicySeal
+from apps.toolservers.ports import Program
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
 from kernel.sandbox.spec import Mount
@@ -255,6 +256,14 @@ def gate_mounts(gate: GateSpec, refs: Iterable[str], *, claimed: Mapping[str, st
     for row in rows.order_by("key"):
         books[row.book].append(_export(row))
     return {**mounts, "records": as_files(books)}
+
+
+def program_of(ref: str) -> Program:
+    """Return the version in use as a program. Raises `SilasError("skill_missing")`."""
+    (version,) = versions([ref])
+    paths = version.files.filter(path__startswith="scripts/", path__endswith=".py").values_list("path", flat=True)
+    places = rules.egress_of(manifest_of(version).requirements.network)
+    return Program(pinned_ref(version), folder_of(version), frozenset(paths), places)
 
 
 def active_versions() -> QuerySet[SkillVersion]:

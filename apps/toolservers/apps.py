@@ -9,7 +9,7 @@ class ToolServersConfig(AppConfig):
         from apps.guard.enums import Intent
         from apps.guard.registry import register, register_policy
         from apps.tenants import vault
-        from apps.toolservers import receivers, services  # noqa: F401  (carries out messages of the bus)
+        from apps.toolservers import handlers, services  # noqa: F401  (registers the bus's handlers)
         from apps.toolservers.calls import call_tool
         from apps.toolservers.web import calls as web
         from apps.toolservers.web import services as searching

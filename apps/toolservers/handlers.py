@@ -11,6 +11,8 @@ from datetime import datetime
 from uuid import UUID
 
 from apps.bus.deliveries import Delivery
+from apps.bus.enums import Kind
+from apps.bus.registry import register_job
 from apps.toolservers import queries, services
 from apps.toolservers.schemas import Address, Descriptor, ServerFailed
 from kernel.errors import SilasError
@@ -55,3 +57,6 @@ def _record(server_id: UUID, listed: tuple[Descriptor, ...] | str | None) -> dat
     elif listed is not None and (stopped := services.compare_listing(server_id, listed)):
         _log.warning("outside_tools_stopped server=%s tools=%s", server_id, stopped)
     return services.next_check_at(server_id)
+
+
+register_job(Kind.TOOL_SERVER_CHECK, check_server, recurring=True, max_concurrency=8)

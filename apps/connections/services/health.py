@@ -20,7 +20,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.queries import is_lease_held
 from apps.bus.schemas import LeaseRef
-from apps.connections import credentials, rules, scripts, signals
+from apps.connections import credentials, rules, scripts
 from apps.connections.enums import ConnectionStatus, FailureType, Script
 from apps.connections.locks import lock_connection
 from apps.connections.models import Connection
@@ -196,7 +196,6 @@ def _save_check(row: Connection) -> None:
     due = next_due(row.health_check, after=moment, zone="UTC")
     row.next_check_at = rules.next_check(due, row.token_expires_at, now=moment, dice=_random)
     row.save(update_fields=[*_CHECK_FIELDS, "warned_at", "recovered"])
-    signals.connection_changed(row)
 
 
 def postpone(connection_id: UUID) -> None:

@@ -6,7 +6,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Kind
-from apps.connections import rules, signals
+from apps.connections import rules
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection
 from kernel.errors import SilasError
@@ -26,7 +26,6 @@ def change_status(row: Connection, to: ConnectionStatus, *fields: str, actor: st
     if to is not before:
         data = {"status": to.value, **({"reason": reason} if reason else {})}
         record(AuditEvent.CONNECTION_MOVED, actor=actor, subject=f"connection:{row.pk}", data=data)
-    signals.connection_changed(row)
 
 
 def schedule_check(row: Connection) -> None:

@@ -3,7 +3,7 @@ archives that swell are refused before anything is kept. Raises `SilasError("imp
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -36,7 +36,6 @@ class Fetched:
     uri: str = ""
     commit: str = ""
     called: str = ""
-    ignored: tuple[str, ...] = field(default=())
 
 
 def from_folder(path: Path) -> Fetched:
