@@ -181,7 +181,7 @@ def test_another_tenants_task_cannot_be_asked(house: House, other: House) -> Non
     assert (answer.status_code, len(house.tasks())) == (422, 1)
 
 
-def test_ready_way_of_work_asks_nobody_and_says_so(house: House) -> None:
+def test_builtin_workflow_that_delegates_is_refused_with_the_reason(house: House) -> None:
     plain = house.task(name="plain")
     sent = said(house, playbook="unanswered", delegates_to=str(plain.pk))
     answer = post(house.owner, "console-task-new", **sent)
