@@ -1,6 +1,6 @@
-"""Gates in Django admin: an owner writes versions and brings them into force; what is no gate is refused with why.
+"""Admin of gates: owners write and activate versions; invalid gates are refused with their problems.
 
-Nothing is saved here but through `services.versions`; a gate is retired, never deleted.
+Everything is saved through `services.versions`; gates are retired, never deleted.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from apps.tenants.admin import TenantRowAdmin, TenantRowForm
 from apps.tenants.models import Deployment
 from kernel.tenancy import tenant_scope
 
-_WHO = ("provider", "type", "check", "extract", "config")
+_CHECK = ("provider", "type", "check", "extract", "config")
 _LIMITS = ("auto_from", "auto_to", "ask_from", "ask_to", "block_low", "block_high", "allowed_values", "approval_values")
 _SCRIPT = ("check_command", "check_expect")
 
 
 class GateAdminForm(GateForm, TenantRowForm):
-    """What the newest version says, to write the next one from."""
+    """Starts from the newest version."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         gate: Gate | None = kwargs.get("instance")
         if gate is not None and gate.newest:
-            shown = initial_of(queries.version_of(gate, gate.newest))
-            kwargs["initial"] = {**shown, **(kwargs.get("initial") or {})}
+            initial = initial_of(queries.version_of(gate, gate.newest))
+            kwargs["initial"] = {**initial, **(kwargs.get("initial") or {})}
         super().__init__(*args, **kwargs)
         if gate is not None and gate.newest:
             self.keep_name(gate.name)
@@ -48,8 +48,8 @@ class GateAdmin(TenantRowAdmin):
     actions = ("put_in_force", "retire")
     fieldsets: ClassVar = [
         (None, {"fields": ("name", "deployment", "on", "after_step", "order", "on_block")}),
-        ("Who looks", {"fields": _WHO}),
-        ("What is allowed", {"fields": _LIMITS}),
+        ("Check", {"fields": _CHECK}),
+        ("Allowed values", {"fields": _LIMITS}),
         ("Scripts", {"fields": _SCRIPT}),
         ("Models", {"fields": ("promote_to_policy",)}),
         ("This change", {"fields": ("note", "seen")}),
@@ -63,43 +63,43 @@ class GateAdmin(TenantRowAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Gate, form: Any, change: bool) -> None:
-        said = form.cleaned_data
+        data = form.cleaned_data
         with tenant_scope(obj.tenant_id):
             version = services.write_version(
                 form.spec,
                 deployment_id=obj.deployment_id,
-                order=said["order"],
+                order=data["order"],
                 actor=_actor(request),
-                note=said["note"],
-                seen=said["seen"],
+                note=data["note"],
+                seen=data["seen"],
             )
         obj.pk, obj.newest = version.gate_id, version.number
         obj._state.adding = False
 
     def response_change(self, request: HttpRequest, obj: Gate) -> HttpResponse:
         if "_put_in_force" in request.POST:
-            self._move(request, obj, retire=False)
+            self._set_active(request, obj, retire=False)
         return super().response_change(request, obj)
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
         gate = self.get_object(request, object_id)
         places = Deployment.objects.filter(tenant_id=gate.tenant_id).order_by("title") if gate else ()
-        shown = {"versions": queries.versions_of(gate) if gate else [], "trial_places": places}
-        return super().change_view(request, object_id, form_url, {**shown, **(extra_context or {})})
+        context = {"versions": queries.versions_of(gate) if gate else [], "trial_places": places}
+        return super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
-    @admin.action(description="Put the newest version of the chosen gates in force", permissions=["change"])
-    @confirm_action("The newest version of these gates decides from the next message on.")
+    @admin.action(description="Activate the newest version of the selected gates", permissions=["change"])
+    @confirm_action("The newest version of these gates will apply from the next message on.")
     def put_in_force(self, request: HttpRequest, queryset: Any) -> None:
         for gate in queryset:
-            self._move(request, gate, retire=False)
+            self._set_active(request, gate, retire=False)
 
-    @admin.action(description="Retire the chosen gates", permissions=["change"])
-    @confirm_action("These gates decide about nothing from the next message on.")
+    @admin.action(description="Deactivate the selected gates", permissions=["change"])
+    @confirm_action("These gates won't apply from the next message on.")
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for gate in queryset:
-            self._move(request, gate, retire=True)
+            self._set_active(request, gate, retire=True)
 
-    def _move(self, request: HttpRequest, gate: Gate, *, retire: bool) -> None:
+    def _set_active(self, request: HttpRequest, gate: Gate, *, retire: bool) -> None:
         with tenant_scope(gate.tenant_id):
             if retire:
                 services.retire(gate.pk, actor=_actor(request))

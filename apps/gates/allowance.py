@@ -1,9 +1,8 @@
-"""How much may gates ask in one turn, and whom? At most 32 evaluations over all triggers (spec 11), and one model.
+"""Limit gate evaluations: at most 32 per turn over all triggers (spec 11), with one model.
 
-Counted is every gate that is asked about a message, an answer or a call; pieces of an answer that still grows are the
-same answer. What comes beyond the 32 is a no in the policy lane, and left out in the quality lane (ADR 0034). Gates
-that are asked inside a transaction share a `ComputeLimit` as well: who holds rows must not compute for long.
-"""
+Every gate that runs on a message, an answer or a call counts; the pieces of a streamed answer are one answer. Beyond
+the limit, policy gates block and quality gates are skipped (ADR 0034). Gates that run inside a transaction share a
+`ComputeLimit` as well, because row locks must not be held for long."""
 
 from __future__ import annotations
 
@@ -15,16 +14,16 @@ from contextlib import contextmanager
 from kernel.llm.judge import Opinion, Question, Ruling
 
 MOST_EVALUATIONS = 32
-# For all gates that one transaction asks. A gate that has begun ends: patterns have their own bound (`predicates`).
+# For all gates of one transaction. A running gate is not interrupted: patterns have their own limit (`predicates`).
 TRANSACTION_SECONDS = 1.0
 
-# Asks the model of whoever runs the gates, in a thread; raises whatever goes wrong.
+# Asks the model, in a thread; may raise anything.
 AskModel = Callable[[Question], Opinion | Ruling]
 
 
 class ComputeLimit:
-    """How long gates may compute together, in one thread. Computing is counted, not waiting: a busy machine makes no
-    gate say no."""
+    """CPU time that gates may use together, in one thread. Waiting is not counted, so a busy machine does not make
+    gates block."""
 
     def __init__(self, seconds: float = TRANSACTION_SECONDS, *, clock: Callable[[], float] = time.thread_time) -> None:
         self._left = seconds
@@ -35,12 +34,12 @@ class ComputeLimit:
         return self._left <= 0
 
     @contextmanager
-    def counted(self) -> Iterator[None]:
-        began = self._clock()
+    def measure(self) -> Iterator[None]:
+        started = self._clock()
         try:
             yield
         finally:
-            self._left -= self._clock() - began
+            self._left -= self._clock() - started
 
 
 class Allowance:
@@ -52,11 +51,11 @@ class Allowance:
         self.ask = ask
         self.compute_limit = compute_limit
         self._left = most
-        self._counting = threading.Lock()
+        self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Whether one more gate may be asked."""
-        with self._counting:
+        """Use one evaluation; False if none is left."""
+        with self._lock:
             if self._left <= 0:
                 return False
             self._left -= 1

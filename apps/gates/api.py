@@ -1,4 +1,4 @@
-"""What may an owner ask about gates over HTTP? To see them with all their versions, and to change what is in force.
+"""REST API for owners to list gates with their versions, and to write and activate versions.
 
 The dry run of a version is in `apps.sessions.gate_backtest_api`, beside the conversations that it reads. Each answer is
 made inside one scope; every change is a service of `services.versions`.
@@ -227,8 +227,8 @@ def _answer(data: Any, code: int = status.HTTP_200_OK) -> Response:
 def _valid(shape: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
     asked = shape(data=request.data)
     asked.is_valid(raise_exception=True)
-    found: dict[str, Any] = asked.validated_data
-    return found
+    data: dict[str, Any] = asked.validated_data
+    return data
 
 
 def _whole(gate: Gate) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""SQL that lets a gate's version be written once, and a gate keep its name and place; used by the migration only."""
+"""Triggers that keep versions of gates immutable and a gate's name and deployment fixed. Used by the migration only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Has somebody said who they are? Finds a full name and a date of birth in what a visitor wrote. Pure.
+"""Find an identity claim, a full name and a date of birth, in a visitor's messages. Pure.
 
-A claim is only a claim: a script gate decides whether it is true. What is found leaves here as two plain values, never
-as part of a command. Called by the script provider for identity gates.
+A script gate decides whether the claim is true. The claim is passed on as two plain values, never as part of a command.
+Called by the script provider for identity gates.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeVar
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 OLDEST_BIRTH_YEAR = 1900
 MAX_MESSAGE = 4000
-# A text with more dates than this says something else; looking at each would take its time.
+# A text with more dates is no claim, and checking each would take too long.
 MAX_DATES = 8
 _BLANK = re.compile(r"\s+")
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october") + (
@@ -46,7 +46,7 @@ _NAME = rf"(?P<name>{_WORD}(?:[ \t]+{_WORD}){{1,3}})"
 _SAYS_NAME = re.compile(rf"\b(?:my (?:full )?name is|my name's|(?:full )?name\s*[:=-])[ \t]*{_NAME}", re.IGNORECASE)
 _SAYS_I_AM = re.compile(rf"\b(?:i am|i'm|this is|it is|it's)[ \t]+{_NAME}", re.IGNORECASE)
 _BARE = re.compile(rf"{_NAME}")
-# Words that end a name, or show that none was meant.
+# Words that end a name, or show that it is none.
 _OTHER_WORDS = """
 a about account address am an and are as at be been birth birthday birthdate born bought but by called calling can can't
 change claim could customer damage date details did didn't do dob does don't for from give has have he's hello help here
@@ -62,7 +62,7 @@ _PARTICLES = frozenset(_SMALL_PARTS.split(" "))
 
 @dataclass(frozen=True)
 class Claim:
-    """Who somebody says they are."""
+    """The identity that a visitor claims."""
 
     name: str
     born: date
@@ -72,8 +72,8 @@ class Claim:
 
     @property
     def match_key(self) -> str:
-        """What all spellings have in common that a check could take for this name: its letters without case, accents
-        and order. For counting guesses, never for finding anybody."""
+        """The name's letters without case, accents and order, which all spellings that a check may accept have in
+        common. For counting attempts only, never for finding a customer."""
         letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", self.name).casefold())
         return "".join(sorted(letter for letter in letters if letter.isalpha()))
 
@@ -81,8 +81,8 @@ class Claim:
 def find_claim(message: str, earlier: Sequence[str] = (), *, known: bool = False) -> Claim | None:
     """The claim that `message` makes or completes with the visitor's `earlier` messages (oldest first), or None.
 
-    `known`: this visitor has passed already, so that a bare name or date is about something else (the day of a loss)
-    and only a whole, spelled-out claim counts as a new one.
+    `known`: the visitor is already verified, so a bare name or date means something else (such as the date of a loss),
+    and only a complete, explicit claim counts as a new one.
     """
     text = _plain_blanks(message)
     name, born = find_name(text), find_birth_date(text)
@@ -98,25 +98,25 @@ def find_claim(message: str, earlier: Sequence[str] = (), *, known: bool = False
 
 
 def _plain_blanks(text: str) -> str:
-    """Single blanks and line breaks, so that no pattern walks through thousands of them again and again."""
+    """Collapse whitespace, so that patterns do not backtrack over thousands of blanks."""
     return _BLANK.sub(lambda blank: "\n" if "\n" in blank[0] else " ", text[:MAX_MESSAGE])
 
 
 def find_birth_date(text: str) -> date | None:
-    """A date said to be one of birth, or one that stands (nearly) alone or next to a name."""
-    found = _dates_in(text)
-    if not found:
+    """A date called a date of birth, or one that is (nearly) alone or next to a name."""
+    dates = _dates_in(text)
+    if not dates:
         return None
     cue = _BIRTH.search(text)
     if cue:
-        return min(found, key=lambda item: abs(item[0] - cue.start()))[1]
-    position, end, when = found[0][0], found[0][2], found[0][1]
+        return min(dates, key=lambda item: abs(item[0] - cue.start()))[1]
+    position, end, when = dates[0][0], dates[0][2], dates[0][1]
     rest = _plain_words(text[:position] + " " + text[end:])
-    return when if len(found) == 1 and (len(rest) <= 1 or find_name(text)) else None
+    return when if len(dates) == 1 and (len(rest) <= 1 or find_name(text)) else None
 
 
 def find_name(text: str) -> str | None:
-    """A full name that somebody gives as their own: introduced, or alone, or beside a date."""
+    """A full name given as the visitor's own: introduced, alone, or next to a date."""
     text = text.replace(_CURLY_APOSTROPHE, "'")
     for pattern in (_SAYS_NAME, _SAYS_I_AM):
         for match in pattern.finditer(text):
@@ -127,8 +127,8 @@ def find_name(text: str) -> str | None:
 
 
 def _bare_name(text: str) -> str | None:
-    """Nothing but a name is left when the date and the words about it are taken away; in a longer text it must be
-    spelled with capitals and stand directly at the date."""
+    """A name that is all that remains without the date and the words about it; in a longer text, a capitalised name
+    directly before the date."""
     dates = _dates_in(text)
     alone = text
     for position, _, end in reversed(dates):
@@ -162,7 +162,7 @@ def _longest_capitalised_end(name: str) -> str:
 
 
 def _trimmed(name: str) -> str:
-    """The words up to the first that cannot be part of a name; "" when fewer than two are left."""
+    """The words before the first that cannot be part of a name; empty if fewer than two remain."""
     words: list[str] = []
     for word in name.split():
         if word.lower().strip(".") in _NOT_A_NAME:
@@ -180,7 +180,7 @@ def _capitalised(name: str) -> bool:
 
 
 def _tidy(name: str) -> str:
-    """One spelling: single spaces, no closing full stop, capitals where a name has them."""
+    """Normalise spelling: single spaces, no final full stop, capitalised words."""
     words = name.rstrip(".").split()
     return " ".join(word if any(letter.isupper() for letter in word) else _cased(word) for word in words)
 
@@ -231,5 +231,5 @@ def _month_number(name: str) -> int:
     return next(number for number, month in enumerate(_MONTHS, start=1) if month.startswith(short))
 
 
-def _first(values: Iterable[Found | None]) -> Found | None:
+def _first(values: Iterable[T | None]) -> T | None:
     return next((value for value in values if value is not None), None)

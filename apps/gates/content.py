@@ -1,10 +1,9 @@
-"""Content that models are about to read, looked at for instructions: what tools answer, passages of documents,
-memories, and what another run left.
+"""Check content that models are about to read for instructions: tool results, passages, memories, results of earlier
+runs.
 
-Gates of the trigger `on_content` look, and `BUILT_IN` looks for every tenant whether or not it has gates of its own. A
-hit marks and never withholds: the model reads the content, and the mark lowers what its turn or run may do without a
-person. A mark holds names and codes, nothing of the content.
-"""
+Gates with the trigger `on_content` check it, and `BUILT_IN` does so for every tenant. A hit marks the content but does
+not withhold it: the model reads it, and the mark reduces what its turn or run may do without a person. A mark holds
+names and codes, nothing of the content."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ TOOL, DOCUMENT, MEMORY, LEFT = "tool", "document", "memory", "left"
 BUILT_IN = GateSpec(
     name="content_instructions", on=GateTrigger.ON_CONTENT, provider=GateProvider.CUSTOM, check="injection"
 )
-# In the place of a gate's name: what was written down after a mark keeps it, whatever it says.
+# Used instead of a gate's name: what was stored after a mark keeps the mark.
 WRITTEN_AFTER = "written_after_a_mark"
 _READ = {DOCUMENT: "A document", MEMORY: "A memory", LEFT: "What an earlier run left"}
 
@@ -30,7 +29,7 @@ _READ = {DOCUMENT: "A document", MEMORY: "A memory", LEFT: "What an earlier run 
 @dataclass(frozen=True)
 class ContentMark:
     """What was read (`kind`, and the `name` of a tool), its call, document, memory or session (`ref`), and the gate
-    that objected."""
+    that matched."""
 
     kind: str
     name: str
@@ -39,7 +38,7 @@ class ContentMark:
 
     @property
     def sentence(self) -> str:
-        """The line for a card of what is prepared afterwards."""
+        """A sentence for the card of an action that is prepared afterwards."""
         read = _READ.get(self.kind) or f"The answer of {self.name}"
         return f"{read} read before this contained instructions to the assistant."
 
@@ -52,8 +51,8 @@ class ContentMark:
 def check_content(
     value: Any, gates: Iterable[GateSpec] = (), *, kind: str, name: str = "", ref: str
 ) -> ContentMark | None:
-    """The mark of content that some gate objects to. `value` is text or plain data; of a longer one only what a gate
-    can read is judged. Computes; touches no database."""
+    """Check text or plain data; returns a mark if a gate matches. Only the first `MAX_TEXT` characters are checked. CPU
+    work only, no database."""
     text = plain_text(value)[:MAX_TEXT]
     if not text.strip():
         return None
@@ -64,12 +63,12 @@ def check_content(
 
 
 def sentences(marks: Sequence[ContentMark]) -> tuple[str, ...]:
-    """Each line once, in order."""
+    """The marks' sentences without duplicates, in order."""
     return tuple(dict.fromkeys(mark.sentence for mark in marks))
 
 
 def plain_text(value: Any) -> str:
-    """The texts of plain data, each on its own line: no quotes or escapes of JSON between a word and its neighbours."""
+    """The strings of plain data, one per line, so that JSON quotes and escapes do not separate words."""
     return value if isinstance(value, str) else "\n".join(_within(_texts(value), MAX_TEXT))
 
 
@@ -82,13 +81,13 @@ def _within(texts: Iterator[str], room: int) -> Iterator[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Keys and values in order; kept on a list of its own, so that no depth of nesting overflows."""
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, Mapping):
-            waiting += [part for pair in reversed([*each.items()]) for part in reversed(pair)]
-        elif isinstance(each, list | tuple):
-            waiting += reversed(each)
+    """Keys and values in order. Iterative, so that deep nesting cannot overflow the stack."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            stack += [part for pair in reversed([*item.items()]) for part in reversed(pair)]
+        elif isinstance(item, list | tuple):
+            stack += reversed(item)

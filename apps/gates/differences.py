@@ -1,4 +1,4 @@
-"""What is different between two versions of a gate? Field by field, in words that people read. Pure."""
+"""Describe a version of a gate and the differences between two versions, field by field, for people. Pure."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from typing import Any
 from apps.gates.enums import GateProvider, GateTrigger, GateType
 
 TRIGGERS = {
-    GateTrigger.EVERY_USER_MESSAGE: "On every message of a visitor",
-    GateTrigger.EVERY_AGENT_RESPONSE: "On every answer of the bot",
+    GateTrigger.EVERY_USER_MESSAGE: "On every visitor message",
+    GateTrigger.EVERY_AGENT_RESPONSE: "On every bot answer",
     GateTrigger.ON_TOOL_CALL: "Before a tool is used",
-    GateTrigger.ON_CONTENT: "On what tools and documents bring in",
-    GateTrigger.AFTER_STEP: "After a step of a piece of work",
+    GateTrigger.ON_CONTENT: "On content from tools and documents",
+    GateTrigger.AFTER_STEP: "After a step of a work item",
 }
 PROVIDERS = {
     GateProvider.PREDICATE: "A rule",
     GateProvider.CUSTOM: "A detector",
-    GateProvider.SCRIPT: "A script of a skill",
+    GateProvider.SCRIPT: "A skill script",
     GateProvider.LLM: "A model",
-    GateProvider.GUARDRAILS_AI: "A detector, run by guardrails-ai",
+    GateProvider.GUARDRAILS_AI: "A detector (guardrails-ai)",
 }
 TYPES = {
     GateType.REGEX: "A pattern must be found",
     GateType.STRING_MATCH: "One of these values",
     GateType.NUMERIC_RANGE: "A number within limits",
-    GateType.CUSTOM_CHECK: "Words, lengths and other checks",
-    GateType.FILE_VALID: "A file that is there",
+    GateType.CUSTOM_CHECK: "Keywords, length and other checks",
+    GateType.FILE_VALID: "A file that exists",
     GateType.APPROVAL_ALWAYS: "A person always decides",
 }
 LABELS = {
     "on": "When",
     "after_step": "After which step",
-    "provider": "Who looks",
-    "type": "What is asked",
+    "provider": "Check",
+    "type": "Condition",
     "check": "Detector or script",
-    "extract": "Which value",
+    "extract": "Value",
     "auto_approve": "Allowed",
-    "require_approval": "A person decides",
+    "require_approval": "Needs approval",
     "block": "Never outside",
     "allowed_values": "Allowed values",
-    "approval_values": "Values a person decides",
+    "approval_values": "Values that need approval",
     "check_command": "Command",
-    "check_expect": "What it must print",
-    "promote_to_policy": "A model's no is binding",
-    "on_block": "What follows a no",
-    "order": "Place in the order",
+    "check_expect": "Expected output",
+    "promote_to_policy": "Model verdict is binding",
+    "on_block": "If it fails",
+    "order": "Order",
 }
 _WORDS: Mapping[str, Mapping[Any, str]] = {"on": TRIGGERS, "provider": PROVIDERS, "type": TYPES}
-# Where `type` says nothing: who looks is not a rule.
+# Providers for which `type` matters.
 _RULES = (GateProvider.PREDICATE, GateProvider.SCRIPT)
 
 
 @dataclass(frozen=True)
 class Line:
-    """One field of a gate: what it is called, and what it says, "" for nothing."""
+    """One field of a gate with its label and its value as text."""
 
     field: str
     label: str
-    said: str
+    value: str
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One field that two versions say differently."""
+    """One field that differs between two versions."""
 
     field: str
     label: str
@@ -74,8 +74,8 @@ class Difference:
 
 
 def lines_of(content: Mapping[str, Any], *, order: int) -> list[Line]:
-    """Everything that a version says, one line a field and one a setting; fields that say nothing are left out."""
-    return [line for line in _lines({**content, "order": order}) if line.said]
+    """The fields and settings of a version, one line each; empty ones are left out."""
+    return [line for line in _lines({**content, "order": order}) if line.value]
 
 
 def differences(
@@ -85,16 +85,16 @@ def differences(
     after = {line.field: line for line in lines_of(new, order=new_order)}
     fields = [*after, *(field for field in before if field not in after)]
     pairs = ((field, before.get(field), after.get(field)) for field in fields)
-    return tuple(_difference(field, was, now) for field, was, now in pairs if _said(was) != _said(now))
+    return tuple(_difference(field, was, now) for field, was, now in pairs if _value_of(was) != _value_of(now))
 
 
 def _difference(field: str, was: Line | None, now: Line | None) -> Difference:
     label = (now or was or Line(field, field, "")).label
-    return Difference(field, label, _said(was), _said(now))
+    return Difference(field, label, _value_of(was), _value_of(now))
 
 
-def _said(line: Line | None) -> str:
-    return line.said if line else ""
+def _value_of(line: Line | None) -> str:
+    return line.value if line else ""
 
 
 def _lines(content: Mapping[str, Any]) -> Iterator[Line]:
@@ -115,7 +115,7 @@ def _words(field: str, value: Any) -> str:
     if field == "block" and isinstance(value, Mapping):
         return " to ".join(_plain(end) for end in value.get("outside") or ())
     if field == "check_expect" and isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_plain(said)}" for name, said in value.items() if said is not None)
+        return ", ".join(f"{name}: {_plain(expected)}" for name, expected in value.items() if expected is not None)
     known = _WORDS.get(field, {})
     return known[value] if isinstance(value, str) and value in known else _plain(value)
 
@@ -127,6 +127,6 @@ def _plain(value: Any) -> str:
         return "yes"
     if isinstance(value, float):
         return f"{value:g}"
-    if isinstance(value, list | tuple) and all(isinstance(each, str | int | float) for each in value):
+    if isinstance(value, list | tuple) and all(isinstance(item, str | int | float) for item in value):
         return ", ".join(map(_plain, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,4 +1,4 @@
-"""Closed word lists of the gates room (contract silas 2)."""
+"""Enums of the gates room (contract silas 2)."""
 
 from django.db.models import TextChoices
 
@@ -51,7 +51,7 @@ class EscalationKind(TextChoices):
 
 
 class GateStatus(TextChoices):
-    """Where a gate stands: nothing of it has been in force yet, one version is, or none is any more."""
+    """State of a gate: never activated, with an active version, or deactivated."""
 
     DRAFT = "draft", "Draft"
     ACTIVE = "active", "In force"
@@ -59,7 +59,7 @@ class GateStatus(TextChoices):
 
 
 class GateCode(TextChoices):
-    """Why a gate said what it said: stable words for audit entries and tests; `GateResult.reason` is for people."""
+    """Reason of a result: stable codes for audit entries and tests. `GateResult.reason` is the text for people."""
 
     PASSED = "passed"
     NO_CLAIM = "no_claim"

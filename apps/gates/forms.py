@@ -1,6 +1,6 @@
-"""What does a person fill in to write a gate? One form for the administration and the console.
+"""The form for gates, shared by the administration and the console.
 
-It holds no rule: what is written becomes a `GateSpec`, and `soundness` says what is wrong with it, field by field.
+It has no rules of its own: the input becomes a `GateSpec`, and `validation` reports problems by field.
 """
 
 from __future__ import annotations
@@ -24,78 +24,81 @@ _LONGEST_JSON = 20_000
 
 
 class GateForm(forms.Form):
-    """`initial_of` fills it from a version; after `is_valid`, `spec` is the gate. No gate is renamed (`keep_name`)."""
+    """`initial_of` fills it from a version; after `is_valid`, `spec` is the gate.
+
+    Gates are not renamed (`keep_name`).
+    """
 
     name = forms.RegexField(
-        r"^[A-Za-z0-9_.-]{1,80}$", label="Name", error_messages={"invalid": "Letters, digits, dots, _ and - only."}
+        r"^[A-Za-z0-9_.-]{1,80}$", label="Name", error_messages={"invalid": "Use letters, digits, dots, _ and - only."}
     )
     on = forms.ChoiceField(label="When", choices=list(TRIGGERS.items()))
     after_step = forms.IntegerField(
         label="After which step",
-        help_text="Only for steps of a piece of work",
+        help_text="Only for steps of work items",
         required=False,
         min_value=1,
         max_value=1000,
     )
-    provider = forms.ChoiceField(label="Who looks", choices=list(PROVIDERS.items()))
-    type = forms.ChoiceField(label="What is asked", choices=list(TYPES.items()))
+    provider = forms.ChoiceField(label="Check", choices=list(PROVIDERS.items()))
+    type = forms.ChoiceField(label="Condition", choices=list(TYPES.items()))
     check = forms.CharField(
         label="Detector or script",
-        help_text="Empty for a rule. A detector: pii, secrets, toxicity and others",
+        help_text="Empty for a rule. Detectors: pii, secrets, toxicity and others",
         required=False,
         max_length=120,
     )
     extract = forms.CharField(
-        label="Which value",
-        help_text="Of a tool's call, such as amount; empty for the whole text",
+        label="Value",
+        help_text="An argument of the tool call, such as amount. Empty for the whole text",
         required=False,
         max_length=80,
     )
     auto_from = forms.FloatField(label="Allowed from", required=False)
     auto_to = forms.FloatField(label="to", required=False)
-    ask_from = forms.FloatField(label="A person decides from", required=False)
+    ask_from = forms.FloatField(label="Needs approval from", required=False)
     ask_to = forms.FloatField(label="to", required=False)
     block_low = forms.FloatField(label="Never below", required=False)
     block_high = forms.FloatField(label="Never above", required=False)
     allowed_values = forms.CharField(
-        label="Allowed values", help_text="One a line", required=False, widget=forms.Textarea(attrs={"rows": 3})
+        label="Allowed values", help_text="One per line", required=False, widget=forms.Textarea(attrs={"rows": 3})
     )
     approval_values = forms.CharField(
-        label="Values a person decides",
-        help_text="One a line",
+        label="Values that need approval",
+        help_text="One per line",
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
     )
     config = forms.CharField(
         label="Settings",
-        help_text='JSON. A pattern: {"pattern": "..."}, and a text without it is a no. Words to keep out, with '
-        '"Words, lengths and other checks": {"blocked_keywords": ["..."]}. '
+        help_text='JSON. A pattern that must be found: {"pattern": "..."}. Blocked keywords, with '
+        '"Keywords, length and other checks": {"blocked_keywords": ["..."]}. '
         'A detector: {"on_fail": "fix"}. A model: {"policy": "..."}.',
         required=False,
         widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false"}),
     )
     check_command = forms.CharField(label="Command", required=False, max_length=500)
     check_expect = forms.CharField(
-        label="What it must print",
+        label="Expected output",
         help_text='JSON, such as {"equals": "verified"}',
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
     )
-    promote_to_policy = forms.BooleanField(label="A model's no is binding", required=False)
+    promote_to_policy = forms.BooleanField(label="Model verdict is binding", required=False)
     on_block = forms.CharField(
-        label="What follows a no",
-        help_text="report tells you and answers politely; or the name of an escalation of the goal",
+        label="If it fails",
+        help_text="report notifies you and answers politely; or the name of an escalation of the goal",
         initial="report",
         max_length=80,
     )
     order = forms.IntegerField(
-        label="Place in the order", help_text="Lower ones look first", initial=100, min_value=0, max_value=32_767
+        label="Order", help_text="Lower numbers run first", initial=100, min_value=0, max_value=32_767
     )
-    note = forms.CharField(label="Why this change", required=False, max_length=LONGEST_NOTE)
+    note = forms.CharField(label="Reason for this change", required=False, max_length=LONGEST_NOTE)
     seen = forms.IntegerField(widget=forms.HiddenInput, initial=0, min_value=0)
 
-    # Fields of a gate that the form asks under other names, for what is wrong with them.
-    _ASKED_AS: ClassVar[Mapping[str, str]] = {
+    # Form fields that show the problems of gate fields with other names.
+    _FORM_FIELDS: ClassVar[Mapping[str, str]] = {
         "auto_approve": "auto_from",
         "require_approval": "ask_from",
         "block": "block_low",
@@ -108,13 +111,13 @@ class GateForm(forms.Form):
         self.named = name
 
     def clean_config(self) -> dict[str, Any]:
-        config = _json(self.cleaned_data["config"]) or {}
+        config = _parse_json(self.cleaned_data["config"]) or {}
         if not isinstance(config, dict):
             raise forms.ValidationError('Settings are an object, such as {"pattern": "..."}.')
         return config
 
     def clean_check_expect(self) -> Any:
-        return _json(self.cleaned_data["check_expect"])
+        return _parse_json(self.cleaned_data["check_expect"])
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -123,42 +126,42 @@ class GateForm(forms.Form):
         try:
             self.spec = GateSpec(**_values({"name": self.named, **cleaned}))
         except SpecError as wrong:
-            for each in wrong.errors():
-                self._complain(_field_of(each["loc"], each["msg"]), each["msg"])
+            for error in wrong.errors():
+                self._add_problem(_field_of(error["loc"], error["msg"]), error["msg"])
             return cleaned
         for field, problem in problems_of(self.spec).items():
-            self._complain(field, problem)
+            self._add_problem(field, problem)
         return cleaned
 
-    def _complain(self, field: str, problem: str) -> None:
-        asked = self._ASKED_AS.get(field, field)
+    def _add_problem(self, field: str, problem: str) -> None:
+        name = self._FORM_FIELDS.get(field, field)
         sentence = problem.removeprefix("Value error, ")
-        self.add_error(asked if asked in self.fields else None, f"{sentence[:1].upper()}{sentence[1:]}.")
+        self.add_error(name if name in self.fields else None, f"{sentence[:1].upper()}{sentence[1:]}.")
 
 
 def _field_of(place: Sequence[int | str], problem: str) -> str:
-    """What is wrong with a whole gate is its step or a pattern of its settings."""
+    """The field of a problem; problems of the whole gate concern its step or a pattern in its settings."""
     if place:
         return str(place[0])
     return "after_step" if problem.endswith("after_step") else "config"
 
 
 def initial_of(version: GateVersion) -> dict[str, Any]:
-    """What the form shows of a version; a content that is no gate shows as far as it can be read."""
+    """Initial data from a version; an invalid content is shown as far as possible."""
     content = version.content
-    shown = {name: content.get(name) for name in GateForm.base_fields if name in content}
+    fields = {name: content.get(name) for name in GateForm.base_fields if name in content}
     for field, (low, high) in _RANGES.items():
         limits = content.get(field) or {}
-        shown |= {low: limits.get("min"), high: limits.get("max")}
+        fields |= {low: limits.get("min"), high: limits.get("max")}
     outside = (content.get("block") or {}).get("outside") or (None, None)
     lists = {name: "\n".join(content.get(name) or ()) for name in _LISTS}
     expect = {name: value for name, value in (content.get("check_expect") or {}).items() if value is not None}
-    texts = {"config": _shown(content.get("config")), "check_expect": _shown(expect)}
+    texts = {"config": _as_json(content.get("config")), "check_expect": _as_json(expect)}
     named = {"name": version.gate.name, "order": version.order, "note": "", "seen": version.gate.newest}
-    return {**shown, **lists, **texts, **named, "block_low": outside[0], "block_high": outside[1]}
+    return {**fields, **lists, **texts, **named, "block_low": outside[0], "block_high": outside[1]}
 
 
-def _shown(value: Any) -> str:
+def _as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
 
 
@@ -177,17 +180,17 @@ def _values(cleaned: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _json(text: str) -> Any:
-    """Raises `ValidationError` for what is no JSON; NaN and the infinities are none."""
+def _parse_json(text: str) -> Any:
+    """Parse JSON; NaN and infinities are refused. Raises `ValidationError`."""
     if not text.strip():
         return None
     if len(text) > _LONGEST_JSON:
         raise forms.ValidationError("This is too long.")
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as wrong:
         raise forms.ValidationError("This is not JSON.") from wrong
 
 
-def _no_number(word: str) -> None:
+def _refuse_constant(word: str) -> None:
     raise ValueError(word)

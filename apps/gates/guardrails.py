@@ -1,10 +1,9 @@
-"""How do our detectors run under guardrails-ai? In a program of its own (`validator`), which lives in a sandbox.
+"""Run our detectors under guardrails-ai, in a separate sandboxed program (`validator`).
 
-The library is a folder of packages that the platform never imports. The program is begun when a gate first asks, one a
-process, and again after it died. It sees no network, no secret and no file but the library and this room, and is asked
-one text at a time. Whatever goes wrong is raised: the runner takes it for a no. Called by `providers`; asked by
-`soundness` whether it is there.
-"""
+The platform never imports the library. Each process starts the program when a gate first needs it, and again if it
+died. The program has no network, no secrets and no files but the library and this package, and checks one text at a
+time. Failures are raised, and the runner blocks on them. Called by `providers`; `validation` checks whether it is
+installed."""
 
 from __future__ import annotations
 
@@ -29,21 +28,21 @@ from kernel.sandbox.backends import PYTHON
 
 _log = logging.getLogger(__name__)
 _ROOM = Path(__file__).parent
-# Importing the library takes seconds of a processor that has nothing else to do; a text takes milliseconds.
+# Importing the library takes seconds on an idle processor; a text takes milliseconds.
 START_SECONDS, ASK_SECONDS = 60.0, 10.0
 _READY = "ready"
 _WEEK = 7 * 24 * 3600
 
 
 class NoAnswer(SilasError):
-    """The program does not start, does not answer in time, or answers something else."""
+    """The program did not start, did not answer in time, or sent a malformed answer."""
 
     def __init__(self, why: str) -> None:
-        super().__init__("guardrails_failed", f"guardrails-ai gave no answer: {why}", status=503)
+        super().__init__("guardrails_failed", f"guardrails-ai did not respond: {why}", status=503)
 
 
-class _Said(BaseModel):
-    """What the program answers: `redacted` comes in base64, `error` is the name of what went wrong in there."""
+class _Reply(BaseModel):
+    """The program's reply: `redacted` is base64, `error` is the name of an exception."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     id: int
@@ -60,7 +59,7 @@ class _Said(BaseModel):
 
 
 def folder() -> Path:
-    """Where the library is, or would be (`SILAS_GUARDRAILS`)."""
+    """The folder of the library (`SILAS_GUARDRAILS`)."""
     return Path(settings.GUARDRAILS_DIR)
 
 
@@ -75,15 +74,15 @@ def validate(name: str, text: str, config: Mapping[str, Any], spellings: Spellin
     Raises `InvalidSetting` for an unknown setting, `SandboxUnavailable` where nothing can be isolated, `NoAnswer`.
     """
     least, nothing = catalogue.threshold(name, config), catalogue.detect(name, "", config)
-    if not text:  # which the library takes for no answer at all, and so for a failed one
+    if not text:  # the library treats an empty text as a failure
         return nothing.score >= least, nothing
-    said = _program.ask({"name": name, "text": _coded(text), "config": config})
-    return said.failed, Detection(said.score, tuple(Span(*span) for span in said.spans), said.redacted)
+    reply = _program.ask({"name": name, "text": _coded(text), "config": config})
+    return reply.failed, Detection(reply.score, tuple(Span(*span) for span in reply.spans), reply.redacted)
 
 
 class Program:
-    """The running program, and how it is asked. Thread-safe: who comes while another one is answered waits. `room` has
-    the file that is run, `validator.py`."""
+    """The running program. Thread-safe: requests are answered one after the other. `room` is the folder of the
+    program's file, `validator.py`."""
 
     def __init__(self, room: Path = _ROOM) -> None:
         self._room = room
@@ -92,11 +91,11 @@ class Program:
         self._home: Path | None = None
         self._asked = 0
 
-    def ask(self, question: Mapping[str, Any]) -> _Said:
-        """Raises `SandboxUnavailable` and `NoAnswer`; the program is ended then, so that what it may still say is
-        heard by nobody."""
+    def ask(self, question: Mapping[str, Any]) -> _Reply:
+        """Ask about one text. Raises `SandboxUnavailable` and `NoAnswer`; the program is ended then, so that a late
+        answer is never read."""
         if not self._asking.acquire(timeout=START_SECONDS + ASK_SECONDS):
-            raise NoAnswer("too many ask at once")
+            raise NoAnswer("too many requests at once")
         try:
             return self._answer(question)
         except BaseException:
@@ -109,23 +108,23 @@ class Program:
         with self._asking:
             self._end()
 
-    def _answer(self, question: Mapping[str, Any]) -> _Said:
+    def _answer(self, question: Mapping[str, Any]) -> _Reply:
         self._asked += 1
         line = json.dumps({**question, "id": self._asked}, allow_nan=False)
-        answer = self._heard(line) if self._is_there() else None
-        if answer is None:  # it was not there, or is no more: a text may be judged twice
+        answer = self._exchange(line) if self._is_running() else None
+        if answer is None:  # not running, or it ended: a text may be checked twice
             self._end()
             self._begin()
-            answer = self._heard(line)
+            answer = self._exchange(line)
         if answer is None:
             raise NoAnswer("it ended")
-        return self._understood(answer)
+        return self._parse(answer)
 
-    def _is_there(self) -> bool:
+    def _is_running(self) -> bool:
         return self._talk is not None and self._home == folder()
 
-    def _heard(self, line: str) -> str | None:
-        """None when it has ended. Raises `NoAnswer` for silence."""
+    def _exchange(self, line: str) -> str | None:
+        """Send a line and read the answer; None if the program has ended. Raises `NoAnswer` if it is too slow."""
         assert self._talk is not None
         try:
             self._talk.send_line(line)
@@ -136,16 +135,16 @@ class Program:
             raise NoAnswer("too slow")
         return answer
 
-    def _understood(self, answer: str) -> _Said:
+    def _parse(self, answer: str) -> _Reply:
         try:
-            said = _Said.model_validate_json(answer)
+            reply = _Reply.model_validate_json(answer)
         except ValueError:
-            raise NoAnswer("no answer of ours") from None
-        if said.id != self._asked:
-            raise NoAnswer("an answer to something else")
-        if said.error:
-            raise NoAnswer(said.error[:60])
-        return said
+            raise NoAnswer("malformed answer") from None
+        if reply.id != self._asked:
+            raise NoAnswer("answer to another request")
+        if reply.error:
+            raise NoAnswer(reply.error[:60])
+        return reply
 
     def _begin(self) -> None:
         self._home = folder()
@@ -177,17 +176,17 @@ def _spec(library: Path, room: Path) -> SandboxSpec:
 
 
 def _coded(text: str) -> str:
-    """JSON alone would join two halves of a character that stand side by side."""
+    """Base64, because JSON would join two adjacent lone surrogates."""
     return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
 _program = Program()
 
 
-def _begin_anew() -> None:
-    """Whoever held the lock when we were copied does not exist here, and the program is our parent's."""
+def _reset_after_fork() -> None:
+    """The thread that held the lock does not exist in the child, and the program belongs to the parent."""
     global _program
     _program = Program()
 
 
-os.register_at_fork(after_in_child=_begin_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)

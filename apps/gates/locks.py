@@ -1,4 +1,4 @@
-"""Which rows does this room lock? A gate, before another version of it is written or comes into force."""
+"""Row locks of this room: a gate, before a version is written or activated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernel.errors import NotFound
 
 def lock_gate(gate_id: UUID) -> Gate:
     """The gate, locked until the scope ends. Raises `NotFound`."""
-    found: Gate | None = Gate.objects.select_for_update(of=("self",), no_key=True).filter(pk=gate_id).first()
-    if found is None:
+    gate: Gate | None = Gate.objects.select_for_update(of=("self",), no_key=True).filter(pk=gate_id).first()
+    if gate is None:
         raise NotFound("gate")
-    return found
+    return gate

@@ -1,8 +1,7 @@
-"""Which policy has a tenant set? A gate is a name in one place; what it says stands in its versions.
+"""Gates and their versions. A gate is a name in one deployment; its content is in its versions.
 
-A version is written once and never changed (database triggers); at most one version of a gate is in force, named by its
-number. Written by `services.versions` alone; a turn reads all that is in force at once.
-"""
+Versions are immutable (database triggers); at most one version of a gate is active. Written by `services.versions`
+only; a turn reads all active gates at once."""
 
 from __future__ import annotations
 
@@ -56,13 +55,13 @@ class Gate(TenantModel):
 
     @property
     def draft(self) -> int | None:
-        """The number of the newest version, if it is not the one in force."""
+        """The number of the newest version if it is not active."""
         return self.newest if self.newest != self.active else None
 
 
 class GateVersion(TenantModel):
-    """One content of a gate: all of `GateSpec` but the name, and its place among the others. `restores`: the version
-    whose content this one brought back. `written_by` is an actor of the audit log."""
+    """A version of a gate: all fields of `GateSpec` but the name, and its order among other gates. `restores` is the
+    version whose content was rolled back to. `written_by` is an actor of the audit log."""
 
     gate = models.ForeignKey(Gate, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()
@@ -84,5 +83,5 @@ class GateVersion(TenantModel):
         return f"version {self.number}"
 
     def to_spec(self) -> GateSpec:
-        """Raises pydantic's ValidationError for a content that is no gate."""
+        """Raises pydantic's ValidationError for an invalid content."""
         return GateSpec(name=self.gate.name, **self.content)

@@ -1,9 +1,8 @@
-"""What does a predicate say when its `config` asks more than its type? Lengths, keywords, and predicates inside others.
+"""Evaluate predicate gates with further conditions in `config`: lengths, keywords and nested predicates.
 
-Everything that is asked must hold; among nested `predicates`, with `logic: or`, one is enough. Pure, like `rules`;
-`soundness` says which settings there are, and every unclear case is a block (contract 6). All of it together has
-`GATE_SECONDS`: a gate of many patterns and words must not hold up everybody else.
-"""
+All conditions must hold; of nested `predicates` with `logic: or`, one is enough. Pure, like `rules`. `validation`
+defines the settings; every unclear case blocks (contract 6). All patterns and keywords of a gate share `GATE_SECONDS`,
+because one gate must not delay everybody else."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from apps.gates.rules import PASS, Answer, FileFacts
 from apps.gates.schemas import GateSpec
 from kernel.llm.context.budget import count_tokens
 
-# Settings of `config` that ask something about a text, whatever the gate's type.
+# Settings of `config` that are conditions on the text, for any type of gate.
 TEXT_SETTINGS = frozenset(
     {
         "min_chars",
@@ -33,31 +32,31 @@ TEXT_SETTINGS = frozenset(
     }
 )
 MAX_DEPTH = 3
-# For all patterns and words of one gate; a single pattern has `rules.PATTERN_SECONDS`.
+# For all patterns and keywords of one gate; each pattern has `rules.PATTERN_SECONDS`.
 GATE_SECONDS = 0.3
-_GRAVITY = {GateAction.CONTINUE: 0, GateAction.REQUIRE_APPROVAL: 1, GateAction.BLOCK: 2}
+_SEVERITY = {GateAction.CONTINUE: 0, GateAction.REQUIRE_APPROVAL: 1, GateAction.BLOCK: 2}
 
 
-# Looks for a pattern in a text, under these flags, in the time that is left.
+# Searches a text for a pattern, with flags, within the remaining time.
 Search = Callable[[str, str, int], bool]
 
 
 def judge(
     gate: GateSpec, value: Any, *, file: FileFacts | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Answer:
-    """The gate's type, and whatever else its config asks about the text. `custom_check` is the config alone. Raises
-    `TimeoutError` when its patterns take too long, each or all."""
+    """Apply the gate's type and the text conditions of its config; `custom_check` has the config only. Raises
+    `TimeoutError` if one pattern, or all together, take too long."""
     search = _within(clock)
-    asks = bool(TEXT_SETTINGS & set(gate.config))
+    has_conditions = bool(TEXT_SETTINGS & set(gate.config))
     if gate.type == GateType.CUSTOM_CHECK:
-        wanted = asks or "pattern" in gate.config
-        return _judge_text(gate.config, value, search) if wanted else rules.judge(gate, value, file=file)
+        is_set = has_conditions or "pattern" in gate.config
+        return _judge_text(gate.config, value, search) if is_set else rules.judge(gate, value, file=file)
     answer = rules.judge(gate, value, file=file)
-    if not asks:
+    if not has_conditions:
         return answer
-    seen = answer.changed if answer.changed is not None else value
-    more = _judge_text({**gate.config, "pattern": None}, seen, search)
-    return _gravest([answer, more])
+    text = answer.changed if answer.changed is not None else value
+    more = _judge_text({**gate.config, "pattern": None}, text, search)
+    return _most_severe([answer, more])
 
 
 def _within(clock: Callable[[], float]) -> Search:
@@ -73,18 +72,18 @@ def _within(clock: Callable[[], float]) -> Search:
 
 
 def _judge_text(config: Mapping[str, Any], value: Any, search: Search, *, depth: int = 0) -> Answer:
-    """All that `config` asks about one text."""
+    """Apply all conditions of `config` to one text."""
     if not isinstance(value, str) or len(value) > rules.MAX_TEXT or depth > MAX_DEPTH:
-        return Answer(GateAction.BLOCK, GateCode.UNREADABLE, "No text that could be read as a whole")
+        return Answer(GateAction.BLOCK, GateCode.UNREADABLE, "There is no text, or it is too long to check")
     if not (TEXT_SETTINGS | {"pattern"}) & set(config):
-        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, "Nothing is asked")
-    answers = [ask(config, value, search) for ask in _ASKS]
-    return _gravest([*answers, _nested(config, value, search, depth)] if config.get("predicates") else answers)
+        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, "There is no condition")
+    answers = [check(config, value, search) for check in _CHECKS]
+    return _most_severe([*answers, _nested(config, value, search, depth)] if config.get("predicates") else answers)
 
 
 def _nested(config: Mapping[str, Any], text: str, search: Search, depth: int) -> Answer:
     answers = [_judge_text(inner, text, search, depth=depth + 1) for inner in config["predicates"]]
-    return _mildest(answers) if config.get("logic") == "or" else _gravest(answers)
+    return _least_severe(answers) if config.get("logic") == "or" else _most_severe(answers)
 
 
 def _pattern(config: Mapping[str, Any], text: str, search: Search) -> Answer:
@@ -106,34 +105,34 @@ def _lengths(config: Mapping[str, Any], text: str, _search: Search) -> Answer:
 def _blocked(config: Mapping[str, Any], text: str, search: Search) -> Answer:
     words = config.get("blocked_keywords")
     if words and _contains(text, words, config, search):
-        return Answer(GateAction.BLOCK, GateCode.KEYWORD_FOUND, "A word that is not allowed")
+        return Answer(GateAction.BLOCK, GateCode.KEYWORD_FOUND, "Contains a blocked keyword")
     return PASS
 
 
 def _required(config: Mapping[str, Any], text: str, search: Search) -> Answer:
     if all(_contains(text, [word], config, search) for word in config.get("required_keywords") or ()):
         return PASS
-    return Answer(GateAction.REQUIRE_APPROVAL, GateCode.KEYWORD_MISSING, "A word that should be there is missing")
+    return Answer(GateAction.REQUIRE_APPROVAL, GateCode.KEYWORD_MISSING, "A required keyword is missing")
 
 
-_ASKS: Sequence[Callable[[Mapping[str, Any], str, Search], Answer]] = (_pattern, _lengths, _blocked, _required)
+_CHECKS: Sequence[Callable[[Mapping[str, Any], str, Search], Answer]] = (_pattern, _lengths, _blocked, _required)
 
 
 def _contains(text: str, words: Sequence[str], config: Mapping[str, Any], search: Search) -> bool:
-    """One of them, as a whole word or phrase, in any case unless `case_sensitive`."""
+    """Whether the text has one of these words or phrases, ignoring case unless `case_sensitive`."""
     flags = 0 if config.get("case_sensitive") else patterns.IGNORECASE
     return search(rf"(?<!\w)(?:{'|'.join(map(patterns.escape, words))})(?!\w)", text, int(flags))
 
 
-def _gravest(answers: Iterable[Answer]) -> Answer:
-    """The first of the gravest; what a passing answer changed is kept while all pass."""
-    found = list(answers)
-    worst = max(found, key=lambda answer: _GRAVITY[answer.action], default=None)
+def _most_severe(answers: Iterable[Answer]) -> Answer:
+    """The first of the most severe answers; if all pass, the first one that changed the value."""
+    all_answers = list(answers)
+    worst = max(all_answers, key=lambda answer: _SEVERITY[answer.action], default=None)
     if worst is None:
-        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, "Nothing is asked")
-    changed = [answer for answer in found if answer.changed is not None]
+        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, "There is no condition")
+    changed = [answer for answer in all_answers if answer.changed is not None]
     return changed[0] if worst.action == GateAction.CONTINUE and changed else worst
 
 
-def _mildest(answers: Sequence[Answer]) -> Answer:
-    return min(answers, key=lambda answer: _GRAVITY[answer.action])
+def _least_severe(answers: Sequence[Answer]) -> Answer:
+    return min(answers, key=lambda answer: _SEVERITY[answer.action])

@@ -1,4 +1,4 @@
-"""Who evaluates a gate? One function a provider; a provider without one is a block (spec 5.4, 5.5).
+"""Evaluate gates: one function per provider; a gate without a known provider blocks (spec 5.4, 5.5).
 
 Values of the context reach a script as environment variables only, never as part of a command. Called by `services`.
 """
@@ -27,15 +27,15 @@ from kernel.sandbox.spec import Mount
 
 _log = logging.getLogger(__name__)
 SCRIPT_SECONDS = 30.0
-# Without a claim of both there is nobody to check.
+# A script that checks identity needs a claim of both.
 _CLAIM = frozenset({"CUSTOMER_NAME", "CUSTOMER_DOB"})
 
 
 @dataclass(frozen=True)
 class Request:
-    """What one gate is asked about. `files`: a script's read-only mounts. `is_level_gate`: some access level requires
-    this gate, so that without a claim it only withholds the level (contract 16, gap). `ask`: the model, if there is
-    one. `spellings` are the run's."""
+    """Input of one evaluation. `files` are a script's read-only mounts. `is_level_gate`: some access level requires
+    this gate, so without a claim it only withholds the level (contract 16, gap). `ask` is the model, if there is one.
+    `spellings` are shared by the run."""
 
     gate: GateSpec
     context: Mapping[str, Any]
@@ -51,15 +51,17 @@ def evaluate_predicate(request: Request) -> GateResult:
     file = _file_facts(gate, value) if gate.type == GateType.FILE_VALID else None
     answer = predicates.judge(gate, value, file=file)
     changes = None if answer.changed is None else _changes(gate, answer.changed)
-    return _result(gate, answer.action, answer.code, answer.reason, value=_shown(value), modified_context=changes)
+    return _result(
+        gate, answer.action, answer.code, answer.reason, value=_stored_value(value), modified_context=changes
+    )
 
 
 def evaluate_script(request: Request) -> GateResult:
-    """Fails closed: a script that cannot run, ends badly or prints garbage blocks."""
+    """Run a script gate. Fails closed: a script that cannot run, fails or prints malformed output blocks."""
     gate = request.gate
     claim = claim_for(gate, request.context)
     if claim is None and needs_claim(gate) and request.is_level_gate:
-        return _result(gate, GateAction.CONTINUE, GateCode.NO_CLAIM, "Nobody said who they are")
+        return _result(gate, GateAction.CONTINUE, GateCode.NO_CLAIM, "The visitor hasn't identified themselves")
     try:
         outcome = run(_script_spec(request, {**request.context, **(claim.as_values() if claim else {})}))
     except SandboxUnavailable as refused:
@@ -68,12 +70,12 @@ def evaluate_script(request: Request) -> GateResult:
 
 
 def evaluate_custom(request: Request) -> GateResult:
-    """`check` names one of our detectors, `config` sets it (contract 2: a python callable)."""
+    """Run the detector that `check` names with the settings in `config` (contract 2: a python callable)."""
     return _judge_text(request, None)
 
 
 def evaluate_guardrails(request: Request) -> GateResult:
-    """The same detectors as validators of guardrails-ai; without that library nobody answers, which is a block."""
+    """Run the same detectors as validators of guardrails-ai; blocks if the library is not installed."""
     if not guardrails.is_installed():
         return _result(
             request.gate, GateAction.BLOCK, GateCode.PROVIDER_MISSING, f"No provider: {request.gate.provider}"
@@ -82,23 +84,23 @@ def evaluate_guardrails(request: Request) -> GateResult:
 
 
 def evaluate_llm(request: Request) -> GateResult:
-    """One question to a model. No answer, a late one or prose is advice that nobody gave in the quality lane and a no
-    in the policy lane (spec 5.5.3). The model's own words leave this place only as a score and as flags."""
+    """Ask a model. No answer, a late one or prose means no opinion in the quality lane and a block in the policy lane
+    (spec 5.5.3). Only a score and flags of the model's answer are passed on, never its text."""
     gate = request.gate
     try:
-        said = _asked(request)
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong with a model is one and the same here
+        answer = _ask_model(request)
+    except Exception as error:  # noqa: BLE001 - every failure of a model is handled alike
         _log.warning("gate_model_failed gate=%s error=%s", gate.name, type(error).__name__)
         return _no_opinion(gate)
-    if isinstance(said, Ruling):
-        action = GateAction(said.action)
+    if isinstance(answer, Ruling):
+        action = GateAction(answer.action)
         code = GateCode.PASSED if action == GateAction.CONTINUE else GateCode.LLM_SAID
         return _result(gate, action, code, _LLM_REASONS[action])
-    action = GateAction(said.action or GateAction.CONTINUE)
-    return _result(gate, action, GateCode.PASSED, score=said.score, flags=tuple(said.flags))
+    action = GateAction(answer.action or GateAction.CONTINUE)
+    return _result(gate, action, GateCode.PASSED, score=answer.score, flags=tuple(answer.flags))
 
 
-def _asked(request: Request) -> Opinion | Ruling:
+def _ask_model(request: Request) -> Opinion | Ruling:
     gate, text = request.gate, extract_value(request.gate, request.context)
     if request.ask is None:
         raise LookupError("no model")
@@ -106,22 +108,22 @@ def _asked(request: Request) -> Opinion | Ruling:
         raise ValueError("no text that could be read as a whole")
     binding = gate.lane == GateLane.POLICY
     known = {name: gate.config[name] for name in ("seconds", "max_tokens", "model") if gate.config.get(name)}
-    said = request.ask(Question(str(gate.config["policy"]), text, binding=binding, **known))
-    if not isinstance(said, Ruling if binding else Opinion):
+    answer = request.ask(Question(str(gate.config["policy"]), text, binding=binding, **known))
+    if not isinstance(answer, Ruling if binding else Opinion):
         raise TypeError("an answer to another question")
-    return said
+    return answer
 
 
 def _no_opinion(gate: GateSpec) -> GateResult:
     action = GateAction.BLOCK if gate.lane == GateLane.POLICY else GateAction.CONTINUE
-    reason = "This could not be checked" if action == GateAction.BLOCK else ""
+    reason = "This couldn't be checked" if action == GateAction.BLOCK else ""
     return _result(gate, action, GateCode.LLM_ERROR, reason, flags=(GateCode.LLM_ERROR.value,))
 
 
 _LLM_REASONS = {
     GateAction.CONTINUE: "",
-    GateAction.BLOCK: "This is against a rule of the company",
-    GateAction.REQUIRE_APPROVAL: "A person has to look at this",
+    GateAction.BLOCK: "This is against a company policy",
+    GateAction.REQUIRE_APPROVAL: "This needs approval",
 }
 
 EVALUATE: Mapping[str, Callable[[Request], GateResult]] = {
@@ -138,7 +140,7 @@ def needs_claim(gate: GateSpec) -> bool:
 
 
 def claim_for(gate: GateSpec, context: Mapping[str, Any]) -> Claim | None:
-    """Who the visitor says they are, if this gate wants to know and they say it now."""
+    """The identity that the visitor claims, if this gate needs one and the message states it."""
     if not needs_claim(gate):
         return None
     message, recent = str(context.get("message") or ""), context.get("recent") or ()
@@ -146,7 +148,7 @@ def claim_for(gate: GateSpec, context: Mapping[str, Any]) -> Claim | None:
 
 
 def extract_value(gate: GateSpec, context: Mapping[str, Any]) -> Any:
-    """The variable the gate names, or the text its trigger is about."""
+    """The variable that the gate names, or the text of its trigger."""
     if gate.extract:
         return rules.lookup(context, gate.extract)
     if gate.on == GateTrigger.ON_TOOL_CALL:
@@ -174,7 +176,7 @@ def _changes(gate: GateSpec, changed: Any) -> dict[str, Any]:
 
 
 def _file_facts(gate: GateSpec, value: Any) -> rules.FileFacts:
-    """`config.roots` are the permitted directories; the path is resolved, links included, before it is compared."""
+    """Facts about the file within the permitted directories `config.roots`. Links are resolved before comparing."""
     if not rules.is_permitted_path(value):
         return rules.FileFacts(permitted=False, size=None)
     for root in (Path(str(root)).resolve() for root in gate.config.get("roots") or ()):
@@ -194,7 +196,7 @@ def _script_spec(request: Request, values: Mapping[str, Any]) -> SandboxSpec:
 
 
 def _command(gate: GateSpec) -> list[str]:
-    """`check_command`, split without a shell, or `config.script` below the mounted `/sandbox/skill`."""
+    """`check_command`, split without a shell, or `config.script` in the mounted `/sandbox/skill`."""
     if gate.check_command:
         return shlex.split(gate.check_command)
     return ["python3", "-I", "-S", f"/sandbox/skill/{gate.config.get('script') or gate.check}"]
@@ -206,7 +208,7 @@ def _as_text(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class _Printed:
+class _ScriptOutput:
     """A script's stdout: `key: value` lines, a `modified_context` line, and the rest, which is its verdict."""
 
     verdict: str
@@ -214,9 +216,9 @@ class _Printed:
     changes: dict[str, Any] | None
 
 
-def read_output(stdout: str) -> _Printed:
-    """Raises ValueError when the reserved `modified_context` line holds no JSON object, and for a key said twice: a
-    value that holds a line break must not answer for another (a customer whose name ends in `customer_id: …`)."""
+def read_output(stdout: str) -> _ScriptOutput:
+    """Parse a script's stdout. Raises ValueError if `modified_context` is not a JSON object, and for a repeated key: a
+    value with a line break must not pose as another one (a customer whose name ends in `customer_id: …`)."""
     verdict: list[str] = []
     values: dict[str, str] = {}
     changes = None
@@ -225,51 +227,54 @@ def read_output(stdout: str) -> _Printed:
         if not colon or not key.isidentifier():
             verdict.append(line)
         elif key in values:
-            raise ValueError(f"{key} is said twice")
+            raise ValueError(f"{key} is repeated")
         elif key == "modified_context":
             changes = json.loads(value)
             if not isinstance(changes, dict):
                 raise ValueError("modified_context is not an object")
         else:
             values[key] = value
-    return _Printed("\n".join(verdict), values, changes)
+    return _ScriptOutput("\n".join(verdict), values, changes)
 
 
 def _judge_script(gate: GateSpec, outcome: SandboxResult) -> GateResult:
     if outcome.reason or outcome.exit_code is None:
-        return _result(gate, GateAction.BLOCK, GateCode.SCRIPT_FAILED, f"The check ended with {outcome.reason}")
+        return _result(gate, GateAction.BLOCK, GateCode.SCRIPT_FAILED, f"The check failed: {outcome.reason}")
     try:
-        printed = read_output(outcome.stdout)
+        output = read_output(outcome.stdout)
     except (ValueError, RecursionError):
-        return _result(gate, GateAction.BLOCK, GateCode.SCRIPT_FAILED, "The check printed garbage")
-    result = _verdict(gate, printed, outcome.exit_code)
+        return _result(gate, GateAction.BLOCK, GateCode.SCRIPT_FAILED, "The check returned malformed output")
+    result = _verdict(gate, output, outcome.exit_code)
     if not result.passed:
         return result
-    subject = printed.values.get("customer_id")
+    subject = output.values.get("customer_id")
     return replace(
         result,
-        modified_context=printed.changes,
-        subject=Subject(subject, printed.values.get("customer_name", "")) if subject else None,
+        modified_context=output.changes,
+        subject=Subject(subject, output.values.get("customer_name", "")) if subject else None,
     )
 
 
-def _verdict(gate: GateSpec, printed: _Printed, exit_code: int) -> GateResult:
-    """`check_expect` decides, else the extracted value, else the exit code. It sees the lines that are no values."""
+def _verdict(gate: GateSpec, output: _ScriptOutput, exit_code: int) -> GateResult:
+    """Decide by `check_expect`, else by the extracted value, else by the exit code.
+
+    Value lines are not part of the output.
+    """
     if gate.check_expect is not None:
-        if rules.meets(gate.check_expect, output=printed.verdict, exit_code=exit_code):
+        if rules.meets(gate.check_expect, output=output.verdict, exit_code=exit_code):
             return _result(gate, GateAction.CONTINUE, GateCode.PASSED)
-        return _result(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, "The check did not pass")
+        return _result(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, "The check didn't pass")
     if exit_code != 0:
-        return _result(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, "The check did not pass")
+        return _result(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, "The check didn't pass")
     if gate.extract:
-        value = printed.values.get(gate.extract)
+        value = output.values.get(gate.extract)
         answer = predicates.judge(gate, value)
-        return _result(gate, answer.action, answer.code, answer.reason, value=_shown(value))
-    return _result(gate, GateAction.CONTINUE, GateCode.PASSED, value=printed.verdict[:200])
+        return _result(gate, answer.action, answer.code, answer.reason, value=_stored_value(value))
+    return _result(gate, GateAction.CONTINUE, GateCode.PASSED, value=output.verdict[:200])
 
 
-def _shown(value: Any) -> str | float | None:
-    """What of the value is kept with the result: a number, or a short text."""
+def _stored_value(value: Any) -> str | float | None:
+    """The part of the value that is stored with the result: a number, or a short text."""
     number = None if isinstance(value, str) else rules.as_number(value)
     return number if number is not None else value[:200] if isinstance(value, str) else None
 

@@ -1,6 +1,5 @@
-"""Which gates are in force for a deployment? Read once a turn, before its first step (spec 5.1 step 0).
-
-And for those who look after them: all gates with their versions.
+"""Load the active gates of a deployment, once per turn before its first step (spec 5.1 step 0), and list gates with
+their versions for administrators.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from apps.tenants.models import Deployment
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 
-# The sealed list of what is in force comes first, then each gate that the rows say is.
+# The sealed list of active gates first, then each active gate by the rows.
 _ACTIVE = """
     SELECT version, signature, items FROM tenants_policyseal WHERE tenant_id = %s AND kind = 'gates'
     UNION ALL (
@@ -36,15 +35,15 @@ _ACTIVE = """
     WHERE gate.tenant_id = %s AND (gate.deployment_id = %s OR gate.deployment_id IS NULL)
     ORDER BY gate.deployment_id NULLS FIRST, version."order", gate.name)
 """
-# What a content that is no gate is taken for: it must not open what it may have guarded.
-_SAID = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE)
-_EVERYTHING = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE, GateTrigger.ON_TOOL_CALL)
+_MESSAGES = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE)
+# Triggers at which an invalid gate blocks: it must not open what it may have guarded.
+_ALL_TRIGGERS = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE, GateTrigger.ON_TOOL_CALL)
 
 
 def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
     """The tenant's gates for all deployments first, then the deployment's own, each by order and name.
 
-    One statement, so that list and rows are of one moment; the gates are made once for each state the rows ever had.
+    One statement, so that list and rows are from one snapshot; parsed gates are cached by the rows.
     """
     tenant_id = current_tenant_id()
     with connection.cursor() as cursor:
@@ -52,11 +51,11 @@ def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
         rows = cursor.fetchall()
     seals = [row for row in rows if row[0]]
     sealed = policy_seals.verified_items(tenant_id, PolicyKind.GATES, seals)
-    found = tuple((name, text) for version, name, text in rows if not version)
+    gates = tuple((gate_id, text) for version, gate_id, text in rows if not version)
     if sealed is None:
-        return (*blocking_gates("policy_seal"), *_specs(found, "", "")[0])
-    specs, doubts = _specs(found, seals[0][2], str(deployment_id))
-    for name, problem in doubts:
+        return (*blocking_gates("policy_seal"), *_specs(gates, "", "")[0])
+    specs, problems = _specs(gates, seals[0][2], str(deployment_id))
+    for name, problem in problems:
         policy_seals.report_untrusted(PolicyKind.GATES, name, problem)
     return specs
 
@@ -65,33 +64,33 @@ def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
 def _specs(
     rows: tuple[tuple[str, str], ...], sealed: str, deployment_id: str
 ) -> tuple[tuple[GateSpec, ...], tuple[tuple[str, str], ...]]:
-    """The gates of these rows, and which are not what was put in force. A row that is not certified blocks in the place
-    of the gate, and so does a gate that was put in force and has no row. Made once for each state of rows and list."""
-    wanted: dict[str, str] = json.loads(sealed) if sealed else {}
+    """The gates of these rows, and the problems by name. A row that does not match the sealed list is replaced by a
+    blocking gate, and so is a sealed gate without a row."""
+    unmatched: dict[str, str] = json.loads(sealed) if sealed else {}
     specs: list[GateSpec] = []
-    doubts: list[tuple[str, str]] = []
+    problems: list[tuple[str, str]] = []
     for gate_id, text in rows:
         row = json.loads(text)
         name = _sealed_name(gate_id, row["deployment"])
-        if not sealed or wanted.pop(name, "") == policy_seals.digest(row):
+        if not sealed or unmatched.pop(name, "") == policy_seals.digest(row):
             specs.extend(specs_of(row["name"], row["content"]))
         else:
-            doubts.append((name, "forged"))
+            problems.append((name, "forged"))
             specs.extend(blocking_gates(row["name"]))
-    for name in wanted:
+    for name in unmatched:
         if name.endswith(("@all", f"@{deployment_id}")):
-            doubts.append((name, "missing"))
+            problems.append((name, "missing"))
             specs.extend(blocking_gates(name))
-    return tuple(specs), tuple(doubts)
+    return tuple(specs), tuple(problems)
 
 
 def blocking_gates(name: str) -> tuple[GateSpec, ...]:
-    """Blocks at every place where a gate may stand, because what stood here is not known."""
+    """Gates that block at every trigger, in place of one whose content is not trusted."""
     return _blocking(name, {})
 
 
 def sealed_name(gate: Gate) -> str:
-    """What the gate is called in the sealed list: with its place, so that one that is gone blocks only there."""
+    """The gate's name in the sealed list. It includes the deployment, so that a missing gate blocks only there."""
     return _sealed_name(str(gate.pk), gate.deployment_id)
 
 
@@ -100,7 +99,7 @@ def _sealed_name(gate_id: str, deployment_id: object) -> str:
 
 
 def sealed_value(gate: Gate, version: GateVersion) -> dict[str, Any]:
-    """All that decides what the gate does while this version is in force."""
+    """Everything that determines what the gate does while this version is active."""
     return {
         "deployment": str(gate.deployment_id) if gate.deployment_id else None,
         "name": gate.name,
@@ -111,14 +110,14 @@ def sealed_value(gate: Gate, version: GateVersion) -> dict[str, Any]:
 
 
 def sealed_gates() -> dict[str, dict[str, Any]]:
-    """What the rows say is in force in this tenant, for `manage.py certify`."""
+    """The tenant's active gates by the rows, for `manage.py certify`."""
     rows = GateVersion.objects.select_related("gate").filter(number=F("gate__active"))
     return {sealed_name(row.gate): sealed_value(row.gate, row) for row in rows}
 
 
 def specs_of(name: str, content: Mapping[str, Any]) -> tuple[GateSpec, ...]:
-    """The gate that this content is. One that is no gate any more becomes one that nobody provides, at each place where
-    it could have stood."""
+    """The gate with this content. An invalid content becomes gates without a provider, which block, at each trigger
+    where it may have been."""
     try:
         return (GateSpec(name=name, **content),)
     except (ValidationError, TypeError):
@@ -129,17 +128,17 @@ def _blocking(name: str, content: Mapping[str, Any]) -> tuple[GateSpec, ...]:
     known = content if isinstance(content, Mapping) else {}
     blank = GateSpec(name="x", on=GateTrigger.EVERY_USER_MESSAGE, provider=GateProvider.CUSTOM)
     step, on = known.get("after_step"), known.get("on")
-    places: tuple[Any, ...] = (on,) if on in GateTrigger.values else _EVERYTHING
-    said = known.get("on_block")
-    told = {"name": name, "on_block": said if isinstance(said, str) else "report", "after_step": step}
-    return tuple(blank.model_copy(update={**told, "on": GateTrigger(place).value}) for place in places)
+    triggers: tuple[Any, ...] = (on,) if on in GateTrigger.values else _ALL_TRIGGERS
+    on_block = known.get("on_block")
+    fields = {"name": name, "on_block": on_block if isinstance(on_block, str) else "report", "after_step": step}
+    return tuple(blank.model_copy(update={**fields, "on": GateTrigger(trigger).value}) for trigger in triggers)
 
 
 def gate_sets_with(version: GateVersion, deployment_id: UUID) -> tuple[tuple[GateSpec, ...], tuple[GateSpec, ...]]:
-    """The gates in force for a deployment, and what they would be with this version in its gate's place. Raises
-    pydantic's ValidationError for a content that is no gate."""
-    found = GateVersion.objects.select_related("gate").filter(number=F("gate__active"))
-    rows = list(found.filter(Q(gate__deployment_id=deployment_id) | Q(gate__deployment_id=None)))
+    """The active gates of a deployment, and the same with this version in place of its gate's active one. Raises
+    pydantic's ValidationError for an invalid content."""
+    active = GateVersion.objects.select_related("gate").filter(number=F("gate__active"))
+    rows = list(active.filter(Q(gate__deployment_id=deployment_id) | Q(gate__deployment_id=None)))
     version.to_spec()
     others = [row for row in rows if row.gate_id != version.gate_id]
     return _in_order(rows), _in_order([*others, version])
@@ -148,40 +147,40 @@ def gate_sets_with(version: GateVersion, deployment_id: UUID) -> tuple[tuple[Gat
 def _in_order(rows: Iterable[GateVersion]) -> tuple[GateSpec, ...]:
     """As `_ACTIVE` orders them."""
     ordered = sorted(rows, key=lambda row: (row.gate.deployment_id is not None, row.order, row.gate.name))
-    return tuple(spec for row in ordered for spec in _made(row))
+    return tuple(spec for row in ordered for spec in _specs_of_row(row))
 
 
 def max_gates_per_turn(version: GateVersion) -> tuple[int, str]:
-    """How many policy gates one turn would ask with this version in force, on the deployment where it is most, and that
-    deployment's title. Gates of its goal count like rows."""
-    places = Deployment.objects.order_by("title")
+    """The highest number of policy gates that one turn would run with this version active, and the title of that
+    deployment. Gates of the deployment's goal count as well."""
+    deployments = Deployment.objects.order_by("title")
     if version.gate.deployment_id is not None:
-        places = places.filter(pk=version.gate.deployment_id)
+        deployments = deployments.filter(pk=version.gate.deployment_id)
     rows = list(GateVersion.objects.select_related("gate").filter(number=F("gate__active")))
-    in_force = [*(row for row in rows if row.gate_id != version.gate_id), version]
-    counted = [(_asked_at(place.pk, in_force), place.title) for place in places]
+    active = [*(row for row in rows if row.gate_id != version.gate_id), version]
+    counted = [(_count_at(deployment.pk, active), deployment.title) for deployment in deployments]
     return max(
-        counted, default=(count_gates_per_turn(spec for row in in_force for spec in _made(row)), "any deployment")
+        counted, default=(count_gates_per_turn(spec for row in active for spec in _specs_of_row(row)), "any deployment")
     )
 
 
-def _asked_at(deployment_id: UUID, rows: Iterable[GateVersion]) -> int:
+def _count_at(deployment_id: UUID, rows: Iterable[GateVersion]) -> int:
     extra = ExtraGates()
     counting_gates(deployment_id, extra)
-    own = [spec for row in rows if row.gate.deployment_id in (None, deployment_id) for spec in _made(row)]
+    own = [spec for row in rows if row.gate.deployment_id in (None, deployment_id) for spec in _specs_of_row(row)]
     return count_gates_per_turn([*own, *extra.gates], extra.tools)
 
 
 def count_gates_per_turn(gates: Iterable[GateSpec], tools: Iterable[str] = ()) -> int:
-    """How many of these policy gates a turn asks about a message, its answer and one look-up: of the `tools` that a
-    turn may call, the one that most of them watch."""
+    """How many of these policy gates a turn runs for a message, its answer and one tool call: the call of the tool in
+    `tools` that most gates watch."""
     binding = [gate for gate in gates if gate.lane == GateLane.POLICY]
     calls = [gate for gate in binding if gate.on == GateTrigger.ON_TOOL_CALL]
     watched = (sum(not gate.tools or tool in gate.tools for gate in calls) for tool in tools)
-    return sum(gate.on in _SAID for gate in binding) + max(watched, default=0)
+    return sum(gate.on in _MESSAGES for gate in binding) + max(watched, default=0)
 
 
-def _made(row: GateVersion) -> tuple[GateSpec, ...]:
+def _specs_of_row(row: GateVersion) -> tuple[GateSpec, ...]:
     return specs_of(row.gate.name, row.content)
 
 
@@ -198,20 +197,20 @@ def gates_with_newest() -> list[tuple[Gate, GateVersion]]:
 
 
 def gates_missing_library(others: Iterable[GateSpec]) -> list[str]:
-    """Which gates in force, and which of `others`, block because guardrails-ai is not installed, by name."""
+    """Names of the active gates and of `others` that block because guardrails-ai is not installed."""
     if guardrails.is_installed():
         return []
     rows = GateVersion.objects.filter(number=F("gate__active"), content__provider=GateProvider.GUARDRAILS_AI)
-    told = [gate.name for gate in others if gate.provider == GateProvider.GUARDRAILS_AI]
-    return sorted({*rows.values_list("gate__name", flat=True), *told})
+    names = [gate.name for gate in others if gate.provider == GateProvider.GUARDRAILS_AI]
+    return sorted({*rows.values_list("gate__name", flat=True), *names})
 
 
 def gate_by_id(gate_id: UUID) -> Gate:
     """Raises `NotFound`."""
-    found: Gate | None = Gate.objects.select_related("deployment").filter(pk=gate_id).first()
-    if found is None:
+    gate: Gate | None = Gate.objects.select_related("deployment").filter(pk=gate_id).first()
+    if gate is None:
         raise NotFound("gate")
-    return found
+    return gate
 
 
 def versions_of(gate: Gate) -> list[GateVersion]:
@@ -221,7 +220,7 @@ def versions_of(gate: Gate) -> list[GateVersion]:
 
 def version_of(gate: Gate, number: int) -> GateVersion:
     """Raises `NotFound`."""
-    found: GateVersion | None = gate.versions.select_related("gate").filter(number=number).first()
-    if found is None:
+    version: GateVersion | None = gate.versions.select_related("gate").filter(number=number).first()
+    if version is None:
         raise NotFound("version of this gate")
-    return found
+    return version

@@ -1,6 +1,6 @@
-"""What does policy say about this value? The predicate table, expectations and escalations (spec 5.5.2, contract 5.2).
+"""Predicates, expectations and escalations (spec 5.5.2, contract 5.2). Pure.
 
-Nothing here reads a clock, a row or a file. Every unclear case is a block.
+Every unclear case blocks.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import regex as patterns
 from apps.gates.enums import EscalationKind, GateAction, GateCode, GateType
 from apps.gates.schemas import EscalationSpec, Expectation, GateSpec, Range
 
-# Longer text is not looked at piece by piece: a gate that cannot read all of it says no.
+# A longer text is not checked in pieces: the gate blocks.
 MAX_TEXT = 50_000
-# Patterns are a tenant's, texts a visitor's, and the process is everybody's: nobody waits longer for one.
+# Tenants write patterns, visitors write texts, and all share the process, so no search may take longer.
 PATTERN_SECONDS = 0.1
 
-# A script's key that goes into the audit log must be a word.
+# Form of a script's key that may be written to the audit log.
 _KEY = re.compile(r"[\w.-]{1,60}")
 ALLOWED_MUTATIONS = frozenset({"response", "message", "tool_args"})
 
@@ -38,7 +38,7 @@ BUILTIN_ESCALATIONS: Mapping[str, EscalationSpec] = {
 
 
 class Answer(NamedTuple):
-    """What one predicate says; `changed` replaces the value it looked at."""
+    """The result of one predicate; `changed` replaces the value."""
 
     action: GateAction
     code: GateCode
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
 
 class FileFacts(NamedTuple):
-    """What is known of a file, gathered by the caller: None size means that it does not exist."""
+    """Facts about a file, gathered by the caller. A size of None means that it does not exist."""
 
     permitted: bool
     size: int | None
@@ -67,7 +67,7 @@ def judge(gate: GateSpec, value: Any, *, file: FileFacts | None = None) -> Answe
     if gate.type == GateType.FILE_VALID:
         return file_valid(gate, file)
     if gate.type == GateType.APPROVAL_ALWAYS:
-        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.APPROVAL_ALWAYS, "This always needs a person's approval")
+        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.APPROVAL_ALWAYS, "This always needs approval")
     return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, f"No predicate for type {gate.type}")
 
 
@@ -83,12 +83,12 @@ def numeric_range(gate: GateSpec, value: Any) -> Answer:
     if _within(gate.auto_approve, number):
         return PASS
     if _within(gate.require_approval, number):
-        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.NEEDS_APPROVAL, f"{number:g} needs a person's approval")
-    return Answer(GateAction.BLOCK, GateCode.OUT_OF_RANGE, f"{number:g} is in no permitted range")
+        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.NEEDS_APPROVAL, f"{number:g} needs approval")
+    return Answer(GateAction.BLOCK, GateCode.OUT_OF_RANGE, f"{number:g} is not in an allowed range")
 
 
 def as_number(value: Any) -> float | None:
-    """A finite float, or None. Booleans and nothing are not numbers."""
+    """A finite float, or None. Booleans and None are not numbers."""
     if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -104,12 +104,12 @@ def string_match(gate: GateSpec, value: Any) -> Answer:
         return PASS
     if text is not None and text in (gate.approval_values or ()):
         return Answer(GateAction.REQUIRE_APPROVAL, GateCode.NEEDS_APPROVAL, "This value needs approval")
-    return Answer(GateAction.BLOCK, GateCode.NOT_ALLOWED, "Not a permitted value")
+    return Answer(GateAction.BLOCK, GateCode.NOT_ALLOWED, "This value is not allowed")
 
 
 def regex(gate: GateSpec, value: Any) -> Answer:
-    """`config.pattern` must be found, else block. `config.redact` instead rewrites what it finds and continues. Raises
-    `TimeoutError` for a pattern that takes too long over a text."""
+    """Block unless `config.pattern` is found; with `config.redact`, rewrite matches and continue instead. Raises
+    `TimeoutError` if a pattern takes too long."""
     if not isinstance(value, str) or len(value) > MAX_TEXT:
         return Answer(GateAction.BLOCK, GateCode.NO_MATCH, "No text to match")
     flags = flags_of(gate.config)
@@ -121,20 +121,20 @@ def regex(gate: GateSpec, value: Any) -> Answer:
     pattern = gate.config.get("pattern")
     if not pattern:
         return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, "No pattern")
-    found = patterns.search(pattern, value, flags, timeout=PATTERN_SECONDS) is not None
-    return PASS if found else Answer(GateAction.BLOCK, GateCode.NO_MATCH, "The text does not match")
+    matches = patterns.search(pattern, value, flags, timeout=PATTERN_SECONDS) is not None
+    return PASS if matches else Answer(GateAction.BLOCK, GateCode.NO_MATCH, "The text does not match")
 
 
 def flags_of(config: Mapping[str, Any]) -> int:
-    """Patterns tell capitals apart unless `ignore_case`, or `case_sensitive: false`, says otherwise; `multiline` lets ^
-    and $ stand at every line."""
+    """Regex flags. Patterns are case-sensitive unless `ignore_case` or `case_sensitive: false` is set; `multiline` lets
+    ^ and $ match at every line."""
     ignores = config.get("ignore_case") or config.get("case_sensitive") is False
     return int(patterns.IGNORECASE if ignores else 0) | int(patterns.MULTILINE if config.get("multiline") else 0)
 
 
 def file_valid(gate: GateSpec, file: FileFacts | None) -> Answer:
     if file is None or not file.permitted:
-        return Answer(GateAction.BLOCK, GateCode.PATH_FORBIDDEN, "Path outside permitted directories")
+        return Answer(GateAction.BLOCK, GateCode.PATH_FORBIDDEN, "Path outside the allowed directories")
     if file.size is None:
         return Answer(GateAction.BLOCK, GateCode.FILE_MISSING, "File not found")
     limit = gate.config.get("max_size_bytes")
@@ -144,14 +144,14 @@ def file_valid(gate: GateSpec, file: FileFacts | None) -> Answer:
 
 
 def is_permitted_path(path: Any) -> bool:
-    """No way out of the directory it is meant for, before anything is looked up (contract 5.2)."""
+    """Whether the path stays within its directory by its form, checked before any file access (contract 5.2)."""
     return isinstance(path, str) and bool(path) and "\0" not in path and ".." not in PurePosixPath(path).parts
 
 
 def meets(expectation: Expectation, *, output: str, exit_code: int | None, file_exists: bool = False) -> bool:
-    """Does a finished command satisfy it? `output` is stdout; one trailing newline is not part of it (contract 5.2).
+    """Whether a finished command meets an expectation. One trailing newline of `output` is ignored (contract 5.2).
 
-    `file_exists` is the caller's finding about the permitted path named there. Without an exit code nothing is met.
+    `file_exists` is the caller's check of the path named there. Without an exit code no expectation is met.
     """
     text = output.removesuffix("\n")
     if exit_code is None:
@@ -163,7 +163,7 @@ def meets(expectation: Expectation, *, output: str, exit_code: int | None, file_
     if expectation.contains is not None:
         return expectation.contains in text
     if expectation.regex is not None:
-        return _found_in_time(expectation.regex, text)
+        return _matches(expectation.regex, text)
     if expectation.file_exists is not None:
         return file_exists and is_permitted_path(expectation.file_exists)
     if expectation.not_empty:
@@ -171,7 +171,7 @@ def meets(expectation: Expectation, *, output: str, exit_code: int | None, file_
     return _meets_number(expectation, as_number(text.strip()))
 
 
-def _found_in_time(pattern: str, text: str) -> bool:
+def _matches(pattern: str, text: str) -> bool:
     try:
         return patterns.search(pattern, text, timeout=PATTERN_SECONDS) is not None
     except TimeoutError:
@@ -179,13 +179,13 @@ def _found_in_time(pattern: str, text: str) -> bool:
 
 
 def escalation_for(name: str, escalations: Mapping[str, EscalationSpec]) -> tuple[EscalationSpec, bool]:
-    """The active goal's map first, then the built-in ones; an unknown name is `report`, and False, to be noted."""
+    """The escalation from the active goal, else a built-in one, else `report`; and whether the name is known."""
     known = escalations.get(name) or BUILTIN_ESCALATIONS.get(name)
     return known or BUILTIN_ESCALATIONS["report"], known is not None
 
 
 def escalation_chain(name: str, escalations: Mapping[str, EscalationSpec]) -> tuple[tuple[str, EscalationSpec], ...]:
-    """The escalation and its fallbacks in order, each with its name; a circle ends where it would close."""
+    """The escalation and its fallbacks in order, with their names. A cycle ends before it repeats."""
     steps: dict[str, EscalationSpec] = {}
     while name and name not in steps:
         steps[name], _ = escalation_for(name, escalations)
@@ -199,14 +199,19 @@ def escalation_steps(name: str, escalations: Mapping[str, EscalationSpec]) -> tu
 
 
 def split_mutations(changes: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What may be merged, and the names of what may not. `tool_args` must be a mapping, the other two text."""
-    kept = {name: value for name, value in changes.items() if name in ALLOWED_MUTATIONS and _right_kind(name, value)}
+    """The changes that may be merged, and the names of those that may not.
+
+    `tool_args` must be a mapping, others text.
+    """
+    kept = {
+        name: value for name, value in changes.items() if name in ALLOWED_MUTATIONS and _has_valid_type(name, value)
+    }
     dropped = (str(name) for name in changes if name not in kept)
     return kept, tuple(sorted(name if _KEY.fullmatch(name) else "unspeakable" for name in dropped))
 
 
 def merge(context: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """`tool_args` merge shallowly, `response` and `message` replace (contract 6)."""
+    """Apply changes: `tool_args` are merged shallowly, `response` and `message` are replaced (contract 6)."""
     merged = {**context, **changes}
     if "tool_args" in changes:
         merged["tool_args"] = {**(context.get("tool_args") or {}), **changes["tool_args"]}
@@ -214,8 +219,8 @@ def merge(context: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 def lookup(context: Mapping[str, Any], name: str) -> Any:
-    """The value a gate names: a tool argument, then a value a script gave, then the context's own. Which tool is called
-    no argument says, whatever it is called: a model chooses those."""
+    """The value that a gate names: from the tool's arguments, then from script values, then from the context.
+    `tool_name` is never taken from the arguments, because a model chooses those."""
     if name == "tool_name":
         return context.get(name)
     for source in (context.get("tool_args"), context.get("values"), context):
@@ -224,7 +229,7 @@ def lookup(context: Mapping[str, Any], name: str) -> Any:
     return None
 
 
-def _right_kind(name: str, value: Any) -> bool:
+def _has_valid_type(name: str, value: Any) -> bool:
     return isinstance(value, Mapping) if name == "tool_args" else isinstance(value, str)
 
 
@@ -233,7 +238,7 @@ def _within(allowed: Range | None, number: float) -> bool:
 
 
 def _clamped(gate: GateSpec, number: float) -> Answer | None:
-    """`config.clamp` turns the hard block into its nearest bound, where that bound needs nobody (spec 5.5.2)."""
+    """With `config.clamp`, replace the value by its nearest bound if that needs no approval (spec 5.5.2)."""
     if not gate.config.get("clamp") or not gate.block:
         return None
     low, high = gate.block.outside

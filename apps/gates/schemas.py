@@ -1,6 +1,6 @@
-"""Shapes of policy: a gate, what it found, what follows a block, which level has which tools (contract silas 5, 6).
+"""Schemas of policy: gates, results, escalations and access levels (contract silas 5, 6).
 
-All frozen. A gate that cannot be evaluated (a broken pattern, a step without number) cannot be made.
+All frozen. A gate that cannot be evaluated (an invalid pattern, a step without a number) cannot be constructed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from apps.gates.enums import EscalationKind, GateAction, GateCode, GateLane, GateProvider, GateTrigger, GateType
 
-# A pattern is unrolled when it is compiled, and nothing bounds that time: `(((a{50}){50}){50}){50}` takes seconds, one
-# more step minutes. Counted as if all repetitions stood inside each other.
+# Compiling unrolls repetitions without a time limit: `(((a{50}){50}){50}){50}` takes seconds, one more level minutes.
+# Repetitions are counted as if all were nested.
 MAX_PATTERN, MAX_REPEATS = 2_000, 100_000
 MAX_PATTERNS, _DEEPEST = 16, 8
 _REPEAT = patterns.compile(r"\{(\d{1,9})")
@@ -27,7 +27,7 @@ class Frozen(BaseModel):
 
 
 class Expectation(Frozen):
-    """What a check's outcome must be. Exactly one field is set; `not_empty: false` counts as unset (contract 5.2)."""
+    """The expected outcome of a check. Exactly one field is set; `not_empty: false` counts as unset (contract 5.2)."""
 
     exit_code: int | None = None
     equals: str | None = None
@@ -49,7 +49,7 @@ class Expectation(Frozen):
 
 
 class Range(Frozen):
-    """`min` and `max` are both inside."""
+    """An inclusive range."""
 
     min: float
     max: float
@@ -98,38 +98,38 @@ class GateSpec(Frozen):
 
     @property
     def tools(self) -> frozenset[str]:
-        """The tools an `on_tool_call` or `on_content` gate is about (`config.tools`); empty means all."""
+        """The tools that an `on_tool_call` or `on_content` gate covers (`config.tools`); empty means all."""
         return frozenset(self.config.get("tools") or ())
 
     @property
     def standing_approval_counts(self) -> bool:
-        """True when a standing approval may stand in for the person whom the gate asks for."""
+        """Whether a standing approval satisfies this gate."""
         return self.config.get("standing_approval_counts") is True
 
     @property
     def wait_seconds(self) -> int | None:
-        """How long it waits for a person; None for as long as the company's timings say."""
+        """How long it waits for approval; None for the company's default."""
         return self.config.get("wait_seconds")
 
     @property
     def always_needs_approval(self) -> bool:
-        """True when it wants a person to look whatever its input."""
+        """Whether it needs approval for any input."""
         return self.type == GateType.APPROVAL_ALWAYS and self.provider == GateProvider.PREDICATE
 
     @property
     def checks_values(self) -> bool:
-        """True for a gate of steps that looks at what its step returned."""
+        """Whether it is a step gate that checks the result of its step."""
         named = bool(self.extract) or self.provider == GateProvider.SCRIPT
         return self.on == GateTrigger.AFTER_STEP and named and not self.always_needs_approval
 
     @property
     def checks_report(self) -> bool:
-        """True for a gate of steps that looks at what the agent reports when all steps are over."""
+        """Whether it is a step gate that checks the agent's final report."""
         return self.on == GateTrigger.AFTER_STEP and not self.checks_values and not self.always_needs_approval
 
     @property
     def may_need_approval(self) -> bool:
-        """True when it may want a person to look, depending on its input."""
+        """Whether it may need approval, depending on its input."""
         if self.provider == GateProvider.LLM:
             return self.promote_to_policy
         words = any(name == "required_keywords" for name in _names_of(self.config))
@@ -141,7 +141,7 @@ class GateSpec(Frozen):
 
 
 class EscalationSpec(Frozen):
-    """What follows a block; sessions carries it out (contract 5.4, spec 5.1.1)."""
+    """What happens after a block; carried out by sessions (contract 5.4, spec 5.1.1)."""
 
     action: EscalationKind
     queue: str | None = None
@@ -152,7 +152,7 @@ class EscalationSpec(Frozen):
 
 
 class AccessLevel(Frozen):
-    """Which tools a level has and which gates lead to it; seconds until it ends, None for never (contract 6)."""
+    """An access level: its tools, the gates it requires, and seconds until it expires, None for never (contract 6)."""
 
     description: str = ""
     tools: list[str] = Field(default_factory=list)
@@ -162,7 +162,7 @@ class AccessLevel(Frozen):
 
 @dataclass(frozen=True)
 class Subject:
-    """Whom an identity check found: the tenant's own id of the customer, and the name to show to staff."""
+    """The customer that an identity check confirmed: the tenant's own id, and the name to show to staff."""
 
     id: str
     name: str = ""
@@ -170,7 +170,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class GateResult:
-    """One gate's answer. `passed` is what an access level counts: it looked, and it found what it wants."""
+    """The result of one gate. Access levels count `passed`: the gate was evaluated and its condition holds."""
 
     gate_name: str
     lane: GateLane
@@ -194,7 +194,7 @@ AuditNote = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class GateReport:
-    """All answers for one trigger. `context` is the (perhaps rewritten) context every later step must use; `audit` are
+    """All results of one trigger. `context` is the possibly rewritten context that later steps must use; `audit` holds
     (event, data) pairs for the caller to record in its next scope."""
 
     policy: tuple[GateResult, ...] = ()
@@ -213,32 +213,32 @@ class GateReport:
 
     @property
     def asking(self) -> tuple[GateResult, ...]:
-        """Every gate that wants a person to look; none where one blocks."""
-        asking = (result for result in self.policy if result.action == GateAction.REQUIRE_APPROVAL)
-        return () if self.blocked else tuple(asking)
+        """Results that need approval; empty if a gate blocks."""
+        results = (result for result in self.policy if result.action == GateAction.REQUIRE_APPROVAL)
+        return () if self.blocked else tuple(results)
 
     @property
     def verified(self) -> tuple[GateResult, ...]:
-        """Checks that passed about a person: what the access controller hears of (spec 5.1 step 14)."""
+        """Passed identity checks, for the access controller (spec 5.1 step 14)."""
         return tuple(result for result in self.policy if result.passed and result.subject)
 
 
 def _patterns_of(config: Mapping[str, Any], depth: int = 0) -> Iterator[object]:
-    """Those of the gate itself and of the predicates inside of it. Raises ValueError for a nest that is too deep."""
+    """Patterns of the gate and its nested predicates. Raises ValueError if they are nested too deeply."""
     yield from (config[name] for name in ("pattern", "redact") if config.get(name) is not None)
     inner = config.get("predicates")
     if isinstance(inner, list) and inner:
         if depth >= _DEEPEST:
             raise ValueError("predicates are nested too deeply")
-        for each in inner:
-            yield from _patterns_of(each, depth + 1) if isinstance(each, Mapping) else ()
+        for predicate in inner:
+            yield from _patterns_of(predicate, depth + 1) if isinstance(predicate, Mapping) else ()
 
 
 def _names_of(config: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """The settings of a gate and of the predicates inside of it."""
+    """Names of the settings of a gate and its nested predicates."""
     yield from config
-    for each in config.get("predicates") or () if depth < _DEEPEST else ():
-        yield from _names_of(each, depth + 1) if isinstance(each, Mapping) else ()
+    for predicate in config.get("predicates") or () if depth < _DEEPEST else ():
+        yield from _names_of(predicate, depth + 1) if isinstance(predicate, Mapping) else ()
 
 
 def _repeats(pattern: str) -> int:
@@ -246,7 +246,7 @@ def _repeats(pattern: str) -> int:
 
 
 def require_pattern(pattern: object) -> None:
-    """Raises ValueError for what is no pattern, or takes long to compile."""
+    """Raises ValueError for an invalid pattern, or one that takes too long to compile."""
     if pattern is None:
         return
     if not isinstance(pattern, str):

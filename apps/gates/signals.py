@@ -1,4 +1,4 @@
-"""What does this room ask of the rooms above? What a turn meets beside the gates that are rows."""
+"""Signals of this room: rooms above add the gates of goals when gates are counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kernel.events import Event
 
 @dataclass
 class ExtraGates:
-    """What one deployment's turns bring along: gates of a goal, and the tools that a turn may call itself."""
+    """Gates of a deployment's goal, and the tools that its turns may call."""
 
     gates: list[GateSpec] = field(default_factory=list)
     tools: set[str] = field(default_factory=set)
@@ -22,5 +22,5 @@ class ExtraGates:
         self.tools |= set(tools)
 
 
-# Announced (deployment, what was added so far) when gates are counted; receivers add theirs.
+# (deployment id, what was added so far). Sent when gates are counted; receivers add to it.
 counting_gates: Event[[UUID, ExtraGates]] = Event("counting_gates")

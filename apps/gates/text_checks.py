@@ -1,8 +1,7 @@
-"""Who judges texts? `custom` (our detectors, run here) and `guardrails_ai` (the same, run by that library).
+"""Check texts with a detector: `custom` runs ours here, `guardrails_ai` runs the same ones under that library.
 
-A text that cannot be read as a whole, and a detector or setting that does not exist, are blocks. With `on_fail: fix`
-what was found is taken out and the turn goes on; otherwise it blocks (spec 5.5.1). Called by `providers`.
-"""
+A text that is too long to read, and an unknown detector or setting, block. With `on_fail: fix` the findings are
+redacted and the turn continues; otherwise they block (spec 5.5.1). Called by `providers`."""
 
 from __future__ import annotations
 
@@ -27,28 +26,28 @@ def judge_text(
     judge: Judge | None = None,
     spellings: Spellings | None = None,
 ) -> Answer:
-    """`judge` says whether the text fails, and what was found; our own comparison when none is given. `spellings` are
-    those of the run, so that a text which several gates look at is taken apart once."""
+    """Check one text. `judge` returns whether it fails and what was found; `fails` by default. `spellings` are shared
+    by the run, so that a text which several gates check is normalised once."""
     if not isinstance(value, str) or len(value) > rules.MAX_TEXT:
-        return Answer(GateAction.BLOCK, GateCode.UNREADABLE, "No text that could be read as a whole")
+        return Answer(GateAction.BLOCK, GateCode.UNREADABLE, "There is no text, or it is too long to check")
     try:
         fixing = is_fixing(config)
-        failed, found = (judge or fails)(name or "", value, config, spellings or Spellings())
+        failed, detection = (judge or fails)(name or "", value, config, spellings or Spellings())
     except InvalidSetting as wrong:
-        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, f"The check is set up wrongly: {wrong}")
+        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, f"The check is misconfigured: {wrong}")
     if not failed:
         return rules.PASS
-    if fixing and found.redacted is not None:
-        return rules.PASS._replace(reason=_reason(found), changed=found.redacted)
-    return Answer(GateAction.BLOCK, GateCode.FOUND, _reason(found))
+    if fixing and detection.redacted is not None:
+        return rules.PASS._replace(reason=_reason(detection), changed=detection.redacted)
+    return Answer(GateAction.BLOCK, GateCode.FOUND, _reason(detection))
 
 
 def fails(name: str, text: str, config: Mapping[str, Any], spellings: Spellings) -> tuple[bool, Detection]:
     least = threshold(name, config)
-    found = detect(name, text, config, spellings)
-    return found.score >= least, found
+    detection = detect(name, text, config, spellings)
+    return detection.score >= least, detection
 
 
-def _reason(found: Detection) -> str:
-    """Kinds only: a reason is shown and kept, and what was found must not be."""
-    return f"Found: {', '.join(found.kinds).lower()}"
+def _reason(detection: Detection) -> str:
+    """Names kinds only: a reason is shown and stored, and the findings themselves must not be."""
+    return f"Found: {', '.join(detection.kinds).lower()}"

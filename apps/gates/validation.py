@@ -1,9 +1,8 @@
-"""Can this gate ever do what it looks like? Asked when a gate is made; the runner blocks on all of it anyway.
+"""Validate gates when they are written; the runner blocks on an invalid gate anyway.
 
-A wrong word in a gate must be seen by whoever writes it, not by the visitors it blocks or lets through. Answers are
-sentences for that person, by field. Asked by `services.versions` and by forms. Looks at nothing else but whether
-guardrails-ai is installed.
-"""
+The author of a gate should see a mistake, not the visitors whom it blocks or lets through. Problems are sentences for
+the author, by field. Used by `services.versions` and forms. Depends on nothing else but whether guardrails-ai is
+installed."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from kernel.errors import SilasError
 from kernel.llm.models import is_known
 
 LONGEST_FIELD = 20_000
-# What any gate may say of itself: the tools it is about, and how a person is asked.
+# Settings that any gate may have: its tools, and how approval works.
 _ANY = frozenset({"tools", "standing_approval_counts", "wait_seconds"})
 # Seconds that a gate may wait for a person.
 SHORTEST_WAIT, LONGEST_WAIT = 10, 86_400
@@ -42,21 +41,21 @@ _OWN: Mapping[str, frozenset[str]] = {
     GateType.APPROVAL_ALWAYS: frozenset(),
 }
 NOT_INSTALLED = (
-    "guardrails-ai is not installed here: make guardrails installs it, and custom runs the same detectors without it"
+    "guardrails-ai is not installed: run make guardrails, or use custom, which runs the same detectors without it"
 )
-# A gate of steps asks before anything takes effect (ADR 101); the report is there when everything has.
-ASKS_LATE = "a gate of steps that may ask a person names the value it looks at, or always asks"
-# The rest of a script's settings is its skill's: which books it reads, what it asks the visitor for.
+# A step gate asks for approval before anything takes effect (ADR 101); the report exists only afterwards.
+ASKS_LATE = "a step gate that may need approval must name the value it checks, or always need approval"
+# Besides these, a script has settings of its skill: the records it reads, what it asks the visitor for.
 _SCRIPT = frozenset({"skill", "script", "args_from_env", "records", "match", "ask"})
 _LLM = frozenset({"policy", "model", "seconds", "max_tokens"})
 
 
 def problems_of(gate: GateSpec) -> dict[str, str]:
-    """What is wrong with it, by field; empty when it can run."""
-    found: dict[str, str] = {}
+    """Problems of a gate, by field; empty if it is valid."""
+    problems: dict[str, str] = {}
     for field, problem in _problems(gate):
-        found.setdefault(field, problem)
-    return found
+        problems.setdefault(field, problem)
+    return problems
 
 
 def require_valid(gate: GateSpec) -> None:
@@ -64,7 +63,7 @@ def require_valid(gate: GateSpec) -> None:
     problems = problems_of(gate)
     if problems:
         first = next(iter(problems.values()))
-        raise SilasError("gate_invalid", f"This gate cannot work: {first}", extra={"fields": problems}, status=422)
+        raise SilasError("gate_invalid", f"This gate isn't valid: {first}", extra={"fields": problems}, status=422)
 
 
 def _problems(gate: GateSpec) -> Iterator[tuple[str, str]]:
@@ -83,7 +82,7 @@ def _problems(gate: GateSpec) -> Iterator[tuple[str, str]]:
 
 
 def _storable(gate: GateSpec) -> Iterator[tuple[str, str]]:
-    """What a row cannot hold (NUL, half a character, no number), and what is more than any gate needs."""
+    """What a row cannot store (NUL, lone surrogates, NaN), and oversized fields."""
     try:
         fields = gate.to_plan_dict()
     except (ValueError, RecursionError):
@@ -94,10 +93,10 @@ def _storable(gate: GateSpec) -> Iterator[tuple[str, str]]:
             written = json.dumps(value, ensure_ascii=False, allow_nan=False)
             written.encode()
         except (ValueError, TypeError):
-            yield field, "it holds something that cannot be stored"
+            yield field, "it contains a value that can't be stored"
             continue
         if "\\u0000" in written:
-            yield field, "it holds a character that cannot be stored"
+            yield field, "it contains a character that can't be stored"
         if len(written) > LONGEST_FIELD:
             yield field, f"it is longer than {LONGEST_FIELD} characters"
 
@@ -105,12 +104,12 @@ def _storable(gate: GateSpec) -> Iterator[tuple[str, str]]:
 def _places(gate: GateSpec) -> Iterator[tuple[str, str]]:
     if "tools" in gate.config:
         if gate.on not in (GateTrigger.ON_TOOL_CALL, GateTrigger.ON_CONTENT):
-            yield "config", "tools belong to gates that run on tool calls or on content"
+            yield "config", "tools can only be set for gates that run on tool calls or on content"
         yield from _words(gate.config, "tools")
     if gate.on == GateTrigger.ON_CONTENT and gate.provider in (GateProvider.SCRIPT, GateProvider.LLM):
-        yield "provider", "content is looked at by rules and detectors only"
+        yield "provider", "content can only be checked by rules and detectors"
     if not isinstance(gate.config.get("standing_approval_counts", False), bool):
-        yield "config", "standing_approval_counts is true or false"
+        yield "config", "standing_approval_counts must be true or false"
     if "wait_seconds" in gate.config:
         yield from _whole(gate.config, "wait_seconds", least=SHORTEST_WAIT, most=LONGEST_WAIT)
     if gate.after_step is not None and gate.after_step < 1:
@@ -124,11 +123,11 @@ def _predicate(gate: GateSpec) -> Iterator[tuple[str, str]]:
     if gate.type == GateType.NUMERIC_RANGE:
         yield from _ranges(gate)
     elif gate.type == GateType.STRING_MATCH and not (gate.allowed_values or gate.approval_values):
-        yield "allowed_values", "say which values are allowed"
+        yield "allowed_values", "enter the allowed values"
     elif gate.type == GateType.REGEX and not (gate.config.get("pattern") or gate.config.get("redact")):
-        yield "config", "say which pattern has to be found, or what is redacted"
+        yield "config", "enter the pattern that must be found, or what to redact"
     elif gate.type == GateType.CUSTOM_CHECK and not (TEXT_SETTINGS | {"pattern"}) & set(gate.config):
-        yield "config", "say what is asked of the text"
+        yield "config", "enter what the text must satisfy"
     elif gate.type == GateType.FILE_VALID:
         yield from _files(gate)
     yield from _text_settings(gate.config)
@@ -136,7 +135,7 @@ def _predicate(gate: GateSpec) -> Iterator[tuple[str, str]]:
 
 def _ranges(gate: GateSpec) -> Iterator[tuple[str, str]]:
     if not (gate.auto_approve or gate.require_approval):
-        yield "auto_approve", "say which numbers are allowed"
+        yield "auto_approve", "enter the allowed numbers"
     for field in ("auto_approve", "require_approval"):
         given: Range | None = getattr(gate, field)
         if given is not None:
@@ -144,22 +143,22 @@ def _ranges(gate: GateSpec) -> Iterator[tuple[str, str]]:
     if gate.block is not None:
         yield from _pair("block", *gate.block.outside)
     if not isinstance(gate.config.get("clamp", False), bool):
-        yield "config", "clamp is true or false"
+        yield "config", "clamp must be true or false"
 
 
 def _pair(field: str, low: float, high: float) -> Iterator[tuple[str, str]]:
     if not (math.isfinite(low) and math.isfinite(high)):
-        yield field, "a range ends at numbers"
+        yield field, "a range must have numbers as bounds"
     elif low > high:
-        yield field, f"{low:g} to {high:g} is no range: the smaller number comes first"
+        yield field, f"{low:g} to {high:g} is not a range: enter the smaller number first"
 
 
 def _files(gate: GateSpec) -> Iterator[tuple[str, str]]:
     roots = gate.config.get("roots")
     if not isinstance(roots, list) or not roots or not all(_is_root(root) for root in roots):
-        yield "config", "roots are whole paths of the permitted directories"
+        yield "config", "roots must be absolute paths of the permitted directories"
     if not gate.extract:
-        yield "extract", "say which value is the path"
+        yield "extract", "enter which value is the path"
     if "max_size_bytes" in gate.config:
         yield from _whole(gate.config, "max_size_bytes", least=1)
 
@@ -180,35 +179,35 @@ def _text_settings(config: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[
             yield from _words(config, name)
     for name in _FLAGS:
         if not isinstance(config.get(name, False), bool):
-            yield "config", f"{name} is true or false"
+            yield "config", f"{name} must be true or false"
     yield from _nested(config, depth)
 
 
 def _nested(config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
     inner = config.get("predicates")
     if config.get("logic", "and") not in ("and", "or"):
-        yield "config", "logic is and, or or"
+        yield "config", "logic must be and, or or"
     if inner is None:
         if "logic" in config:
-            yield "config", "logic is about predicates, and there are none"
+            yield "config", "logic needs predicates"
         return
     if not isinstance(inner, list) or not 1 <= len(inner) <= MAX_NESTED or depth >= MAX_DEPTH:
-        yield "config", f"predicates are a list of up to {MAX_NESTED}, and {MAX_DEPTH} deep at most"
+        yield "config", f"predicates must be a list of up to {MAX_NESTED}, nested up to {MAX_DEPTH} levels"
         return
-    for each in inner:
-        yield from _inner(each, depth)
+    for predicate in inner:
+        yield from _inner(predicate, depth)
 
 
-def _inner(each: Any, depth: int) -> Iterator[tuple[str, str]]:
-    if not isinstance(each, dict) or not each:
-        yield "config", "a predicate says what it asks"
+def _inner(predicate: Any, depth: int) -> Iterator[tuple[str, str]]:
+    if not isinstance(predicate, dict) or not predicate:
+        yield "config", "a predicate must have settings"
         return
-    yield from _only(each, TEXT_SETTINGS | _PATTERNED)
+    yield from _only(predicate, TEXT_SETTINGS | _PATTERNED)
     try:
-        require_pattern(each.get("pattern"))
+        require_pattern(predicate.get("pattern"))
     except ValueError as wrong:
         yield "config", str(wrong)
-    yield from _text_settings(each, depth + 1)
+    yield from _text_settings(predicate, depth + 1)
 
 
 def _script(gate: GateSpec) -> Iterator[tuple[str, str]]:
@@ -220,19 +219,19 @@ def _script(gate: GateSpec) -> Iterator[tuple[str, str]]:
         except ValueError:
             yield "check_command", "a quotation mark is missing"
     elif not isinstance(script, str) or not script or PurePosixPath(script).is_absolute() or ".." in script:
-        yield "config", "say which script of the skill is run"
+        yield "config", "enter which script of the skill to run"
     names = gate.config.get("args_from_env") or []
     if not isinstance(names, list) or not all(isinstance(n, str) and _ENVIRONMENT.fullmatch(n) for n in names):
-        yield "config", "args_from_env is a list of names such as CUSTOMER_NAME"
+        yield "config", "args_from_env must be a list of names such as CUSTOMER_NAME"
 
 
 def _llm(gate: GateSpec) -> Iterator[tuple[str, str]]:
     yield from _only(gate.config, _LLM)
     policy, model = gate.config.get("policy"), gate.config.get("model")
     if not isinstance(policy, str) or not policy.strip() or len(policy) > LONGEST_POLICY:
-        yield "config", f"policy says what the model judges, in up to {LONGEST_POLICY} characters"
+        yield "config", f"policy must describe what the model judges, in up to {LONGEST_POLICY} characters"
     if model is not None and not (isinstance(model, str) and is_known(model)):
-        yield "config", "model is a model of this installation, such as openai:NAME"
+        yield "config", "model must be a model of this installation, such as openai:NAME"
     if "seconds" in gate.config:
         yield from _whole(gate.config, "seconds", least=1, most=MAX_SECONDS)
     if "max_tokens" in gate.config:
@@ -249,21 +248,21 @@ def _detector(gate: GateSpec) -> Iterator[tuple[str, str]]:
 
 
 def _only(config: Mapping[str, Any], known: frozenset[str]) -> Iterator[tuple[str, str]]:
-    strange = sorted(map(str, set(config) - known - _ANY))
-    if strange:
-        yield "config", f"no such setting here: {', '.join(strange)[:80]}"
+    unknown = sorted(map(str, set(config) - known - _ANY))
+    if unknown:
+        yield "config", f"unknown setting: {', '.join(unknown)[:80]}"
 
 
 def _words(config: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
     words = config[name]
-    fine = isinstance(words, list) and 1 <= len(words) <= MAX_WORDS
-    if not fine or not all(isinstance(word, str) and 0 < len(word.strip()) <= MAX_WORD for word in words):
-        yield "config", f"{name} is a list of up to {MAX_WORDS} words"
+    is_valid = isinstance(words, list) and 1 <= len(words) <= MAX_WORDS
+    if not is_valid or not all(isinstance(word, str) and 0 < len(word.strip()) <= MAX_WORD for word in words):
+        yield "config", f"{name} must be a list of up to {MAX_WORDS} words"
 
 
 def _whole(config: Mapping[str, Any], name: str, *, least: int = 0, most: int = 10**9) -> Iterator[tuple[str, str]]:
     if not _is_whole(config[name]) or not least <= config[name] <= most:
-        yield "config", f"{name} is a whole number from {least} to {most}"
+        yield "config", f"{name} must be a whole number from {least} to {most}"
 
 
 def _is_whole(value: object) -> bool:

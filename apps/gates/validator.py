@@ -1,9 +1,8 @@
-"""The program that guardrails-ai lives in: one line asks about a text, one line answers.
+"""The program that runs guardrails-ai: reads one request per line, answers with one line.
 
-Nobody imports it. `guardrails` runs it in a sandbox, where it sees the library, the files of this room and nothing
-else; `tools/guardrails` once without, so that the library is compiled. That library would send usage data: metrics,
-tracing, its hub and remote inference are off before anything of it is made, and who tries to connect is refused.
-"""
+It is never imported. `guardrails` runs it in a sandbox with the library and this package only; `tools/guardrails` runs
+it once without, to compile the library. The library would send usage data, so metrics, tracing, its hub and remote
+inference are disabled before it is used, and every connection is refused."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from apps.gates.detectors.findings import Detection
 
 READY = "ready"
-# Read by the library and what it brings along while they are imported.
+# Read by the library and its dependencies while they are imported.
 _QUIET = {
     "OTEL_SDK_DISABLED": "true",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -36,21 +35,21 @@ _REACHING = frozenset(
 
 
 def main(library: str) -> None:
-    """Says that it is ready, then answers until its input ends."""
+    """Report readiness, then answer until the input ends."""
     answers = _own_output()
     sys.addaudithook(_refuse)
     os.environ.update(_QUIET)
     sys.path.insert(0, library)
-    _know_the_room(Path(__file__).parent)
+    _register_package(Path(__file__).parent)
     judge = Judge()
     _say(answers, READY)
-    os.dup2(1, 2)  # what the library has to complain of from here on could name what it was asked about
+    os.dup2(1, 2)  # from here on, messages of the library could contain the texts
     for line in sys.stdin.buffer:
         _say(answers, json.dumps(judge.answer(json.loads(line))))
 
 
 class Judge:
-    """One guard with one validator, for all that is asked: it runs the detector that the question names."""
+    """One guard with one validator, which runs the detector that the request names."""
 
     def __init__(self) -> None:
         self._catalogue = importlib.import_module("apps.gates.detectors.catalogue")
@@ -63,14 +62,14 @@ class Judge:
         self._guard = library.Guard(history_max_length=1).use(self._validator(library))
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Whether the text fails, and what was found; or what went wrong, by name only."""
+        """Whether the text fails and what was found; or the name of an exception."""
         try:
             failed, found = self._judged(question["name"], _text(question["text"]), question["config"])
-        except Exception as error:  # noqa: BLE001 - whoever asked takes it for a no, and the next one is answered
+        except Exception as error:  # noqa: BLE001 - the caller blocks, and the next request is answered
             return {"id": question["id"], "error": type(error).__name__}
         redacted = None if found.redacted is None else _coded(found.redacted)
-        said = {"failed": failed, "score": found.score, "spans": found.spans, "redacted": redacted}
-        return {"id": question["id"], **said}
+        reply = {"failed": failed, "score": found.score, "spans": found.spans, "redacted": redacted}
+        return {"id": question["id"], **reply}
 
     def _judged(self, name: str, text: str, config: Mapping[str, Any]) -> tuple[bool, Detection]:
         least = self._catalogue.threshold(name, config)
@@ -79,7 +78,7 @@ class Judge:
         self._found = None
         self._asked = lambda value: (self._catalogue.detect(name, value, config, self._read[1]), least)
         outcome = self._guard.validate(text)
-        if self._found is None:  # the validator threw, and the library took it for an answer
+        if self._found is None:  # the validator raised, and the library treated it as an answer
             raise RuntimeError("the validator did not run")
         return not outcome.validation_passed, self._found
 
@@ -103,8 +102,8 @@ class Judge:
 
 
 def _silence(library: Any) -> None:
-    """Every guard reads the settings file again, and without one metrics are on: the reading itself is replaced. The
-    hub's one sender is put in place without exporter, so that there is nothing that could send."""
+    """Disable telemetry. Every guard reads the settings file again, and metrics are on without one, so the loader
+    itself is replaced. The hub's only sender is installed without an exporter."""
     settings = importlib.import_module("guardrails.classes.rc").RC
     settings.load = classmethod(lambda cls, logger=None: cls(enable_metrics=False, use_remote_inferencing=False))
     library.settings.rc = settings.load()
@@ -115,11 +114,11 @@ def _silence(library: Any) -> None:
 
 def _refuse(event: str, args: tuple[Any, ...]) -> None:
     if event in _REACHING:
-        raise PermissionError("nobody is reached from here")
+        raise PermissionError("connections are refused")
 
 
-def _know_the_room(folder: Path) -> None:
-    """`apps.gates` is this folder, wherever it stands; nothing above it is looked at."""
+def _register_package(folder: Path) -> None:
+    """Register this folder as `apps.gates`, wherever it is, without importing its parents."""
     for name, place in (("apps", folder.parent), ("apps.gates", folder)):
         package = ModuleType(name)
         package.__path__ = [str(place)]
@@ -127,7 +126,7 @@ def _know_the_room(folder: Path) -> None:
 
 
 def _own_output() -> BinaryIO:
-    """Where answers go; what anybody prints goes nowhere."""
+    """Keep stdout for answers, and discard everything else that is printed."""
     answers = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -141,7 +140,7 @@ def _say(answers: BinaryIO, line: str) -> None:
 
 
 def _text(coded: str) -> str:
-    """JSON alone would join two halves of a character that stand side by side."""
+    """Base64, because JSON would join two adjacent lone surrogates."""
     return base64.b64decode(coded).decode("utf-8", "surrogatepass")
 
 

@@ -112,6 +112,6 @@ def test_gate_that_has_no_time_left_is_written_down_as_a_block() -> None:
 
 def test_patience_counts_computing_and_not_waiting() -> None:
     compute_limit = ComputeLimit(0.01)
-    with compute_limit.counted():
+    with compute_limit.measure():
         Event().wait(0.02)
     assert not compute_limit.is_exhausted

@@ -60,7 +60,7 @@ def test_own_gate_looks_only_at_its_tools() -> None:
 
 def test_gate_of_content_may_be_no_script_and_no_model() -> None:
     asks = GateSpec(name="x", on="on_content", provider="llm", config={"policy": "Is it kind?"})
-    assert problems_of(asks)["provider"] == "content is looked at by rules and detectors only"
+    assert problems_of(asks)["provider"] == "content can only be checked by rules and detectors"
     assert problems_of(keyword_gate(tools=["get_webpage"])) == {}
 
 

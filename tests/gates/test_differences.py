@@ -31,13 +31,13 @@ def changed(**fields: Any) -> list[tuple[str, str, str]]:
     [
         ({}, []),
         ({"auto_approve": {"min": 0, "max": 75.5}}, [("Allowed", "0 to 50", "0 to 75.5")]),
-        ({"require_approval": {"min": 50, "max": 250}}, [("A person decides", "", "50 to 250")]),
+        ({"require_approval": {"min": 50, "max": 250}}, [("Needs approval", "", "50 to 250")]),
         ({"block": {"outside": (0, 250)}}, [("Never outside", "", "0 to 250")]),
         ({"auto_approve": None}, [("Allowed", "0 to 50", "")]),
         ({"config": {"tools": ["refund", "pay"]}}, [("Setting: tools", "refund", "refund, pay")]),
         ({"config": {}}, [("Setting: tools", "refund", "")]),
-        ({"provider": "script"}, [("Who looks", "A rule", "A script of a skill")]),
-        ({"check_expect": {"equals": "ok"}}, [("What it must print", "", "equals: ok")]),
+        ({"provider": "script"}, [("Check", "A rule", "A skill script")]),
+        ({"check_expect": {"equals": "ok"}}, [("Expected output", "", "equals: ok")]),
     ],
 )
 def test_difference_is_told_by_field(fields: dict[str, Any], expected: list[tuple[str, str, str]]) -> None:
@@ -49,7 +49,7 @@ def test_only_of_a_model_it_is_said_whether_it_binds() -> None:
         content_of(GateSpec(**{**CAP, "provider": who, "type": "custom_check"})) for who in ("predicate", "llm")
     )
     said = [
-        [line.said for line in lines_of(each, order=1) if line.field == "promote_to_policy"] for each in (rule, model)
+        [line.value for line in lines_of(each, order=1) if line.field == "promote_to_policy"] for each in (rule, model)
     ]
     assert said == [[], ["no"]]
 

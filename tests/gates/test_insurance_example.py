@@ -137,7 +137,7 @@ async def test_claim_that_does_not_fit_is_asked_for_again(real: None, tenant: An
 
 def test_without_the_library_the_goal_is_refused_and_says_why(tenant: Any, tmp_path: Path, settings: Any) -> None:
     settings.GUARDRAILS_DIR = tmp_path / "nowhere"
-    with pytest.raises(SilasError, match="make guardrails installs it") as refused:
+    with pytest.raises(SilasError, match="run make guardrails") as refused:
         desk(tenant, tmp_path)
     assert refused.value.code == "gate_invalid"
 

@@ -90,7 +90,7 @@ def test_roll_back_loses_no_version(tenant: Any) -> None:
 def test_roll_back_to_what_is_in_force_is_refused(tenant: Any) -> None:
     with tenant_scope(tenant):
         gate = save_gate(with_pattern("one"))
-        with pytest.raises(SilasError, match="in force already") as refused:
+        with pytest.raises(SilasError, match="already active") as refused:
             roll_back(gate.pk, 1)
         assert refused.value.status == 409
 
@@ -264,7 +264,7 @@ def test_gates_of_the_goal_count_when_one_more_is_activated(tenant: Any, tmp_pat
         for number in range(11):
             save_gate(spec(f"row{number}"))
         with pytest.raises(
-            SilasError, match=rf"would need 33 at {desk.title}, those of its goal among them"
+            SilasError, match=rf"would need 33 at {desk.title}, including those of its goal"
         ) as refused:
             save_gate(spec("last"))
         assert refused.value.code == "too_many_gates"

@@ -50,7 +50,7 @@ def test_turn_ends_with_a_waiting_line_and_one_card(deployment: Any, on: str) ->
     assert card.is_open
     assert card.session_id == session.pk
     assert card.payload["trigger"] == on
-    assert card.payload["gates"] == [{"name": "look", "reason": "This always needs a person's approval"}]
+    assert card.payload["gates"] == [{"name": "look", "reason": "This always needs approval"}]
 
 
 @BOTH

@@ -116,7 +116,7 @@ def _draft_that_blocks(deployment: Any) -> Gate:
 @pytest.mark.parametrize("who", ["root", "keeper"])
 def test_draft_is_tried_on_recorded_messages(who: str, deployment: Any, request: pytest.FixtureRequest) -> None:
     page = tried(request.getfixturevalue(who), _draft_that_blocks(deployment)).content.decode()
-    assert "1 would be decided otherwise" in page and "&lt;b&gt;refund" in page
+    assert "1 would have a different result" in page and "&lt;b&gt;refund" in page
 
 
 def test_gate_for_all_is_tried_where_it_was_asked(keeper: Client, tenant: Any, deployment: Any) -> None:

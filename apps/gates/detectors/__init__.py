@@ -1,5 +1,4 @@
-"""What is in this text? Detectors that need no network, no model and no database (issue C, validators; spec 5.5.1).
+"""Text detectors that need no network, no model and no database (issue C, validators; spec 5.5.1).
 
-Pure: the same text and settings give the same answer. Work grows with the length of the text and with nothing else.
-`catalogue.detect` is the way in; providers of gates call it and compare the score with the gate's threshold.
-"""
+Pure: the same text and settings give the same result. Running time is linear in the length of the text. The entry point
+is `catalogue.detect`; gate providers compare its score with the gate's threshold."""

@@ -1,8 +1,7 @@
-"""Which detectors are there, what may be set, and from which score on do they object? `detect` runs one by name.
+"""The detectors by name, their settings and thresholds. `detect` runs one.
 
-The names and settings are what gates write under `check` and `config` (spec 5.5.1, contract 13.2). Settings that are
-not understood are refused, never skipped: a gate with a wrong word in it must not look as if it worked.
-"""
+Names and settings are those of `check` and `config` of a gate (spec 5.5.1, contract 13.2). Unknown settings are
+refused, never ignored: a gate with a typo must not look as if it worked."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ def detect(name: str, text: str, config: Mapping[str, Any], spellings: Spellings
     """
     run = _DETECTORS.get(name)
     if run is None:
-        raise InvalidSetting(f"no detector is called {name}")
+        raise InvalidSetting(f"unknown detector: {name}")
     return run(text, config, spellings)
 
 
@@ -61,7 +60,7 @@ def threshold(name: str, config: Mapping[str, Any]) -> float:
     """A number in (0, 1]: 0 would object to every text. Raises `InvalidSetting`."""
     value = config.get("threshold", THRESHOLDS.get(name))
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 < value <= 1:
-        raise InvalidSetting("a threshold is a number above 0 and up to 1")
+        raise InvalidSetting("threshold must be a number above 0 and up to 1")
     return float(value)
 
 
@@ -69,7 +68,7 @@ def is_fixing(config: Mapping[str, Any]) -> bool:
     """`on_fail: fix` takes out what was found, `exception` refuses the text (spec 5.5.1). Raises `InvalidSetting`."""
     wanted = config.get("on_fail", "exception")
     if wanted not in ("fix", "exception"):
-        raise InvalidSetting("on_fail is fix or exception")
+        raise InvalidSetting("on_fail must be fix or exception")
     return bool(wanted == "fix")
 
 
@@ -77,7 +76,7 @@ def _pii(text: str, config: Mapping[str, Any], _spellings: Spellings | None) -> 
     _only(config, "entities")
     kinds = [_ALIASES.get(kind, kind) for kind in _words(config, "entities")] or list(KINDS)
     if not set(kinds) <= set(KINDS):
-        raise InvalidSetting("an entity that nobody looks for")
+        raise InvalidSetting("unknown entity")
     return detect_pii(text, kinds=kinds)
 
 
@@ -118,7 +117,7 @@ def _topic(text: str, config: Mapping[str, Any], spellings: Spellings | None) ->
     _only(config, "topics")
     names = _words(config, "topics")
     if not names or not set(names) <= set(TOPICS):
-        raise InvalidSetting(f"topics are some of {', '.join(TOPICS)}")
+        raise InvalidSetting(f"topics must be some of {', '.join(TOPICS)}")
     tables = (f"topic_{name}" for name in sorted(set(names)))
     return detect_phrases(text, read_table(*tables), spellings)
 
@@ -137,11 +136,11 @@ _DETECTORS: Mapping[str, Callable[[str, Mapping[str, Any], Spellings | None], De
 def _only(config: Mapping[str, Any], *known: str) -> None:
     strange = set(config) - set(known) - _SHARED
     if strange:
-        raise InvalidSetting(f"no such setting: {', '.join(sorted(map(str, strange)))}")
+        raise InvalidSetting(f"unknown setting: {', '.join(sorted(map(str, strange)))}")
 
 
 def _words(config: Mapping[str, Any], name: str) -> list[str]:
     value = config.get(name) or []
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
-        raise InvalidSetting(f"{name} is a list of words")
+        raise InvalidSetting(f"{name} must be a list of words")
     return list(value)

@@ -1,6 +1,6 @@
-"""Does this text hold a key to something? Known prefixes, PEM blocks, JWTs, and values that look drawn by lot. Pure.
+"""Detect secrets in a text: known prefixes, PEM blocks, JWTs and random-looking values. Pure.
 
-The redacted text says what stood there (`[SECRET]`), never a part of it.
+The redacted text has `[SECRET]` in their place, never a part of them.
 """
 
 from __future__ import annotations

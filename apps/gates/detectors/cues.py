@@ -1,4 +1,4 @@
-"""Which words say what follows them? The lists of `tables/cues.txt`, read once."""
+"""Lists of cue words, read once from `tables/cues.txt`."""
 
 from __future__ import annotations
 

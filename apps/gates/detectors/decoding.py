@@ -1,4 +1,4 @@
-"""Which pieces of a text are another text, encoded? Tries the common encodings on what looks like them. Pure.
+"""Find encoded pieces of a text and decode them with the common encodings. Pure.
 
 Each character belongs to at most one piece of each encoding, so that the work stays in proportion to the text. Called
 by `normalise` only.

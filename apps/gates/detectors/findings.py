@@ -1,4 +1,4 @@
-"""What a detector answers: a score, the places it found, and the text without them. Frozen values only."""
+"""Results of detectors: a score, the spans found, and the redacted text. Frozen values only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of phrases, filled with the words of each language. Pure; called by `phrases`.
+"""Expand phrase frames with the words of each language. Pure; called by `phrases`.
 
 A frame names classes (`@ov ~3 @yours ~4 @orders`); `tables/languages.txt` says which words of a language are in them. A
 class without words is left out of its step, and a frame with an empty step is left out of the language.

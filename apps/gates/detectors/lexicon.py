@@ -1,4 +1,4 @@
-"""Which lists is this word in: given names, family names, words of English, places? Read once, asked by bits. Pure.
+"""Word lists as bit masks: given names, family names, English words, places. Read once. Pure.
 
 The lists are `tables/words.txt`, made by tools/make_words.py; a word in none of them is a stranger, which in a text of
 English says something too. Called by `name_scores`.

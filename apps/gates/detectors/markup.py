@@ -1,7 +1,7 @@
-"""Would showing this text send something away, or run something? Links, images and HTML in what a model wrote. Pure.
+"""Detect links, images and HTML in a model's text that could leak data or run code when shown. Pure.
 
-An image is fetched without a click: one of a strange host that carries data is how a conversation is stolen. Hosts
-that the tenant allows, and hosts below them, are no finding as long as the scheme is harmless.
+Images are fetched without a click, so an image URL of a foreign host can leak the conversation. Hosts that the tenant
+allows, and their subdomains, are accepted if the scheme is harmless.
 """
 
 from __future__ import annotations

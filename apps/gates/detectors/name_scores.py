@@ -1,4 +1,4 @@
-"""How much does a word with a capital look like a name where it stands? Signs, each with a weight, added up. Pure.
+"""Score how likely a capitalised word is part of a person's name, as a sum of weighted features. Pure.
 
 Signs are the lists a word and its neighbours are in, its letters, and what stands around it and its run; then the
 words of a run, and the things of a list, speak for each other. The weights of `tables/name_weights.txt` are fitted by

@@ -1,4 +1,4 @@
-"""Who is named here? Names after a cue (`my name is …`, `Mr …`, `Dear …`), and words that look like names. Pure.
+"""Detect names of persons: after a cue (`my name is …`, `Mr …`, `Dear …`), and words that look like names. Pure.
 
 After a cue any word with a capital is a name. Elsewhere `name_scores` weighs the word, its neighbours and its place; a
 name in small letters is seen by neither.

@@ -1,4 +1,4 @@
-"""Is this number what it looks like? Check digits of cards, accounts and national numbers. Pure."""
+"""Validate check digits of cards, accounts and national numbers. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does this text say something of that kind? Weighted phrases of a table, looked for in every reading of the text.
+"""Detect weighted phrases of a table in every reading of a text. Pure.
 
 A table has classes of words (`= name: word word pre*`) and phrases (`0.6 kind: @class ~3 word|word @class !word`); `~3`
 lets up to three words stand between, `!` asks that none of these words comes next. Each phrase is one pass over the

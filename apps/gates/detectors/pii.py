@@ -1,4 +1,4 @@
-"""Which words of this text tell who somebody is, or let somebody into an account? Finds and redacts them. Pure.
+"""Detect and redact personal data: contact details, card, account and national numbers, names. Pure.
 
 A number counts by its check digits, or by the words before it; a name by the words around it. Kinds are named as
 gates name them (`CREDIT_CARD`, `SSN`). Every pattern is possessive: none turns back.

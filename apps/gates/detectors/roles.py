@@ -1,4 +1,4 @@
-"""Find marks of a conversation with a model inside of a text: turns, roles and brackets that only a forger writes.
+"""Detect chat markup inside a text: turns, roles and tags that only an attacker writes. Pure.
 
 Each pattern is bounded and begins at signs that are rare. Called by `catalogue`.
 """

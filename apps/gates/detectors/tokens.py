@@ -1,4 +1,4 @@
-"""Which words stand in a text, beside what, and in what sort of place? What `name_scores` looks at to tell names. Pure.
+"""Split a text into words with their context, as input for `name_scores`. Pure.
 
 Words with the lists they are in; runs of capitals; lists of such runs; what of an address is in reach; which lines
 hold figures. Each is one pass over the words. Called by `name_scores` and `names`.

@@ -1,4 +1,4 @@
-"""How are gates run (`running`), and who may change what they say (`versions`)?"""
+"""Run gates (`runner`), evaluate them over recorded input (`backtest`), and change them (`versions`)."""
 
 from apps.gates.services.runner import check_gates
 from apps.gates.services.versions import activate, retire, roll_back, save_gate, write_version

@@ -1,6 +1,6 @@
-"""What would a set of gates say to something that is already on record? Writes nothing.
+"""Evaluate a set of gates over recorded input, without writing anything.
 
-Scripts run, on the records as they are today; models are asked by whoever brings one. Called by the dry run
+Scripts run on today's data; models are asked only if the caller passes one. Called by the dry run
 (`apps.sessions.gate_backtest`), outside of any scope.
 """
 
@@ -16,7 +16,7 @@ from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services.runner import check_gates
 from kernel.sandbox.spec import Mount
 
-_LOOKED_AT = {
+_INPUT_KEYS = {
     GateTrigger.EVERY_USER_MESSAGE: "message",
     GateTrigger.EVERY_AGENT_RESPONSE: "response",
     GateTrigger.ON_TOOL_CALL: "tool_args",
@@ -25,8 +25,8 @@ _LOOKED_AT = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a set decides: the action, the code and name of the gate that decides (none for a plain pass), and whether
-    the text or the arguments came out changed."""
+    """The decision of a set of gates: the action, the code and name of the deciding gate (empty if all pass), and
+    whether the text or arguments were rewritten."""
 
     action: str
     code: str = GateCode.PASSED.value
@@ -35,8 +35,8 @@ class Outcome:
 
 
 def reads_recorded_input(gate: GateSpec) -> bool:
-    """Whether what it looks at is kept: results of steps are not."""
-    return gate.on in _LOOKED_AT
+    """Whether the gate's input is recorded; results of steps are not."""
+    return gate.on in _INPUT_KEYS
 
 
 def evaluate(
@@ -48,12 +48,12 @@ def evaluate(
     files: Mapping[str, Mapping[str, Mount]] | None = None,
     ask: AskModel | None = None,
 ) -> Outcome:
-    """What `check_gates` comes to; without `ask`, gates that ask a model are left out."""
-    asked = [gate for gate in gates if ask is not None or gate.provider != GateProvider.LLM]
-    allowed = Allowance(ask=ask)
-    report = check_gates(asked, trigger, context, level_gates=level_gates, files=files, allowance=allowed)
-    looked_at = _LOOKED_AT[GateTrigger(trigger)]
-    rewritten = report.context.get(looked_at) != context.get(looked_at)
+    """The outcome of `check_gates`; without `ask`, gates that ask a model are skipped."""
+    due = [gate for gate in gates if ask is not None or gate.provider != GateProvider.LLM]
+    allowance = Allowance(ask=ask)
+    report = check_gates(due, trigger, context, level_gates=level_gates, files=files, allowance=allowance)
+    key = _INPUT_KEYS[GateTrigger(trigger)]
+    rewritten = report.context.get(key) != context.get(key)
     return _outcome(report, rewritten=rewritten)
 
 

@@ -1,8 +1,7 @@
-"""How are gates run? `check_gates` is the runner (spec 5.4).
+"""Run the gates of one trigger with `check_gates` (spec 5.4).
 
-It touches no database and may wait for scripts: call it in a thread, outside any scope. Policy gates first, in the
-given order and all of them, then quality gates on the rewritten context. It alone enforces the mutation allow-list.
-"""
+Touches no database and may wait for scripts, so call it in a thread, outside any scope. All policy gates run first, in
+the given order, then quality gates on the rewritten context. The mutation allow-list is enforced here only."""
 
 from __future__ import annotations
 
@@ -36,25 +35,25 @@ def check_gates(
     """Evaluate the gates of one trigger.
 
     `context` by trigger: `message`, `recent` (the visitor's messages before it, oldest first), `verified_gates`;
-    `response`; `tool_name`, `tool_args`; `content` and the `tool_name` that it came from; for `after_step`, `step` and
+    `response`; `tool_name`, `tool_args`; `content` and the `tool_name` it came from; for `after_step`, `step` and
     `values`. `level_gates`: names that some access level requires, None for all. `files`: by gate name, a script's
-    read-only mounts (`skill`, `records`).
-    `allowance`: the turn's, shared by all its triggers; without one this call has one of its own, and no model.
+    read-only mounts (`skill`, `records`). `allowance`: the turn's, shared by all its triggers; without one this call
+    has one of its own, and no model.
     """
     levels = level_gates if level_gates is None else frozenset(level_gates)
-    lookout = _Run(dict(context), levels, files or {}, allowance or Allowance())
+    run = _Run(dict(context), levels, files or {}, allowance or Allowance())
     due = [gate for gate in gates if _applies(gate, trigger, context)]
     for gate in due:
         if gate.lane == GateLane.POLICY:
-            lookout.policy(gate)
+            run.policy(gate)
     for gate in due:
         if gate.lane == GateLane.QUALITY:
-            lookout.quality(gate)
-    return lookout.report()
+            run.quality(gate)
+    return run.report()
 
 
 class _Run:
-    """One evaluation in progress: the context as rewritten so far, the answers, and what has to be written down."""
+    """State of one evaluation: the context as rewritten so far, the results, and the audit notes."""
 
     def __init__(
         self,
@@ -73,17 +72,20 @@ class _Run:
         self.notes: list[AuditNote] = []
 
     def policy(self, gate: GateSpec) -> None:
-        result = self._answer(gate)
+        result = self._run_policy(gate)
         self.policy_results.append(self._mutate(result))
         if result.action == GateAction.BLOCK:
             first = sum(1 for other in self.policy_results if other.action == GateAction.BLOCK) == 1
-            # Who said it: the visitor, or the bot in an answer or a call (spec 5.1.1, rule 3).
+            # The sender is the visitor, or the bot in an answer or a call (spec 5.1.1, rule 3).
             self._note(AuditEvent.GATE_BLOCKED, result, first=first, sender=str(self.context.get("sender") or "bot"))
         elif result.action == GateAction.REQUIRE_APPROVAL:
             self._note(AuditEvent.GATE_ASKED, result)
 
     def quality(self, gate: GateSpec) -> None:
-        """Advice only: a missing provider is policy's business and blocks; any other answer but continue is coerced."""
+        """Quality gates are advisory: any other action is coerced to continue.
+
+        A missing provider blocks as in policy.
+        """
         if gate.provider not in providers.EVALUATE:
             self.policy(gate)
             return
@@ -100,39 +102,39 @@ class _Run:
     def report(self) -> GateReport:
         return GateReport(tuple(self.policy_results), tuple(self.quality_results), self.context, tuple(self.notes))
 
-    def _answer(self, gate: GateSpec) -> GateResult:
+    def _run_policy(self, gate: GateSpec) -> GateResult:
         compute_limit = self.allowance.compute_limit
         if compute_limit is not None and compute_limit.is_exhausted:
-            return self._refused(gate, GateCode.TOO_LATE, "There was no time left to check this")
+            return self._block(gate, GateCode.TOO_LATE, "Out of time to check this")
         if not self.allowance.take():
-            return self._refused(gate, GateCode.TOO_MANY, "This turn has been checked as often as it may be")
-        with compute_limit.counted() if compute_limit else nullcontext():
+            return self._block(gate, GateCode.TOO_MANY, "This turn has reached its limit of checks")
+        with compute_limit.measure() if compute_limit else nullcontext():
             return self._evaluate(gate)
 
     def _evaluate(self, gate: GateSpec) -> GateResult:
         evaluate = providers.EVALUATE.get(gate.provider)
         if evaluate is None:
-            return self._refused(gate, GateCode.PROVIDER_MISSING, f"No provider: {gate.provider}")
+            return self._block(gate, GateCode.PROVIDER_MISSING, f"No provider: {gate.provider}")
         is_level_gate = self.level_gates is None or gate.name in self.level_gates
         files = self.files.get(gate.name, {})
         request = Request(gate, self.context, files, is_level_gate, self.allowance.ask, self.spellings)
         try:
             return evaluate(request)
-        except Exception as error:  # noqa: BLE001 - whatever a provider throws, policy says no
-            return self._refused(gate, GateCode.PROVIDER_FAILED, type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - fail closed whatever a provider raises
+            return self._block(gate, GateCode.PROVIDER_FAILED, type(error).__name__)
 
-    def _refused(self, gate: GateSpec, code: GateCode, reason: str) -> GateResult:
+    def _block(self, gate: GateSpec, code: GateCode, reason: str) -> GateResult:
         return GateResult(gate.name, GateLane.POLICY, GateAction.BLOCK, code, reason, gate.on_block)
 
     def _mutate(self, result: GateResult) -> GateResult:
-        """Merge what is allowed, for continuing gates only; write down what changed and what was dropped."""
+        """Merge permitted changes of continuing gates, and note what changed and what was dropped."""
         if not result.modified_context or result.action != GateAction.CONTINUE:
             return result
         kept, dropped = rules.split_mutations(result.modified_context)
         for name in dropped:
             self._note(AuditEvent.REJECTED_MUTATION, result, key=name)
         for name, value in kept.items():
-            before, after = _written(self.context.get(name)), _written(value)
+            before, after = _as_text(self.context.get(name)), _as_text(value)
             marks = {"before_mark": _mark(before), "after_mark": _mark(after)}
             self._note(AuditEvent.GATE_MUTATION, result, key=name, before=len(before), after=len(after), **marks)
         self.context = rules.merge(self.context, kept)
@@ -142,12 +144,12 @@ class _Run:
         self.notes.append((event, {"gate": result.gate_name, "code": result.code, **data}))
 
 
-def _written(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else canonical_json(value) if value is not None else ""
 
 
 def _mark(text: str) -> str:
-    """A keyed mark of a text: whoever has both can prove that this was it, and nobody can guess it from the log."""
+    """Keyed hash of a text: proves later that this was the text, but cannot be guessed from the log."""
     return salted_hmac("silas.gates.mutation", text, algorithm="sha256").hexdigest()[:32]
 
 

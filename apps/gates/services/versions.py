@@ -1,7 +1,7 @@
-"""How does policy change? By versions: written, brought into force, rolled back, retired. Nobody else writes gates.
+"""Write, activate, roll back and retire versions of gates. The only module that writes gates.
 
-Every change locks its gate and is written down with ids and numbers only. What somebody changed without having seen
-the newest version is refused: nobody overwrites a colleague unknowingly (ADR 0034).
+Every change locks its gate and is audited with ids and numbers only. A change based on an outdated version is refused,
+so that nobody overwrites a colleague's change unknowingly (ADR 0034).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from kernel.errors import SilasError
 
 LONGEST_NOTE = 200
 TOO_MANY = (
-    f"A turn asks {MOST_EVALUATIONS} gates at most. With this one, a message, its answer and a look-up would need "
-    "{needed} at {place}, those of its goal among them. Retire one first."
+    f"A turn can run at most {MOST_EVALUATIONS} gates. With this one, a message, its answer and a lookup would need "
+    "{needed} at {place}, including those of its goal. Deactivate a gate first."
 )
 
 
@@ -38,86 +38,81 @@ def write_version(
     note: str = "",
     seen: int | None = None,
 ) -> GateVersion:
-    """Write what the gate of this name shall say; nothing of it is in force yet. The newest version itself when it says
-    the same already. `seen`: the number of the newest version that the writer knew, 0 for a new gate.
+    """Write a new version of the gate with this name, without activating it. Returns the newest version if it has the
+    same content. `seen` is the number of the newest version that the author saw, 0 for a new gate.
 
     Raises `SilasError`: 409 `gate_changed`, 422 `gate_invalid`.
     """
     require_valid(spec)
-    gate = _gate_named(spec.name, deployment_id)
+    gate, _ = Gate.objects.get_or_create(deployment_id=deployment_id, name=spec.name)
+    gate = lock_gate(gate.pk)
     _require_seen(gate, seen)
     newest = gate.versions.filter(number=gate.newest).first()
     content = content_of(spec)
     if newest is not None and (newest.content, newest.order) == (content, order):
         return newest
-    return _written(gate, content, order=order, actor=actor, note=note)
+    return _create_version(gate, content, order=order, actor=actor, note=note)
 
 
 def activate(gate_id: UUID, number: int, *, actor: str = "system") -> Gate:
-    """Bring one version into force, from the next turn on. Raises `NotFound`, 422 `gate_invalid`, 409
-    `too_many_gates`."""
+    """Activate one version from the next turn on. Raises `NotFound`, 422 `gate_invalid`, 409 `too_many_gates`."""
     gate = lock_gate(gate_id)
     version = version_of(gate, number)
     if gate.active == number:
         return gate
-    _require_gate(version)
+    _require_activatable(version)
     data = {"version": number, "before": gate.active or 0}
-    return _moved(gate, version, AuditEvent.GATE_ACTIVATED, actor=actor, data=data)
+    return _set_active(gate, version, AuditEvent.GATE_ACTIVATED, actor=actor, data=data)
 
 
 def roll_back(gate_id: UUID, number: int, *, actor: str = "system", note: str = "") -> GateVersion:
-    """Bring an earlier content back into force, as a new version: numbers only rise, and the way back is on record.
+    """Activate the content of an earlier version as a new version, so that the history shows the rollback.
 
-    Raises `NotFound`, 409 `gate_unchanged` when that version is in force, 422 `gate_invalid`.
+    Raises `NotFound`, 409 `gate_unchanged` if that version is active, 422 `gate_invalid`.
     """
     gate = lock_gate(gate_id)
     old = version_of(gate, number)
     if gate.active == number:
-        raise SilasError("gate_unchanged", "This version is in force already.", status=409)
-    _require_gate(old)
-    new = _written(gate, old.content, order=old.order, actor=actor, note=note, restores=number)
+        raise SilasError("gate_unchanged", "This version is already active.", status=409)
+    _require_activatable(old)
+    new = _create_version(gate, old.content, order=old.order, actor=actor, note=note, restores=number)
     data = {"version": new.number, "before": gate.active or 0, "restores": number}
-    _moved(gate, new, AuditEvent.GATE_ROLLED_BACK, actor=actor, data=data)
+    _set_active(gate, new, AuditEvent.GATE_ROLLED_BACK, actor=actor, data=data)
     return new
 
 
 def retire(gate_id: UUID, *, actor: str = "system") -> Gate:
-    """Take the gate out of force, from the next turn on; its versions stay."""
+    """Deactivate the gate from the next turn on; its versions stay."""
     gate = lock_gate(gate_id)
     if gate.active is None:
         return gate
-    return _moved(gate, None, AuditEvent.GATE_RETIRED, actor=actor, data={"version": gate.active})
+    return _set_active(gate, None, AuditEvent.GATE_RETIRED, actor=actor, data={"version": gate.active})
 
 
 def save_gate(
     spec: GateSpec, *, deployment_id: UUID | None = None, order: int = 100, actor: str = "system", note: str = ""
 ) -> Gate:
-    """Write a version and bring it into force at once: for what sets up a deployment. Safe to repeat."""
+    """Write a version and activate it, for code that sets up a deployment. Idempotent."""
     version = write_version(spec, deployment_id=deployment_id, order=order, actor=actor, note=note)
     return activate(version.gate_id, version.number, actor=actor)
 
 
 def content_of(spec: GateSpec) -> dict[str, Any]:
-    """What a version keeps: everything but the name, which is the gate's."""
+    """The content of a version: all fields but the name, which belongs to the gate."""
     return {name: value for name, value in spec.to_plan_dict().items() if name != "name"}
-
-
-def _gate_named(name: str, deployment_id: UUID | None) -> Gate:
-    gate, _ = Gate.objects.get_or_create(deployment_id=deployment_id, name=name)
-    return lock_gate(gate.pk)
 
 
 def _require_seen(gate: Gate, seen: int | None) -> None:
     if seen is not None and seen != gate.newest:
         raise SilasError(
             "gate_changed",
-            "Somebody has changed this gate meanwhile. Look at the newest version first; yours was not stored.",
+            "This gate was changed in the meantime. Review the newest version first; your change was not saved.",
             extra={"newest": gate.newest},
             status=409,
         )
 
 
-def _written(
+def _create_version(
     gate: Gate, content: dict[str, Any], *, order: int, actor: str, note: str, restores: int | None = None
 ) -> GateVersion:
     number = gate.newest + 1
@@ -136,19 +131,24 @@ def _written(
     return version
 
 
-def _require_gate(version: GateVersion) -> None:
-    """An old content may be no gate for the rules of today, and one gate too many would block every turn."""
+def _require_activatable(version: GateVersion) -> None:
+    """Raises if the content is invalid by today's rules, or if turns would need more gates than allowed."""
     needed, place = max_gates_per_turn(version)
     if needed > MOST_EVALUATIONS:
         raise SilasError("too_many_gates", TOO_MANY.format(needed=needed, place=place), status=409)
     try:
         require_valid(version.to_spec())
     except ValueError as error:
-        raise SilasError("gate_invalid", "This version is no gate that could be run.", status=422) from error
+        raise SilasError("gate_invalid", "This version is not a valid gate.", status=422) from error
 
 
-def _moved(gate: Gate, version: GateVersion | None, event: AuditEvent, *, actor: str, data: dict[str, Any]) -> Gate:
-    """What is in force is sealed with the installation key: a gate that is only written blocks (queries)."""
+def _set_active(
+    gate: Gate, version: GateVersion | None, event: AuditEvent, *, actor: str, data: dict[str, Any]
+) -> Gate:
+    """Set or clear the active version.
+
+    Active gates are sealed with the installation key; unsealed rows block (queries).
+    """
     gate.active = version.number if version else None
     gate.status = GateStatus.ACTIVE if version else GateStatus.RETIRED
     if version is None:
