@@ -263,9 +263,7 @@ def test_gates_of_the_goal_count_when_one_more_is_activated(tenant: Any, tmp_pat
         desk.save(update_fields=["active_goal_id"])
         for number in range(11):
             save_gate(spec(f"row{number}"))
-        with pytest.raises(
-            SilasError, match=rf"would need 33 at {desk.title}, including those of its goal"
-        ) as refused:
+        with pytest.raises(SilasError, match=rf"would need 33 at {desk.title}, including those of its goal") as refused:
             save_gate(spec("last"))
         assert refused.value.code == "too_many_gates"
 
