@@ -11,7 +11,7 @@ from typing import Any
 
 
 def error_location(error: BaseException) -> str:
-    """An exception as a log may name it: its class, and the innermost place of ours or of a library, never its text."""
+    """An exception as a log may name it: its class and innermost source line, never its message."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -34,7 +34,7 @@ class SilasError(Exception):
 
 
 class NotFound(SilasError):
-    """The thing does not exist for this caller: unknown and foreign look the same (contract interfaces)."""
+    """The object does not exist for this caller: unknown and foreign ones look the same (contract interfaces)."""
 
     def __init__(self, what: str) -> None:
         super().__init__("not_found", f"There is no such {what}.", status=404)

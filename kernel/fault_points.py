@@ -49,13 +49,13 @@ POINTS = MappingProxyType(
 class Action(StrEnum):
     PASS = "pass"
     KILL = "kill"  # -9: no handler, no rollback that we could send
-    STOP = "stop"  # stands still until somebody sends SIGCONT
-    HANG = "hang"  # computes for ever, holds the interpreter and hears no signal
+    STOP = "stop"  # stopped until SIGCONT
+    HANG = "hang"  # computes without end, holds the interpreter and handles no signal
     RAISE = "raise"
 
 
 class Fault(Exception):
-    """Raised at a point that was told to."""
+    """Raised at a point by `Action.RAISE`."""
 
 
 _folder: Path | None = None
@@ -68,18 +68,18 @@ def arm(folder: str) -> None:
 
 
 def reach(point: str) -> None:
-    """Pass a named point; where a test has left a fault for it, take it and do what it says."""
+    """Pass a named point; if a test has planted a fault for it, take the fault and carry it out."""
     if _folder is not None:
         _take_fault(_folder, point)
 
 
 def plant(folder: Path, point: str, *actions: Action) -> None:
-    """Leave a fault for whoever reaches the point next, as tests do. The file appears whole."""
+    """Plant a fault for the next process that reaches the point. For tests. The file appears atomically."""
     _write_fault(folder, point, actions)
 
 
 def processes_that_took(folder: Path, point: str) -> list[int]:
-    """The processes that took a fault at this point, as tests ask."""
+    """Ids of the processes that took a fault at this point. For tests."""
     return [int(found.suffix[1:]) for found in folder.glob(f"{point}.taken.*")]
 
 

@@ -33,7 +33,7 @@ _listeners: dict[str, list[Listener]] = {}
 
 
 def serve_from(loop: asyncio.AbstractEventLoop) -> None:
-    """Called on the web process's loop once it runs: later publishes of this process go over it, until it closes."""
+    """Publish from this loop from now on, until it closes. Called by the web process once its loop runs."""
     global _outbox
     if _outbox is None or _outbox.loop is not loop:
         _outbox = _Outbox(loop)
@@ -41,13 +41,15 @@ def serve_from(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def publish_on_commit(group: str, event: dict[str, Any]) -> None:
-    """Publish when the current transaction has committed; at once when there is none."""
+    """Publish when the current transaction has committed; at once if there is none."""
     transaction.on_commit(lambda: publish(group, event))
 
 
 def poke_on_commit(group: str, event: dict[str, Any]) -> None:
-    """The same for what may as well be said once too often: all that a scope has to say leaves together, the same but
-    once, so that a worker that begins hundreds of sessions opens one line for them."""
+    """Publish on commit, without duplicates; for events that may as well be sent twice.
+
+    All events of a scope are sent together, so that a worker that starts hundreds of sessions opens one connection.
+    """
     before_commit(_flush_pokes, (group, event))
 
 
@@ -73,7 +75,7 @@ async def _publish_batch_async(said: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 def publish(group: str, event: dict[str, Any]) -> None:
-    """Poke a group, in a web process without waiting for it; the same poke twice in a moment may be one."""
+    """Publish to a group, in a web process without waiting; equal events in quick succession may be merged."""
     outbox = _outbox
     if outbox is not None and outbox.loop.is_running():
         outbox.hand_over(group, event)
@@ -82,8 +84,10 @@ def publish(group: str, event: dict[str, Any]) -> None:
 
 
 async def send(group: str, event: dict[str, Any]) -> None:
-    """Publish from async code; never raises. Whoever attends in this process hears it before this returns; the other
-    processes over Redis, in order and a moment later, so that nobody here waits for a Redis that is slow.
+    """Publish from async code; never raises.
+
+    Listeners of this process are called before this returns. Other processes get the event over Redis, in order and a
+    moment later, so that a slow Redis delays no caller.
     """
     await _publish_event(group, event, is_poke=False)
 
@@ -99,9 +103,10 @@ async def _publish_event(group: str, event: dict[str, Any], *, is_poke: bool) ->
 
 
 class _Outbox:
-    """What the web process has yet to publish over Redis, oldest first; the same poke twice in a moment is one. A loop
-    that closes says what is waiting and leaves no task behind. Daphne's is never closed, it stops with its process:
-    what waits then is lost, as to a Redis that is away.
+    """Events that the web process has yet to publish over Redis, oldest first, without duplicate pokes.
+
+    A loop that closes publishes what is waiting and leaves no task behind. Daphne's loop is never closed, it stops with
+    its process: what waits then is lost, as if Redis were away.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -115,7 +120,7 @@ class _Outbox:
         self._ending = self._wait_for_the_end()
 
     def end_with_loop(self) -> None:
-        """A loop that closes finishes the generators that were begun on it, once its tasks are over."""
+        """Finish with the loop: a closing loop finishes the async generators that were started on it."""
         with suppress(StopIteration):
             self._ending.__anext__().send(None)
 
@@ -131,7 +136,7 @@ class _Outbox:
                     await asyncio.wait((task,))
 
     def hand_over(self, group: str, event: dict[str, Any]) -> None:
-        """From any thread: the loop is woken once for what a transaction has to say, however much that is."""
+        """Queue an event from any thread; the loop is woken once for all events of a transaction."""
         self._handed.append((group, event))
         if not self._woken:
             self._woken = True
@@ -175,7 +180,7 @@ async def _publish_by_group(said: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 async def _publish(group: str, *events: dict[str, Any]) -> None:
-    """After a failure the next ones are left out for a moment, so that a Redis that hangs holds up nobody for long."""
+    """Publish to one group. After a failure publishing pauses for a moment, so that a hanging Redis delays little."""
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return
@@ -185,8 +190,9 @@ async def _publish(group: str, *events: dict[str, Any]) -> None:
 
 
 async def join(group: str, channel: str, hear: Listener) -> bool:
-    """Hear the group's messages from now on: those of this process through `hear`, the others' over `channel`, where
-    `heard` tells them apart. False when Redis is away.
+    """Listen to the group: events of this process come through `hear`, those of others over `channel`.
+
+    `unpack_events` tells them apart. False if Redis is away.
     """
     joined = await _attempt("join", group, get_channel_layer().group_add(group, channel))
     if joined:
@@ -199,7 +205,7 @@ async def leave(group: str, channel: str) -> bool:
 
 
 def remove_listener(group: str, hear: Listener) -> None:
-    """Whoever attended is gone, in whatever way."""
+    """Remove a listener, however its connection ended."""
     attending = _listeners.get(group, [])
     if hear in attending:
         attending.remove(hear)
@@ -208,12 +214,12 @@ def remove_listener(group: str, hear: Listener) -> None:
 
 
 def listener_count(group: str) -> int:
-    """How many hear the group in this process."""
+    """How many listen to the group in this process."""
     return len(_listeners.get(group, ()))
 
 
 def unpack_events(message: dict[str, Any], *, attending: bool) -> Sequence[dict[str, Any]]:
-    """The events in what a consumer was sent. Whoever is `attending` has heard those of this process already."""
+    """The events in a message to a consumer. A consumer that is `attending` has had this process's events already."""
     if message["type"] != EVENTS:
         return (message,)
     return () if attending and message["origin"] == _HERE else message["events"]
@@ -230,7 +236,7 @@ async def _attempt(verb: str, group: str, work: Awaitable[None]) -> bool:
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
             await work
-    except Exception as error:  # noqa: BLE001 (whatever Redis raises: the screens catch up from the rows)
+    except Exception as error:  # noqa: BLE001 (any error of Redis: the screens catch up from the rows)
         _log.warning("live_%s_failed group=%s error=%s", verb, group, type(error).__name__)
         return False
     return True

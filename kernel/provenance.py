@@ -67,7 +67,7 @@ _LOOKED_AT = (
 
 @dataclass(frozen=True)
 class Traced:
-    """The origin of one value: which message, call or document (`ref`), its name for people, and when it was said."""
+    """The origin of one value: the message, call or document (`ref`), its name for people, and its time."""
 
     origin: Origin
     ref: str = ""
@@ -84,8 +84,11 @@ MADE_UP = Traced(Origin.MODEL)
 
 @dataclass(frozen=True)
 class Source:
-    """Something that a model was shown. `given`: what a tool was called with; a value that was handed to a tool does
-    not come from it. `is_private`: it was read in an account of the company's, whoever wrote it there."""
+    """Something that a model was shown.
+
+    `given` is what a tool was called with: a value that was passed to a tool does not come from it. `is_private`: it
+    was read in an account of the company's, whoever its author is.
+    """
 
     traced: Traced
     text: str
@@ -98,8 +101,10 @@ class Source:
 
 @dataclass(frozen=True)
 class Sources:
-    """Everything a model was shown before it wrote a value. `carried`: values with an origin of their own, those of an
-    earlier plan that this one goes on with."""
+    """Everything a model was shown before it wrote a value.
+
+    `carried` are values with an origin of their own, from an earlier plan that this one continues.
+    """
 
     sources: tuple[Source, ...] = ()
     carried: tuple[tuple[Any, Traced], ...] = ()
@@ -132,20 +137,20 @@ NOTHING_READ = Sources()
 
 
 def least_trusted(origins: Iterable[Traced]) -> Traced:
-    """The least trusted; with none given, made up by the model."""
+    """The least trusted origin; with none given, made up by the model."""
     return min(origins, key=lambda each: _BY_TRUST.index(each.origin), default=MADE_UP)
 
 
 def clean_label(label: str) -> str:
-    """A name from outside as part of a line: one line of visible characters, no longer than fits beside a value."""
+    """Clean a name from outside: one line of visible characters that fits beside a value."""
     shown = "".join(each for each in unicodedata.normalize("NFC", label) if each.isprintable())
     return " ".join(shown.split())[:MAX_LABEL_LENGTH]
 
 
 def contains_value(value: Any, text: str) -> bool:
-    """Whether the text holds this very value, whole: no part of a longer word or number.
+    """Whether the text contains exactly this value, not as part of a longer word or number.
 
-    A number is held in any usual notation, text in any case and spacing, a code (an account, a telephone number) with
+    A number matches in any usual notation, text in any case and spacing, a code (an account, a telephone number) with
     or without its separators.
     """
     if not text or len(text) > _MOST_TEXT:
@@ -180,7 +185,7 @@ def _contains_number(value: Decimal, text: str) -> bool:
 
 
 def parse_number(written: str) -> Iterator[Decimal]:
-    """Every way in which people write this number: `1,200.50`, `1.200,50`, `1'200`."""
+    """Every reading of a written number: `1,200.50`, `1.200,50`, `1'200`."""
     bare = re.sub(r"['\u00a0\u202f ]", "", written[:_MOST_DIGITS])
     forms = {bare.replace(",", ""), bare.replace(".", "").replace(",", ".")}
     if not _GROUPED.fullmatch(written):
@@ -193,7 +198,7 @@ def parse_number(written: str) -> Iterator[Decimal]:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """Every plain value inside."""
+    """Every scalar value inside."""
     if isinstance(value, Mapping):
         for part in value.values():
             yield from leaves(part)
@@ -205,5 +210,5 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def as_text(value: Any) -> str:
-    """A tool's answer as text that can be searched: each plain value on a line of its own."""
+    """A tool's answer as searchable text: each scalar value on a line of its own."""
     return "\n".join(str(each) for each in leaves(value) if each is not None)

@@ -42,4 +42,4 @@ def describe(schedule: str) -> str:
 
 
 def _bad() -> SilasError:
-    return SilasError("bad_schedule", "A schedule has the five fields of cron, and has to come due some day.")
+    return SilasError("bad_schedule", "A schedule needs five cron fields and must be due at some time.")

@@ -15,12 +15,12 @@ from kernel.seal import seal, unseal
 
 
 def seal_secret(secret: bytes, *, belongs_to: str) -> bytes:
-    """Under the present key, bound to `belongs_to`."""
+    """Seal with the current key, bound to `belongs_to`."""
     return seal(settings.SILAS_SECRETS_KEY, secret, belongs_to=belongs_to)
 
 
 def unseal_secret(sealed: bytes, *, belongs_to: str) -> bytes:
-    """Raises `SilasError("seal_broken")` when neither the present nor the old key opens it."""
+    """Raises `SilasError("seal_broken")` if neither the current nor the old key opens it."""
     try:
         return unseal(settings.SILAS_SECRETS_KEY, sealed, belongs_to=belongs_to)
     except SilasError:
@@ -30,7 +30,7 @@ def unseal_secret(sealed: bytes, *, belongs_to: str) -> bytes:
 
 
 def is_sealed_with_current_key(sealed: bytes, *, belongs_to: str) -> bool:
-    """Does the present key open it by itself?"""
+    """Whether the current key opens it."""
     try:
         unseal(settings.SILAS_SECRETS_KEY, sealed, belongs_to=belongs_to)
     except SilasError:
@@ -39,5 +39,5 @@ def is_sealed_with_current_key(sealed: bytes, *, belongs_to: str) -> bool:
 
 
 def key_fingerprint() -> str:
-    """Names the present key; nothing of it can be told from the name."""
+    """An identifier of the current key, which reveals nothing of it."""
     return hashlib.sha256(b"silas-key-name-1:" + settings.SILAS_SECRETS_KEY.encode()).hexdigest()[:16]

@@ -18,8 +18,12 @@ _OF_THIS_MACHINE = frozenset({"localtime", "Factory", "posixrules"})
 
 
 def timezone_error(zone: Any) -> str:
-    """What is wrong with a name, or empty. No name at all is a problem of whoever needs one."""
-    return "" if zone in ("", None) or _is_known(zone) else f"{str(zone)[:60]} is no time zone, such as Europe/London."
+    """Why the name is invalid, or "". An empty name is valid here: the field decides whether one is required."""
+    return (
+        ""
+        if zone in ("", None) or _is_known(zone)
+        else f"{str(zone)[:60]} is not a time zone. Use a name such as Europe/London."
+    )
 
 
 def validate_timezone(zone: Any) -> None:

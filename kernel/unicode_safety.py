@@ -25,7 +25,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def has_hidden_characters(value: Any) -> bool:
-    """Is there such a character in a text, or in any key or value inside?"""
+    """Whether a text, or any key or value inside, has such a character."""
     if isinstance(value, str):
         return any(_is_hidden(character) for character in value) or _JOINER.search(value) is not None
     if isinstance(value, Mapping):
@@ -40,7 +40,7 @@ def escape_hidden(text: str) -> str:
 
 
 def escape_confusables(text: str) -> str:
-    """`show_hidden`, and behind each letter of a look-alike script in a word with Latin letters its code point."""
+    """`escape_hidden`, and after each letter of a look-alike script in a word with Latin letters its code point."""
     return _WORD.sub(lambda word: _mark_confusables(word[0]), escape_hidden(text))
 
 
@@ -64,12 +64,12 @@ def _code(character: str) -> str:
 
 
 def truncate(text: str, most: int) -> str:
-    """The text in at most `most` characters; what is cut off says so."""
+    """The text in at most `most` characters; a truncated text ends with an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def replace_unstorable(text: str) -> str:
-    """The text with a mark in the place of what PostgreSQL keeps in none: NUL, and halves of characters."""
+    """The text with U+FFFD in place of what PostgreSQL cannot store: NUL, and lone surrogates."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 

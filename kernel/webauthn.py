@@ -15,8 +15,11 @@ from typing import Any
 def registration_options(
     *, user: Any, challenge: bytes, credential_ids: Iterable[str], resident: bool = False, **relying_party: Any
 ) -> dict[str, Any]:
-    """What `navigator.credentials.create` is called with. `known`: ids of the person's passkeys here; `resident`:
-    whether the device keeps it, so that it is found without a name."""
+    """Options for `navigator.credentials.create`.
+
+    `credential_ids` are the person's existing passkeys here; `resident` makes the passkey discoverable without a user
+    name.
+    """
     import webauthn
     from webauthn.helpers import options_to_json_dict, structs
 
@@ -38,7 +41,7 @@ def registration_options(
 
 
 def authentication_options(*, challenge: bytes, credential_ids: Iterable[str], **relying_party: Any) -> dict[str, Any]:
-    """What `navigator.credentials.get` is called with."""
+    """Options for `navigator.credentials.get`."""
     import webauthn
     from webauthn.helpers import options_to_json_dict, structs
 
@@ -64,7 +67,7 @@ def verify_authentication(assertion: str, **expected: Any) -> Any:
 
 
 def is_domain_name(rp_id: str) -> bool:
-    """Can passkeys belong to this place? To an address of numbers they cannot."""
+    """Whether passkeys can belong to this host: they cannot belong to an IP address."""
     try:
         ipaddress.ip_address(rp_id.strip("[]"))
     except ValueError:
@@ -73,7 +76,7 @@ def is_domain_name(rp_id: str) -> bool:
 
 
 def read_challenge(answered: str) -> bytes:
-    """What this answer of a browser was asked with. Raises `ValueError` for whatever cannot be read."""
+    """The challenge that a browser's response answers. Raises `ValueError` if it cannot be read."""
     try:
         client_data = json.loads(base64url_decode(json.loads(answered)["response"]["clientDataJSON"]))
         return base64url_decode(client_data["challenge"])

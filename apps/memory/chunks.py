@@ -47,7 +47,7 @@ class _Block:
 
 @dataclass
 class _Path:
-    """The headings above the reader's eye."""
+    """The headings above the current position."""
 
     title: str
     headings: list[tuple[int, str]] = field(default_factory=list)
@@ -83,7 +83,7 @@ def _spans(text: str, title: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _sections(text: str, title: str) -> Iterator[tuple[list[_Block], str]]:
-    """Blocks that belong together: headings and what stands under them, up to the next heading or page."""
+    """Group blocks: headings with the text below them, up to the next heading or page."""
     path, section = _Path(title), list[_Block]()
     for block in _blocks(text):
         if section and (block.page != path.page or (block.level and not section[-1].level)):
@@ -98,7 +98,7 @@ def _sections(text: str, title: str) -> Iterator[tuple[list[_Block], str]]:
 
 
 def _pack(text: str, section: Iterable[_Block]) -> Iterator[tuple[int, int]]:
-    """Join a section's blocks up to the wanted length, a heading always with what follows; cut what is too long."""
+    """Join a section's blocks up to the target length, a heading always with what follows; cut longer ones."""
     begun, reached, bare = -1, 0, False
     for block in section:
         if begun >= 0 and not bare and block.end - begun > WANTED:

@@ -29,9 +29,9 @@ _HOPS = 4
 _QUEUED = 400
 _ENDINGS = {"text/html": ".html", "application/xhtml+xml": ".html", "text/plain": ".txt", "text/markdown": ".md"}
 _WORDS = {
-    "address_refused": "This address leads to no public website.",
+    "address_refused": "This address is not a public website.",
     "address_inside": "This address leads into a private network.",
-    "no_such_host": "Nobody knows a server of this name.",
+    "no_such_host": "We couldn't find a server at this address.",
     "too_slow": "The server took too long.",
     "too_large": f"The page is larger than {_PAGE_BYTES // 1_000_000} MB.",
     "no_answer": "The server did not answer.",
@@ -40,7 +40,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class CrawledPage:
-    """One page that was looked at: `parsed` holds its document, or the problem; `total` is how many are known of."""
+    """One visited page: `parsed` holds its document or the problem; `total` is how many pages are known."""
 
     url: str
     parsed: Parsed
@@ -48,7 +48,7 @@ class CrawledPage:
 
 
 def crawl(start: str, *, most: int = PAGES) -> Iterator[CrawledPage]:
-    """Every page that can be read, the named one first."""
+    """Yield every page that can be read, the start page first."""
     home, robots = urlsplit(start).netloc.lower(), _robots(start)
     waiting, known = deque([plain_address(start)]), {plain_address(start)}
     give_up, looked = time.monotonic() + SECONDS, 0
@@ -68,32 +68,25 @@ def crawl(start: str, *, most: int = PAGES) -> Iterator[CrawledPage]:
 
 
 def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]:
-    """The page's document and the links on it. What is no page (a picture) is passed over without a word, unless
-    somebody named it."""
+    """Read the page's document and its links. A non-page, such as a picture, is skipped silently, unless it is the
+    start."""
     try:
         answer = _fetch_following(url, home)
     except FetchFailed as failed:
         return _problem(_WORDS.get(failed.code, failed.code)), ()
     if answer is None:
-        return _problem("It leads to another website, which is not read."), ()
+        return _problem("It redirects to another website, which is not read."), ()
     if answer.status != 200:
         return _problem(f"The server answered {answer.status}."), ()
     ending = _ENDINGS.get(answer.kind)
     if ending is None:
-        return (
-            (_problem(f"It is no page but {answer.kind or 'something without a type'}."), ())
-            if first
-            else (
-                Parsed(),
-                (),
-            )
-        )
+        return (_problem(f"It's not a web page ({answer.kind or 'unknown type'}).") if first else Parsed()), ()
     name = urlsplit(url).path.rstrip("/").rpartition("/")[2] or urlsplit(url).netloc
     return read_page(answer.body, f"{name[:200]}{ending}", charset=answer.charset, base=answer.url)
 
 
 def _fetch_following(url: str, home: str) -> Response | None:
-    """The answer at the end of its redirects; None where they lead away from the site."""
+    """Fetch and follow redirects; None if they lead away from the site."""
     for _ in range(_HOPS):
         answer = fetch(url, max_bytes=_PAGE_BYTES, seconds=_PAGE_SECONDS, allow_private=settings.WEBSITES_PRIVATE)
         if answer.status not in (301, 302, 303, 307, 308) or not answer.location:
@@ -105,17 +98,17 @@ def _fetch_following(url: str, home: str) -> Response | None:
 
 
 def is_same_site(url: str, start: str) -> bool:
-    """Whether it is a page of the site on which the page `start` stands."""
+    """Whether the URL belongs to the site of the page `start`."""
     return _is_same_host(url, urlsplit(start).netloc.lower())
 
 
 def _is_same_host(url: str, home: str) -> bool:
-    """Whether it is the same site: most lead from the bare name to www, or back."""
+    """Compare hosts without `www.`: many sites redirect from the bare name to www, or back."""
     return urlsplit(url).netloc.lower().removeprefix("www.") == home.removeprefix("www.")
 
 
 def _robots(start: str) -> RobotFileParser | None:
-    """What the site asks of readers; None where it says nothing."""
+    """The site's robots.txt; None if it has none that can be read."""
     try:
         answer = _fetch_following(plain_address(urljoin(start, "/robots.txt")), urlsplit(start).netloc.lower())
     except FetchFailed:

@@ -6,7 +6,7 @@ from django.db.models import TextChoices
 
 
 class ScopeKind(TextChoices):
-    """Whose memory it is. A visitor whom nobody has verified is known by their conversation only."""
+    """Whose memory it is. An unverified visitor has only the memory of their conversation."""
 
     CONVERSATION = "conversation", "A conversation"
     CUSTOMER = "customer", "A verified customer"
@@ -14,7 +14,7 @@ class ScopeKind(TextChoices):
 
 
 class Tier(TextChoices):
-    """`low_reingestion` is the raw lane: kept, and found by an explicit question only (spec 6.1)."""
+    """`low_reingestion` is the raw lane: kept, and found by an explicit query only (spec 6.1)."""
 
     ACTIVE = "active", "Remembered"
     LOW_REINGESTION = "low_reingestion", "Kept as said"
@@ -39,7 +39,7 @@ class SourceKind(TextChoices):
 
 
 class IntakeKind(TextChoices):
-    """What somebody handed in."""
+    """What was submitted."""
 
     FILE = "file", "File"
     TEXT = "text", "Text"

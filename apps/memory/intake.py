@@ -35,10 +35,10 @@ _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def submit_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor: str) -> Intake:
-    """Inside a scope, as all that hand in. Raises `SilasError` 422: nothing_in_it, too_large."""
+    """Submit a typed text. All submissions run inside a scope. Raises `SilasError` 422: nothing_in_it, too_large."""
     title, text = replace_unstorable(" ".join(title.split()))[:200], replace_unstorable(text)
     if not title or not text.strip():
-        raise SilasError("nothing_in_it", "Give the text a title, and write something below it.", status=422)
+        raise SilasError("nothing_in_it", "Add a title and a text.", status=422)
     if len(text) > MAX_TEXT_LENGTH:
         raise SilasError("too_large", f"A text has at most {MAX_TEXT_LENGTH:,} characters.", status=422)
     return _create_intake(
@@ -53,11 +53,17 @@ def submit_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor
 
 
 def submit_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, actor: str) -> Intake:
-    """`name` is what a browser called it: only its last part counts, and its ending only says how it is to be read.
-    Raises `SilasError` 422: unsupported_type, nothing_in_it, too_large."""
+    """Submit an uploaded file. Only the last part of `name` is used, and its suffix only chooses the parser.
+
+    Raises `SilasError` 422: unsupported_type, nothing_in_it, too_large.
+    """
     plain = replace_unstorable(_UNWRITABLE.sub("", PurePosixPath(name.replace("\\", "/")).name))[-200:].strip()
     if PurePosixPath(plain).suffix.lower() not in KINDS:
-        raise SilasError("unsupported_type", f"{plain or 'This file'} is none of {', '.join(KINDS)}.", status=422)
+        raise SilasError(
+            "unsupported_type",
+            f"{plain or 'This file'} is not supported. Upload one of {', '.join(KINDS)}.",
+            status=422,
+        )
     if not data.strip():
         raise SilasError("nothing_in_it", f"{plain} is empty.", status=422)
     if len(data) > MAX_UPLOAD_BYTES:
@@ -68,13 +74,13 @@ def submit_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, acto
 
 
 def submit_website(collection_id: UUID, *, address: str, once: UUID, actor: str) -> Intake:
-    """`address` may lack its scheme. Raises `SilasError("website_address")` 422."""
+    """Submit a website; `address` may lack its scheme. Raises `SilasError("website_address")` 422."""
     url = parse_website_address(address)
     return _create_intake(collection_id, IntakeKind.WEBSITE, name=url[:300], reference=url, once=once, actor=actor)
 
 
 def refresh_document(document_id: UUID, *, once: UUID, actor: str) -> Intake:
-    """A page is fetched anew; of anything else the text that is kept is cut and embedded anew. Raises `NotFound`."""
+    """Fetch a web page again; split and embed the stored text of any other document again. Raises `NotFound`."""
     row: Document | None = Document.objects.filter(pk=document_id).first()
     if row is None:
         raise NotFound("document")
@@ -85,12 +91,12 @@ def refresh_document(document_id: UUID, *, once: UUID, actor: str) -> Intake:
 
 
 def parse_website_address(text: str) -> str:
-    """The whole address of what somebody typed. Raises `SilasError("website_address")` 422."""
+    """Complete a typed address to a URL. Raises `SilasError("website_address")` 422."""
     url = text.strip()
     url = url if "://" in url else f"https://{url}"
     outside = host_of(url, schemes=SCHEMES) if settings.WEBSITES_PRIVATE else is_public_url(url, schemes=SCHEMES)
     if not outside or len(url) > MAX_URL_LENGTH:
-        raise SilasError("website_address", "Give the address of a public website, such as example.com.", status=422)
+        raise SilasError("website_address", "Enter the address of a public website, such as example.com.", status=422)
     return url
 
 
@@ -98,7 +104,9 @@ def _create_intake(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: 
     if not Collection.objects.filter(pk=collection_id).exists():
         raise NotFound("collection")
     if Intake.objects.filter(state__in=(IntakeState.WAITING, IntakeState.RUNNING)).count() >= MAX_WAITING:
-        raise SilasError("knowledge_busy", f"{MAX_WAITING} things wait to be read. Let some of them end first.")
+        raise SilasError(
+            "knowledge_busy", f"{MAX_WAITING} items are waiting to be read. Try again when some of them are done."
+        )
     row, is_new = Intake.objects.get_or_create(
         once=once, defaults={"collection_id": collection_id, "kind": kind, "by": actor, **fields}
     )

@@ -28,12 +28,12 @@ from apps.memory.services import INDEXED_WITH, refresh_collection, store_parsed
 from kernel.tenancy import in_scope, in_thread
 
 _KEPT_PROBLEMS = 20
-BROKEN_OFF = "Reading it broke off several times."
-OUR_FAULT = "Something went wrong on our side."
+BROKEN_OFF = "We tried several times and could not read this."
+OUR_FAULT = "Something went wrong on our side. Please try again."
 
 
 class IndexRequest(BaseModel):
-    """What a message asks for: to store a part, to end the intake, or, with neither, to store what needs no reading."""
+    """Payload of the message: store a part, end the intake, or, with neither, store what needs no reading."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,7 +44,7 @@ class IndexRequest(BaseModel):
 
 @dataclass(frozen=True)
 class _LoadedPart:
-    """A part under the reference that its document has, in the collection that it belongs to."""
+    """A parsed part with its document's reference and its intake."""
 
     intake: Intake
     reference: str
@@ -54,7 +54,7 @@ class _LoadedPart:
 
 
 async def index_intake(delivery: Delivery) -> None:
-    """Store one part, or end the intake. Nothing is done for one that has ended."""
+    """Store one part, or end the intake. Does nothing for an intake that has ended."""
     intake_id = UUID(delivery.message.subject)
     try:
         wanted = IndexRequest.model_validate(delivery.message.payload or {})
@@ -73,7 +73,7 @@ async def index_intake(delivery: Delivery) -> None:
 
 
 def fail(message: QueueMessage) -> bool:
-    """The message is dead, and with it the intake; whoever handed it in is told, unless it has ended."""
+    """End the intake of a dead message as failed and notify its submitter, unless it has ended."""
     row = _lock_open_intake(UUID(message.subject))
     if row is not None:
         _close(row, IntakeState.FAILED, [["", OUR_FAULT]])
@@ -100,7 +100,7 @@ def _load_part(intake_id: UUID, wanted: IndexRequest) -> _LoadedPart | None:
 
 
 def _validate_part(row: Intake, part: ReadPart) -> _LoadedPart:
-    """Raises `Undeliverable` for what no reader of ours hands over."""
+    """Validate a part again. Raises `Undeliverable` for a part that no reader of ours produces."""
     try:
         parsed = sandboxed_parsing.load_parsed(part.found)
     except ValidationError:
@@ -118,8 +118,8 @@ def _stored_text(row: Intake) -> Parsed:
     newest = DocumentVersion.objects.filter(document_id=row.document_id).select_related("document").order_by("-number")
     version: DocumentVersion | None = newest.first()
     if version is None:
-        return Parsed(problems=(Problem(ProblemCode.MISSING, "The document was deleted meanwhile."),))
-    # Whatever it was cut with before, it is cut anew.
+        return Parsed(problems=(Problem(ProblemCode.MISSING, "The document has been deleted."),))
+    # Clear the marker, so that the text is split and embedded again.
     Document.objects.filter(pk=version.document_id, indexed_with=INDEXED_WITH).update(indexed_with="")
     document = version.document
     part = row.reference.partition("#")[2]
@@ -156,7 +156,7 @@ def _finish(intake_id: UUID, *, broken_off: bool) -> None:
 
 
 def _close(row: Intake, state: IntakeState, problems: list[list[str]]) -> None:
-    """The bytes are not kept: what was read of them stands in the document."""
+    """End the intake and delete its bytes: the text is in the document's versions."""
     kept = problems[-_KEPT_PROBLEMS:]
     ReadPart.objects.filter(intake=row).delete()
     ended = {"state": state, "problems": kept, "stored": row.stored, "content": None, "ended_at": Now()}

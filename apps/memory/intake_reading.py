@@ -27,7 +27,7 @@ from kernel.tenancy import in_scope
 
 @dataclass(frozen=True)
 class _Part:
-    """A page, or a whole file, whose `url` is empty; `total` is how many parts are known of."""
+    """A page, or a whole file, whose `url` is empty; `total` is the number of known parts."""
 
     parsed: Parsed
     url: str = ""
@@ -35,7 +35,7 @@ class _Part:
 
 
 async def read_intake(delivery: Delivery) -> None:
-    """Hand over every part that can be read, then say that this was all."""
+    """Store every part that can be read, then enqueue the end."""
     intake_id = UUID(delivery.message.subject)
     row = await in_scope(delivery.tenant_id, _open_intake, intake_id)
     if row is None:
@@ -47,7 +47,7 @@ async def read_intake(delivery: Delivery) -> None:
 
 
 def give_up(message: QueueMessage) -> bool:
-    """The message is dead: the trusted worker ends what waits, and tells whoever handed it in."""
+    """Have the trusted worker end the intake of a dead message, which notifies the submitter."""
     intake_id = UUID(message.subject)
     if _open_intake(intake_id) is None:
         return False
@@ -56,7 +56,7 @@ def give_up(message: QueueMessage) -> bool:
 
 
 def _open_intake(intake_id: UUID) -> Intake | None:
-    """What this worker's role may see of it; None once it has ended."""
+    """The columns that this worker's role may read; None once the intake has ended."""
     rows = Intake.objects.filter(pk=intake_id, ended_at=None).order_by()
     row: Intake | None = rows.only("kind", "name", "reference", "content").first()
     return row

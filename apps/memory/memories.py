@@ -52,40 +52,42 @@ _INSERT = f"INSERT INTO memory_memoryitem ({_COLUMNS}) VALUES %s ON CONFLICT DO 
 
 
 def scrub(text: str) -> str:
-    """Without secrets and personal data but names, each replaced by its kind: `[CREDIT_CARD]`."""
+    """Replace secrets and personal data, but not names, by their kind: `[CREDIT_CARD]`."""
     for detector, config in _SCRUB.items():
         text = detect(detector, text, config).redacted or text
     return text
 
 
 def prepare(notes: Sequence[Note]) -> list[Note]:
-    """Scrubbed, cut and embedded, in order. Outside of any transaction."""
+    """Scrub, truncate and embed notes, in order. Outside of any transaction."""
     ready = [replace(note, content=_clean_content(note)) for note in notes]
     vectors = embedding.embed_all([note.content for note in ready])
     return [replace(note, embedding=vector) for note, vector in zip(ready, vectors, strict=True)]
 
 
 def keep(notes: Iterable[Note]) -> None:
-    """Keep prepared notes with this transaction, each once: what its scope already has under that reference stays. A
-    note without a word is dropped."""
+    """Insert prepared notes before this scope commits, each once: an existing reference in the scope is left as it is.
+
+    Notes without text are dropped.
+    """
     for note in filter(_has_text, notes):
         before_commit(_insert, note)
 
 
 def filter_unkept(notes: Sequence[Note]) -> list[Note]:
-    """Those whose conversation has nothing under their reference yet, in whatever scope."""
+    """The notes whose conversation has no memory with their reference yet, in any scope."""
     wanted = Q(session_id__in={note.session_id for note in notes}, reference__in={note.reference for note in notes})
     kept = set(MemoryItem.objects.filter(wanted).values_list("session_id", "reference"))
     return [note for note in notes if (note.session_id, note.reference) not in kept]
 
 
 def request_reference(content: str) -> str:
-    """What a model wishes to remember twice is remembered once."""
+    """Derive the reference from the content, so that a model's repeated request is stored once."""
     return f"wish:{sha256_hex(content)[:32]}"
 
 
 def store(note: Note) -> bool:
-    """A model's wish; False when its scope has no room for more. A visitor cannot fill the house."""
+    """Store what a model asked to remember; False if its scope is full, so that a visitor cannot fill the database."""
     mine = MemoryItem.objects.filter(scope=str(note.scope), tier=Tier.ACTIVE)
     if not _has_text(note) or mine.count() >= MAX_IN_SCOPE:
         return False
@@ -94,7 +96,7 @@ def store(note: Note) -> bool:
 
 
 def update(memory_id: str, note: Note, *, scopes: Iterable[Scope]) -> bool:
-    """Put the note's words in the place of a memory's; False for what a model may not touch."""
+    """Replace a memory's content by the note's; False for a memory that a model may not change."""
     fields = {"content": note.content, "embedding": note.embedding, "taint": note.taint.value, "updated_at": now()}
     return _has_text(note) and bool(_written_by_model(memory_id, scopes).update(**fields))
 
@@ -104,7 +106,7 @@ def delete(memory_id: str, *, scopes: Iterable[Scope]) -> bool:
 
 
 def link(memory_id: str, *, to: str, kind: str, scopes: Sequence[Scope]) -> bool:
-    """Both ends must be a model's, in one and the same scope."""
+    """Link two memories. Both must be written by a model, in the same scope."""
     ends = {str(row.pk): row for row in (_written_by_model(memory_id, scopes) | _written_by_model(to, scopes))}
     one, other = ends.get(memory_id), ends.get(to)
     if one is None or other is None or one is other or one.scope != other.scope or len(one.links) >= MAX_LINKS:
@@ -116,7 +118,7 @@ def link(memory_id: str, *, to: str, kind: str, scopes: Sequence[Scope]) -> bool
 
 
 def forget(scopes: Sequence[Scope], *, actor: str, subject: str) -> int:
-    """Delete all that these scopes hold, raw and remembered. Never the company's own: that is nobody's to forget."""
+    """Delete everything in these scopes, raw and remembered. The tenant's own scope is skipped."""
     own = [scope for scope in scopes if scope.kind is not ScopeKind.TENANT]
     gone = int(recall.memories_of(own).delete()[0]) if own else 0
     record(AuditEvent.MEMORY_FORGOTTEN, actor=actor, subject=subject, data={"count": gone})
@@ -124,17 +126,17 @@ def forget(scopes: Sequence[Scope], *, actor: str, subject: str) -> int:
 
 
 def delete_by_reference(scope: Scope, reference: str) -> bool:
-    """Delete what is remembered under this reference; whether there was something."""
+    """Delete the memory with this reference; returns whether there was one."""
     return bool(MemoryItem.objects.filter(scope=str(scope), reference=reference).delete()[0])
 
 
 def delete_tagged(tags: Sequence[str], *, source: SourceKind) -> int:
-    """Delete what the company keeps of this source under one of these tags, whoever it was said to."""
+    """Delete the tenant's memories of this source that have one of these tags, in all scopes."""
     return int(MemoryItem.objects.filter(source_kind=source, tags__overlap=list(tags)).delete()[0])
 
 
 def delete_expired_batch() -> bool:
-    """Delete what has outlived its time, not more than a short transaction can; True when there may be more."""
+    """Delete expired memories, as many as fit a short transaction; True if there may be more."""
     outlived, days = Q(valid_until__lt=now()), retention().memories
     if days is not None:
         outlived |= Q(created_at__lt=now() - timedelta(days=days))
@@ -146,7 +148,7 @@ def delete_expired_batch() -> bool:
 
 
 def _written_by_model(memory_id: str, scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
-    """The memory of that id if a model wrote it in one of these scopes and nobody confirmed it."""
+    """The memory of that id if a model wrote it in one of these scopes and no person confirmed it."""
     named = Q(pk=_uuid(memory_id)) if _uuid(memory_id) else Q(pk__in=[])
     mine = [str(scope) for scope in scopes]
     rows: QuerySet[MemoryItem] = MemoryItem.objects.filter(named, scope__in=mine)
@@ -165,8 +167,11 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _clean_content(note: Note) -> str:
-    """As it may be kept. What would instruct whoever reads it again (spec 5.12) leaves a line that says so; a wish of a
-    model's to remember such words is not kept."""
+    """The content as it may be kept.
+
+    Text that would instruct a later reader (spec 5.12) is replaced by a remark; a model's request to remember such text
+    is dropped.
+    """
     most = MAX_REMEMBERED if note.tier is Tier.ACTIVE else MAX_RAW
     text = note.content[:most]
     if note.source in _FROM_OUTSIDE and _looks_like_instructions(text):
@@ -179,7 +184,7 @@ def _looks_like_instructions(text: str) -> bool:
 
 
 def _insert(notes: list[Note]) -> None:
-    """Every turn ends with this: worded by hand, it takes a fifth of the time that the ORM takes to word it."""
+    """Insert with SQL: every turn ends with this, and it takes a fifth of the time that the ORM needs."""
     moment, tenant_id = now(), current_tenant_id()
     with connection.cursor() as cursor:
         cursor.execute(
@@ -189,7 +194,7 @@ def _insert(notes: list[Note]) -> None:
 
 
 def _values(note: Note, tenant_id: UUID, moment: datetime) -> tuple[Any, ...]:
-    """In the order of `_COLUMNS`."""
+    """Values in the order of `_COLUMNS`."""
     days = settings.MEMORY_DAYS if note.tier is Tier.ACTIVE else settings.MEMORY_RAW_DAYS
     return (
         uuid4(),

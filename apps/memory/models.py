@@ -28,7 +28,7 @@ from kernel.tenancy import TenantModel
 
 
 class Collection(TenantModel):
-    """Documents that are read at one access level. `chunk_count` and `common_words` guide the search."""
+    """Documents that are readable from one access level on. `chunk_count` and `common_words` guide the search."""
 
     name = models.SlugField(max_length=60)
     title = models.CharField(max_length=120, blank=True)
@@ -49,8 +49,11 @@ class Collection(TenantModel):
 
 
 class Document(TenantModel):
-    """One source, followed through its versions. `source_ref` is where it came from: a relative path, or path#id;
-    `indexed_with` names the chunking and the embedding that its chunks were made with."""
+    """One source, followed through its versions.
+
+    `source_ref` is where it came from: a relative path, or path#id; `indexed_with` names the chunking and the embedding
+    of its chunks.
+    """
 
     collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="documents", db_index=False)
     source_ref = models.CharField(max_length=700)
@@ -71,7 +74,7 @@ class Document(TenantModel):
 
 
 class DocumentVersion(TenantModel):
-    """The text as it was read once, for ever. `sha256` is of its UTF-8; the highest `number` is the newest."""
+    """An immutable version of a document's text. `sha256` is of its UTF-8; the highest `number` is the newest."""
 
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="versions", db_index=False)
     number = models.PositiveIntegerField()
@@ -118,11 +121,11 @@ class Chunk(TenantModel):
 
 
 class MemoryItem(TenantModel):
-    """Something of a conversation, a customer or the company that may be recalled (contract silas 10).
+    """A memory of a conversation, a customer or the company (contract silas 10).
 
-    `scope` says whose it is (`schemas.Scope`); no read goes without one. `reference` says what it came from and is
-    unique in its scope. `links` are `{"to": id, "type": word}`. `marked`: whoever wrote it had read instructions to the
-    assistant, so whoever recalls it is marked too (ADR 107).
+    `scope` says whose it is (`schemas.Scope`); every read names one. `reference` says what it came from and is unique
+    in its scope. `links` are `{"to": id, "type": word}`. `marked`: its author had read instructions to the assistant,
+    so a turn that recalls it is marked too (ADR 107).
     """
 
     scope = models.CharField(max_length=140)
@@ -171,11 +174,11 @@ class MemoryItem(TenantModel):
 
 
 class Intake(TenantModel):
-    """What was handed in to be read, and how far it is: a file, a text, an address or a second reading. Its bytes stand
-    here until they are read and are gone afterwards: a document's text is kept in its versions.
+    """A submission to the knowledge and its progress: a file, a text, a website or a repeated reading.
 
-    `name` is what people called it, `reference` what its document is known by; `done` of `total` pages are read,
-    `stored` is how many documents came of it. `once`: the same form sent twice is one row.
+    Its bytes are deleted once it is read: a document's text is kept in its versions. `name` is what the submitter
+    called it, `reference` what its document is known by; `done` of `total` pages are read, `stored` is how many
+    documents came of it. `once` makes a form that is sent twice one row.
     """
 
     collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="+")

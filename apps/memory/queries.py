@@ -31,8 +31,11 @@ _PLACE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):(\d{1,9})-(\
 
 @dataclass(frozen=True)
 class OpenedPassage:
-    """A citation's place in its document version. `before` and `after` are the neighbouring text, at most 1500
-    characters; `newest` says whether the document still reads like this."""
+    """A cited passage in its document version.
+
+    `before` and `after` are the neighbouring text, at most 1500 characters; `newest` says whether the document still
+    has this version.
+    """
 
     document_id: UUID
     version_id: UUID
@@ -56,8 +59,11 @@ def _search_in_scope(tenant_id: UUID, text: str, levels: Words[str], k: int) -> 
 
 
 def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
-    """The `k` best passages, best first (issue: reciprocal rank fusion). `title` names document and section; `score` is
-    the cosine similarity, 0 to 1: it says how near a passage is, the order says which is best."""
+    """The `k` best passages, best first, by reciprocal rank fusion.
+
+    `title` names document and section; `score` is the cosine similarity, 0 to 1: it says how near a passage is, the
+    order says which is best.
+    """
     if vector is None or not levels:
         return ()
     values: list[Any] = [
@@ -77,8 +83,9 @@ def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k:
 
 
 def read_quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """`{"version:start-end": (title, text)}` of those places that still are: whoever deletes a document deletes its
-    words everywhere. For staff: no level is asked.
+    """Resolve "version:start-end" places to (title, text); deleted documents are left out.
+
+    For staff: access levels are not checked.
     """
     wanted = {place: match for place in places if (match := _PLACE.fullmatch(place))}
     rows = DocumentVersion.objects.filter(id__in={match[1] for match in wanted.values()}).select_related("document")
@@ -94,9 +101,9 @@ def read_quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:
 def open_passage(
     document_id: UUID, *, start: int, end: int, levels: Words[str], version_id: UUID | None = None
 ) -> OpenedPassage:
-    """The bytes `start` to `end` of a version (the newest without `version_id`) and what stands around them.
+    """The bytes `start` to `end` of a version (the newest without `version_id`) and the text around them.
 
-    Raises `NotFound` for a document out of reach and for offsets that are no whole characters of the text.
+    Raises `NotFound` for a document out of reach and for offsets that split a character.
     """
     versions = DocumentVersion.objects.filter(document_id=document_id, document__collection__min_level__in=levels)
     wanted = versions.filter(id=version_id) if version_id else versions
@@ -124,7 +131,7 @@ def open_passage(
 
 @dataclass(frozen=True)
 class DocumentText:
-    """A document as it reads now. `version` is its newest version's number."""
+    """A document's newest text. `version` is its number."""
 
     collection_id: UUID
     collection: str
@@ -137,8 +144,10 @@ class DocumentText:
 
 
 def list_documents(*, levels: Words[str] | None = None) -> list[dict[str, Any]]:
-    """Every document of the collections that these levels reach (None: of all): `collection`, `document`, `title`,
-    `version`, without its text; what was taken out is not there. In a scope."""
+    """List the documents of the collections that these levels reach (None: of all), without their texts. In a scope.
+
+    Each has `collection`, `document`, `title` and `version`. Emptied documents are left out.
+    """
     newest = DocumentVersion.objects.filter(document=OuterRef("pk")).order_by("-number")
     rows = Document.objects.annotate(
         version=Subquery(newest.values("number")[:1]), digest=Subquery(newest.values("sha256")[:1])
@@ -152,7 +161,7 @@ def list_documents(*, levels: Words[str] | None = None) -> list[dict[str, Any]]:
 
 
 def read_document(collection: str, reference: str) -> DocumentText | None:
-    """In a scope; None for a document that is not there."""
+    """The newest text of a document, or None. In a scope."""
     rows = DocumentVersion.objects.select_related("document__collection").order_by("-number")
     newest = rows.filter(document__collection__name=collection, document__source_ref=reference).first()
     if newest is None:
@@ -165,13 +174,13 @@ def read_document(collection: str, reference: str) -> DocumentText | None:
 
 
 def version_text(collection: str, reference: str, number: int) -> str | None:
-    """What one version of a document said; None for one that never was. In a scope."""
+    """The text of one version of a document, or None. In a scope."""
     found = DocumentVersion.objects.filter(document__collection__name=collection, document__source_ref=reference)
     said: str | None = found.filter(number=number).values_list("text", flat=True).first()
     return said
 
 
 def collection_id(name: str) -> UUID | None:
-    """In a scope."""
+    """The id of the collection of that name, or None. In a scope."""
     found: UUID | None = Collection.objects.filter(name=name).values_list("pk", flat=True).first()
     return found

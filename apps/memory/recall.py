@@ -65,19 +65,19 @@ def recall(
 
 
 def memory_texts(scopes: Iterable[Scope], ids: Iterable[UUID]) -> Mapping[UUID, str]:
-    """What is still kept of these memories, in these scopes; for the record of a window."""
+    """The texts of those of these memories that still exist in these scopes; for the record of a window."""
     return dict(memories_of(scopes).filter(pk__in=list(ids)).values_list("pk", "content"))
 
 
 def conversations_with(customer: str) -> set[UUID]:
-    """The conversations in which something was said to this customer, whoever came after them there."""
+    """Conversations in which something was said to this customer, even if other customers followed there."""
     rows = MemoryItem.objects.filter(scope__startswith=f"{ScopeKind.CONVERSATION.value}:", session_id__isnull=False)
     named = rows.filter(scope__endswith=f"/{customer}").values_list("session_id", "scope").distinct()
     return {pk for pk, scope in named if scope == str(conversation_scope(pk, customer))}
 
 
 def memories_of(scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
-    """All that these scopes hold, a conversation's with what was said in it to whichever customer. Not for a turn."""
+    """All memories of these scopes, a conversation's with what was said in it to any customer. Not for a turn."""
     wanted = Q(pk__in=[])
     for scope in scopes:
         wanted |= Q(scope=str(scope))

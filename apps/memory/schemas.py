@@ -35,7 +35,7 @@ class FileReport:
 
 @dataclass(frozen=True)
 class IngestReport:
-    """`skipped` are files of other kinds that stood in a given folder."""
+    """`skipped` are files of other types that were in a given folder."""
 
     collection_id: UUID
     files: tuple[FileReport, ...] = ()
@@ -63,7 +63,7 @@ Progress = Callable[[FileReport, int], None]
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose memory: a conversation's, a verified customer's, the company's. Its text is what the rows carry."""
+    """Whose memory it is: a conversation's, a verified customer's, the company's. Rows store its text."""
 
     kind: ScopeKind
     id: str
@@ -73,14 +73,17 @@ class Scope:
 
 
 def conversation_scope(session_id: UUID, customer: str = "") -> Scope:
-    """What is said in a conversation; to a verified customer apart, so that nobody after them hears of it."""
+    """The scope of a conversation; what is said to a verified customer has its own, closed to the next customer."""
     return Scope(ScopeKind.CONVERSATION, f"{session_id}/{customer}" if customer else str(session_id))
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something to be kept, with where it came from. `reference` is unique in the scope: the same is kept once.
-    `marked`: whoever wrote it had read instructions to the assistant."""
+    """A memory to be kept, with its source.
+
+    `reference` is unique in the scope, so a note is kept once. `marked`: its author had read instructions to the
+    assistant.
+    """
 
     scope: Scope
     content: str

@@ -35,7 +35,7 @@ _ROWS_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class _Fingerprint:
-    """What makes storing a document again superfluous."""
+    """If this is unchanged, storing the document again is superfluous."""
 
     sha256: str
     title: str
@@ -45,7 +45,7 @@ class _Fingerprint:
 
 @dataclass(frozen=True)
 class DocumentPlace:
-    """Where a document stands: in which collection, under which reference; `url`: what is linked for it."""
+    """The collection and the reference of a document; `url` is what citations link to."""
 
     collection_id: UUID
     reference: str
@@ -65,8 +65,8 @@ def ingest(
 ) -> IngestReport:
     """Read files and folders into the tenant's collection of that name; `min_level` and `title` are for a new one.
 
-    `root` (default: the working directory) is what references are relative to. `progress` hears of every file, with the
-    number of all. Opens its own scopes; must not be called inside one that should stay short.
+    `root` (default: the working directory) is what references are relative to. `progress` is called with every file's
+    report and the number of all files. Opens its own scopes; must not be called inside one that should stay short.
     """
     with tenant_scope(tenant):
         home = open_collection(collection, min_level=min_level, title=title, actor=actor)
@@ -82,7 +82,7 @@ def ingest(
 
 
 def open_collection(name: str, *, min_level: str = "public", title: str = "", actor: str = "system") -> Collection:
-    """The collection of that name, made if there is none. Inside a scope. Raises `invalid_name`."""
+    """Get or create the collection of that name. Inside a scope. Raises `invalid_name`."""
     if not _NAME.fullmatch(name):
         raise SilasError("invalid_name", "A collection's name is up to 60 letters, digits, hyphens and underscores.")
     row, created = Collection.objects.get_or_create(name=name, defaults={"min_level": min_level, "title": title})
@@ -93,7 +93,7 @@ def open_collection(name: str, *, min_level: str = "public", title: str = "", ac
 
 
 def forget_document(document_id: UUID, *, actor: str = "system") -> None:
-    """Remove a document with all its versions, so that its citations open nothing any more. Inside a scope."""
+    """Delete a document with all its versions; its citations open nothing any more. Inside a scope."""
     document = Document.objects.filter(id=document_id).first()
     if document is None:
         raise NotFound("document")
@@ -109,7 +109,7 @@ def forget_document(document_id: UUID, *, actor: str = "system") -> None:
 def store_parsed(
     tenant: Any, collection_id: UUID, parsed: Parsed, *, reference: str, actor: str = "system"
 ) -> tuple[Outcome, ...]:
-    """Store the documents of one file under `reference` (and `#part`); says for each what that meant."""
+    """Store the documents of one file under `reference` (and `#part`); returns the outcome of each."""
     named = {f"{reference}#{each.part}" if each.part else reference: each for each in parsed.documents}
     with tenant_scope(tenant):
         known = _fingerprints(collection_id, list(named))
@@ -131,11 +131,11 @@ def revise_document(
     on_stored: Callable[[int], None],
     actor: str = "system",
 ) -> None:
-    """Put another text in the place of the document's newest version, which is `seen` (0: there is none). An empty text
-    takes it out of what is found; the versions before stay. Opens its own scope.
+    """Replace the text of a document whose newest version is `seen` (0: there is none). Opens its own scope.
 
-    `on_stored` is told the new version's number, in the same transaction: what it raises undoes the change. Raises
-    `SilasError("knowledge_changed")` 409 when the newest version is another one by now.
+    An empty text removes the document from search; earlier versions stay. `on_stored` is called with the new version's
+    number in the same transaction: an exception of it undoes the change. Raises `SilasError("knowledge_changed")` 409
+    if the newest version is another one by now.
     """
     document = ParsedDocument(title=title, text=text, url=place.url)
     pieces = chunks.split(text, title=title) if text else []
@@ -144,7 +144,7 @@ def revise_document(
         row, _ = _lock_document(place.collection_id, place.reference, document)
         newest = row.versions.defer("text").order_by("-number").first()
         if (newest.number if newest else 0) != seen:
-            raise SilasError("knowledge_changed", "This document was changed by somebody else meanwhile.", status=409)
+            raise SilasError("knowledge_changed", "Someone else has changed this document in the meantime.", status=409)
         version = _add_version(row, seen + 1, document)
         _index(row, version, document, pieces, vectors)
         data = {"collection": str(place.collection_id), "version": version.number, "chunks": len(pieces)}
@@ -155,7 +155,7 @@ def revise_document(
 
 
 def refresh_collection(collection_id: UUID) -> None:
-    """Count a collection's chunks and find the words too common in it to tell them apart. Inside a scope.
+    """Update a collection's chunk count and its list of words too common to be distinctive. Inside a scope.
 
     Both are hints: outdated ones make a search slower or less sharp, never wrong.
     """
@@ -189,7 +189,7 @@ def _store(tenant: Any, collection_id: UUID, reference: str, document: ParsedDoc
 
 
 def _lock_document(collection_id: UUID, reference: str, document: ParsedDocument) -> tuple[Document, bool]:
-    """The document's row, locked: two ingests of one document stand in line here."""
+    """Get or create the document's row, locked, so that two ingests of one document run one after the other."""
     rows = Document.objects.select_for_update(of=("self",), no_key=True)
     row, created = rows.get_or_create(
         collection_id=collection_id, source_ref=reference, defaults={"title": document.title, "url": document.url}
@@ -222,7 +222,7 @@ def _index(
     pieces: Sequence[chunks.Piece],
     vectors: Sequence[embedding.Vector | None],
 ) -> None:
-    """Put the version's chunks in the place of those of the version before."""
+    """Replace the chunks of the previous version by those of this one."""
     Chunk.objects.filter(version__document=row).delete()
     Chunk.objects.bulk_create(
         (
@@ -250,7 +250,7 @@ def _fingerprint(document: ParsedDocument) -> _Fingerprint:
 
 
 def _fingerprints(collection_id: UUID, references: Sequence[str]) -> dict[str, _Fingerprint]:
-    """Of the documents that are already known, by reference."""
+    """Fingerprints of the known documents, by reference."""
     newest = (
         DocumentVersion.objects.filter(document__collection_id=collection_id, document__source_ref__in=references)
         .order_by("document_id", "-number")

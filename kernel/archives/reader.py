@@ -36,7 +36,7 @@ class BadArchive(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """`size`: of all contents together."""
+    """`size` is the limit of all contents together, in bytes."""
 
     entries: int
     size: int
@@ -45,7 +45,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Entry:
-    """`stored`: not compressed. A folder's name ends with a slash. `content` is empty where it was not asked for."""
+    """`stored`: not compressed. A folder's name ends with a slash. `content` is empty unless it was requested."""
 
     name: str
     size: int
@@ -69,9 +69,9 @@ class _Unpacked(BaseModel):
 
 
 def read_entries(data: bytes, limits: Limits, *, contents: bool = True) -> tuple[Entry, ...]:
-    """What a zip or tar (plain or gz) holds; all of it was unpacked, within the limits.
+    """Read the entries of a zip or tar (plain or gz); all of it was unpacked, within the limits.
 
-    Raises `BadArchive`, and what `kernel.sandbox.readers.run_reader` raises where nothing can be read now.
+    Raises `BadArchive`, and what `kernel.sandbox.readers.run_reader` raises if nothing can be read now.
     """
     reader = Reader(_MODULE, "unpack", (_MODULE,), seconds=limits.seconds, most_bytes=limits.size + _SPARE_BYTES)
     try:

@@ -61,7 +61,7 @@ _Entry = tuple[str, bool, list[bytes]]
 
 
 def unpack(data: bytes, most_entries: int, most_bytes: int, contents: bool) -> tuple[dict[str, Any], bytes]:
-    """Every entry's name, size and whether it is stored as it is; their contents one after the other, where wanted."""
+    """List the entries (name, size, stored uncompressed or not) and return their contents concatenated, if wanted."""
     room = _Allowance(most_entries, most_bytes)
     entries, blob = [], []
     try:
@@ -120,7 +120,7 @@ def _gunzip(data: bytes, most: int) -> bytes:
 
 def _member(most: int) -> type[tarfile.TarInfo]:
     class Member(tarfile.TarInfo):
-        """What its header says of sizes is looked at before anything is read by it."""
+        """Checks the size in its header before anything is read by it."""
 
         @classmethod
         def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Member:

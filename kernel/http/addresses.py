@@ -57,12 +57,12 @@ _METADATA: tuple[_Network, ...] = tuple(
 
 
 def is_public_url(url: str, *, schemes: Collection[str] = ("https",)) -> bool:
-    """Whether this is a whole URL whose host is not plainly inside."""
+    """Whether this is an absolute URL whose host is not obviously internal."""
     return _is_public_host(host_of(url, schemes=schemes))
 
 
 def host_of(url: str, *, schemes: Collection[str]) -> str:
-    """The host of a whole URL of such a scheme, without a name and password; "" for anything else."""
+    """The host of an absolute URL with one of these schemes and no credentials; "" for anything else."""
     try:
         parts = urlsplit(url)
         host, _ = (parts.hostname or "").rstrip("."), parts.port
@@ -73,7 +73,7 @@ def host_of(url: str, *, schemes: Collection[str]) -> str:
 
 
 def is_public_address(address: str) -> bool:
-    """Whether this IP address is one of the public internet, and so is each IPv4 address that it wraps."""
+    """Whether this IP address, and each IPv4 address that it wraps, belongs to the public internet."""
     found = _parse(address)
     return (
         found is not None
@@ -84,14 +84,16 @@ def is_public_address(address: str) -> bool:
 
 
 def is_metadata_address(address: str) -> bool:
-    """Whether a cloud answers its own machines at this IP address, however it is wrapped."""
+    """Whether this IP address, however it is wrapped, is a cloud's metadata service."""
     found = _parse(address.partition("%")[0])
     return found is not None and any(_in_one_of(each, _METADATA) for each in (found, *_wrapped_addresses(found)))
 
 
 def _parse(address: str) -> _Address | None:
-    """An IPv4 address in IPv6's clothes is the IPv4 address. None for anything else, an address with a zone included:
-    it has a meaning on one link only."""
+    """Parse an address; an IPv4-mapped IPv6 address is the IPv4 address.
+
+    None for anything else, an address with a zone included: it has a meaning on one link only.
+    """
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -110,8 +112,10 @@ def _is_public(found: _Address) -> bool:
 
 
 def _wrapped_addresses(found: _Address) -> tuple[ipaddress.IPv4Address, ...]:
-    """The IPv4 addresses that a tunnelled or translated IPv6 address leads to: 6to4's and Teredo's, and what stands in
-    the last four bytes where no public interface could (compatible, translated, local NAT64) or where ISATAP says so.
+    """IPv4 addresses that a tunnelled or translated IPv6 address leads to.
+
+    These are 6to4's and Teredo's, and the last four bytes where no public interface could have them (compatible,
+    translated, local NAT64) or where ISATAP says so.
     """
     if isinstance(found, ipaddress.IPv4Address):
         return ()
@@ -130,7 +134,7 @@ def _in_one_of(found: _Address, networks: Collection[_Network]) -> bool:
 
 
 def _is_public_host(host: str) -> bool:
-    """A host that reads as a number is an address, in whatever notation: only the plain one is taken."""
+    """A host that reads as a number is an address; only the dotted or bracketed notation is accepted."""
     last = host.rpartition(".")[2]
     if ":" in host or _NUMBER.match(last):
         return is_public_address(host)

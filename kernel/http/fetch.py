@@ -32,7 +32,7 @@ class FetchFailed(Exception):
 
 @dataclass(frozen=True)
 class Response:
-    """`kind` is the media type in lower case, `charset` what the header says, `location` where a redirect leads."""
+    """`kind` is the media type in lower case, `charset` the header's, `location` the target of a redirect."""
 
     url: str
     status: int
@@ -43,7 +43,7 @@ class Response:
 
 
 def fetch(url: str, *, max_bytes: int, seconds: float, allow_private: bool = False) -> Response:
-    """One GET. `private`: may it lead into the house's own network? Raises `FetchFailed`."""
+    """Send one GET. `allow_private` permits private addresses. Raises `FetchFailed`."""
     if not (bool(host_of(url, schemes=SCHEMES)) if allow_private else is_public_url(url, schemes=SCHEMES)):
         raise FetchFailed("address_refused")
     parts = urlsplit(url)
@@ -75,8 +75,8 @@ async def _get(url: str, parts: SplitResult, place: str, most: int) -> Response:
 
 
 async def _read_bounded(answer: httpx2.Response, most: int) -> bytes:
-    """Unpacked here, piece by piece: a small answer may hold a very large page, and the library would unpack as often
-    as a header says."""
+    """Decompress here, chunk by chunk: a small response may expand to a very large page, and the HTTP library would
+    decompress as often as a header says."""
     packed = answer.headers.get("content-encoding", "identity").strip().lower()
     if packed not in ("identity", "gzip"):
         raise FetchFailed("no_answer")

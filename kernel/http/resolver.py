@@ -12,7 +12,7 @@ from kernel.http.addresses import is_metadata_address, is_public_address
 
 
 class AddressRefused(Exception):
-    """`is_permanent`: no other try would go better."""
+    """`is_permanent`: a later try would fail too."""
 
     def __init__(self, code: str, *, is_permanent: bool = False) -> None:
         super().__init__(code)
@@ -21,8 +21,10 @@ class AddressRefused(Exception):
 
 
 def resolve_url(parts: SplitResult, *, allow_private: bool) -> str:
-    """The URL with the address that was looked at in place of the name. Raises `AddressRefused`: `no_such_host`,
-    `address_inside` for the house's database, its cache, the machine's own metadata."""
+    """Replace the URL's host by the address that was checked.
+
+    Raises `AddressRefused`: `no_such_host`, or `address_inside` for a private or metadata address.
+    """
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)

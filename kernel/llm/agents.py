@@ -139,7 +139,7 @@ async def _try_model(
 
 
 async def _fall_back(model_name: str, attempts: Attempts) -> RepairedOutput[Answer]:
-    """The answer of `builtin:grounded`; the fixed one of the role when that ran out of its limits itself."""
+    """The answer of `builtin:grounded`, or none if that exceeded its own limits."""
     if is_builtin(model_name):
         return RepairedOutput(None, repaired=False)
     try:

@@ -37,8 +37,9 @@ pydantic_ai.BANNER_ENABLED = False  # its invitation to an outside service has n
 
 
 def _agent(output: type[ModelAnswer]) -> Agent[Briefing, Any]:
-    """No output retry of its own: the repair of spec 5.1.0 is the only one. An output ends the run before other
-    calls run.
+    """Build a role's agent without output retries: the repair of spec 5.1.0 is the only one.
+
+    An output ends the run before other calls run.
     """
     return Agent(
         output_type=[output, DeferredToolRequests],
@@ -61,7 +62,7 @@ _ANSWER = "final_result"
 
 
 class Attempts:
-    """The tries of one run. `briefing` says what is known, `toolset` is the caller's."""
+    """The tries of one run over `briefing`; `toolset` is the caller's."""
 
     def __init__(
         self,
@@ -86,9 +87,7 @@ class Attempts:
         return await run_with_repair(prompt, lambda text: self._try(model, instructions, text))
 
     async def run_grounded(self) -> RepairedOutput[Answer]:
-        """The same with `builtin:grounded`; an answer that needs no tool is given at once, without an agent's
-        machinery.
-        """
+        """Run `builtin:grounded`; an answer that needs no tool is returned without starting an agent."""
         move = first_move(self.briefing)
         if isinstance(move, CallTool):
             return await self.run(grounded_model())
@@ -121,7 +120,7 @@ class Attempts:
                 self._spent += usage + unreported
 
     def _is_a_wish(self, tool: str) -> bool:
-        """Neither one of the tools of this run nor the way in which a model of this family gives its answer."""
+        """Whether a called tool is neither one of this run's tools nor the model family's output tool."""
         return not tool.startswith(_ANSWER) and all(tool != offered.name for offered in self.briefing.tools)
 
     async def _stream(self, model: Model[Any], instructions: str, prompt: str, usage: RunUsage) -> Answer:

@@ -30,7 +30,7 @@ class PlannedCall:
 
 
 def is_plain_json(value: Any) -> bool:
-    """NaN and infinity come through the readers of providers, and are no JSON."""
+    """Whether the value is JSON; NaN and infinity come through the readers of providers, and are not."""
     try:
         canonical_json(value)
     except ValueError:
@@ -43,12 +43,12 @@ def call_block(call: PlannedCall) -> str:
 
 
 def parse_calls(body: str) -> tuple[PlannedCall, ...]:
-    """The calls of a plan body in order. Raises `SilasError("bad_call_block")` when a call block cannot be read."""
+    """The calls of a plan body in order. Raises `SilasError("bad_call_block")` if a call block cannot be read."""
     return tuple(_parse_call(token.content) for token in _call_fences(body))
 
 
 def replace_calls(body: str, calls: Sequence[PlannedCall]) -> str:
-    """The body with the first call block holding the first of `calls`, and so on; there are as many as it has."""
+    """Replace the calls in the body's call blocks, in order; there are as many calls as blocks."""
     lines, blocks = _LINE_BREAK.sub("\n", body).split("\n"), [token.map for token in _call_fences(body)]
     for (start, end), call in reversed(list(zip(blocks, calls, strict=True))):
         lines[start:end] = call_block(call).splitlines()
@@ -66,7 +66,7 @@ def _call_fences(body: str) -> list[Any]:
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of a key that stands twice one reader takes the first and another the last."""
+    """Refuse duplicate keys, because one reader takes the first and another the last."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key stands twice")

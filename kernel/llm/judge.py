@@ -42,7 +42,7 @@ class _Judged(BaseModel):
 
 
 class Opinion(_Judged):
-    """Advice. `action` is not asked for: a model that decides all the same is told apart by it."""
+    """Advice. `action` is not requested; if a model gives one all the same, the caller can tell."""
 
     score: Annotated[float, Field(ge=0, le=1)]
     flags: Annotated[list[Annotated[str, Field(max_length=60)]], Field(max_length=8)] = []
@@ -50,7 +50,7 @@ class Opinion(_Judged):
 
 
 class Ruling(_Judged):
-    """A decision that binds."""
+    """A binding decision."""
 
     action: Literal["continue", "block", "require_approval"]
     score: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -58,7 +58,7 @@ class Ruling(_Judged):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about `text`; `binding` asks for a `Ruling`. `model` "" is the one that the asker has."""
+    """The question about `text`; `binding` asks for a `Ruling`. An empty `model` means the caller's own."""
 
     policy: str
     text: str
@@ -70,7 +70,7 @@ class Question:
 
 @dataclass
 class Judgement:
-    """One question on its way. `usage` counts also what a failed try used."""
+    """One question in progress. `usage` includes what a failed try used."""
 
     question: Question
     spent: RunUsage = field(default_factory=RunUsage)

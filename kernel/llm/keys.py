@@ -18,14 +18,14 @@ from kernel.secrets_key import seal_secret, unseal_secret
 
 @dataclass(frozen=True)
 class ProviderKeys:
-    """`environment`: the keys of this process may be used; `sealed` by provider, `owner` says whose they are."""
+    """`environment` allows this process's own keys; `sealed` by provider, `owner` says whose they are."""
 
     environment: bool = False
     sealed: Mapping[str, str] = field(default_factory=dict, repr=False)
     owner: str = ""
 
     def of(self, model: str) -> str | None:
-        """The key for this model, or None: there is none, or it was sealed for somebody else or with another key."""
+        """The key for this model, or None if there is none or it cannot be unsealed for this owner."""
         provider = provider_of(model)
         sealed = self.sealed.get(provider)
         if sealed is None:
@@ -38,16 +38,16 @@ class ProviderKeys:
 
 
 def provider_of(model: str) -> str:
-    """Whose model this is, as its key is kept: `openai-chat:x` and `openai:x` are asked with one key."""
+    """The provider under which a model's key is stored: `openai-chat:x` and `openai:x` share one key."""
     provider = parse_model_id(model)[0] or ""
     return provider.removesuffix("-chat").removesuffix("-responses")
 
 
 def seal_key(key: str, *, provider: str, owner: str) -> str:
-    """What is stored of a key; it opens for this owner and provider only."""
+    """Seal a key for storage; it opens for this owner and provider only."""
     return b64encode(seal_secret(key.encode(), belongs_to=seal_context(owner, provider))).decode()
 
 
 def seal_context(owner: str, provider: str) -> str:
-    """What a sealed key is bound to."""
+    """The text that a sealed key is bound to."""
     return f"provider_key:{owner}:{provider}"

@@ -16,7 +16,7 @@ SECONDS = 20.0
 
 
 async def check_model(name: str, *, key: str | None) -> None:
-    """Raises `ProviderFailed`. An answer that is cut short is an answer."""
+    """Raises `ProviderFailed`. A truncated answer counts as an answer."""
     settings = ModelSettings(max_tokens=16, max_retries=0, timeout=SECONDS)
     try:
         async with asyncio.timeout(SECONDS), open_model(name, key=key) as model:

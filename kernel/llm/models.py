@@ -35,7 +35,7 @@ def is_builtin(name: str) -> bool:
 
 
 def is_known(name: str) -> bool:
-    """Whether `name` can mean a model here: the built-in one, or `provider:model` of a provider that is installed."""
+    """Whether `name` can mean a model here: the built-in one, or `provider:model` of an installed provider."""
     provider, model = parse_model_id(name)
     if is_builtin(name) or not provider or not model:
         return is_builtin(name)
@@ -46,13 +46,15 @@ def is_known(name: str) -> bool:
 
 
 def needs_key(name: str) -> bool:
-    """Whether nobody can ask this model without a provider's key."""
+    """Whether this model can only be used with a provider's key."""
     return not is_builtin(name) and parse_model_id(name)[0] not in _KEYLESS
 
 
 def environment_key(name: str, *, allowed: bool = False) -> str | None:
-    """The provider key of this process under its usual name, for whom it is `allowed`: what is asked with it is paid by
-    whoever runs the platform (contract interfaces). Without a key the run falls back on the built-in model.
+    """The provider key of this process's environment, if `allowed`.
+
+    The operator of the platform pays for requests with it (contract interfaces). Without a key the run falls back on
+    the built-in model.
     """
     if not allowed:
         return None
@@ -91,7 +93,7 @@ def resolve_model(
 
 @asynccontextmanager
 async def open_model(name: str, *, key: str | None = None, base_url: str | None = None) -> AsyncIterator[Model[Any]]:
-    """`model_for`, with an HTTP client that lives as long as the run."""
+    """`resolve_model`, with an HTTP client that lives as long as the run."""
     if is_builtin(name):
         yield grounded_model()
         return
@@ -104,13 +106,16 @@ async def open_model(name: str, *, key: str | None = None, base_url: str | None 
 
 
 def _load_clients() -> None:
-    """Half a second, once in a process that asks an outside model: not at every start, and not in the event loop."""
+    """Import the clients, once in a process that uses an outside model.
+
+    This takes half a second, so it happens neither at every start nor in the event loop.
+    """
     import pydantic_ai.models.openai
     import pydantic_ai.providers.openai_compatible  # noqa: F401 (loaded for later)
 
 
 def _check(key: str | None, base_url: str | None) -> None:
-    """What a header or an address cannot hold is found here, not deep inside of a client."""
+    """Refuse keys and addresses that a header or a URL cannot hold, before a client fails on them."""
     try:
         url = httpx2.URL(base_url or "http://unused")
     except httpx2.InvalidURL:
@@ -130,5 +135,5 @@ def _provider(name: str, key: str | None, http_client: httpx2.AsyncClient | None
 
 @functools.cache
 def _ssl_context() -> ssl.SSLContext:
-    """Reading the certificate store costs 15 ms of the event loop: once a process, not once a turn."""
+    """Cached, because reading the certificate store blocks the event loop for 15 ms."""
     return httpx2.create_ssl_context()

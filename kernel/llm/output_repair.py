@@ -21,7 +21,7 @@ _NO_PLAN = "Sorry, I could not prepare this properly, so nothing was changed. Pl
 
 @dataclass(frozen=True)
 class RepairedOutput(Generic[T]):
-    """`output` is None when both tries broke the shape."""
+    """`output` is None if both tries were invalid."""
 
     output: T | None
     repaired: bool
@@ -39,7 +39,7 @@ async def run_with_repair(prompt: str, attempt: Callable[[str], Awaitable[T]]) -
 
 
 def fallback_output(role: Role, *, context_profile: str) -> ModelAnswer:
-    """The answer of a role whose model broke its shape twice. For an executor the try has failed as well."""
+    """The fixed answer of a role whose model was invalid twice. An executor's try has then failed as well."""
     match role:
         case Role.PROXY:
             return RouteDecision(

@@ -36,19 +36,18 @@ class Rates:
 
 
 def is_free(model_name: str) -> bool:
-    """Whether this model costs nothing whoever asks: it runs here, or on hardware of the operator's own."""
+    """Whether this model costs nothing: it runs here, or on hardware of the operator's own."""
     return model_name.partition(":")[0] in _FREE_PROVIDERS
 
 
 def price(model_name: str, usage: Usage, *, rates: Rates | None = None) -> Decimal | None:
-    """US dollars for the given model tokens, rounded up at the ledger's ninth digit; `None` when nobody knows."""
+    """US dollars for the given model tokens, rounded up at the ledger's ninth digit; `None` if the price is unknown."""
     exact = _exact_price(model_name, usage, rates)
     return None if exact is None else exact.quantize(_LEDGER_DIGITS, rounding=ROUND_UP)
 
 
 def estimate_usage(briefing: Briefing, *, max_tokens: int = 2000, requests: int = 2) -> Usage:
-    """The model tokens of a run on `briefing` that asks its model `requests` times and gets an answer as long as
-    allowed each time."""
+    """The model tokens of a run on `briefing` with `requests` requests and answers of the maximum length."""
     said = sum(len(text.encode()) for text in render(briefing))
     offered = sum(len(tool.description) + len(str(tool.parameters)) for tool in briefing.tools)
     prompt = estimate_tokens(said + offered) + max_tokens * (requests - 1)
@@ -56,7 +55,7 @@ def estimate_usage(briefing: Briefing, *, max_tokens: int = 2000, requests: int 
 
 
 def estimate_tokens(size: int) -> int:
-    """At most so many model tokens are in so many bytes of prose."""
+    """An upper estimate of the model tokens in `size` bytes of prose."""
     return size // _BYTES_PER_TOKEN
 
 

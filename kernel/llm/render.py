@@ -16,7 +16,7 @@ from kernel.llm.calls import PlannedCall, call_block
 from kernel.llm.enums import Role
 from kernel.taint import Taint
 
-# Characters that nobody sees, and strokes that look like ours: a model may take either for the mark itself.
+# Invisible characters, and dashes that look like ours: a model may take either for a block mark.
 _UNSEEN = (
     r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0"
@@ -57,7 +57,7 @@ def escape(content: str, marks: re.Pattern[str] = _ANY_MARK) -> str:
 
 
 def label(text: str) -> str:
-    """A part of an opening line, from whatever text: one line, no bar, no mark, no more than 120 characters."""
+    """Clean a text for an opening line: one line, no bar, no block mark, at most 120 characters."""
     return _LABEL_NOISE.sub(" ", _LABEL_MARK.sub("-", text)).strip()[:120]
 
 
@@ -81,7 +81,7 @@ def _system_zone(briefing: Briefing) -> Iterator[str]:
 
 
 def skill_blocks(skills: tuple[SkillBrief, ...]) -> Iterator[str]:
-    """When to use what, in one block; whole instructions in one of their own."""
+    """List when to use which skill in one block; whole instructions get a block each."""
     named = [f"- {label(each.name)}: {' '.join(each.description.split())}" for each in skills if not each.instructions]
     if named:
         yield block("skills | when to use them", "\n".join(named))

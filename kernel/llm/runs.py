@@ -14,8 +14,10 @@ OutputT = TypeVar("OutputT")
 
 @dataclass(frozen=True)
 class Usage:
-    """Provider tokens over all tries of a run; `unmeasured` counts requests whose provider reported none. What was read
-    from a provider's cache, and what was written to it, is part of `input_tokens` (as genai-prices counts)."""
+    """Provider tokens over all tries of a run; `unmeasured` counts requests whose provider reported none.
+
+    Tokens read from and written to a provider's cache are part of `input_tokens` (as genai-prices counts).
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -57,13 +59,12 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class AgentRun(Generic[OutputT]):
-    """What came of a run.
+    """The result of a run.
 
-    `model_name` is the model that was asked (price `usage` with it), `answered_by` the one whose words `output` holds.
-    `prompt` names the wording that the role was told ("" for the built-in model, which reads none).
-    `reason` is a short code, never text. `requested` are acting calls the model wanted: none of them was made.
-    `wishes` are tools that the model called and was not offered: nothing was done.
-    `last_error` is set when an executor's try failed as a whole.
+    `model_name` is the requested model (price `usage` with it), `answered_by` the one that produced `output`. `prompt`
+    names the prompt version ("" for the built-in model, which reads none). `reason` is a short code, never text.
+    `requested` are acting calls the model wanted: none of them was made. `wishes` are tools that the model called and
+    was not offered: nothing was done. `last_error` is set when an executor's try failed as a whole.
     """
 
     output: OutputT

@@ -35,14 +35,14 @@ def planner_message(output: dict[str, Any]) -> object:
 
 
 class StreamedText:
-    """What the visitor has seen of this run so far, over all tries."""
+    """The text of this run that the visitor has seen so far, over all tries."""
 
     def __init__(self, on_delta: OnDelta | None) -> None:
         self._on_delta = on_delta
         self._text = ""
 
     async def grow(self, message: str) -> None:
-        """Show what `message` has more than what was shown; nothing when it is another text."""
+        """Show the part of `message` that is new; nothing if it is another text."""
         if self._on_delta is None or len(message) <= len(self._text) or not message.startswith(self._text):
             return
         piece, self._text = message[len(self._text) :], message
@@ -50,7 +50,7 @@ class StreamedText:
 
 
 class MessageStream:
-    """Follows the events of one model response; give each to `feed` as soon as it is there."""
+    """Follows the events of one model response; pass each to `feed` as soon as it arrives."""
 
     def __init__(self, shown: StreamedText, reader: Reader | None) -> None:
         self._shown = shown

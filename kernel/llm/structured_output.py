@@ -28,7 +28,7 @@ _STUMBLES = (AttributeError, LookupError, TypeError, ValueError)
 
 @dataclass(frozen=True)
 class StructuredRequest:
-    """`task` is ours; `data` are (heading, text) of others."""
+    """`task` is our instruction; `data` are (heading, text) pairs from others."""
 
     task: str
     data: tuple[tuple[str, str], ...] = ()
@@ -47,7 +47,7 @@ class StructuredResult(Generic[T]):
 
 
 def estimate_usage(inquiry: StructuredRequest) -> Usage:
-    """The model tokens that it may use with its repair, as long as allowed."""
+    """The most model tokens that the request and its repair may use."""
     tokens = estimate_tokens(len(inquiry.task.encode()) + len(inquiry.prompt.encode())) + inquiry.max_tokens
     return Usage(input_tokens=tokens * 2, output_tokens=inquiry.max_tokens * 2)
 
@@ -55,7 +55,10 @@ def estimate_usage(inquiry: StructuredRequest) -> Usage:
 async def request(
     model_name: str, inquiry: StructuredRequest, shape: type[T], *, spent: RunUsage, key: str | None = None
 ) -> StructuredResult[T]:
-    """Raises `ProviderFailed` and `ShapeBroken`; `spent` counts also what a failed try used."""
+    """Request an output of the type `shape`. Raises `ProviderFailed` and `ShapeBroken`.
+
+    `spent` includes what a failed try used.
+    """
     agent: Agent[None, T] = Agent(output_type=shape, retries={"output": 1}, name=shape.__name__)
     settings = ModelSettings(temperature=0.0, max_tokens=inquiry.max_tokens, max_retries=0, timeout=inquiry.seconds)
     try:

@@ -32,7 +32,7 @@ class CallLedger:
         self._owed = list(self._done)
 
     async def once(self, name: str, args: dict[str, Any], make: Callable[[], Awaitable[Any]]) -> Any:
-        """The result of an earlier try for the same call, each used once; else make the call."""
+        """Return an earlier try's result of the same call, each used once; otherwise make the call."""
         if not is_plain_json(args):
             raise ModelRetry("The arguments are not JSON.")
         digest = canonical_json({"args": args, "tool": name})

@@ -18,8 +18,10 @@ from kernel.llm.pricing import estimate_tokens
 
 @contextmanager
 def estimate_unreported(spent: RunUsage) -> Iterator[list[ModelMessage]]:
-    """Add to `spent` what the run inside of this block used and its provider did not report; also when it fails. The
-    messages of the run, as they come."""
+    """Add to `spent` what the run in this block used and its provider did not report, even if it fails.
+
+    Yields the messages of the run, as they come.
+    """
     with capture_run_messages() as messages:
         try:
             yield messages
@@ -28,7 +30,7 @@ def estimate_unreported(spent: RunUsage) -> Iterator[list[ModelMessage]]:
 
 
 def unreported_usage(messages: Sequence[ModelMessage]) -> RunUsage:
-    """What the responses among these messages used beside what their usage says."""
+    """Estimated usage of the responses among these messages, beyond their reported usage."""
     total, read = RunUsage(), 0
     for message in messages:
         if isinstance(message, ModelResponse):
@@ -45,13 +47,13 @@ def unreported_usage(messages: Sequence[ModelMessage]) -> RunUsage:
 
 
 def called_tools(messages: Sequence[ModelMessage]) -> list[str]:
-    """The names of the tools that a model called, whether or not there are such tools, in order."""
+    """Names of the tools that a model called, in order, whether or not such tools exist."""
     said = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
     return [part.tool_name for part in said if isinstance(part, ToolCallPart)]
 
 
 def _size(message: ModelMessage) -> int:
-    """Bytes of what a model reads or says in this message."""
+    """Bytes of what a model reads or writes in this message."""
     size = len((message.instructions or "").encode()) if isinstance(message, ModelRequest) else 0
     for part in message.parts:
         said = getattr(part, "args", None) or getattr(part, "content", None) or ""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from kernel.ratelimit.fixed_window import call_redis, redis_client
 
-# Longer than three renewals: one that is lost or late costs nobody their seat.
+# Longer than three renewals, so that one lost or late renewal does not end a lease.
 LEASE_SECONDS = 60
 RENEW_SECONDS = 15
 _PREFIX = "silas.seats:"
@@ -38,12 +38,12 @@ _MOST_AT_ONCE = 500
 
 
 async def acquire(place: str, holder: str, *, maximum: int) -> bool:
-    """Whether `holder` has one of the `most` seats of this place, from now on for `SEAT_SECONDS`."""
+    """Whether `holder` got one of the `maximum` leases of this place, for `LEASE_SECONDS`."""
     return await call_redis(_acquire, place, holder, maximum)
 
 
 async def renew(held: Mapping[str, str]) -> None:
-    """By holder, the place of each: they are held for another `SEAT_SECONDS`, whatever became of them meanwhile."""
+    """Renew leases, given as {holder: place}, for `LEASE_SECONDS`, even if they have expired."""
     pairs = list(held.items())
     for begin in range(0, len(pairs), _MOST_AT_ONCE):
         await call_redis(_renew, pairs[begin : begin + _MOST_AT_ONCE])

@@ -44,7 +44,7 @@ return {0, 0}
 
 @dataclass(frozen=True)
 class Limit:
-    """What `key` names may be tried `most` times in `seconds`, counted from the first of them."""
+    """At most `most` attempts of `key` in `seconds`, counted from the first of them."""
 
     key: str
     most: int
@@ -53,21 +53,22 @@ class Limit:
 
 @dataclass(frozen=True)
 class Exceeded:
-    """`limit` lets nothing through for so many `seconds`."""
+    """`limit` is used up for another `seconds`."""
 
     limit: Limit
     seconds: float
 
 
 async def aconsume(limits: Sequence[Limit]) -> Exceeded | None:
-    """`begin` for async code, in one round trip, which says how long to wait. Raises what `in_time` raises."""
+    """`consume` for async code, in one round trip; says how long to wait. Raises what `call_redis` raises."""
     return await call_redis(_consume, tuple(limits))
 
 
 async def call_redis(ask: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
-    """What Redis answers. In threads of their own: nothing else that takes its time stands before them. Raises what
-    Redis raises, and `TimeoutError` where those before it wait for a Redis that hangs: whoever stands in line behind
-    them leaves it."""
+    """Call Redis in a thread pool of its own, so that no slow database step delays it.
+
+    Raises what Redis raises, and `TimeoutError` if earlier calls wait for a Redis that hangs.
+    """
     async with asyncio.timeout(2 * _TIMEOUT_SECONDS):
         asked = asyncio.get_running_loop().run_in_executor(_threads, functools.partial(ask, *args, **named))
         return await prioritize(asked)
@@ -93,7 +94,7 @@ def _redis(url: str) -> Any:
 
 
 def consume(limits: Iterable[Limit]) -> Limit | None:
-    """Count one try under every limit and return None; or count nothing and return the limit that is used up."""
+    """Count one attempt under every limit and return None; or count nothing and return the exhausted limit."""
     counted: list[Limit] = []
     for limit in limits:
         counted.append(limit)
@@ -104,7 +105,7 @@ def consume(limits: Iterable[Limit]) -> Limit | None:
 
 
 def refund(limits: Iterable[Limit]) -> None:
-    """One try less under each; a count that has run out meanwhile needs nothing."""
+    """Take one attempt back under each limit; an expired counter needs nothing."""
     for limit in limits:
         with suppress(ValueError):
             cache.decr(limit.key)

@@ -15,14 +15,14 @@ _Clock = Callable[[], float]
 
 
 class TokenBuckets:
-    """For each name `burst` at once, and after them so many `a_second`."""
+    """For each key a bucket of `burst` tokens, refilled at `a_second`."""
 
     def __init__(self, burst: float, a_second: float, *, clock: _Clock = time.monotonic) -> None:
         self._burst, self._a_second, self._clock = burst, a_second, clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> bool:
-        """Whether one more is within the pace, which counts it; what is beyond is not counted."""
+        """Take a token, if there is one; attempts without a token cost nothing."""
         now = self._clock()
         left, at = self._left.pop(name, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._a_second)
@@ -31,8 +31,10 @@ class TokenBuckets:
 
 
 class Penalties:
-    """Each penalty of a name is twice as long as the one before, from `first` to `longest` seconds; after `longest`
-    seconds without one it begins at `first` again."""
+    """Each penalty of a key is twice as long as the one before, from `first` to `longest` seconds.
+
+    After `longest` seconds without one it starts at `first` again.
+    """
 
     def __init__(self, *, first: float = 5.0, longest: float = 600.0, clock: _Clock = time.monotonic) -> None:
         self._first, self._longest, self._clock = first, longest, clock

@@ -19,7 +19,7 @@ from kernel.sandbox.spec import SandboxUnavailable
 PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 PATH = "/usr/local/bin:/usr/bin:/bin"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-# Whoever is root outside could write there even without a capability, and these are the whole machine's.
+# The machine's root could write there even without a capability, and these belong to the whole machine.
 COVERED = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 # Whom to trust, and nothing private that may lie beside it.
@@ -115,8 +115,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Choice:
-    """What the operator wants (spec 9.1). `egress_private`: which "host:port" places may be reached though they are
-    inside of the house."""
+    """The operator's settings (spec 9.1). `egress_private` lists internal "host:port" places that may be reached."""
 
     kind: Kind = Kind.SUBPROCESS
     image: str = "python:3.12-slim"
@@ -127,7 +126,7 @@ _choice = Choice()
 
 
 def configure(choice: Choice) -> None:
-    """Once, when the process starts, before anything runs."""
+    """Set the operator's choice. Called once, when the process starts, before anything runs."""
     global _choice
     same = (_choice.kind, _choice.image) == (choice.kind, choice.image)
     _choice = choice
@@ -140,7 +139,7 @@ def egress_private() -> tuple[str, ...]:
 
 
 def candidates() -> Iterator[Backend]:
-    """In order of preference. As root a run gets a user id of its own, which is the stronger separation."""
+    """Backends in order of preference. As root a run gets a user id of its own, the stronger separation."""
     if _choice.kind is Kind.DOCKER:
         yield Docker(_choice.image)
         return
@@ -153,7 +152,7 @@ def candidates() -> Iterator[Backend]:
 
 @functools.cache
 def backend() -> Backend:
-    """The first backend that survives a trial run; SandboxUnavailable when none does (asked again next time)."""
+    """The first backend that passes a trial run. Raises SandboxUnavailable if none does (tried again next time)."""
     from kernel.sandbox.runner import probe_backend  # the trial is a run, and a run needs a backend
 
     return choose_backend(probe_backend)
@@ -172,7 +171,7 @@ def choose_backend(trial: Callable[[Backend], str]) -> Backend:
 
 @functools.cache
 def system_binds() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """Read-only host parts every run sees, and the links among them: the system's programs and our Python, no more."""
+    """Read-only host paths every run sees, and their links: the system's programs and our Python, no more."""
     prefix = os.path.realpath(sys.base_prefix)
     binds = [("/usr", "/usr")]
     links = []
@@ -195,8 +194,7 @@ def make_plan(
     trust: bool = False,
     hidden: Collection[str] = (),
 ) -> Plan:
-    """`mounts`: host directory by name. `trust`: the machine's certificate authorities are there. What is hidden and is
-    not there needs no cover."""
+    """`mounts`: host directory by name. `trust` adds the machine's certificate authorities."""
     binds, links = system_binds()
     extra = _existing(_ETC_TRUST) if trust else []
     targets = tuple((source, f"/sandbox/{name}") for name, source in mounts.items())
@@ -213,7 +211,7 @@ def search_path(backend: Backend) -> str:
 
 
 def _open_parents(target: str) -> list[str]:
-    """bwrap makes missing parents private to root; the command, which is somebody else, must pass through them."""
+    """bwrap makes missing parents private to root; the command has another user and must pass through them."""
     parents = [str(parent) for parent in reversed(Path(target).parents) if str(parent) != "/"]
     return [flag for parent in parents for flag in ("--perms", "0755", "--dir", parent)]
 

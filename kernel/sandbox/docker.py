@@ -30,7 +30,7 @@ _SPARE_PROCESSES, _SPARE_MEMORY = 8, 64 << 20
 
 
 def require_engine() -> None:
-    """Raises SandboxUnavailable with what the client said."""
+    """Raises SandboxUnavailable with the client's error."""
     asked = ["docker", "version", "--format", "{{.Server.Version}}"]
     try:
         answer = subprocess.run(asked, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False)
@@ -44,7 +44,7 @@ def require_engine() -> None:
 
 
 def arguments(backend: Docker, plan: Plan, spec: SandboxSpec, *, name: str) -> list[str]:
-    """The whole command line; nothing in it is read by a shell."""
+    """The whole command line; no shell reads it."""
     memory = str((spec.memory_mb << 20) + plan.disk_bytes + _SPARE_MEMORY)
     limits = ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(spec.processes + _SPARE_PROCESSES)]
     walls = ["--network", "none", "--ipc", "none", "--read-only", "--cap-drop", "ALL"]
@@ -67,7 +67,7 @@ def _mount(source: str, target: str) -> str:
 
 
 def launch(backend: Docker, plan: Plan, spec: SandboxSpec, config: bytes, descriptors: Sequence[int]) -> None:
-    """Start the container; a thread hands its output on to stdout, stderr and report, until it is gone."""
+    """Start the container; a thread relays its output to stdout, stderr and report until it ends."""
     *targets, control = (os.dup(descriptor) for descriptor in descriptors)
     name = f"silas-{secrets.token_hex(8)}"
     pipe: Any = subprocess.PIPE
@@ -89,12 +89,12 @@ class _Relay:
             self.process.stdin.flush()
             self._hand_on(self.process.stdout.fileno())
         except OSError:
-            pass  # whoever ran it has gone, or the container has: both end it
+            pass  # the caller or the container has ended: either way this run is over
         finally:
             self._end()
 
     def _hand_on(self, source: int) -> None:
-        """Frames go where they belong. Once `control` is closed the container is told to stop, and given a moment."""
+        """Relay frames. Once `control` is closed, tell the container to stop and give it a grace period."""
         poller = select.poll()
         poller.register(source, select.POLLIN)
         poller.register(self.control, select.POLLIN | select.POLLHUP)
@@ -128,7 +128,7 @@ class _Relay:
             self.process.stdin.close()
 
     def _end(self) -> None:
-        """The container is gone when the last target closes, which is what the caller waits for."""
+        """Ensure that the container is gone before the last target closes: the caller waits for that."""
         self._close_input()
         try:
             self.process.wait(_GRACE_SECONDS)

@@ -17,7 +17,7 @@ _BRACKETED = re.compile(r"\[([0-9a-f:.]+)\]\Z")
 
 
 def parse_place(entry: str) -> tuple[str, int] | None:
-    """(host, port) of "host:port", or None where it is not one."""
+    """(host, port) of "host:port", or None if it is not one."""
     host, _, port = entry.rpartition(":")
     host = host.lower().removesuffix(".")
     bracketed = _BRACKETED.match(host)
@@ -27,17 +27,17 @@ def parse_place(entry: str) -> tuple[str, int] | None:
 
 
 def format_place(host: str, port: int) -> str:
-    """The one way to write it."""
+    """The canonical spelling of a place."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_places(entries: Iterable[str]) -> frozenset[str]:
-    """Entries in their one spelling; what is no place is not in it."""
+    """Entries in their canonical spelling; invalid ones are left out."""
     return frozenset(format_place(*place) for entry in entries if (place := parse_place(entry)))
 
 
 def choose_address(place: str, addresses: Collection[str], *, private: Collection[str]) -> str:
-    """The address to call, or "" when one of those behind the name leads into the house."""
+    """The address to call, or "" if one of the name's addresses is internal."""
     if not addresses or any(map(is_metadata_address, addresses)):
         return ""
     allowed = place in private or all(map(is_public_address, addresses))

@@ -29,7 +29,7 @@ _OUTPUTS = ("stdout", "stderr")
 
 
 class Ends:
-    """Our ends of a run's pipes, and theirs, until they are handed over."""
+    """Both ends of a run's pipes, until the run's ends are handed over."""
 
     def __init__(self, spec: SandboxSpec, *, talks: bool) -> None:
         self.streams: dict[str, int] = {}
@@ -45,7 +45,7 @@ class Ends:
             self.streams["door"], self.theirs["door"] = ours.detach(), theirs.detach()
 
     def given(self) -> tuple[list[int], dict[str, int]]:
-        """What every run is given, in the keeper's order, and what only some are."""
+        """Descriptors that every run gets, in the keeper's order, and those that only some get."""
         always = (*_OUTPUTS, "report", "control")
         extras = {name: descriptor for name, descriptor in self.theirs.items() if name not in always}
         return [self.theirs[name] for name in always], extras
@@ -59,7 +59,7 @@ class Ends:
             os.close(self.feeds.pop(name))
 
     def release(self) -> None:
-        """Closing this is the order to stop."""
+        """Close the control pipe, which orders the run to stop."""
         if self.control >= 0:
             os.close(self.control)
             self.control = -1
@@ -73,9 +73,9 @@ class Ends:
 
 
 class Run:
-    """One started run. The report comes back on one pipe, closing another one stops the run.
+    """One started run. Its report comes back on one pipe; closing another one stops it.
 
-    `talks`: somebody writes to its input and reads its lines while it runs (`talking`).
+    `talks`: the caller writes to its input and reads its lines while it runs (`session`).
     """
 
     def __init__(self, backend: Backend, plan: Plan, spec: SandboxSpec, *, talks: bool = False) -> None:
@@ -102,16 +102,16 @@ class Run:
 
     @property
     def has_begun(self) -> bool:
-        """An overseer says who it is before it does anything."""
+        """Whether the overseer has reported its process id, which it does first."""
         return bool(self.buffers["report"])
 
     def replace_keeper(self) -> None:
-        """Its line may still be open for a moment after what it was asked is lost."""
+        """Replace a keeper that lost its request; its socket may stay open for a moment after it died."""
         if self._keeper is not None:
             replace_keeper(self._keeper)
 
     def follow(self) -> None:
-        """Read until everything inside is gone and its overseer too, which closes all pipes."""
+        """Read until all processes inside, and the overseer, have ended, which closes all pipes."""
         poller = select.poll()
         names = {descriptor: name for name, descriptor in self.ends.streams.items()}
         for descriptor in names:
@@ -132,12 +132,12 @@ class Run:
                     del names[descriptor]
 
     def _feed(self, poller: select.poll, descriptor: int, name: str) -> None:
-        """Its input or its secret, once, to whoever reads it first; then there is no more."""
+        """Write its input or its secret once, as far as the pipe takes it; close the pipe after that."""
         os.set_blocking(descriptor, False)
         try:
             self._unfed[name] = self._unfed[name][os.write(descriptor, self._unfed[name]) :]
         except OSError:
-            self._unfed[name] = b""  # nobody is left who could read it
+            self._unfed[name] = b""  # the reading end is closed
         if not self._unfed[name]:
             poller.unregister(descriptor)
             self.ends.stop_feeding(name)
@@ -151,7 +151,7 @@ class Run:
         return bool(data)
 
     def _opened(self, descriptor: int) -> bool:
-        """The keeper hands over what listens inside, once."""
+        """Start the proxy on the listening socket that the keeper hands over once."""
         with socket.socket(fileno=os.dup(descriptor)) as line:
             _, doors, _, _ = socket.recv_fds(line, 16, 1, socket.MSG_CMSG_CLOEXEC)
         for door in doors:
@@ -171,13 +171,14 @@ class Run:
             (self.kill if name == "report" else self.stop)(reason)
 
     def stop(self, reason: str) -> None:
-        """Orderly: the overseer kills everyone and reports. From any thread."""
+        """Stop in order: the overseer kills all processes and reports. From any thread."""
         with self._stopping:
             self.reason = self.reason or reason
             self.ends.release()
 
     def kill(self, reason: str) -> None:
-        """The overseer does not answer; what it holds dies with it. It has said who it is before anything ran."""
+        """Kill an overseer that does not answer; its sandbox dies with it. Its process id is reported before anything
+        runs."""
         self.stop(reason)
         overseer = _first_chunk(bytes(self.buffers["report"]))
         if overseer.isdigit():
@@ -215,13 +216,13 @@ class Run:
         )
 
     def is_leaked(self, outputs: Iterable[bytes]) -> bool:
-        """Whether one of them holds a text of what was put in, or of what was handed back."""
+        """Whether an output contains a text of the secrets that were put in or handed back."""
         held = [*self.secrets, bytes(self.buffers["secret_out"])]
         values = {value for secret in held for value in secret_values(secret) or ()}
         return bool(values) and is_leaked(values, outputs)
 
     def _secret_out(self) -> bytes | None:
-        """Also of a run that failed: what the other side has already changed must not be lost."""
+        """Also returned for a failed run: a change on the other side must not be lost."""
         handed = bytes(self.buffers["secret_out"])
         return handed if secret_values(handed) is not None else None
 
@@ -233,7 +234,7 @@ class Run:
 
 
 def _parse_report(report: bytes) -> tuple[str, int | None, dict[str, bytes]]:
-    """(reason, exit code, artifacts) of a report; anything malformed is `sandbox_failed`."""
+    """(reason, exit code, artifacts) of a report; a malformed one is `sandbox_failed`."""
     chunks, offset = [], 0
     while offset + 8 <= len(report):
         (size,) = struct.unpack_from("!Q", report, offset)

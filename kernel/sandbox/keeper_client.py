@@ -20,7 +20,7 @@ _SERVE = f"import sys; sys.path.insert(0, {_HOME!r}); from keeper.serve import m
 
 
 class Keeper:
-    """The running process and our end of its socket."""
+    """The running keeper process and our end of its socket."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -42,10 +42,10 @@ class Keeper:
             socket.send_fds(self.socket, [b"run"], descriptors)
 
     def end(self) -> None:
-        """It leaves with whoever of its copies stands ready; runs that are under way end by themselves."""
+        """Kill the keeper with its idle fork; runs in progress end by themselves."""
         self.process.kill()
         self.process.wait()
-        with self._asking:  # the number of what somebody still writes to must not become something else's
+        with self._asking:  # a descriptor that is being written to must not be reused
             self.socket.close()
 
 
@@ -55,8 +55,10 @@ _keepers: dict[int, Keeper] = {}
 
 
 def request_run(descriptors: Sequence[int]) -> Keeper:
-    """Have a run made: configuration, output, error output, report, control. Returns who was asked; one that is dead is
-    replaced once."""
+    """Request a run with these descriptors: configuration, output, error output, report, control.
+
+    Returns the keeper that was asked; a dead one is replaced once.
+    """
     try:
         return _send(descriptors)
     except OSError:
@@ -68,7 +70,7 @@ def request_run(descriptors: Sequence[int]) -> Keeper:
 
 
 def replace_keeper(keeper: Keeper) -> None:
-    """It does not make what it was asked for: the next run is asked of another one."""
+    """Drop a keeper that does not serve requests; the next run uses a new one."""
     with _lock:
         if _keepers.get(os.getpid()) is keeper:
             del _keepers[os.getpid()]
@@ -76,7 +78,7 @@ def replace_keeper(keeper: Keeper) -> None:
 
 
 def own_keeper() -> Keeper:
-    """The keeper of this process, started with the first question."""
+    """The keeper of this process, started at the first request."""
     with _lock:
         return _keepers.get(os.getpid()) or _keepers.setdefault(os.getpid(), Keeper())
 
@@ -97,7 +99,7 @@ def _end_own() -> None:
 
 
 def _reset_after_fork() -> None:
-    """Whoever held the lock when we were copied does not exist here."""
+    """Replace the lock: the thread that held it does not exist in the forked process."""
     global _lock
     _lock = threading.Lock()
 

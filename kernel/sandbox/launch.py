@@ -23,7 +23,7 @@ _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_p
 def launch_run(
     backend: Backend, plan: Plan, spec: SandboxSpec, descriptors: list[int], extras: dict[str, int]
 ) -> Keeper | None:
-    """Returns the keeper that was asked; a container has none. `extras`: further descriptors by what they are for."""
+    """Returns the keeper that was asked; a container has none. `extras` are further descriptors by purpose."""
     config = _config(backend, plan, spec, list(extras))
     if isinstance(backend, Docker):
         docker.launch(backend, plan, spec, config, descriptors)
@@ -68,7 +68,7 @@ def _environment(backend: Backend, spec: SandboxSpec) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _config_file(content: bytes) -> Iterator[int]:
-    """An unnamed in-memory file: no path anyone else could open, no pipe that could fill."""
+    """An unnamed in-memory file: no path to open, no pipe that could fill."""
     descriptor = os.memfd_create("sandbox-config")
     try:
         with open(descriptor, "wb", closefd=False) as handle:

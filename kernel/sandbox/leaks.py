@@ -21,7 +21,7 @@ _NOISE = re.compile(rb"[^A-Za-z0-9]+")
 
 
 def secret_values(secret: bytes) -> frozenset[str] | None:
-    """The texts of a JSON object, or None where it is not one."""
+    """The texts of a JSON object, or None if it is not one."""
     try:
         held = json.loads(secret)
     except (ValueError, RecursionError):
@@ -30,7 +30,7 @@ def secret_values(secret: bytes) -> frozenset[str] | None:
 
 
 def is_leaked(values: Iterable[str], outputs: Iterable[bytes]) -> bool:
-    """Whether one of the outputs holds one of the values."""
+    """Whether one of the outputs contains one of the values."""
     forms = {form for value in values for form in _forms(value.encode("utf-8", "surrogatepass"))}
     strewn = {form for value in values for form in _interleaved(value.encode("utf-8", "surrogatepass"))}
     return any(_contains(output, forms, strewn) for output in outputs if output)
@@ -54,7 +54,7 @@ def _forms(value: bytes) -> Iterator[bytes]:
 
 
 def _base64(value: bytes) -> Iterator[bytes]:
-    """What is the same in the code of every text that holds it, beginning at a byte whose number mod 3 is 0, 1 or 2."""
+    """The invariant part of the base64 of any text that contains the value, for each of the three byte offsets."""
     for before in range(3):
         coded = base64.b64encode(b"\0" * before + value)
         kept = coded[(0, 2, 3)[before] : len(coded) - (0, 3, 2)[(before + len(value)) % 3]]

@@ -28,7 +28,7 @@ _Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Refused(Exception):
-    """`status` and `code` are what the run is told."""
+    """`status` and `code` are sent to the run."""
 
     def __init__(self, status: int, code: str) -> None:
         super().__init__(code)
@@ -37,7 +37,7 @@ class Refused(Exception):
 
 @dataclass
 class Counts:
-    """Only listed places have a name here: what a script asks for else is its own text, and is only counted."""
+    """Traffic by place. Only allowed places are named; other requests are the script's own text and only counted."""
 
     connections: dict[str, int] = field(default_factory=dict)
     bytes_out: dict[str, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Counts:
 
 
 class Proxy:
-    """`over` is called once, from its thread, when the run has used up what it may send and fetch."""
+    """`over` is called once, from the proxy's thread, when the run has used up its traffic limit."""
 
     def __init__(
         self, door: socket.socket, spec: SandboxSpec, private: Collection[str], over: Callable[[], None]
@@ -71,7 +71,7 @@ class Proxy:
         self._thread.start()
 
     def close(self) -> None:
-        """Nothing is answered any more when this returns, and nothing more is sent for who had asked."""
+        """Stop answering. When this returns, nothing more is sent for open connections."""
         with contextlib.suppress(RuntimeError):  # it has ended by itself
             self._loop.call_soon_threadsafe(self._ending.set)
         self._thread.join(_END_SECONDS)
@@ -129,7 +129,7 @@ class Proxy:
             outside[1].close()
 
     async def _called(self, place: str, host: str, port: int) -> _Pair:
-        """Connected to the very address that was looked at."""
+        """Connect to the very address that was checked."""
         try:
             found = await asyncio.wait_for(self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), _STEP_SECONDS)
         except (OSError, UnicodeError, TimeoutError):
@@ -164,7 +164,7 @@ class Proxy:
             target.write_eof()
 
     def _count(self, counted: dict[str, int], place: str, size: int) -> None:
-        """Before it goes on: not a byte more than allowed leaves."""
+        """Count before forwarding, so that not a byte more than allowed leaves."""
         if self.counts.bytes + size > self._spec.egress_bytes:
             self._over()
             raise ConnectionAbortedError("egress_limit")
@@ -181,7 +181,7 @@ async def _read_head(reader: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
 
 
 def _target(request: bytes, headers: list[bytes]) -> tuple[str, int, bytes]:
-    """(host, port, what to send on first); the last is empty for a tunnel."""
+    """(host, port, bytes to send first); the last is empty for a tunnel."""
     try:
         method, url, version = request.decode("ascii").split(" ")
     except ValueError:
@@ -218,7 +218,7 @@ def _require_place(text: str) -> tuple[str, int]:
 
 
 def _rewrite_request(method: str, path: str, place: str, headers: list[bytes]) -> bytes:
-    """For the host alone, once: whoever has more to say asks again."""
+    """Rewrite for the host alone and close after one response: further requests need a new connection."""
     kept = [line for line in headers if not line.lower().startswith(_OWN_HEADERS)]
     first = [f"{method} {path} HTTP/1.1".encode(), f"Host: {place.removesuffix(':80')}".encode(), b"Connection: close"]
     return b"\r\n".join([*first, *kept]) + b"\r\n\r\n"

@@ -21,7 +21,7 @@ from kernel.errors import SilasError
 from kernel.sandbox.runner import run
 from kernel.sandbox.spec import SandboxResult, SandboxSpec
 
-# A reader may fill a processor: so many at once in one process, and whoever waits longer is told to come back.
+# A reader may use a whole processor, so the number in one process is limited; later callers wait, then get an error.
 MAX_CONCURRENT, WAIT_SECONDS = 2, 60.0
 _SPARE_MB = 4
 _EXHAUSTED = {"timeout", "cpu_limit", "memory_limit", "disk_limit", "output_limit", "process_limit", "artifact_limit"}
@@ -46,7 +46,7 @@ _slots = threading.BoundedSemaphore(MAX_CONCURRENT)
 
 
 class ReaderFailed(Exception):
-    """`code`: `too_demanding` where it needs more time, memory or room than it may have, else `failed`."""
+    """`code`: `too_demanding` if it needs more time, memory or room than it may have, else `failed`."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -55,8 +55,10 @@ class ReaderFailed(Exception):
 
 @dataclass(frozen=True)
 class Reader:
-    """`function` of `module`. `brings`: the packages and modules of ours that it imports, itself included; they import
-    no Django. `most_bytes` is how much may come back, answer and blob together."""
+    """`function` of `module`. `brings`: our packages and modules that it imports, itself included, without Django.
+
+    `most_bytes` limits answer and blob together.
+    """
 
     module: str
     function: str
@@ -73,7 +75,7 @@ class ReaderResult:
 
 
 def run_reader(reader: Reader, data: bytes, **named: Any) -> ReaderResult:
-    """Raises `ReaderFailed`, and `SilasError` 503: `sandbox_unavailable`, or `reader_busy` where too many wait."""
+    """Raises `ReaderFailed`, and `SilasError` 503: `sandbox_unavailable`, or `reader_busy` if too many wait."""
     asked = {"module": reader.module, "function": reader.function, "named": named}
     spec = SandboxSpec(
         ["python3", "-I", "-S", "-B", "-c", _MAIN],
@@ -87,7 +89,7 @@ def run_reader(reader: Reader, data: bytes, **named: Any) -> ReaderResult:
         artifact_files=2,
     )
     if not _slots.acquire(timeout=WAIT_SECONDS):
-        message = "Very many files are being read just now. Please try again in a moment."
+        message = "Too many files are being read right now. Please try again in a moment."
         raise SilasError("reader_busy", message, extra={"retry_after": 60}, status=503)
     try:
         outcome = run(spec)
@@ -112,7 +114,7 @@ def _reading(outcome: SandboxResult, most_bytes: int) -> ReaderResult:
 
 @functools.cache
 def _sources(names: Sequence[str]) -> dict[str, bytes]:
-    """The files of these modules, of a package with all that lies in it, and the packages around them."""
+    """Sources of these modules (packages with everything in them) and of their parent packages."""
     files: dict[str, bytes] = {}
     for name in names:
         found = importlib.util.find_spec(name)

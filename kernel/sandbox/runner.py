@@ -27,12 +27,12 @@ _TRIAL_HERE = 'import os\nassert not os.path.exists("/etc/passwd"), "files"\n'
 
 
 def run(spec: SandboxSpec) -> SandboxResult:
-    """Raises SandboxUnavailable where nothing can be isolated; every other failure is a reason in the result."""
+    """Run a command. Raises SandboxUnavailable if nothing can be isolated; other failures are reasons in the result."""
     return run_on(backends.backend(), spec)
 
 
 def probe_backend(backend: Backend) -> str:
-    """ "" when the backend isolates on this machine, else what went wrong."""
+    """ "" if the backend isolates on this machine, else the problem."""
     try:
         if isinstance(backend, Docker):
             docker.require_engine()
@@ -49,7 +49,7 @@ def run_on(backend: Backend, spec: SandboxSpec) -> SandboxResult:
     started = time.monotonic()
     with prepare_plan(spec) as plan:
         run_ = _follow(backend, plan, spec)
-        if not run_.has_begun:  # whoever should have made it was gone: nothing ran, so another one makes it now
+        if not run_.has_begun:  # the keeper died before the run began: nothing ran, so try once more
             run_.replace_keeper()
             run_ = _follow(backend, plan, spec)
     return run_.result(time.monotonic() - started)
@@ -64,7 +64,7 @@ def require_supported(backend: Backend, spec: SandboxSpec) -> None:
 
 @contextlib.contextmanager
 def prepare_plan(spec: SandboxSpec) -> Iterator[Plan]:
-    """The file system of the run; what is written out for it is there for as long."""
+    """The file system of the run; files written out for it exist as long as the context."""
     with _mounts(spec) as mounts:
         yield make_plan(mounts=mounts, disk_bytes=spec.disk_mb << 20, trust=bool(spec.egress), hidden=spec.hidden)
 
@@ -80,7 +80,7 @@ def _follow(backend: Backend, plan: Plan, spec: SandboxSpec) -> Run:
 
 @contextlib.contextmanager
 def _mounts(spec: SandboxSpec) -> Iterator[dict[str, str]]:
-    """Host directories for the read-only mounts; contents are written out for the time of the run."""
+    """Host directories for the read-only mounts; file contents are written out for the time of the run."""
     with contextlib.ExitStack() as stack:
         mounts = {}
         for name, mount in spec.read_only.items():

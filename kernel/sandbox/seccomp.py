@@ -101,24 +101,24 @@ def _load_number() -> _Step:
 
 
 def _load_argument(place: int) -> _Step:
-    """Its lower half: on both machines the low word stands first, and no flag or family needs more."""
+    """Load the lower half: on both machines the low word is first, and no flag or family needs more."""
     return (_LOAD, 0, 0, _ARGUMENTS + 8 * place)
 
 
 def _for_call(number: int, block: list[_Step]) -> list[_Step]:
-    """The block for this call alone; whoever comes out of it is allowed."""
+    """Apply the block to this call only; a call that passes the block is allowed."""
     body = [*block, (_RETURN, 0, 0, _ALLOW)]
     return [(_JUMP_EQ, 0, len(body), number), *body]
 
 
 def _no_hidden_memory() -> list[_Step]:
-    """Shared and anonymous at once: such pages stay when they are counted for nobody any more."""
+    """Refuse shared anonymous maps: their pages stay after no process is charged for them any more."""
     both = _MAP_SHARED | _MAP_ANONYMOUS
     return [_load_argument(3), (_AND, 0, 0, both), *_refuse_if(_JUMP_EQ, both, _EPERM)]
 
 
 def _only_families(families: tuple[int, ...]) -> list[_Step]:
-    """Jump over the refusal from each family that is allowed."""
+    """Jump over the refusal for each allowed family."""
     last = len(families)
     tests = [(_JUMP_EQ, last - place, 0, family) for place, family in enumerate(families)]
     return [_load_argument(0), *tests, (_RETURN, 0, 0, _ERRNO | _EAFNOSUPPORT)]

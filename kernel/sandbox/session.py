@@ -25,19 +25,19 @@ _SEND_SECONDS = 10.0
 
 
 class SessionClosed(SilasError):
-    """Nobody listens any more; `close()` tells why."""
+    """The script has ended or does not read its input; the result of `close()` says why."""
 
     def __init__(self) -> None:
-        super().__init__("session_over", "the script does not listen any more")
+        super().__init__("session_over", "the script no longer reads its input")
 
 
 def open_session(spec: SandboxSpec) -> "Session":
-    """Start it. Raises SandboxUnavailable where nothing can be isolated."""
+    """Start a session. Raises SandboxUnavailable if nothing can be isolated."""
     return Session(backends.backend(), spec)
 
 
 class _Talk(Run):
-    """A run whose output is told in lines as it comes."""
+    """A run whose output is read in lines as it comes."""
 
     def __init__(self, *given: Any) -> None:
         self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -104,13 +104,13 @@ class Session:
             raise
 
     def send_line(self, text: str) -> None:
-        """One line to its input. Raises SessionClosed when it has ended or does not read."""
+        """Send one line to its input. Raises SessionClosed if it has ended or does not read."""
         if "\n" in text:
             raise SilasError("line_invalid", "a line holds no line feed")
         self._feed("stdin", text.encode() + b"\n")
 
     def send_secret(self, secret: bytes) -> None:
-        """One more JSON object to its secret descriptor, as a line; its texts may not come back either."""
+        """Send one more JSON object to its secret descriptor, as a line; its texts may not come back either."""
         if len(secret) > SECRET_BYTES or self._spec.secret is None:
             raise SilasError("secret_invalid", "this session takes no such secret")
         line = _as_line(secret)
@@ -130,11 +130,11 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """Nothing more will be said, and all that was said has been read."""
+        """Whether it has ended and all its lines have been read."""
         return self._heard_all
 
     def close(self, grace_seconds: float = 2.0) -> SandboxResult:
-        """Its input ends; who has not left after the grace is stopped. Tells the same when asked again."""
+        """End its input; a script that is still running after the grace period is stopped. Idempotent."""
         if self._result is None:
             self._run.ends.stop_feeding("stdin")
             self._run.ends.stop_feeding("secret")
@@ -156,7 +156,7 @@ class Session:
         self.close(0 if kind else 2.0)
 
     def _begin(self, make: Any) -> None:
-        """A run that a dying keeper took with it is made once more (as `runner` does)."""
+        """Start the run, once more if a dying keeper lost the request (as `runner` does)."""
         self._follow(make())
         if not self._run.has_begun:
             self._thread.join()

@@ -23,14 +23,14 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _FORBIDDEN_ENV = re.compile(r"(LD_|PYTHON|GCONV_|GLIBC_).*|PATH|HOME|TMPDIR|IFS|ENV|BASH_ENV|SILAS_SECRET_(OUT_)?FD")
 # What a pipe holds at once.
 SECRET_BYTES = 65_536
-# Of a lasting run: how many of its lines may wait for somebody to read them.
+# How many unread lines a lasting run may have.
 UNREAD_LINES = 16
 _LIMITS = ("timeout_seconds", "memory_mb", "cpu_seconds", "output_bytes", "disk_mb", "processes", "artifact_files")
 _OUTWARD_LIMITS = ("egress_bytes", "egress_connections", "line_bytes")
 
 
 class SandboxUnavailable(SilasError):
-    """This machine cannot isolate a process; the caller must treat the run as refused, never run it unprotected."""
+    """This machine cannot isolate a process; the caller must refuse the run, never run it unprotected."""
 
     def __init__(self, message: str) -> None:
         super().__init__("sandbox_unavailable", message, status=503)
@@ -40,17 +40,17 @@ class SandboxUnavailable(SilasError):
 class SandboxSpec:
     """One run. Inside, `work` is the writable current directory `/sandbox/work`, results go to `/sandbox/out`.
 
-    `read_only` mounts appear as `/sandbox/<name>`: a host directory (readable by everyone when we run as root) or file
+    `read_only` mounts appear as `/sandbox/<name>`: a host directory (world-readable if we run as root) or file
     contents; `hidden` directories of them (`skill/checks`) are empty there. Memory is the sum over all processes,
     `output_bytes` the sum of stdout and stderr, `disk_mb` everything written, `artifact_files` how many files may be
-    left under `out/`. `stdin` is what stands on its standard input; who talks with it sends lines.
+    left under `out/`. `stdin` is its standard input; a session sends lines instead.
 
-    `egress`: the "host:port" places that may be reached, through the harness's proxy alone. `secret`: a JSON object
-    that the command reads once, from the descriptor whose number is in `SILAS_SECRET_FD`; what it writes to the one in
+    `egress`: the "host:port" places that may be reached, only through the harness's proxy. `secret`: a JSON object that
+    the command reads once, from the descriptor whose number is in `SILAS_SECRET_FD`; what it writes to the one in
     `SILAS_SECRET_OUT_FD` comes back as `secret_out`. No text of these values may come back in any other way.
 
-    `lasting`: somebody talks with it for days. What it said and somebody read is not kept, so that `output_bytes` and
-    `UNREAD_LINES` bound what nobody has read; a secret, which is looked for in everything that was said, has no place.
+    `lasting`: a session of days. Lines that were read are not kept, so `output_bytes` and `UNREAD_LINES` bound the
+    unread ones. It may not have a secret, because all output is searched for secrets.
     """
 
     argv: list[str]
@@ -81,7 +81,7 @@ class SandboxSpec:
 
 @dataclass(frozen=True, slots=True)
 class EgressUsage:
-    """What went to and came from one listed place in a run."""
+    """Traffic to and from one allowed place in a run."""
 
     place: str
     connections: int = 0
@@ -114,7 +114,7 @@ class SandboxResult:
 
 
 def is_safe_relative(name: str) -> bool:
-    """True for a path that stays below the directory it is put in and has one spelling."""
+    """True for a path that stays below its directory and has one spelling."""
     path = PurePosixPath(name)
     return bool(name) and "\0" not in name and not path.is_absolute() and ".." not in path.parts and str(path) == name
 

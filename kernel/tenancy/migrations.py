@@ -20,10 +20,10 @@ _LOOKUP = "{column}::text = (SELECT nullif(current_setting('silas.lookup', true)
 
 
 class Tables(Operation):
-    """`Tables(CreateModel(…), CreateModel(…))`: a room's first models, in the order in which they refer to each other.
+    """`Tables(CreateModel(…), CreateModel(…))`: a room's first models, in order of their references.
 
-    One by one, Django draws every model that hangs together with a new one anew, and by their tenant all of ours do
-    (ADR 68). Here they are drawn once, after the last.
+    One by one, Django would rebuild every model related to a new one, and by their tenant all of ours are (ADR 68).
+    Here they are rebuilt once, after the last.
     """
 
     def __init__(self, *models: CreateModel) -> None:
@@ -81,7 +81,7 @@ class RowSecurity(RunSQL):
 
 
 class PlatformOnly(RunSQL):
-    """`PlatformOnly("guard_platformbudget")`: a table that belongs to no tenant, and that none may look into."""
+    """`PlatformOnly("guard_platformbudget")`: a table that belongs to no tenant and that no tenant may read."""
 
     def __init__(self, table: str) -> None:
         self.table = table

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TenantQuerySet(models.QuerySet[Any]):
-    """Stamps the scope's tenant on every row it creates."""
+    """Sets the scope's tenant on every row it creates."""
 
     def bulk_create(self, objs: Any, *args: Any, **kwargs: Any) -> Any:
         rows = list(objs)
@@ -39,7 +39,7 @@ class TenantManager(models.Manager.from_queryset(TenantQuerySet)):  # type: igno
 
 
 class TenantModel(models.Model):
-    """Abstract: a row that belongs to one tenant for ever."""
+    """Abstract base of rows that belong to one tenant permanently."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     tenant: models.ForeignKey[Tenant, Tenant] = models.ForeignKey(

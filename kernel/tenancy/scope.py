@@ -62,13 +62,13 @@ class Scope:
 
 _current: ContextVar[Scope | None] = ContextVar("silas_scope", default=None)
 
-# Told (reason) inside every new platform scope; the audit room records it, because seeing all tenants must leave a
+# Sent (reason) inside every new platform scope; the audit room records it, because access to all tenants must leave a
 # trace.
 platform_entered: Event[[str]] = Event("platform_entered")
 
 
 def leave_scope() -> None:
-    """For a step in another thread: the caller's scope is another connection's transaction, and not the step's."""
+    """Clear the scope for a step in another thread: the caller's scope is a transaction on another connection."""
     _current.set(None)
 
 
@@ -87,10 +87,10 @@ def current_tenant_id() -> UUID:
 
 
 def before_commit(flush: Flush, item: Any, *, last: bool = False) -> None:
-    """Hand `item` to `flush` with all others gathered in this scope, once, just before COMMIT.
+    """Pass `item` to `flush` with all others collected in this scope, once, just before COMMIT.
 
-    `last` is for the audit log alone: it locks the row every writer of a tenant needs, so it comes after everything.
-    What a rolled-back scope gathered is dropped with it.
+    `last` is for the audit log alone: it locks the row every writer of a tenant needs, so it comes after everything. A
+    scope that rolls back drops its items.
     """
     scope = current_scope()
     (scope.gathered_last if last else scope.gathered).setdefault(flush, []).append(item)
@@ -114,8 +114,10 @@ def tenant_scope(tenant: Any) -> Iterator[UUID]:
 
 
 def run_in_batches(tenant: Any, batch: Callable[[], bool]) -> None:
-    """Call `batch` in short transactions, each a scope of this tenant's, until it says that there is no more. Whoever
-    is killed meanwhile has done all batches but the last."""
+    """Call `batch` in short transactions, each in this tenant's scope, until it returns False.
+
+    A process that is killed meanwhile loses only the current batch.
+    """
     more = True
     while more:
         with tenant_scope(tenant):
@@ -124,7 +126,7 @@ def run_in_batches(tenant: Any, batch: Callable[[], bool]) -> None:
 
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """A savepoint inside a scope: a block that raises leaves neither rows nor what it gathered for the commit."""
+    """A savepoint inside a scope: a block that raises leaves neither rows nor `before_commit` items."""
     scope = current_scope()
     gathered = [{flush: list(items) for flush, items in each.items()} for each in (scope.gathered, scope.gathered_last)]
     locked, counted = dict(scope.locked), dict(scope.counted)
@@ -141,14 +143,16 @@ def savepoint() -> Iterator[None]:
 
 
 def run_isolated(work: Callable[[Row], Out], row: Row, otherwise: Callable[[Exception], Out]) -> Out:
-    """`work` on one row of a scope, `apart`. Its trouble is logged, by its kind alone, and answered by `otherwise`; a
-    database that is away is raised."""
+    """Run `work` on one row of a scope, in a savepoint.
+
+    An error is logged by its type alone and answered by `otherwise`; a lost database is raised.
+    """
     try:
         with savepoint():
             return work(row)
     except OperationalError:
         raise
-    except Exception as error:  # noqa: BLE001 (whatever is wrong with one row, the others have their turn)
+    except Exception as error:  # noqa: BLE001 (an error of one row must not stop the others)
         _log.error(
             "row_left_out row=%s work=%s error=%s", getattr(row, "pk", row), _qualified_name(work), type(error).__name__
         )
@@ -156,18 +160,20 @@ def run_isolated(work: Callable[[Row], Out], row: Row, otherwise: Callable[[Exce
 
 
 def for_each_row(rows: Iterable[Row], work: Callable[[Row], int | None]) -> int:
-    """The sum of `work` over these rows of a scope, each `tried`: one row's trouble stops no other's."""
+    """The sum of `work` over these rows of a scope, each isolated: one row's error does not stop the others."""
     return sum(run_isolated(work, row, lambda _: 0) or 0 for row in rows)
 
 
 def for_each_tenant(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | None]) -> int:
-    """The sum of `work` over these, outside of any scope. One company's trouble is logged, by its kind alone, because
-    its words may quote what is secret, and stops no other's."""
+    """The sum of `work` over these tenants, outside of any scope. One tenant's error does not stop the others.
+
+    Errors are logged by their type alone, because their messages may quote secrets.
+    """
     done = 0
     for tenant_id in tenant_ids:
         try:
             done += work(tenant_id) or 0
-        except Exception as error:  # noqa: BLE001 (whatever it is, the others have their turn)
+        except Exception as error:  # noqa: BLE001 (an error of one tenant must not stop the others)
             _log.error(
                 "company_left_out tenant=%s work=%s error=%s", tenant_id, _qualified_name(work), type(error).__name__
             )
@@ -175,7 +181,7 @@ def for_each_tenant(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | Non
 
 
 def in_tenant_scope(step: Callable[[], Out]) -> Callable[[UUID], Out]:
-    """`step`, to be called with a company's id and done in its scope."""
+    """Wrap `step` so that it is called with a tenant's id and runs in that tenant's scope."""
 
     def in_its_scope(tenant_id: UUID) -> Out:
         with tenant_scope(tenant_id):
@@ -208,8 +214,10 @@ def platform_scope(reason: str) -> Iterator[None]:
 
 @contextmanager
 def lookup_scope(key: str) -> Iterator[None]:
-    """Open a transaction that sees only the directory rows whose lookup column equals `key`: how a public key, an API
-    key's hash or a user's id finds its tenant before a tenant is known."""
+    """Open a transaction that sees only the directory rows whose lookup column equals `key`.
+
+    This is how a public key, an API key's hash or a user's id finds its tenant before a tenant is known.
+    """
     if not key:
         raise ScopeError("a lookup needs a key")
     if _current.get() is not None:
@@ -242,7 +250,7 @@ def _flush(scope: Scope) -> None:
 
 
 def _renew_lost_connection() -> None:
-    """A pooled connection whose server has gone has that to read already; then the pool is rid of all such."""
+    """Replace a pooled connection whose server has gone, and have the pool drop the others like it."""
     connection.ensure_connection()
     if _is_connection_lost(connection.connection):
         connection.close()
@@ -251,7 +259,8 @@ def _renew_lost_connection() -> None:
 
 
 def _is_connection_lost(line: psycopg.Connection[Any]) -> bool:
-    """Nobody speaks first but a server that says goodbye, or a socket that was closed. Costs no round trip."""
+    """Whether the server has sent a goodbye or the socket is closed: an idle connection has nothing else to read. Costs
+    no round trip."""
     while line.pgconn.status == ConnStatus.OK and select.select([line.fileno()], [], [], 0)[0]:
         try:
             line.pgconn.consume_input()

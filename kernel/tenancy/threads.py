@@ -29,13 +29,13 @@ _LONGEST_WAIT_SECONDS = 0.25
 _waited_for: set[asyncio.Future[Any]] = set()
 _letting_pass: set[asyncio.Future[None]] = set()
 
-# What a person waits for at once (a message to be safe) goes before what may take a moment (its answer): the slow lane
-# has fewer threads, so that a crowd of running turns cannot stand in front of an acknowledgement.
+# A step that a person is waiting for (saving a message) goes before one that may take longer (its answer): the
+# low-priority pool has fewer threads, so that many running turns cannot delay an acknowledgement.
 _slow_lane: contextvars.ContextVar[bool] = contextvars.ContextVar("silas_slow_lane", default=False)
 
 
 def use_low_priority_pool() -> None:
-    """Every database step that the current task, and what it starts, makes from here on may wait for others."""
+    """Let every later database step of the current task, and of tasks it starts, yield to others."""
     _slow_lane.set(True)
 
 
@@ -63,14 +63,14 @@ async def in_thread(step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 
 def prioritize(work: asyncio.Future[T]) -> asyncio.Future[T]:
-    """Let steps in the slow lane wait until this is done: a person waits for it at once."""
+    """Let low-priority steps wait until this is done, because a person is waiting for it."""
     _waited_for.add(work)
     work.add_done_callback(_done)
     return work
 
 
 async def _let_others_pass() -> None:
-    """Wait until nobody waits in the fast lane, but not for ever."""
+    """Wait until no high-priority step is waiting, but only for a limited time."""
     if not _waited_for:
         return
     passed = asyncio.get_running_loop().create_future()
@@ -102,7 +102,7 @@ async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P
 
 
 async def with_retry(tenant: Any, seconds: float, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`in_scope`, tried again for `seconds` while the database is away, then raising what it raised.
+    """`in_scope`, repeated for `seconds` while the database is away; after that the last error is raised.
 
     Only for a step that may run twice: a commit whose answer was lost with the connection may have happened.
     """

@@ -55,7 +55,7 @@ def test_other_hosts_are_not_visited(site: Website) -> None:
 
 def test_redirect_to_another_host_is_not_followed(site: Website) -> None:
     site.page("/", "", status=302, headers={"Location": "http://127.0.0.2:9/"})
-    assert problems(read(site)) == ["It leads to another website, which is not read."]
+    assert problems(read(site)) == ["It redirects to another website, which is not read."]
 
 
 def test_redirect_on_the_site_is_followed(site: Website) -> None:
@@ -116,7 +116,7 @@ def test_site_of_endless_links_ends(site: Website) -> None:
 
 def test_picture_that_somebody_named_is_no_page(site: Website) -> None:
     site.pages["/"] = Served(b"\x89PNG", kind="image/png")
-    assert problems(read(site)) == ["It is no page but image/png."]
+    assert problems(read(site)) == ["It's not a web page (image/png)."]
 
 
 def test_answer_other_than_200_is_named(site: Website) -> None:

@@ -50,7 +50,7 @@ def _require_shallow(page: str) -> None:
 
 
 class _Reader(HTMLParser):
-    """Writes Markdown while it reads; `_gap` is what must stand before the next words."""
+    """Writes Markdown while it reads; `_gap` is the whitespace to write before the next words."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -25,7 +25,7 @@ SECONDS = 60.0
 
 def parse_pdf(data: bytes, name: str) -> ParsedDocument:
     """The text of all pages, form feeds between them. Raises `Unreadable` with the reason."""
-    from pypdf import PdfReader  # for whoever reads a PDF, not for every process
+    from pypdf import PdfReader  # loaded only by processes that read a PDF
 
     try:
         reader = PdfReader(io.BytesIO(data), strict=False)

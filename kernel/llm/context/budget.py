@@ -28,7 +28,7 @@ def count_tokens(text: str) -> int:
 
 
 def _decimal(share: float) -> Decimal:
-    """0.29 of 100 is 29, which no float says."""
+    """Exact decimal of a share: 0.29 of 100 is 29, which no float gives."""
     return Decimal(str(share))
 
 
@@ -71,7 +71,7 @@ PROFILES: Mapping[str, ContextProfile] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Allotment:
-    """Model tokens by zone; `headroom` belongs to nobody."""
+    """Model tokens by zone; `headroom` is allotted to no zone."""
 
     rooms: Mapping[Zone, int]
     headroom: int
@@ -109,7 +109,7 @@ class TokenBudget:
                 raise SilasError("context_budget_invalid", f"Bad context budget: {problem}.")
 
     def profile(self, name: str) -> ContextProfile:
-        """Raises `context_profile_unknown`: a name that nobody configured gets no silent default."""
+        """Raises `context_profile_unknown`: an unknown name gets no silent default."""
         if name not in self.profiles:
             raise SilasError("context_profile_unknown", "There is no context profile of that name.")
         return self.profiles[name]

@@ -14,8 +14,9 @@ T = TypeVar("T")
 def select_within_budget(
     entries: Sequence[T], *, tokens: int, weight_of: Callable[[T], int]
 ) -> tuple[tuple[T, ...], tuple[T, ...]]:
-    """`(kept, dropped)`, both in the order given, which is that of importance. An entry that is too large for what is
-    left is dropped, and a smaller one behind it may still find room: nobody takes the place of everybody.
+    """Select entries within the budget: `(kept, dropped)`, both in the order given, most important first.
+
+    An entry that is too large for what is left is dropped, and a smaller one after it may still fit.
     """
     kept, dropped = [], []
     for entry in entries:

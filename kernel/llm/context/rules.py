@@ -114,7 +114,7 @@ class _Room:
         return tuple(item for place, item in enumerate(self.items) if place not in self.gone)
 
     def in_order(self, zone: Zone) -> list[Unit]:
-        """The units with a part in `zone`, whoever should leave first at the front."""
+        """The units with a part in `zone`, those to be evicted first at the front."""
         return sorted(self._by_zone[zone], key=partial(_WORTH[zone], self.items))
 
 
@@ -125,12 +125,12 @@ def _age_key(items: Sequence[ContextItem], unit: Unit) -> tuple[int, int]:
 
 
 def _relevance_key(items: Sequence[ContextItem], unit: Unit) -> tuple[float, int, int]:
-    """Least relevant first; a group is worth its best."""
+    """Least relevant first; a group counts as its most relevant item."""
     return max(_relevance(items[place]) for place in unit), *_age_key(items, unit)
 
 
 def _progress_key(items: Sequence[ContextItem], unit: Unit) -> tuple[bool, int, int]:
-    """What is finished before what is going on."""
+    """Finished plans before unfinished ones."""
     return not all(items[place].finished for place in unit), *_age_key(items, unit)
 
 
@@ -146,7 +146,7 @@ def _relevance(item: ContextItem) -> float:
 
 
 def _units(items: Sequence[ContextItem]) -> list[Unit]:
-    """Places that leave together, in order of their first; without those of which one must stay."""
+    """Places that leave together, in order of their first; without units of which one item must stay."""
     groups: dict[str | int, list[int]] = defaultdict(list)
     bound: set[str | int] = set()
     for place, item in enumerate(items):
@@ -158,7 +158,7 @@ def _units(items: Sequence[ContextItem]) -> list[Unit]:
 
 
 def _mask_old_results(items: Sequence[ContextItem], before: int) -> tuple[list[ContextItem], list[Eviction]]:
-    """A result that is shorter than its placeholder, or pinned, stays as it is."""
+    """Replace old tool results by placeholders, unless they are shorter than the placeholder, or pinned."""
     shown, evicted = list(items), []
     for place, item in enumerate(items):
         if item.kind is not Kind.TOOL_RESULT or item.masked or item.pinned or item.turn >= before:
@@ -171,7 +171,7 @@ def _mask_old_results(items: Sequence[ContextItem], before: int) -> tuple[list[C
 
 
 def _expendable(items: Sequence[ContextItem], budget: TokenBudget, turn: int) -> Iterator[tuple[int, Reason]]:
-    """What is put away even when there is room. An acknowledgement that answers a question says something: it stays."""
+    """Items that leave even if there is room. An acknowledgement that answers a question carries meaning and stays."""
     asked = False
     for place, item in enumerate(items):
         if item.kind is Kind.SUBSCRIPTION:
@@ -243,7 +243,7 @@ def _evict_while(room: _Room, units: Iterable[Unit], reason: Reason, needed: Cal
 
 
 def _fullest_first(room: _Room, allotment: Allotment) -> Iterator[Unit]:
-    """Always from the zone that is fullest for its size, so that no zone pays for the others."""
+    """Units to evict, always from the zone that is fullest for its size, so that no zone pays for the others."""
     waiting = {zone: iter(room.in_order(zone)) for zone in _EVICTABLE}
     while waiting:
         zone = max(waiting, key=lambda each: room.used[each] / max(allotment.rooms[each], 1))

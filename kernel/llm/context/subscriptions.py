@@ -42,9 +42,9 @@ def subscribe(
     max_results: int = 5,
     max_tokens: int = 2_000,
 ) -> tuple[Subscription, ...]:
-    """With this one active, the newest last; of too many the one that was asked for longest ago is put away.
+    """Add or renew an active subscription, the newest last; if there are too many, the oldest is deactivated.
 
-    Raises `subscription_unsupported` for what is no question to the memory, `subscription_invalid` for an empty one.
+    Raises `subscription_unsupported` for anything but a memory query, `subscription_invalid` for an empty one.
     """
     if sub_type != MEMORY_QUERY:
         raise SilasError("subscription_unsupported", "A conversation can only subscribe to questions to its memory.")
@@ -60,7 +60,7 @@ def subscribe(
 
 
 def expire(subscriptions: Sequence[Subscription], *, turn: int, ttl: int) -> tuple[Subscription, ...]:
-    """As they stand in this turn: put away what nobody has asked for in `ttl` turns."""
+    """Deactivate subscriptions that were not referred to in `ttl` turns."""
     return tuple(replace(each, active=each.active and turn - each.referenced < ttl) for each in subscriptions)
 
 

@@ -30,8 +30,10 @@ _ABOVE, _AGAIN, _AROUND, _PAIR, _QUANTITY, _RANK = 0.4, 0.25, 0.25, 0.1, 0.3, 0.
 
 @dataclass(frozen=True)
 class Finding:
-    """`coverage`: the weight of the question's words that were found, 0 to 1; `shared`: how many stand in the sentence
-    quoted; `titled`: one of them stands in its title or heading; `near`: the search found the passage alike in meaning.
+    """Quotes that answer a question.
+
+    `coverage`: the weight of the question's words that were found, 0 to 1; `shared`: how many are in the quoted
+    sentence; `titled`: one of them is in its title or heading; `near`: the search found the passage alike in meaning.
     """
 
     citations: tuple[Citation, ...]
@@ -54,7 +56,7 @@ NOTHING = Finding((), 0.0)
 
 @dataclass(frozen=True)
 class _QuestionWord:
-    """A word of the question: the forms in which the passages hold it, and how much it tells."""
+    """A word of the question: the forms in which the passages contain it, and its weight."""
 
     forms: Words
     weight: float
@@ -107,7 +109,7 @@ def _finding(ranked: Sequence[_Best], wanted: Collection[_QuestionWord]) -> Find
 
 
 def _weigh(words: Sequence[str], passages: Sequence[Passage]) -> dict[str, _QuestionWord]:
-    """Rare words weigh more, and a word that stands in no passage weighs most: it is what the passages lack."""
+    """Rare words weigh more, and a word that is in no passage weighs most: it is what the passages lack."""
     readings = [read(passage) for passage in passages]
     known: Words = frozenset().union(*(reading.words for reading in readings))
     found = {}

@@ -22,8 +22,9 @@ _READ_AT_MOST = 2000
 
 @dataclass(frozen=True)
 class Task:
-    """A tool that the visitor wants and the arguments so far. `asked` is the argument the bot asked for last,
-    `times` how often.
+    """A tool that the visitor wants and the arguments so far.
+
+    `asked` is the argument that the bot asked for last, `times` how often.
     """
 
     tool: ToolBrief
@@ -34,11 +35,10 @@ class Task:
 
 @dataclass(frozen=True)
 class State:
-    """`task` is open; `held` waits until the visitor has said who they are, `told` that they have said something of
-    it.
+    """`task` is open; `held` waits for the visitor's identity, `told` says that they have given some of it.
 
-    `aside` was open when they wished for something else; `last` is the tool that was wanted before; `answered` says
-    that the latest message gave the argument asked for.
+    `aside` was open when the visitor asked for something else; `last` is the tool that was wanted before; `answered`
+    says that the latest message gave the argument asked for.
     """
 
     task: Task | None = None
@@ -50,7 +50,7 @@ class State:
 
 
 def states_before_and_after(briefing: Briefing) -> tuple[State, State]:
-    """Where the conversation stood before the visitor's message, and where it stands with it."""
+    """The state of the conversation before and after the visitor's message."""
     known = (*briefing.tools, *(withheld.tool for withheld in briefing.withheld))
     before: State = reduce(
         lambda state, said: _apply_message(state, said, known, briefing.today), _history_before(briefing), State()
@@ -63,7 +63,7 @@ def text_of(briefing: Briefing) -> str:
 
 
 def _history_before(briefing: Briefing) -> tuple[HistoryMessage, ...]:
-    """The history, without the present message should it stand there already."""
+    """The history without the current message, if it is recorded there already."""
     history = briefing.history
     if history and history[-1].sender == "visitor" and history[-1].text == briefing.text:
         return history[:-1]
@@ -148,20 +148,20 @@ def _apply_bot(state: State, text: str) -> State:
 
 
 def _question_asked(tool: ToolBrief, text: str) -> str | None:
-    """The argument whose question stands in what the bot said."""
+    """The argument whose question is part of the bot's message."""
     said = " ".join(text.split())
     names = arguments.properties(tool)
     return next((name for name in names if " ".join(arguments.question(tool, name).split()) in said), None)
 
 
 def identifies(before: State, text: str, today: str) -> bool:
-    """Whether the message is the answer to "who are you"; once answered, only another date of birth is."""
+    """Whether the message answers "who are you"; once answered, only another date of birth does."""
     return (
         before.held is not None and tells_who(text, today) and (not before.told or bool(values.find_date(text, today)))
     )
 
 
 def tells_who(text: str, today: str) -> bool:
-    """The visitor tells a name, a date of birth or both, and wants nothing else."""
+    """Whether the visitor gives a name, a date of birth or both, and asks for nothing else."""
     dated = values.find_date(text, today) is not None or values.mentions_date(text)
     return not looks_like_question(text) and (dated or says_who(text))

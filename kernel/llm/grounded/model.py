@@ -29,7 +29,7 @@ _ROLES: dict[Role, _NextMove] = {
 
 
 class GroundedSettings(ModelSettings, total=False):
-    """The one setting of this model: what it knows."""
+    """The one setting of this model: its briefing."""
 
     silas_briefing: Briefing
 
@@ -40,12 +40,12 @@ def grounded_model() -> FunctionModel:
 
 
 def first_move(briefing: Briefing) -> Move:
-    """What it does before any tool has run, taking the briefing's tools as there."""
+    """The move before any tool has run, assuming that the briefing's tools are available."""
     return _next(briefing, (), {tool.name for tool in briefing.tools})
 
 
 def _next(briefing: Briefing, done: Sequence[ToolResult], available: Collection[str]) -> Move:
-    """Thought in English, said in the visitor's language. An executor talks to nobody."""
+    """Decide the next move in English and translate it to the visitor's language. An executor has no visitor."""
     if briefing.role is Role.EXECUTOR:
         return executor.next_move(briefing, done, available)
     language = languages.briefing_language(briefing)
@@ -67,7 +67,7 @@ async def _respond(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterat
 
 
 def pieces(text: str) -> Iterator[str]:
-    """`text` cut behind spaces into pieces of a few words."""
+    """Cut `text` after spaces into pieces of a few words."""
     start = 0
     while start < len(text):
         space = text.find(" ", start + _PIECE_LENGTH)
@@ -77,7 +77,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def _results(messages: Sequence[ModelMessage]) -> list[ToolResult]:
-    """What the tools of this run have returned; a call that the harness refused counts as failed."""
+    """Results of this run's tools; a call that the harness refused counts as failed."""
     parts = (part for message in messages if isinstance(message, ModelRequest) for part in message.parts)
     return [_result(part) for part in parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
 

@@ -85,7 +85,7 @@ def next_move(briefing: Briefing, done: Sequence[ToolResult], available: Collect
 
 
 def _rephrase(here: Situation) -> Move | None:
-    """What a gate held back must not be said in other words by somebody who has no other words."""
+    """Decline to rephrase an answer that a gate blocked: this model has no other words for it."""
     if not here.briefing.instruction:
         return None
     return _offer(here, phrases.MAY_NOT_SAY, "answer_withheld")

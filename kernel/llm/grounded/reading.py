@@ -62,12 +62,12 @@ def _read(title: str, quote: str) -> Reading:
 
 
 def _tells(text: str) -> frozenset[Quantity]:
-    """Which quantities stand in a sentence: a time ("within 10 days"), a sum ("£50"), any number."""
+    """The quantities in a sentence: a time ("within 10 days"), a sum ("£50"), any number."""
     return frozenset(quantity for quantity, pattern in _TELLS.items() if pattern.search(text))
 
 
 def quote_from(text: str, start: int, end: int) -> str:
-    """The sentence with the rest of its paragraph, which may hold the exception; after a question, what answers it."""
+    """The sentence with the rest of its paragraph, which may hold the exception; after a question, its answer."""
     for following, stop in sentences(text):
         if following < end:
             continue

@@ -78,7 +78,7 @@ def find_date(text: str, today: str = "") -> str | None:
 
 
 def mentions_date(text: str) -> bool:
-    """Whether a date stands there at all, even one with two readings ("12/03/1984")."""
+    """Whether the text contains a date at all, even an ambiguous one ("12/03/1984")."""
     return bool(date_spans(text)) or _SLASHED.search(text) is not None
 
 
@@ -138,9 +138,7 @@ def find_bool(text: str) -> bool | None:
 
 
 def find_choice(text: str, choices: Sequence[Any]) -> Any | None:
-    """The one of `choices` whose words all stand in the text; a choice that is part of a longer one found yields to
-    it.
-    """
+    """The one of `choices` whose words are all in the text; a longer choice wins over one that is part of it."""
     said = set(stems(text))
     found = [choice for choice in choices if (needed := set(stems(str(choice)))) and needed <= said]
     longest = [

@@ -16,7 +16,7 @@ _FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Prompt:
-    """One version of what a role is told; `name` is what a turn records, for example `proxy@1`."""
+    """One version of a role's prompt; `name` is what a turn records, for example `proxy@1`."""
 
     role: str
     version: int
@@ -27,13 +27,13 @@ class Prompt:
         return f"{self.role}@{self.version}"
 
     def filled(self, **values: str) -> str:
-        """Raises `KeyError` for a place that nobody fills."""
+        """The text with its placeholders filled. Raises `KeyError` for one without a value."""
         return Template(self.text).substitute(values).strip()
 
 
 @functools.cache
 def current(role: str) -> Prompt:
-    """The version in use. Raises `LookupError` for a role that nobody wrote for."""
+    """The version in use. Raises `LookupError` for a role without prompts."""
     versions = sorted(int(path.stem) for path in (_FOLDER / role).glob("*.md") if path.stem.isdecimal())
     if not versions:
         raise LookupError(f"no prompt for {role}")

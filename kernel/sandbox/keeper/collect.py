@@ -15,11 +15,11 @@ _MAX_DEPTH = 8
 
 
 class TooMuchLeft(Exception):
-    """More was left under out/ than the run may hand back."""
+    """The run left more under out/ than it may hand back."""
 
 
 class Collector:
-    """No link is followed, nothing special is opened, no name comes back that a row or a page could not hold."""
+    """Follows no link, opens nothing special, and skips names that a row or a page could not hold."""
 
     def __init__(self, config: Config) -> None:
         self.files_left = config["artifact_files"]

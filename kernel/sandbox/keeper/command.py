@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 BASE = "/sandbox"
 # Where we are not root, the tool outside and process 1 count for the command's user too.
 _OURS = 4
-# Whoever watches a crowd of processes must get the processor before the crowd does; so must those who wait for pages.
+# The watch must get the processor before a crowd of sandboxed processes does; so must users who wait for pages.
 _BEHIND = 10
 _HIGHEST_DESCRIPTOR = 65_536
 # Where the command finds what it was given beside its output.
@@ -40,7 +40,7 @@ _NO_CORE = 1
 
 
 def stage(config: Config) -> int:
-    """Lay out the writable part; returns a descriptor of out/, opened before anything untrusted runs."""
+    """Create the writable directories; returns a descriptor of out/, opened before anything untrusted runs."""
     owner = config["uid"] if config["uid"] is not None else -1
     for name in ("work", "out", "tmp"):
         os.mkdir(f"{BASE}/{name}", 0o755)
@@ -63,7 +63,7 @@ def _make_parents(path: str, owner: int) -> None:
 
 
 def start(config: Config, stdout: int, stderr: int, extras: dict[str, int]) -> int:
-    """Fork it into the sandbox; the process id, as it is seen from here."""
+    """Fork the command into the sandbox; returns its process id as seen from here."""
     child = os.fork()
     if child == 0:
         _execute(config, {**extras, "stdout": stdout, "stderr": stderr})
@@ -71,7 +71,7 @@ def start(config: Config, stdout: int, stderr: int, extras: dict[str, int]) -> i
 
 
 def _execute(config: Config, given: dict[str, int]) -> NoReturn:
-    """In the forked child: never returns."""
+    """Run the command in the forked child: never returns."""
     try:
         os.setsid()
         if config["bwrap"] and config["user_namespace"]:
@@ -87,14 +87,14 @@ def _execute(config: Config, given: dict[str, int]) -> NoReturn:
             signal.signal(signal_, signal.SIG_DFL)
         _become_nobody(config)
         os.execvpe(config["argv"][0], config["argv"], config["env"])  # noqa: S606 - no shell, on purpose
-    except BaseException as error:  # noqa: BLE001 - whatever went wrong, this copy must not run on
+    except BaseException as error:  # noqa: BLE001 - this fork must not run on after any error
         os.write(2, f"cannot start {config['argv'][0]}: {error}\n".encode())
     finally:
         os._exit(127)
 
 
 def _place(given: dict[str, int]) -> None:
-    """Each descriptor at its number, and no other one open. First out of the way of the numbers they shall have."""
+    """Move each descriptor to its number and close all others, first out of the way of the target numbers."""
     sources = {"stdin": os.open("/dev/null", os.O_RDONLY), **given}
     moved = {name: fcntl.fcntl(descriptor, fcntl.F_DUPFD, 64) for name, descriptor in sources.items()}
     os.closerange(0, 64)
@@ -104,7 +104,7 @@ def _place(given: dict[str, int]) -> None:
 
 
 def _become_nobody(config: Config) -> None:
-    """Limits, no capabilities, no way to gain any, then the system call filter. The order matters."""
+    """Set limits, drop capabilities and privileges, then load the system call filter. The order matters."""
     os.setpriority(os.PRIO_PROCESS, 0, _BEHIND)
     for what, soft, hard in _limits(config):
         resource.setrlimit(what, (soft, hard))

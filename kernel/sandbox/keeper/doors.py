@@ -17,7 +17,7 @@ _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 
 def hand_out(line: int) -> None:
-    """Over `line`, which is closed then. Called when this process is in the run's network, before the command is."""
+    """Send the socket over `line` and close it. Called in the run's network, before the command starts."""
     with socket.socket(fileno=line) as to_harness, socket.socket() as door:
         _raise_loopback(door)
         door.bind(("127.0.0.1", PORT))

@@ -42,14 +42,14 @@ _BWRAP_INFO, _BWRAP_FILTER = 3, 4
 
 @dataclass(frozen=True)
 class Hold:
-    """`first`: a pidfd of process 1. `line`: what it waits on. `own`: how many processes inside are ours."""
+    """`first`: a pidfd of process 1. `line`: the pipe it waits on. `own`: how many processes inside are ours."""
 
     first: int
     line: int
     own: int
 
     def kill(self, command: int | None) -> None:
-        """Everybody inside is dead when this returns. `command`: our own child in there, if not collected yet."""
+        """Kill all processes inside and wait. `command`: our own child in there, if not collected yet."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.first, signal.SIGKILL)
         if command is not None:
@@ -60,7 +60,7 @@ class Hold:
 
 
 def open_hold(config: Config, base: str) -> Hold:
-    """Raises OSError, with what the tool said, where this machine does not allow it."""
+    """Raises OSError, with the tool's message, if this machine does not allow it."""
     namespaces = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWNET
     namespaces |= CLONE_NEWUSER if config["user_namespace"] else 0
     if config["bwrap"]:
@@ -101,7 +101,7 @@ def _beyond(descriptor: int) -> int:
 
 
 def _await_ready(said: int) -> None:
-    """One line feed says that all is built; anything else is why it could not be."""
+    """Wait for the line feed that says all is built; anything else is the reason for failure."""
     words = os.read(said, 4096)
     if words != _READY:
         while more := os.read(said, 4096):
@@ -128,7 +128,7 @@ def _own_namespaces(config: Config, namespaces: int, base: str) -> Hold:
 
 
 def _be_process_one(config: Config, base: str, line: int, said: int) -> NoReturn:
-    """Build the file system, say so, then only wait. Nobody's children stay zombies; it dies with the overseer."""
+    """Build the file system, report, then only wait. Reaps all children; dies with the overseer."""
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         prctl(PR_SET_DUMPABLE, 0)

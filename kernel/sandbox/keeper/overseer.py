@@ -26,7 +26,7 @@ _FIRST = -20
 
 
 def oversee(config: Config, *, stdout: int, stderr: int, report: int, control: int, extras: dict[str, int]) -> None:
-    """Send the report, who we are before anything else."""
+    """Run it and send the report; our process id is sent first."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     write_all(report, packed(str(os.getpid()).encode()))
     try:
@@ -46,7 +46,7 @@ def _run(config: Config, stdout: int, stderr: int, control: int, extras: dict[st
 def _watched(
     config: Config, stdout: int, stderr: int, control: int, extras: dict[str, int]
 ) -> tuple[str, int | None, int]:
-    """(reason, exit code, descriptor of out/), when nobody inside lives any more."""
+    """Run until no process is left inside: (reason, exit code, descriptor of out/)."""
     hold = open_hold(config, command.BASE)
     started: int | None = None
     reason, code = "", None
@@ -69,9 +69,12 @@ def _watched(
 
 @contextlib.contextmanager
 def _before_everybody() -> Iterator[None]:
-    """Where the machine's own root is the user of a run, the kernel counts none of its processes (RLIMIT_NPROC exempts
-    that user): the watch is the limit then, and a bomb must not starve it. Asked for before the namespaces take the
-    right away. Others may not, and need not, go first."""
+    """Raise our priority while the run is on.
+
+    If the machine's root is the user of a run, the kernel counts none of its processes (RLIMIT_NPROC exempts that
+    user): the watch is the limit then, and a fork bomb must not starve it. Set before the namespaces take the right
+    away. Other users may not, and need not, raise it.
+    """
     before = os.getpriority(os.PRIO_PROCESS, 0)
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, _FIRST)

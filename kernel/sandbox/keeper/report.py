@@ -13,7 +13,7 @@ def packed(*chunks: bytes) -> bytes:
 
 
 def broken(error: Exception) -> list[bytes]:
-    """What is told of a run that could not be made."""
+    """The chunks that report a run that could not be made."""
     return [b"sandbox_failed", b"", b"detail", f"{type(error).__name__}: {error}".encode()]
 
 

@@ -43,7 +43,7 @@ def _is_over(requests: socket.socket) -> bool:
 
 
 def _one_ready(requests: socket.socket) -> None:
-    """Make a copy, and wait until it has taken a request or is gone."""
+    """Fork, and wait until the fork has taken a request or has ended."""
     word_read, word = os.pipe()
     if os.fork() == 0:
         os.close(word_read)
@@ -54,7 +54,7 @@ def _one_ready(requests: socket.socket) -> None:
 
 
 def _serve(requests: socket.socket, word: int) -> NoReturn:
-    """In the copy: never returns."""
+    """Serve one request in the fork: never returns."""
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # who stands ready goes with the keeper, who has a run does not
         message, descriptors, _, _ = socket.recv_fds(requests, 16, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)

@@ -24,7 +24,7 @@ _KIB = 1024
 
 
 class Watch:
-    """`own`: how many processes of the sandbox, from process 1 on, are ours and count for nothing."""
+    """`own`: how many processes of the sandbox, from process 1 on, are ours and are not counted."""
 
     def __init__(self, config: Config, own: int) -> None:
         self.memory, self.processes = config["memory_bytes"], config["processes"]
@@ -34,7 +34,7 @@ class Watch:
         self.deadline = time.monotonic() + config["timeout_seconds"]
 
     def until_it_ends(self, command: int, control: int) -> tuple[str, int | None]:
-        """(reason, wait status): one of the two says how the run ended. `control` closing stops it."""
+        """(reason, wait status): one of the two says how the run ended. Closing `control` stops it."""
         poller = select.poll()
         ended = os.pidfd_open(command)
         poller.register(ended, select.POLLIN)
@@ -67,7 +67,7 @@ class Watch:
         return "disk_limit" if space.f_files - space.f_ffree > _MANY_INODES else ""
 
     def usage(self, entries: list[int]) -> tuple[int, float]:
-        """Bytes, and processor seconds (of the dead too: whoever waits for them inherits theirs)."""
+        """Bytes, and processor seconds, including those of dead processes, which their parents inherit."""
         memory, seconds = 0, 0.0
         for entry in entries:
             try:
@@ -85,7 +85,7 @@ def _seconds(process: int) -> float:
 
 
 def _bytes(process: int) -> int:
-    """What it holds alone, and what it shares in memory: that is in no file and has to be somewhere."""
+    """Private and shared memory of a process; shared memory is in no file and has to be counted here."""
     lines = _read(f"/proc/{process}/status").split(b"\n")
     return sum(int(line.split()[1]) * _KIB for line in lines if line.startswith((b"RssAnon:", b"RssShmem:")))
 
@@ -99,7 +99,7 @@ def _read(path: str) -> bytes:
 
 
 def judge(status: int, usage: resource.struct_rusage, config: Config) -> tuple[str, int]:
-    """How a command that ended by itself ended: (reason, exit code)."""
+    """(reason, exit code) of a command that ended by itself."""
     code = os.waitstatus_to_exitcode(status)
     space = os.statvfs(BASE)
     spent = usage.ru_utime + usage.ru_stime

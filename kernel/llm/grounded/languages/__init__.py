@@ -95,7 +95,7 @@ _SHORTEST = 16
 
 
 def detect_language(texts: Iterable[str]) -> str:
-    """The language of the first of `texts` (newest first) that tells one; English when none does."""
+    """The language of the first of `texts` (newest first) that can be told; English if none can."""
     return next((found for text in texts if (found := _language(text))), ENGLISH)
 
 
@@ -112,7 +112,7 @@ def _language(text: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def to_english(text: str) -> str:
-    """Small talk and a wish for a person as their English counterparts; anything else as it is."""
+    """Map small talk and a wish for a person to their English counterparts; return anything else as it is."""
     if len(text) > _SHORT:
         return text
     says = (meant for language in LANGUAGES for pattern, meant in _SAYS[language] if pattern.search(text))
@@ -121,7 +121,7 @@ def to_english(text: str) -> str:
 
 
 def translate(text: str, language: str) -> str:
-    """Our own sentences of `text` in `language`; the rest, and all of it in a language we have not, as it is."""
+    """Translate our own sentences in `text`; the rest, and all of it for an unknown language, stays as it is."""
     for ours, theirs in _sentences(language).items():
         text = _replace(text, ours, theirs)
     return text
@@ -129,7 +129,7 @@ def translate(text: str, language: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def translate_back(text: str) -> str:
-    """What the bot said, in whatever language, as it was thought."""
+    """Translate the bot's sentences back to English, from any language."""
     for language in LANGUAGES:
         for ours, theirs in _sentences(language).items():
             text = _replace(text, theirs, ours)
@@ -157,8 +157,10 @@ def briefing_language(briefing: Briefing) -> str:
 
 
 def briefing_in_english(briefing: Briefing, language: str) -> Briefing:
-    """The briefing in English, as far as it is small talk or our own words. The company's greeting is for whoever
-    speaks its language."""
+    """The briefing with small talk and our own sentences in English.
+
+    The company's greeting is used only for visitors who speak its language.
+    """
     history = tuple(map(_message_in_english, briefing.history))
     text = to_english(briefing.text)
     greeting = briefing.greeting if detect_language([briefing.greeting]) == language else ""
@@ -179,7 +181,7 @@ def _message_in_english(utterance: HistoryMessage) -> HistoryMessage:
 
 
 def translate_move(move: Move, language: str) -> Move:
-    """What the move says, in the visitor's language."""
+    """Translate what the move says into the visitor's language."""
     if language == ENGLISH or not isinstance(move, Say):
         return move
     output = move.output
