@@ -80,7 +80,7 @@ def plant(folder: Path, point: str, *actions: Action) -> None:
 
 def processes_that_took(folder: Path, point: str) -> list[int]:
     """Ids of the processes that took a fault at this point. For tests."""
-    return [int(found.suffix[1:]) for found in folder.glob(f"{point}.taken.*")]
+    return [int(path.suffix[1:]) for path in folder.glob(f"{point}.taken.*")]
 
 
 def _write_fault(folder: Path, point: str, actions: Sequence[str]) -> None:

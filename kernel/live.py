@@ -53,25 +53,25 @@ def poke_on_commit(group: str, event: dict[str, Any]) -> None:
     before_commit(_flush_pokes, (group, event))
 
 
-def _flush_pokes(said: list[tuple[str, dict[str, Any]]]) -> None:
-    once = list({repr(each): each for each in said}.values())
-    transaction.on_commit(lambda: _publish_batch(once))
+def _flush_pokes(pokes: list[tuple[str, dict[str, Any]]]) -> None:
+    unique = list({repr(poke): poke for poke in pokes}.values())
+    transaction.on_commit(lambda: _publish_batch(unique))
 
 
-def _publish_batch(said: list[tuple[str, dict[str, Any]]]) -> None:
+def _publish_batch(pokes: list[tuple[str, dict[str, Any]]]) -> None:
     outbox = _outbox
     if outbox is None or not outbox.loop.is_running():
-        asyncio.run(_publish_batch_async(said))
+        asyncio.run(_publish_batch_async(pokes))
         return
-    for each in said:
-        outbox.hand_over(*each)
+    for poke in pokes:
+        outbox.hand_over(*poke)
 
 
-async def _publish_batch_async(said: list[tuple[str, dict[str, Any]]]) -> None:
-    for group, event in said:
+async def _publish_batch_async(pokes: list[tuple[str, dict[str, Any]]]) -> None:
+    for group, event in pokes:
         for hear in tuple(_listeners.get(group, ())):
             await _deliver(hear, group, event)
-    await _publish_by_group(said)
+    await _publish_by_group(pokes)
 
 
 def publish(group: str, event: dict[str, Any]) -> None:
@@ -171,9 +171,9 @@ class _Outbox:
 _outbox: _Outbox | None = None
 
 
-async def _publish_by_group(said: list[tuple[str, dict[str, Any]]]) -> None:
+async def _publish_by_group(pokes: list[tuple[str, dict[str, Any]]]) -> None:
     by_group: dict[str, list[dict[str, Any]]] = {}
-    for group, event in said:
+    for group, event in pokes:
         by_group.setdefault(group, []).append(event)
     for group, events in by_group.items():
         await _publish(group, *events)
@@ -184,8 +184,8 @@ async def _publish(group: str, *events: dict[str, Any]) -> None:
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return
-    told = {"type": EVENTS, "events": events, "origin": _HERE}
-    if not await _attempt("publish", group, get_channel_layer().group_send(group, told)):
+    message = {"type": EVENTS, "events": events, "origin": _HERE}
+    if not await _attempt("publish", group, get_channel_layer().group_send(group, message)):
         _quiet_until = time.monotonic() + _PAUSE_SECONDS
 
 

@@ -119,7 +119,9 @@ class Sources:
     @cached_property
     def read(self) -> tuple[str, ...]:
         """Names of the outside answers that the model had read."""
-        return tuple(dict.fromkeys(each.traced.label for each in self.sources if each.traced.origin is Origin.TOOL))
+        return tuple(
+            dict.fromkeys(source.traced.label for source in self.sources if source.traced.origin is Origin.TOOL)
+        )
 
     def joined(self, *sources: Source) -> Sources:
         return replace(self, sources=(*self.sources, *sources))
@@ -127,10 +129,10 @@ class Sources:
     def _trace_one(self, value: Any) -> Traced:
         if value is None or isinstance(value, bool):
             return MADE_UP
-        holding = [each.traced for each in self.sources if each.holds(value)]
+        holding = [source.traced for source in self.sources if source.holds(value)]
         holding += [traced for known, traced in self.carried if type(known) is type(value) and known == value]
-        found = [traced for traced in holding if traced.origin is not Origin.MODEL]
-        return min(found, key=lambda each: _LOOKED_AT.index(each.origin)) if found else MADE_UP
+        traced_to = [traced for traced in holding if traced.origin is not Origin.MODEL]
+        return min(traced_to, key=lambda source: _LOOKED_AT.index(source.origin)) if traced_to else MADE_UP
 
 
 NOTHING_READ = Sources()
@@ -138,13 +140,13 @@ NOTHING_READ = Sources()
 
 def least_trusted(origins: Iterable[Traced]) -> Traced:
     """The least trusted origin; with none given, made up by the model."""
-    return min(origins, key=lambda each: _BY_TRUST.index(each.origin), default=MADE_UP)
+    return min(origins, key=lambda traced: _BY_TRUST.index(traced.origin), default=MADE_UP)
 
 
 def clean_label(label: str) -> str:
     """Clean a name from outside: one line of visible characters that fits beside a value."""
-    shown = "".join(each for each in unicodedata.normalize("NFC", label) if each.isprintable())
-    return " ".join(shown.split())[:MAX_LABEL_LENGTH]
+    visible = "".join(character for character in unicodedata.normalize("NFC", label) if character.isprintable())
+    return " ".join(visible.split())[:MAX_LABEL_LENGTH]
 
 
 def contains_value(value: Any, text: str) -> bool:
@@ -157,10 +159,10 @@ def contains_value(value: Any, text: str) -> bool:
         return False
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return _contains_number(Decimal(str(value)), text)
-    said = _plain(str(value))
-    if not said:
+    plain = _plain(str(value))
+    if not plain:
         return False
-    pattern = rf"(?<!\w)(?<!\d[.,]){re.escape(said)}(?!\w)(?![.,]\d)"
+    pattern = rf"(?<!\w)(?<!\d[.,]){re.escape(plain)}(?!\w)(?![.,]\d)"
     if re.search(pattern, _plain(text)):
         return True
     return _is_code(str(value)) and _contains_code(str(value), text)
@@ -171,17 +173,21 @@ def _plain(text: str) -> str:
 
 
 def _is_code(value: str) -> bool:
-    return len(value) <= _MOST_CODE and bool(_CODE.fullmatch(value)) and sum(each.isdigit() for each in value) >= 6
+    return (
+        len(value) <= _MOST_CODE
+        and bool(_CODE.fullmatch(value))
+        and sum(character.isdigit() for character in value) >= 6
+    )
 
 
 def _contains_code(value: str, text: str) -> bool:
-    characters = [re.escape(each) for each in _CODE_NOISE.sub("", value).casefold()]
+    characters = [re.escape(character) for character in _CODE_NOISE.sub("", value).casefold()]
     pattern = r"(?<!\w)(?<!\d[ .\-])" + r"[ ().\-]*".join(characters) + r"(?!\w)(?![ .\-]\d)"
     return bool(re.search(pattern, unicodedata.normalize("NFKC", text).casefold()))
 
 
 def _contains_number(value: Decimal, text: str) -> bool:
-    return any(value in parse_number(found[0]) for found in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
+    return any(value in parse_number(number[0]) for number in _NUMBER.finditer(unicodedata.normalize("NFKC", text)))
 
 
 def parse_number(written: str) -> Iterator[Decimal]:
@@ -211,4 +217,4 @@ def leaves(value: Any) -> Iterator[Any]:
 
 def as_text(value: Any) -> str:
     """A tool's answer as searchable text: each scalar value on a line of its own."""
-    return "\n".join(str(each) for each in leaves(value) if each is not None)
+    return "\n".join(str(leaf) for leaf in leaves(value) if leaf is not None)

@@ -19,18 +19,18 @@ def next_due(schedule: str, *, after: datetime, zone: str) -> datetime:
     if len(schedule.split()) != 5:
         raise _bad()
     try:
-        found: datetime = next(CronSim(schedule, after.astimezone(get_timezone(zone))))
+        moment: datetime = next(CronSim(schedule, after.astimezone(get_timezone(zone))))
     except (CronSimError, StopIteration):
         raise _bad() from None
-    return found.astimezone(UTC)
+    return moment.astimezone(UTC)
 
 
 def upcoming(schedule: str, *, after: datetime, zone: str, many: int) -> list[datetime]:
     """The next `many` moments after `after`, in UTC. Raises `SilasError("bad_schedule")`."""
-    found: list[datetime] = []
+    moments: list[datetime] = []
     for _ in range(many):
-        found.append(next_due(schedule, after=found[-1] if found else after, zone=zone))
-    return found
+        moments.append(next_due(schedule, after=moments[-1] if moments else after, zone=zone))
+    return moments
 
 
 def describe(schedule: str) -> str:

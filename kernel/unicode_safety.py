@@ -29,14 +29,14 @@ def has_hidden_characters(value: Any) -> bool:
     if isinstance(value, str):
         return any(_is_hidden(character) for character in value) or _JOINER.search(value) is not None
     if isinstance(value, Mapping):
-        return any(has_hidden_characters(each) for pair in value.items() for each in pair)
-    return isinstance(value, list | tuple) and any(has_hidden_characters(each) for each in value)
+        return any(has_hidden_characters(part) for pair in value.items() for part in pair)
+    return isinstance(value, list | tuple) and any(has_hidden_characters(part) for part in value)
 
 
 def escape_hidden(text: str) -> str:
     """The text with each such character written out as its code point."""
-    shown = _JOINER.sub(lambda joiner: _code(joiner[0]), text)
-    return "".join(_code(each) if _is_hidden(each) else each for each in shown)
+    text_ = _JOINER.sub(lambda joiner: _code(joiner[0]), text)
+    return "".join(_code(character) if _is_hidden(character) else character for character in text_)
 
 
 def escape_confusables(text: str) -> str:
@@ -47,11 +47,12 @@ def escape_confusables(text: str) -> str:
 def _mark_confusables(word: str) -> str:
     if word.isascii():
         return word
-    scripts = [_script(each) for each in word]
+    scripts = [_script(character) for character in word]
     if "LATIN" not in scripts or not _LOOK_ALIKE & set(scripts):
         return word
     return "".join(
-        f"{each}{_code(each)}" if script in _LOOK_ALIKE else each for each, script in zip(word, scripts, strict=True)
+        f"{character}{_code(character)}" if script in _LOOK_ALIKE else character
+        for character, script in zip(word, scripts, strict=True)
     )
 
 

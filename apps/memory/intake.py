@@ -86,8 +86,8 @@ def refresh_document(document_id: UUID, *, once: UUID, actor: str) -> Intake:
         raise NotFound("document")
     is_page = bool(host_of(row.source_ref, schemes=SCHEMES))
     kind = IntakeKind.PAGE if is_page else IntakeKind.AGAIN
-    told = {"name": row.title[:300], "reference": row.source_ref, "document_id": row.pk}
-    return _create_intake(row.collection_id, kind, once=once, actor=actor, **told)
+    fields = {"name": row.title[:300], "reference": row.source_ref, "document_id": row.pk}
+    return _create_intake(row.collection_id, kind, once=once, actor=actor, **fields)
 
 
 def parse_website_address(text: str) -> str:

@@ -57,19 +57,19 @@ async def index_intake(delivery: Delivery) -> None:
     """Store one part, or end the intake. Does nothing for an intake that has ended."""
     intake_id = UUID(delivery.message.subject)
     try:
-        wanted = IndexRequest.model_validate(delivery.message.payload or {})
+        request = IndexRequest.model_validate(delivery.message.payload or {})
     except ValidationError:
         raise Undeliverable("payload_wrong", "A message asks for something else than to store or to end.") from None
-    if wanted.ends:
-        await delivery.commit(_finish, intake_id, broken_off=wanted.broken_off)
+    if request.ends:
+        await delivery.commit(_finish, intake_id, broken_off=request.broken_off)
         return
-    found = await in_scope(delivery.tenant_id, _load_part, intake_id, wanted)
-    if found is None:
+    part = await in_scope(delivery.tenant_id, _load_part, intake_id, request)
+    if part is None:
         return
-    row = found.intake
-    told = {"reference": found.reference, "actor": row.by}
-    outcomes = await in_thread(store_parsed, delivery.tenant_id, row.collection_id, found.parsed, **told)
-    await delivery.commit(_record_stored, found, wanted, len(outcomes))
+    row = part.intake
+    options = {"reference": part.reference, "actor": row.by}
+    outcomes = await in_thread(store_parsed, delivery.tenant_id, row.collection_id, part.parsed, **options)
+    await delivery.commit(_record_stored, part, request, len(outcomes))
 
 
 def fail(message: QueueMessage) -> bool:
@@ -86,7 +86,7 @@ def _lock_open_intake(intake_id: UUID) -> Intake | None:
     return row
 
 
-def _load_part(intake_id: UUID, wanted: IndexRequest) -> _LoadedPart | None:
+def _load_part(intake_id: UUID, request: IndexRequest) -> _LoadedPart | None:
     row: Intake | None = Intake.objects.filter(pk=intake_id, ended_at=None).first()
     if row is None:
         return None
@@ -95,7 +95,7 @@ def _load_part(intake_id: UUID, wanted: IndexRequest) -> _LoadedPart | None:
         return _LoadedPart(row, row.reference, Parsed((ParsedDocument(row.name, text),)))
     if row.kind == IntakeKind.AGAIN:
         return _LoadedPart(row, row.reference.partition("#")[0], _stored_text(row))
-    part: ReadPart | None = ReadPart.objects.filter(pk=wanted.part, intake=row).first()
+    part: ReadPart | None = ReadPart.objects.filter(pk=request.part, intake=row).first()
     return _validate_part(row, part) if part is not None else None
 
 
@@ -110,7 +110,7 @@ def _validate_part(row: Intake, part: ReadPart) -> _LoadedPart:
     if not crawler.is_same_site(part.url, row.reference):
         raise Undeliverable("part_elsewhere", "A part is of another website than the one that was named.")
     # A page's documents lead where it stands: citations go there.
-    documents = tuple(ParsedDocument(each.title, each.text, part.url) for each in parsed.documents)
+    documents = tuple(ParsedDocument(document.title, document.text, part.url) for document in parsed.documents)
     return _LoadedPart(row, part.url, Parsed(documents, parsed.problems), part.url, min(part.total, crawler.PAGES))
 
 
@@ -126,20 +126,20 @@ def _stored_text(row: Intake) -> Parsed:
     return Parsed((ParsedDocument(document.title, version.text, document.url, part),))
 
 
-def _record_stored(found: _LoadedPart, wanted: IndexRequest, count: int) -> None:
-    row = _lock_open_intake(found.intake.pk)
+def _record_stored(part: _LoadedPart, request: IndexRequest, count: int) -> None:
+    row = _lock_open_intake(part.intake.pk)
     if row is None:
         return
-    problems = [[found.url, problem.message] for problem in found.parsed.problems]
+    problems = [[part.url, problem.message] for problem in part.parsed.problems]
     row.stored, row.problems = row.stored + count, [*row.problems, *problems][:_KEPT_PROBLEMS]
-    if wanted.part is None:
+    if request.part is None:
         _close(row, IntakeState.DONE if row.stored else IntakeState.FAILED, row.problems)
         return
-    ReadPart.objects.filter(pk=wanted.part).delete()
+    ReadPart.objects.filter(pk=request.part).delete()
     Intake.objects.filter(pk=row.pk).update(
         state=IntakeState.RUNNING,
         done=F("done") + 1,
-        total=Greatest(found.total, F("done") + 1),
+        total=Greatest(part.total, F("done") + 1),
         stored=row.stored,
         problems=row.problems,
     )

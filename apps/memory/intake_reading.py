@@ -72,12 +72,12 @@ def _parts(row: Intake) -> Iterator[_Part]:
 
 
 def _store_part(intake_id: UUID, part: _Part) -> None:
-    found = sandboxed_parsing.dump_parsed(part.parsed)
-    if len(found) > ReadPart.LONGEST:
-        found = sandboxed_parsing.dump_parsed(
+    content = sandboxed_parsing.dump_parsed(part.parsed)
+    if len(content) > ReadPart.LONGEST:
+        content = sandboxed_parsing.dump_parsed(
             Parsed(problems=(Problem(ProblemCode.TOO_LARGE, "There is too much text in it."),))
         )
-    row = ReadPart(intake_id=intake_id, url=part.url, total=part.total, found=found)
+    row = ReadPart(intake_id=intake_id, url=part.url, total=part.total, found=content)
     ReadPart.objects.bulk_create([row], ignore_conflicts=True)
     message_id = f"{intake_id}:{sha256_hex(part.url)[:32]}"
     enqueue(Kind.DOCUMENT_INDEX, scope_id=intake_id, payload={"part": str(row.pk)}, message_id=message_id)

@@ -76,8 +76,8 @@ def keep(notes: Iterable[Note]) -> None:
 
 def filter_unkept(notes: Sequence[Note]) -> list[Note]:
     """The notes whose conversation has no memory with their reference yet, in any scope."""
-    wanted = Q(session_id__in={note.session_id for note in notes}, reference__in={note.reference for note in notes})
-    kept = set(MemoryItem.objects.filter(wanted).values_list("session_id", "reference"))
+    condition = Q(session_id__in={note.session_id for note in notes}, reference__in={note.reference for note in notes})
+    kept = set(MemoryItem.objects.filter(condition).values_list("session_id", "reference"))
     return [note for note in notes if (note.session_id, note.reference) not in kept]
 
 
@@ -140,11 +140,11 @@ def delete_expired_batch() -> bool:
     outlived, days = Q(valid_until__lt=now()), retention().memories
     if days is not None:
         outlived |= Q(created_at__lt=now() - timedelta(days=days))
-    found = list(MemoryItem.objects.filter(outlived).order_by().values_list("pk", flat=True)[:_BATCH])
-    MemoryItem.objects.filter(pk__in=found).order_by()._raw_delete("default")
-    if found and days is not None:
-        record(AuditEvent.RETENTION_SWEPT, data={"kind": "memories", "count": len(found)})
-    return len(found) == _BATCH
+    ids = list(MemoryItem.objects.filter(outlived).order_by().values_list("pk", flat=True)[:_BATCH])
+    MemoryItem.objects.filter(pk__in=ids).order_by()._raw_delete("default")
+    if ids and days is not None:
+        record(AuditEvent.RETENTION_SWEPT, data={"kind": "memories", "count": len(ids)})
+    return len(ids) == _BATCH
 
 
 def _written_by_model(memory_id: str, scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:

@@ -87,15 +87,15 @@ def read_quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:
 
     For staff: access levels are not checked.
     """
-    wanted = {place: match for place in places if (match := _PLACE.fullmatch(place))}
-    rows = DocumentVersion.objects.filter(id__in={match[1] for match in wanted.values()}).select_related("document")
+    matches = {place: match for place in places if (match := _PLACE.fullmatch(place))}
+    rows = DocumentVersion.objects.filter(id__in={match[1] for match in matches.values()}).select_related("document")
     stored = {str(row.id): (row.document.title, row.text.encode()) for row in rows}
-    found = {}
-    for place, match in wanted.items():
+    quotes = {}
+    for place, match in matches.items():
         if match[1] in stored:
             title, text = stored[match[1]]
-            found[place] = (title, text[int(match[2]) : int(match[3])].decode("utf-8", "replace"))
-    return found
+            quotes[place] = (title, text[int(match[2]) : int(match[3])].decode("utf-8", "replace"))
+    return quotes
 
 
 def open_passage(
@@ -106,8 +106,8 @@ def open_passage(
     Raises `NotFound` for a document out of reach and for offsets that split a character.
     """
     versions = DocumentVersion.objects.filter(document_id=document_id, document__collection__min_level__in=levels)
-    wanted = versions.filter(id=version_id) if version_id else versions
-    version = wanted.select_related("document").order_by("-number").first()
+    rows = versions.filter(id=version_id) if version_id else versions
+    version = rows.select_related("document").order_by("-number").first()
     if version is None:
         raise NotFound("passage")
     stored = version.text.encode()
@@ -154,10 +154,10 @@ def list_documents(*, levels: Words[str] | None = None) -> list[dict[str, Any]]:
     )
     rows = rows.exclude(version=None).exclude(digest=sha256_hex(""))
     rows = rows if levels is None else rows.filter(collection__min_level__in=list(levels))
-    found = rows.order_by("collection__name", "source_ref").values_list(
+    documents = rows.order_by("collection__name", "source_ref").values_list(
         "collection__name", "source_ref", "title", "version"
     )
-    return [dict(zip(("collection", "document", "title", "version"), row, strict=True)) for row in found]
+    return [dict(zip(("collection", "document", "title", "version"), row, strict=True)) for row in documents]
 
 
 def read_document(collection: str, reference: str) -> DocumentText | None:
@@ -175,12 +175,12 @@ def read_document(collection: str, reference: str) -> DocumentText | None:
 
 def version_text(collection: str, reference: str, number: int) -> str | None:
     """The text of one version of a document, or None. In a scope."""
-    found = DocumentVersion.objects.filter(document__collection__name=collection, document__source_ref=reference)
-    said: str | None = found.filter(number=number).values_list("text", flat=True).first()
-    return said
+    versions = DocumentVersion.objects.filter(document__collection__name=collection, document__source_ref=reference)
+    text: str | None = versions.filter(number=number).values_list("text", flat=True).first()
+    return text
 
 
 def collection_id(name: str) -> UUID | None:
     """The id of the collection of that name, or None. In a scope."""
-    found: UUID | None = Collection.objects.filter(name=name).values_list("pk", flat=True).first()
-    return found
+    pk: UUID | None = Collection.objects.filter(name=name).values_list("pk", flat=True).first()
+    return pk

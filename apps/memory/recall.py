@@ -78,10 +78,10 @@ def conversations_with(customer: str) -> set[UUID]:
 
 def memories_of(scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
     """All memories of these scopes, a conversation's with what was said in it to any customer. Not for a turn."""
-    wanted = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for scope in scopes:
-        wanted |= Q(scope=str(scope))
+        condition |= Q(scope=str(scope))
         if scope.kind is ScopeKind.CONVERSATION and "/" not in scope.id:
-            wanted |= Q(scope__startswith=f"{scope}/")
-    rows: QuerySet[MemoryItem] = MemoryItem.objects.filter(wanted)
+            condition |= Q(scope__startswith=f"{scope}/")
+    rows: QuerySet[MemoryItem] = MemoryItem.objects.filter(condition)
     return rows

@@ -59,8 +59,8 @@ class _Read(BaseModel):
     links: list[_Address] = Field(default=[], max_length=MAX_LINKS)
 
     def parsed(self) -> Parsed:
-        documents = tuple(ParsedDocument(**each.model_dump()) for each in self.documents)
-        return Parsed(documents, tuple(Problem(**each.model_dump()) for each in self.problems))
+        documents = tuple(ParsedDocument(**item.model_dump()) for item in self.documents)
+        return Parsed(documents, tuple(Problem(**item.model_dump()) for item in self.problems))
 
 
 def read_file(data: bytes, name: str) -> Parsed:
@@ -85,7 +85,7 @@ def load_parsed(text: str) -> Parsed:
 
 def _read(reader: Reader, seconds: int, data: bytes, **named: str) -> tuple[Parsed, tuple[str, ...]]:
     try:
-        found = _Read.model_validate(run_reader(reader, data, **named).answer)
+        answer = _Read.model_validate(run_reader(reader, data, **named).answer)
     except ReaderFailed as failed:
         if failed.code == "too_demanding":
             return _failed(ProblemCode.TOO_LARGE, f"It needs more memory or time (over {seconds} s) than it may have.")
@@ -95,7 +95,7 @@ def _read(reader: Reader, seconds: int, data: bytes, **named: str) -> tuple[Pars
     except SilasError as refused:
         message = f"Files cannot be read on this machine just now ({refused.code})."
         return _failed(ProblemCode.NO_READER, message)
-    return found.parsed(), tuple(found.links)
+    return answer.parsed(), tuple(answer.links)
 
 
 def _failed(code: ProblemCode, message: str) -> tuple[Parsed, tuple[str, ...]]:

@@ -70,15 +70,15 @@ def ingest(
     """
     with tenant_scope(tenant):
         home = open_collection(collection, min_level=min_level, title=title, actor=actor)
-    found = file_discovery.find_files(paths, root=root or Path.cwd())
+    sources = file_discovery.find_files(paths, root=root or Path.cwd())
     reports = []
-    for path, reference in found.files:
+    for path, reference in sources.files:
         reports.append(_ingest_file(tenant, home.id, path, reference, actor=actor))
         if progress is not None:
-            progress(reports[-1], len(found.files))
+            progress(reports[-1], len(sources.files))
     with tenant_scope(tenant):
         refresh_collection(home.id)
-    return IngestReport(home.id, tuple(reports), found.skipped)
+    return IngestReport(home.id, tuple(reports), sources.skipped)
 
 
 def open_collection(name: str, *, min_level: str = "public", title: str = "", actor: str = "system") -> Collection:
@@ -88,8 +88,8 @@ def open_collection(name: str, *, min_level: str = "public", title: str = "", ac
     row, created = Collection.objects.get_or_create(name=name, defaults={"min_level": min_level, "title": title})
     if created:
         record(AuditEvent.COLLECTION_OPENED, actor=actor, subject=f"collection:{row.id}")
-    found: Collection = row
-    return found
+    collection: Collection = row
+    return collection
 
 
 def forget_document(document_id: UUID, *, actor: str = "system") -> None:
@@ -200,9 +200,9 @@ def _lock_document(collection_id: UUID, reference: str, document: ParsedDocument
 def _version_for(row: Document, document: ParsedDocument, *, created: bool) -> tuple[DocumentVersion, Outcome]:
     """The newest version if it has this text, else a new one."""
     newest = None if created else row.versions.defer("text").order_by("-number").first()
-    wanted = _fingerprint(document)
-    if newest is not None and newest.sha256 == wanted.sha256:
-        same = _Fingerprint(newest.sha256, row.title, row.url, row.indexed_with) == wanted
+    fingerprint = _fingerprint(document)
+    if newest is not None and newest.sha256 == fingerprint.sha256:
+        same = _Fingerprint(newest.sha256, row.title, row.url, row.indexed_with) == fingerprint
         return newest, Outcome.UNCHANGED if same else Outcome.REINDEXED
     version = _add_version(row, newest.number + 1 if newest else 1, document)
     return version, Outcome.UPDATED if newest else Outcome.ADDED

@@ -25,5 +25,5 @@ async def retrieve_chunks(ctx: CallContext) -> HandlerResult:
     if not isinstance(question, str):
         raise CallFailed("invalid_arguments", "The search needs a text to look for.", effect_free=True)
     levels = tuple(ctx.context.get("levels", ()))
-    found = await queries.search_async(ctx.tenant_id, question, levels=levels, k=PASSAGES)
-    return HandlerResult({"passages": [asdict(passage) for passage in found]})
+    passages = await queries.search_async(ctx.tenant_id, question, levels=levels, k=PASSAGES)
+    return HandlerResult({"passages": [asdict(passage) for passage in passages]})

@@ -75,26 +75,26 @@ def read_entries(data: bytes, limits: Limits, *, contents: bool = True) -> tuple
     """
     reader = Reader(_MODULE, "unpack", (_MODULE,), seconds=limits.seconds, most_bytes=limits.size + _SPARE_BYTES)
     try:
-        found = run_reader(reader, data, most_entries=limits.entries, most_bytes=limits.size, contents=contents)
-        unpacked = _Unpacked.model_validate(found.answer)
+        result = run_reader(reader, data, most_entries=limits.entries, most_bytes=limits.size, contents=contents)
+        unpacked = _Unpacked.model_validate(result.answer)
     except ReaderFailed as failed:
         raise BadArchive(Problem.TOO_LARGE if failed.code == "too_demanding" else Problem.UNREADABLE) from None
     except ValidationError:
         raise BadArchive(Problem.UNREADABLE) from None
     if unpacked.problem:
         raise BadArchive(unpacked.problem)
-    return _entries(unpacked.entries, found.blob, limits, contents=contents)
+    return _entries(unpacked.entries, result.blob, limits, contents=contents)
 
 
-def _entries(told: list[_Entry], blob: bytes, limits: Limits, *, contents: bool) -> tuple[Entry, ...]:
-    total = sum(each.size for each in told)
-    if len(told) > limits.entries or total > limits.size or len(blob) != (total if contents else 0):
+def _entries(headers: list[_Entry], blob: bytes, limits: Limits, *, contents: bool) -> tuple[Entry, ...]:
+    total = sum(header.size for header in headers)
+    if len(headers) > limits.entries or total > limits.size or len(blob) != (total if contents else 0):
         raise BadArchive(Problem.UNREADABLE)
-    files = [each.name for each in told if not each.name.endswith("/")]
+    files = [header.name for header in headers if not header.name.endswith("/")]
     if len(set(files)) != len(files):
         raise BadArchive(Problem.TWICE)
     entries, at = [], 0
-    for each in told:
-        entries.append(Entry(each.name, each.size, each.stored, blob[at : at + each.size] if contents else b""))
-        at += each.size
+    for header in headers:
+        entries.append(Entry(header.name, header.size, header.stored, blob[at : at + header.size] if contents else b""))
+        at += header.size
     return tuple(entries)

@@ -74,19 +74,21 @@ def host_of(url: str, *, schemes: Collection[str]) -> str:
 
 def is_public_address(address: str) -> bool:
     """Whether this IP address, and each IPv4 address that it wraps, belongs to the public internet."""
-    found = _parse(address)
+    parsed = _parse(address)
     return (
-        found is not None
+        parsed is not None
         and not is_metadata_address(address)
-        and _is_public(found)
-        and all(map(_is_public, _wrapped_addresses(found)))
+        and _is_public(parsed)
+        and all(map(_is_public, _wrapped_addresses(parsed)))
     )
 
 
 def is_metadata_address(address: str) -> bool:
     """Whether this IP address, however it is wrapped, is a cloud's metadata service."""
-    found = _parse(address.partition("%")[0])
-    return found is not None and any(_in_one_of(each, _METADATA) for each in (found, *_wrapped_addresses(found)))
+    parsed = _parse(address.partition("%")[0])
+    return parsed is not None and any(
+        _in_one_of(candidate, _METADATA) for candidate in (parsed, *_wrapped_addresses(parsed))
+    )
 
 
 def _parse(address: str) -> _Address | None:
@@ -95,42 +97,44 @@ def _parse(address: str) -> _Address | None:
     None for anything else, an address with a zone included: it has a meaning on one link only.
     """
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return None
-    if isinstance(found, ipaddress.IPv4Address):
-        return found
-    if found.scope_id is not None:
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return parsed
+    if parsed.scope_id is not None:
         return None
-    return _embedded_ipv4(found) if found in _NAT64 else found.ipv4_mapped or found
+    return _embedded_ipv4(parsed) if parsed in _NAT64 else parsed.ipv4_mapped or parsed
 
 
-def _is_public(found: _Address) -> bool:
-    if isinstance(found, ipaddress.IPv6Address) and found not in _GLOBAL_UNICAST:
+def _is_public(address: _Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_UNICAST:
         return False
-    return found.is_global and not found.is_multicast and not found.is_reserved and not _in_one_of(found, _SPECIAL)
+    return (
+        address.is_global and not address.is_multicast and not address.is_reserved and not _in_one_of(address, _SPECIAL)
+    )
 
 
-def _wrapped_addresses(found: _Address) -> tuple[ipaddress.IPv4Address, ...]:
+def _wrapped_addresses(address: _Address) -> tuple[ipaddress.IPv4Address, ...]:
     """IPv4 addresses that a tunnelled or translated IPv6 address leads to.
 
     These are 6to4's and Teredo's, and the last four bytes where no public interface could have them (compatible,
     translated, local NAT64) or where ISATAP says so.
     """
-    if isinstance(found, ipaddress.IPv4Address):
+    if isinstance(address, ipaddress.IPv4Address):
         return ()
-    wrapped = [found.sixtofour, *(found.teredo or ())]
-    if found not in _GLOBAL_UNICAST or int(found) >> 32 & 0xFFFFFFFF in _ISATAP:
-        wrapped.append(_embedded_ipv4(found))
-    return tuple(each for each in wrapped if each is not None)
+    wrapped = [address.sixtofour, *(address.teredo or ())]
+    if address not in _GLOBAL_UNICAST or int(address) >> 32 & 0xFFFFFFFF in _ISATAP:
+        wrapped.append(_embedded_ipv4(address))
+    return tuple(inner for inner in wrapped if inner is not None)
 
 
-def _embedded_ipv4(found: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
-    return ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+def _embedded_ipv4(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
 
 
-def _in_one_of(found: _Address, networks: Collection[_Network]) -> bool:
-    return any(found.version == network.version and found in network for network in networks)
+def _in_one_of(address: _Address, networks: Collection[_Network]) -> bool:
+    return any(address.version == network.version and address in network for network in networks)
 
 
 def _is_public_host(host: str) -> bool:

@@ -61,8 +61,8 @@ async def _get(url: str, parts: SplitResult, place: str, most: int) -> Response:
     client = httpx2.AsyncClient(timeout=_STEP_SECONDS, follow_redirects=False, trust_env=False)
     headers, named = {**headers, "Accept-Encoding": "gzip"}, {"sni_hostname": parts.hostname}
     async with client, client.stream("GET", place, headers=headers, extensions=named) as answer:
-        told = answer.headers.get("content-type", "")
-        kind, _, rest = told.partition(";")
+        content_type = answer.headers.get("content-type", "")
+        kind, _, rest = content_type.partition(";")
         _, _, charset = rest.partition("charset=")
         return Response(
             url=url,

@@ -27,10 +27,10 @@ def resolve_url(parts: SplitResult, *, allow_private: bool) -> str:
     """
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise AddressRefused("no_such_host") from None
-    addresses = [str(place[4][0]) for place in found]
+    addresses = [str(info[4][0]) for info in infos]
     if any(map(is_metadata_address, addresses)) or not (allow_private or all(map(is_public_address, addresses))):
         raise AddressRefused("address_inside", is_permanent=True)
     host = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]

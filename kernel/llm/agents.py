@@ -79,8 +79,8 @@ async def run_planner(
     briefing = replace(briefing, role=Role.PLANNER)
     run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
     if not isinstance(run.output, AgentResponse):
-        asked = replace(briefing, requested=run.requested or briefing.requested)
-        written = await _run(GROUNDED, Attempts(asked, None, None, limits, patience), None, None)
+        retry = replace(briefing, requested=run.requested or briefing.requested)
+        written = await _run(GROUNDED, Attempts(retry, None, None, limits, patience), None, None)
         run = replace(run, output=written.output, answered_by=GROUNDED, reason=run.reason or "plan_from_calls")
     return replace(run, output=drop_unverified(run.output, briefing.passages))
 
@@ -157,8 +157,8 @@ def _answer(result: RepairedOutput[Answer], briefing: Briefing) -> Answer:
 def _requested_calls(output: Answer | None) -> tuple[PlannedCall, ...]:
     if not isinstance(output, DeferredToolRequests):
         return ()
-    wanted = (PlannedCall(part.tool_name, part.args_as_dict()) for part in (*output.approvals, *output.calls))
-    return tuple(call for call in wanted if is_plain_json(call.args))
+    calls = (PlannedCall(part.tool_name, part.args_as_dict()) for part in (*output.approvals, *output.calls))
+    return tuple(call for call in calls if is_plain_json(call.args))
 
 
 def _to_planner(briefing: Briefing) -> RouteDecision:

@@ -97,10 +97,10 @@ class Attempts:
     async def _tell(self, output: ModelAnswer) -> None:
         reader = _READERS[self.briefing.role]
         message = reader(output.model_dump()) if reader else None
-        told = ""
+        text = ""
         for piece in pieces(message) if isinstance(message, str) else ():
-            told += piece
-            await self._shown.grow(told)
+            text += piece
+            await self._shown.grow(text)
 
     @property
     def usage(self) -> Usage:

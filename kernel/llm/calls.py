@@ -57,20 +57,20 @@ def replace_calls(body: str, calls: Sequence[PlannedCall]) -> str:
 
 def _call_fences(body: str) -> list[Any]:
     fences = (token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence" and token.level == 0)
-    found = [token for token in fences if token.info.strip() == "call"]
-    lines = _LINE_BREAK.sub("\n", body).split("\n") if found else []
-    for token in found:
+    blocks = [token for token in fences if token.info.strip() == "call"]
+    lines = _LINE_BREAK.sub("\n", body).split("\n") if blocks else []
+    for token in blocks:
         if not token.map or lines[token.map[0]].rstrip() != "```call":
             raise SilasError("bad_call_block", "A call block opens with exactly ```call at the start of its line.")
-    return found
+    return blocks
 
 
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse duplicate keys, because one reader takes the first and another the last."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    value = dict(pairs)
+    if len(value) != len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return value
 
 
 def _parse_call(content: str) -> PlannedCall:

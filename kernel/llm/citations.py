@@ -13,8 +13,8 @@ from kernel.llm.schemas import AgentResponse, Citation
 
 def drop_unverified(response: AgentResponse, passages: Sequence[Passage]) -> AgentResponse:
     """`response` with its provable citations only, each once."""
-    found = (locate(citation, passages) for citation in response.citations)
-    kept = list(dict.fromkeys(citation for citation in found if citation is not None))
+    located = (locate(citation, passages) for citation in response.citations)
+    kept = list(dict.fromkeys(citation for citation in located if citation is not None))
     return response.model_copy(update={"citations": kept})
 
 

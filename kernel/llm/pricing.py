@@ -48,9 +48,9 @@ def price(model_name: str, usage: Usage, *, rates: Rates | None = None) -> Decim
 
 def estimate_usage(briefing: Briefing, *, max_tokens: int = 2000, requests: int = 2) -> Usage:
     """The model tokens of a run on `briefing` with `requests` requests and answers of the maximum length."""
-    said = sum(len(text.encode()) for text in render(briefing))
-    offered = sum(len(tool.description) + len(str(tool.parameters)) for tool in briefing.tools)
-    prompt = estimate_tokens(said + offered) + max_tokens * (requests - 1)
+    prompt_bytes = sum(len(text.encode()) for text in render(briefing))
+    tool_bytes = sum(len(tool.description) + len(str(tool.parameters)) for tool in briefing.tools)
+    prompt = estimate_tokens(prompt_bytes + tool_bytes) + max_tokens * (requests - 1)
     return Usage(input_tokens=prompt * requests, output_tokens=max_tokens * requests)
 
 
@@ -80,8 +80,8 @@ def _exact_price(model_name: str, usage: Usage, rates: Rates | None) -> Decimal 
 def _by_rates(usage: Usage, rates: Rates) -> Decimal:
     read, write = usage.cache_read_tokens, usage.cache_write_tokens
     cached_read, cached_write = (
-        rates.input_per_million if each is None else each
-        for each in (rates.cache_read_per_million, rates.cache_write_per_million)
+        rates.input_per_million if rate is None else rate
+        for rate in (rates.cache_read_per_million, rates.cache_write_per_million)
     )
     plain = max(usage.input_tokens - read - write, 0)
     total = plain * rates.input_per_million + read * cached_read + write * cached_write

@@ -82,11 +82,15 @@ def _system_zone(briefing: Briefing) -> Iterator[str]:
 
 def skill_blocks(skills: tuple[SkillBrief, ...]) -> Iterator[str]:
     """List when to use which skill in one block; whole instructions get a block each."""
-    named = [f"- {label(each.name)}: {' '.join(each.description.split())}" for each in skills if not each.instructions]
+    named = [
+        f"- {label(skill.name)}: {' '.join(skill.description.split())}" for skill in skills if not skill.instructions
+    ]
     if named:
         yield block("skills | when to use them", "\n".join(named))
     yield from (
-        block(f"skill | {label(each.name)} | instructions", each.instructions) for each in skills if each.instructions
+        block(f"skill | {label(skill.name)} | instructions", skill.instructions)
+        for skill in skills
+        if skill.instructions
     )
 
 
@@ -97,12 +101,12 @@ def _tool(tool: ToolBrief) -> str:
 
 
 def _chronicle_zone(briefing: Briefing) -> Iterator[str]:
-    for turn, said in enumerate(briefing.history, start=1):
-        yield block(f"turn {turn} | {label(said.sender)} | {_trust(said)}", said.text)
+    for turn, message in enumerate(briefing.history, start=1):
+        yield block(f"turn {turn} | {label(message.sender)} | {_trust(message)}", message.text)
 
 
-def _trust(said: HistoryMessage) -> str:
-    return "untrusted" if said.taint is Taint.EXTERNAL and said.sender == "visitor" else str(said.taint)
+def _trust(message: HistoryMessage) -> str:
+    return "untrusted" if message.taint is Taint.EXTERNAL and message.sender == "visitor" else str(message.taint)
 
 
 def _memory_zone(briefing: Briefing) -> Iterator[str]:
@@ -126,8 +130,8 @@ def _passage(number: int, passage: Passage) -> str:
 
 def _workspace_zone(briefing: Briefing) -> Iterator[str]:
     if briefing.requested:
-        wanted = json.dumps([{"tool": call.tool, "args": call.args} for call in briefing.requested], ensure_ascii=False)
-        yield block("requested calls | proxy | untrusted values", wanted)
+        calls = json.dumps([{"tool": call.tool, "args": call.args} for call in briefing.requested], ensure_ascii=False)
+        yield block("requested calls | proxy | untrusted values", calls)
     if briefing.work_body:
         yield block("work item | approved | live", briefing.work_body, marks=_BLOCK_MARK)
 

@@ -40,7 +40,7 @@ class ModelAnswer(BaseModel):
     @classmethod
     def _can_be_kept(cls, value: Any, field: ValidationInfo) -> Any:
         if isinstance(value, list):
-            return [cls._can_be_kept(each, field) for each in value]
+            return [cls._can_be_kept(item, field) for item in value]
         return replace_unstorable(value) if isinstance(value, str) and field.field_name != "quote" else value
 
 

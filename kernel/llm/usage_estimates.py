@@ -36,11 +36,11 @@ def unreported_usage(messages: Sequence[ModelMessage]) -> RunUsage:
         if isinstance(message, ModelResponse):
             usage = message.usage
             unread, unwritten = not usage.input_tokens, not usage.output_tokens
-            said = _size(message)
+            size = _size(message)
             total.input_tokens += _tokens(read) if unread else 0
-            total.output_tokens += _tokens(said) if unwritten else 0
-            total.unmeasured_requests += int((unread or (unwritten and said > 0)) and not usage.unmeasured_requests)
-            read += said
+            total.output_tokens += _tokens(size) if unwritten else 0
+            total.unmeasured_requests += int((unread or (unwritten and size > 0)) and not usage.unmeasured_requests)
+            read += size
         else:
             read += _size(message)
     return total
@@ -48,16 +48,16 @@ def unreported_usage(messages: Sequence[ModelMessage]) -> RunUsage:
 
 def called_tools(messages: Sequence[ModelMessage]) -> list[str]:
     """Names of the tools that a model called, in order, whether or not such tools exist."""
-    said = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
-    return [part.tool_name for part in said if isinstance(part, ToolCallPart)]
+    parts = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
+    return [part.tool_name for part in parts if isinstance(part, ToolCallPart)]
 
 
 def _size(message: ModelMessage) -> int:
     """Bytes of what a model reads or writes in this message."""
     size = len((message.instructions or "").encode()) if isinstance(message, ModelRequest) else 0
     for part in message.parts:
-        said = getattr(part, "args", None) or getattr(part, "content", None) or ""
-        size += len(str(said).encode())
+        content = getattr(part, "args", None) or getattr(part, "content", None) or ""
+        size += len(str(content).encode())
     return size
 
 

@@ -70,8 +70,8 @@ async def call_redis(ask: Callable[P, Answer], *args: P.args, **named: P.kwargs)
     Raises what Redis raises, and `TimeoutError` if earlier calls wait for a Redis that hangs.
     """
     async with asyncio.timeout(2 * _TIMEOUT_SECONDS):
-        asked = asyncio.get_running_loop().run_in_executor(_threads, functools.partial(ask, *args, **named))
-        return await prioritize(asked)
+        answer = asyncio.get_running_loop().run_in_executor(_threads, functools.partial(ask, *args, **named))
+        return await prioritize(answer)
 
 
 def _consume(limits: tuple[Limit, ...]) -> Exceeded | None:

@@ -31,16 +31,16 @@ _SPARE_PROCESSES, _SPARE_MEMORY = 8, 64 << 20
 
 def require_engine() -> None:
     """Raises SandboxUnavailable with the client's error."""
-    asked = ["docker", "version", "--format", "{{.Server.Version}}"]
+    command = ["docker", "version", "--format", "{{.Server.Version}}"]
     try:
-        answer = subprocess.run(asked, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False)
     except FileNotFoundError:
         raise SandboxUnavailable("docker was chosen for sandboxes, and there is no docker client here") from None
     except subprocess.TimeoutExpired:
         raise SandboxUnavailable("docker was chosen for sandboxes, and its engine does not answer") from None
     if answer.returncode != 0:
-        said = (answer.stderr.strip().splitlines() or ["no reason given"])[-1][:200]
-        raise SandboxUnavailable(f"docker was chosen for sandboxes, and its engine does not answer: {said}")
+        reason = (answer.stderr.strip().splitlines() or ["no reason given"])[-1][:200]
+        raise SandboxUnavailable(f"docker was chosen for sandboxes, and its engine does not answer: {reason}")
 
 
 def arguments(backend: Docker, plan: Plan, spec: SandboxSpec, *, name: str) -> list[str]:

@@ -131,10 +131,10 @@ class Proxy:
     async def _called(self, place: str, host: str, port: int) -> _Pair:
         """Connect to the very address that was checked."""
         try:
-            found = await asyncio.wait_for(self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), _STEP_SECONDS)
+            infos = await asyncio.wait_for(self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM), _STEP_SECONDS)
         except (OSError, UnicodeError, TimeoutError):
             raise Refused(502, "no_such_host") from None
-        address = choose_address(place, [str(each[4][0]) for each in found], private=self._private)
+        address = choose_address(place, [str(info[4][0]) for info in infos], private=self._private)
         if not address:
             raise Refused(403, "egress_refused")
         try:

@@ -76,10 +76,10 @@ class ReaderResult:
 
 def run_reader(reader: Reader, data: bytes, **named: Any) -> ReaderResult:
     """Raises `ReaderFailed`, and `SilasError` 503: `sandbox_unavailable`, or `reader_busy` if too many wait."""
-    asked = {"module": reader.module, "function": reader.function, "named": named}
+    request = {"module": reader.module, "function": reader.function, "named": named}
     spec = SandboxSpec(
         ["python3", "-I", "-S", "-B", "-c", _MAIN],
-        work={"asked.json": json.dumps(asked).encode(), "data": data},
+        work={"asked.json": json.dumps(request).encode(), "data": data},
         read_only={"reader": _sources(reader.brings), "lib": Path(sysconfig.get_path("purelib"))},
         timeout_seconds=reader.seconds,
         cpu_seconds=reader.seconds,
@@ -101,13 +101,13 @@ def run_reader(reader: Reader, data: bytes, **named: Any) -> ReaderResult:
 def _reading(outcome: SandboxResult, most_bytes: int) -> ReaderResult:
     if outcome.reason in _EXHAUSTED or outcome.exit_code == _NO_MEMORY:
         raise ReaderFailed("too_demanding")
-    told, blob = outcome.artifacts.get("answer.json"), outcome.artifacts.get("blob", b"")
-    if not outcome.ok or told is None:
+    answer, blob = outcome.artifacts.get("answer.json"), outcome.artifacts.get("blob", b"")
+    if not outcome.ok or answer is None:
         raise ReaderFailed("failed")
-    if len(told) + len(blob) > most_bytes:
+    if len(answer) + len(blob) > most_bytes:
         raise ReaderFailed("too_demanding")
     try:
-        return ReaderResult(json.loads(told), blob)
+        return ReaderResult(json.loads(answer), blob)
     except (ValueError, RecursionError):
         raise ReaderFailed("failed") from None
 
@@ -117,13 +117,13 @@ def _sources(names: Sequence[str]) -> dict[str, bytes]:
     """Sources of these modules (packages with everything in them) and of their parent packages."""
     files: dict[str, bytes] = {}
     for name in names:
-        found = importlib.util.find_spec(name)
-        if found is None or found.origin is None:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
             raise LookupError(name)
-        parts, home = name.split("."), Path(found.origin)
+        parts, home = name.split("."), Path(spec.origin)
         for depth in range(1, len(parts)):
             files.setdefault("/".join([*parts[:depth], "__init__.py"]), b"")
-        if found.submodule_search_locations is None:
+        if spec.submodule_search_locations is None:
             files["/".join(parts) + ".py"] = home.read_bytes()
         else:
             for path in home.parent.rglob("*.py"):

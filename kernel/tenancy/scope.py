@@ -128,7 +128,9 @@ def run_in_batches(tenant: Any, batch: Callable[[], bool]) -> None:
 def savepoint() -> Iterator[None]:
     """A savepoint inside a scope: a block that raises leaves neither rows nor `before_commit` items."""
     scope = current_scope()
-    gathered = [{flush: list(items) for flush, items in each.items()} for each in (scope.gathered, scope.gathered_last)]
+    gathered = [
+        {flush: list(items) for flush, items in queues.items()} for queues in (scope.gathered, scope.gathered_last)
+    ]
     locked, counted = dict(scope.locked), dict(scope.counted)
     before = [(row, dict(row.__dict__)) for row in locked.values() if hasattr(row, "__dict__")]
     try:

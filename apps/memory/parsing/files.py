@@ -49,10 +49,10 @@ def parse(data: bytes, name: str) -> Parsed:
     if not data.strip():
         return _failed(ProblemCode.EMPTY, "The file is empty.")
     try:
-        found = parser(data, name)
+        result = parser(data, name)
     except Unreadable as refused:
         return Parsed(problems=(refused.problem,))
-    return _drop_unusable(found if isinstance(found, Parsed) else Parsed((found,)))
+    return _drop_unusable(result if isinstance(result, Parsed) else Parsed((result,)))
 
 
 def _drop_unusable(parsed: Parsed) -> Parsed:

@@ -99,4 +99,4 @@ class _Reader(HTMLParser):
 
     def _break(self, gap: str) -> None:
         """Keep the strongest gap asked for: a list mark or heading over blank lines over a line end over a space."""
-        self._gap = max(self._gap, gap, key=lambda each: (len(each.strip()), each.count("\n")))
+        self._gap = max(self._gap, gap, key=lambda candidate: (len(candidate.strip()), candidate.count("\n")))

@@ -23,13 +23,13 @@ def parse_jsonl(data: bytes, name: str) -> Parsed:
     for number, line in enumerate(decode(data).split("\n"), start=1):
         if not line.strip():
             continue
-        found = _document(line, name, number)
-        if isinstance(found, ParsedDocument) and found.part in documents:
-            found = _problem(number, f"the id {found.part[:80]!r} stands on an earlier line", ProblemCode.DUPLICATE)
-        if isinstance(found, Problem):
-            problems.append(found)
+        result = _document(line, name, number)
+        if isinstance(result, ParsedDocument) and result.part in documents:
+            result = _problem(number, f"the id {result.part[:80]!r} stands on an earlier line", ProblemCode.DUPLICATE)
+        if isinstance(result, Problem):
+            problems.append(result)
         else:
-            documents[found.part] = found
+            documents[result.part] = result
     return Parsed(tuple(documents.values()), tuple(problems))
 
 

@@ -51,8 +51,8 @@ def _links(page: bytes, base: str) -> Iterator[str]:
     collector = _Links()
     text = page.decode("utf-8", "replace")
     collector.feed(nh3.clean(text, tags={"a"}, attributes={"a": {"href"}}, url_schemes=set(SCHEMES), link_rel=None))
-    found = (_joined(base, href) for href in collector.found[:MAX_LINKS])
-    return (url for url in dict.fromkeys(found) if url)
+    urls = (_joined(base, href) for href in collector.found[:MAX_LINKS])
+    return (url for url in dict.fromkeys(urls) if url)
 
 
 def _joined(base: str, href: str) -> str:

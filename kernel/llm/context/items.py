@@ -51,8 +51,8 @@ class ContextItem:
     def record(self) -> dict[str, Any]:
         """Where its text is kept, and what a reader of the window must know of it; no text."""
         marks = {"masked": self.masked, "pinned": self.pinned}
-        told = {"id": self.ctx_id, "kind": self.kind.value, "tokens": self.token_count, "taint": self.taint.value}
-        return told | {name: True for name, set_ in marks.items() if set_}
+        fields = {"id": self.ctx_id, "kind": self.kind.value, "tokens": self.token_count, "taint": self.taint.value}
+        return fields | {name: True for name, set_ in marks.items() if set_}
 
     def masked_as(self, placeholder: str) -> ContextItem:
         """The same with its placeholder (written out: `dataclasses.replace` takes three times as long)."""

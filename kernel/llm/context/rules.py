@@ -159,28 +159,28 @@ def _units(items: Sequence[ContextItem]) -> list[Unit]:
 
 def _mask_old_results(items: Sequence[ContextItem], before: int) -> tuple[list[ContextItem], list[Eviction]]:
     """Replace old tool results by placeholders, unless they are shorter than the placeholder, or pinned."""
-    shown, evicted = list(items), []
+    result, evicted = list(items), []
     for place, item in enumerate(items):
         if item.kind is not Kind.TOOL_RESULT or item.masked or item.pinned or item.turn >= before:
             continue
         short = item.masked_as(placeholder(item))
         if short.token_count < item.token_count:
-            shown[place] = short
+            result[place] = short
             evicted.append(_eviction(item, Reason.MASKED))
-    return shown, evicted
+    return result, evicted
 
 
 def _expendable(items: Sequence[ContextItem], budget: TokenBudget, turn: int) -> Iterator[tuple[int, Reason]]:
     """Items that leave even if there is room. An acknowledgement that answers a question carries meaning and stays."""
-    asked = False
+    after_question = False
     for place, item in enumerate(items):
         if item.kind is Kind.SUBSCRIPTION:
             if not (item.group or item.pinned) and (reason := _subscription_reason(item, budget, turn)):
                 yield place, reason
         elif item.kind is Kind.MESSAGE:
-            if not (asked or item.group or item.pinned) and is_trivial(item):
+            if not (after_question or item.group or item.pinned) and is_trivial(item):
                 yield place, Reason.TRIVIAL
-            asked = "?" in item.content or "\uff1f" in item.content
+            after_question = "?" in item.content or "\uff1f" in item.content
 
 
 def _subscription_reason(item: ContextItem, budget: TokenBudget, turn: int) -> Reason | None:
@@ -246,7 +246,7 @@ def _fullest_first(room: _Room, allotment: Allotment) -> Iterator[Unit]:
     """Units to evict, always from the zone that is fullest for its size, so that no zone pays for the others."""
     waiting = {zone: iter(room.in_order(zone)) for zone in _EVICTABLE}
     while waiting:
-        zone = max(waiting, key=lambda each: room.used[each] / max(allotment.rooms[each], 1))
+        zone = max(waiting, key=lambda candidate: room.used[candidate] / max(allotment.rooms[candidate], 1))
         unit = next(waiting[zone], None)
         if unit is None:
             del waiting[zone]

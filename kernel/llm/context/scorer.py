@@ -68,14 +68,14 @@ class Scorer:
             return None
         try:
             async with asyncio.timeout(self._seconds):
-                told = await self._ask(prompt)
+                output = await self._ask(prompt)
         except (TimeoutError, ProviderFailed, *_STUMBLES):
-            told = None
-        if told is None:
+            output = None
+        if output is None:
             self._breaker.failed()
         else:
             self._breaker.succeeded()
-        return told
+        return output
 
 
 def model_scorer(model_name: str, *, key: str | None = None, base_url: str | None = None) -> Ask:
@@ -102,11 +102,11 @@ async def enforce_with_scorer(
     window = first_tier(items, budget=budget, profile=profile, turn=turn, reserved=reserved)
     if window.total <= budget.evict_above:
         return window
-    told = await scorer.verdict(build_prompt(window, goal=goal))
-    if told is None:
+    verdict = await scorer.verdict(build_prompt(window, goal=goal))
+    if verdict is None:
         return second_tier(window, budget=budget)
-    keep = {ctx_id for group in told.keep_groups for ctx_id in group.block_ids}
-    return second_tier(window, budget=budget, evict=[group.block_ids for group in told.evict_groups], keep=keep)
+    keep = {ctx_id for group in verdict.keep_groups for ctx_id in group.block_ids}
+    return second_tier(window, budget=budget, evict=[group.block_ids for group in verdict.evict_groups], keep=keep)
 
 
 def build_prompt(window: Window, *, goal: str) -> str:
@@ -120,8 +120,8 @@ def build_prompt(window: Window, *, goal: str) -> str:
 
 
 def _block(item: ContextItem) -> str:
-    told = (item.ctx_id, item.zone.value, item.kind.value, f"turn {item.turn}", f"{item.token_count} tokens")
-    return block(" | ".join(map(label, told)), item.content[:EXCERPT])
+    heading = (item.ctx_id, item.zone.value, item.kind.value, f"turn {item.turn}", f"{item.token_count} tokens")
+    return block(" | ".join(map(label, heading)), item.content[:EXCERPT])
 
 
 _AGENT = Agent(

@@ -52,18 +52,23 @@ def subscribe(
     if not target:
         raise SilasError("subscription_invalid", "A subscription needs a question.")
     sub_id = sha256_hex(f"{strategy}\n{target}")[:12]
-    known = next((each for each in subscriptions if each.sub_id == sub_id), None)
+    known = next((other for other in subscriptions if other.sub_id == sub_id), None)
     created = known.created if known else turn
-    asked = Subscription(sub_id, target, strategy, created, turn, max(1, max_results), max(1, max_tokens))
-    others = [each for each in subscriptions if each.sub_id != sub_id]
-    return _limit([*others, asked])
+    subscription = Subscription(sub_id, target, strategy, created, turn, max(1, max_results), max(1, max_tokens))
+    others = [other for other in subscriptions if other.sub_id != sub_id]
+    return _limit([*others, subscription])
 
 
 def expire(subscriptions: Sequence[Subscription], *, turn: int, ttl: int) -> tuple[Subscription, ...]:
     """Deactivate subscriptions that were not referred to in `ttl` turns."""
-    return tuple(replace(each, active=each.active and turn - each.referenced < ttl) for each in subscriptions)
+    return tuple(
+        replace(subscription, active=subscription.active and turn - subscription.referenced < ttl)
+        for subscription in subscriptions
+    )
 
 
 def _limit(subscriptions: list[Subscription]) -> tuple[Subscription, ...]:
-    active = [each.sub_id for each in subscriptions if each.active][-MOST_ACTIVE:]
-    return tuple(replace(each, active=each.sub_id in active) for each in subscriptions[-MOST_LISTED:])
+    active = [subscription.sub_id for subscription in subscriptions if subscription.active][-MOST_ACTIVE:]
+    return tuple(
+        replace(subscription, active=subscription.sub_id in active) for subscription in subscriptions[-MOST_LISTED:]
+    )

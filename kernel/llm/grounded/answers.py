@@ -82,28 +82,28 @@ class _Best:
 
 def find(question: str, passages: Sequence[Passage], *, context: str = "") -> Finding:
     """The best quotes for `question`; `context` is an earlier question that a short follow-up leans on."""
-    said, around = content(question), content(context)
-    asked = [word for word in said if word not in SOFT] or said or around
-    if not passages or not asked:
+    own, around = content(question), content(context)
+    telling = [word for word in own if word not in SOFT] or own or around
+    if not passages or not telling:
         return NOTHING
-    wanted = _weigh(asked, passages)
-    leaning = _weigh([word for word in (*said, *around) if word not in wanted], passages)
-    words = [*wanted.values(), *(_QuestionWord(word.forms, _CONTEXT_WORTH * word.weight) for word in leaning.values())]
+    weighed = _weigh(telling, passages)
+    leaning = _weigh([word for word in (*own, *around) if word not in weighed], passages)
+    words = [*weighed.values(), *(_QuestionWord(word.forms, _CONTEXT_WORTH * word.weight) for word in leaning.values())]
     asked_for = _Question(words, _pairs(question), quantities(question))
     bests = [_best(rank, passage, asked_for) for rank, passage in enumerate(passages)]
     ranked = sorted(filter(None, bests), key=lambda best: -best.score)
-    return _finding(ranked, wanted.values()) if ranked else NOTHING
+    return _finding(ranked, weighed.values()) if ranked else NOTHING
 
 
-def _finding(ranked: Sequence[_Best], wanted: Collection[_QuestionWord]) -> Finding:
+def _finding(ranked: Sequence[_Best], question_words: Collection[_QuestionWord]) -> Finding:
     best = ranked[0]
     others = [other for other in ranked[1:] if other.score >= _SECOND_AT_LEAST * best.score and _differs(other, best)]
     reading, sentence = read(best.passage), best.sentence
     return Finding(
         tuple(cite(chosen.passage, _quote(chosen)) for chosen in (best, *others[:1])),
-        coverage=_matched_weight(wanted, reading.words) / sum(word.weight for word in wanted),
-        shared=sum(not sentence.words.isdisjoint(word.forms) for word in wanted),
-        titled=_matched_weight(wanted, reading.title | sentence.heading) > 0,
+        coverage=_matched_weight(question_words, reading.words) / sum(word.weight for word in question_words),
+        shared=sum(not sentence.words.isdisjoint(word.forms) for word in question_words),
+        titled=_matched_weight(question_words, reading.title | sentence.heading) > 0,
         near=best.passage.score >= _NEAR,
     )
 
@@ -112,16 +112,16 @@ def _weigh(words: Sequence[str], passages: Sequence[Passage]) -> dict[str, _Ques
     """Rare words weigh more, and a word that is in no passage weighs most: it is what the passages lack."""
     readings = [read(passage) for passage in passages]
     known: Words = frozenset().union(*(reading.words for reading in readings))
-    found = {}
+    weighed = {}
     for word in words:
         forms = frozenset([word]) if word in known else frozenset(form for form in known if near(word, form))
         holding = sum(not reading.words.isdisjoint(forms) for reading in readings)
-        found[word] = _QuestionWord(forms, math.log(1 + 1 / (_NOWHERE + holding / len(passages))))
-    return found
+        weighed[word] = _QuestionWord(forms, math.log(1 + 1 / (_NOWHERE + holding / len(passages))))
+    return weighed
 
 
-def _matched_weight(wanted: Iterable[_QuestionWord], said: Words) -> float:
-    return sum(word.weight for word in wanted if not said.isdisjoint(word.forms))
+def _matched_weight(question: Iterable[_QuestionWord], words: Words) -> float:
+    return sum(word.weight for word in question if not words.isdisjoint(word.forms))
 
 
 def _best(rank: int, passage: Passage, question: _Question) -> _Best | None:
@@ -137,15 +137,15 @@ def _best(rank: int, passage: Passage, question: _Question) -> _Best | None:
 def _score(sentence: Sentence, reading: Reading, question: _Question) -> float:
     """The words it says count most; those of its heading and of the document's title less. Nothing counts by itself."""
     above = reading.title | sentence.heading
-    said = (
+    score = (
         _matched_weight(question.words, sentence.words)
         + _AGAIN * _matched_weight(question.words, sentence.words & above)
         + _ABOVE * _matched_weight(question.words, above - sentence.words)
     )
-    if said == 0:
+    if score == 0:
         return 0.0
     fits = _PAIR * len(question.pairs & sentence.pairs) + _QUANTITY * bool(question.asks & sentence.tells)
-    return said + question.total * fits
+    return score + question.total * fits
 
 
 def _pairs(question: str) -> frozenset[tuple[str, str]]:

@@ -46,8 +46,8 @@ class Kind(Enum):
 
 
 def properties(tool: ToolBrief) -> Mapping[str, Mapping[str, Any]]:
-    found: Mapping[str, Mapping[str, Any]] = tool.parameters.get("properties") or {}
-    return found
+    schemas: Mapping[str, Mapping[str, Any]] = tool.parameters.get("properties") or {}
+    return schemas
 
 
 def kind_of(name: str, schema: Mapping[str, Any]) -> Kind:
@@ -84,13 +84,15 @@ def collect(tool: ToolBrief, text: str, *, asked: str | None = None, today: str 
     """The arguments that `text` gives: what can be read from it, and the answer to `asked`. Only values the schema
     allows.
     """
-    found = {name: _find_value(name, schema, tool, text, today) for name, schema in properties(tool).items()}
-    found |= {
-        name: value for name, value in _postal_parts(tool, values.find_address(text)).items() if found.get(name) is None
+    collected = {name: _find_value(name, schema, tool, text, today) for name, schema in properties(tool).items()}
+    collected |= {
+        name: value
+        for name, value in _postal_parts(tool, values.find_address(text)).items()
+        if collected.get(name) is None
     }
-    if asked in found and found[asked] is None:
-        found |= _answer(asked, tool, text, today)
-    return valid(tool, {name: value for name, value in found.items() if value is not None})
+    if asked in collected and collected[asked] is None:
+        collected |= _answer(asked, tool, text, today)
+    return valid(tool, {name: value for name, value in collected.items() if value is not None})
 
 
 def valid(tool: ToolBrief, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,8 +138,8 @@ def _find_value(name: str, schema: Mapping[str, Any], tool: ToolBrief, text: str
         case Kind.ADDRESS:
             return values.find_address(_without_ids(tool, text))
         case Kind.TEXT if set(words(name.replace("_", " "))) & _ACCOUNT:
-            told = _AFTER_COLON.search(text)
-            return told["rest"].strip() if told else None
+            match_ = _AFTER_COLON.search(text)
+            return match_["rest"].strip() if match_ else None
         case _:
             return None
 
@@ -176,12 +178,12 @@ def _free_text(text: str) -> str | None:
 
 def _postal_parts(tool: ToolBrief, address: str | None) -> dict[str, Any]:
     parts = values.address_parts(address) if address else {}
-    wanted = {
+    parts_by_name = {
         name: _postal_part(name)
         for name, schema in properties(tool).items()
         if kind_of(name, schema) is Kind.POSTAL_PART
     }
-    return {name: parts[part] for name, part in wanted.items() if part in parts}
+    return {name: parts[part] for name, part in parts_by_name.items() if part in parts}
 
 
 def _postal_part(name: str) -> str:
@@ -193,10 +195,10 @@ def _without_ids(tool: ToolBrief, text: str) -> str:
     """`text` without the ids that are values of the tool's other arguments, so that their digits are not read twice."""
     for name, schema in properties(tool).items():
         if kind_of(name, schema) is Kind.ID:
-            found = values.find_pattern(text, schema["pattern"])
+            value = values.find_pattern(text, schema["pattern"])
             text = (
-                re.sub(rf"(?:\b(?:for|on) )?(?:my )?(?:\b\w+ )?{re.escape(found)}", " ", text, flags=re.I)
-                if found
+                re.sub(rf"(?:\b(?:for|on) )?(?:my )?(?:\b\w+ )?{re.escape(value)}", " ", text, flags=re.I)
+                if value
                 else text
             )
     return text

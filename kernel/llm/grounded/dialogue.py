@@ -53,7 +53,7 @@ def states_before_and_after(briefing: Briefing) -> tuple[State, State]:
     """The state of the conversation before and after the visitor's message."""
     known = (*briefing.tools, *(withheld.tool for withheld in briefing.withheld))
     before: State = reduce(
-        lambda state, said: _apply_message(state, said, known, briefing.today), _history_before(briefing), State()
+        lambda state, message: _apply_message(state, message, known, briefing.today), _history_before(briefing), State()
     )
     return before, _apply_visitor(before, text_of(briefing), known, briefing.today)
 
@@ -70,12 +70,12 @@ def _history_before(briefing: Briefing) -> tuple[HistoryMessage, ...]:
     return history
 
 
-def _apply_message(state: State, said: HistoryMessage, known: Iterable[ToolBrief], today: str) -> State:
-    match said.sender:
+def _apply_message(state: State, message: HistoryMessage, known: Iterable[ToolBrief], today: str) -> State:
+    match message.sender:
         case "visitor":
-            return _apply_visitor(state, said.text[:_READ_AT_MOST], known, today)
+            return _apply_visitor(state, message.text[:_READ_AT_MOST], known, today)
         case "bot":
-            return _apply_bot(state, said.text)
+            return _apply_bot(state, message.text)
         case "human":
             return State()
         case _:
@@ -113,14 +113,14 @@ def _is_aside(task: Task, text: str) -> bool:
 
 
 def _wants_other_tool(task: Task, text: str, known: Iterable[ToolBrief]) -> bool:
-    found = best_match(text, known)
-    return found is not None and found.tool.name != task.tool.name
+    match = best_match(text, known)
+    return match is not None and match.tool.name != task.tool.name
 
 
 def _start_task(state: State, text: str, known: Iterable[ToolBrief], today: str) -> State:
-    found = best_match(text, known)
-    if found is not None:
-        return _task_for(state, found.tool, text, today)
+    match = best_match(text, known)
+    if match is not None:
+        return _task_for(state, match.tool, text, today)
     if state.task is None and state.last is not None and _only_another_id(state.last, text):
         return _task_for(state, state.last, text, today)
     return state
@@ -141,17 +141,17 @@ def _apply_bot(state: State, text: str) -> State:
     if FIRST_WHO in text:
         return State(held=state.task or state.held, last=state.last)
     for task in filter(None, (state.task, state.aside, state.held)):
-        if (asked := _question_asked(task.tool, text)) is not None:
-            times = task.times + 1 if asked == task.asked else 1
-            return State(task=replace(task, asked=asked, times=times), last=task.tool)
+        if (name := _question_asked(task.tool, text)) is not None:
+            times = task.times + 1 if name == task.asked else 1
+            return State(task=replace(task, asked=name, times=times), last=task.tool)
     return State(held=state.held, told=state.told and NOT_CONFIRMED not in text, last=state.last)
 
 
 def _question_asked(tool: ToolBrief, text: str) -> str | None:
     """The argument whose question is part of the bot's message."""
-    said = " ".join(text.split())
+    plain = " ".join(text.split())
     names = arguments.properties(tool)
-    return next((name for name in names if " ".join(arguments.question(tool, name).split()) in said), None)
+    return next((name for name in names if " ".join(arguments.question(tool, name).split()) in plain), None)
 
 
 def identifies(before: State, text: str, today: str) -> bool:

@@ -57,9 +57,9 @@ def best_match(text: str, tools: Iterable[ToolBrief]) -> Match | None:
 
 def best_matches(text: str, tools: Iterable[ToolBrief]) -> list[Match]:
     """The strong matches that nothing beats; several when the text does not tell them apart."""
-    strong = [found for tool in tools if (found := match(text, tool)).is_strong]
-    top = max((found.rank for found in strong), default=None)
-    return [found for found in strong if found.rank == top]
+    strong = [match_ for tool in tools if (match_ := match(text, tool)).is_strong]
+    top = max((match_.rank for match_ in strong), default=None)
+    return [match_ for match_ in strong if match_.rank == top]
 
 
 def match(text: str, tool: ToolBrief) -> Match:
@@ -93,5 +93,5 @@ def _words_of(
 ) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
     """The words of each phrase that means the tool, and all of them together."""
     spoken = (*keywords, name.replace("_", " "), description)
-    phrases = tuple(phrase for said in spoken if (phrase := tuple(content(said) or stems(said))))
+    phrases = tuple(phrase for keyword in spoken if (phrase := tuple(content(keyword) or stems(keyword))))
     return phrases, frozenset(word for phrase in phrases for word in phrase)

@@ -89,8 +89,8 @@ Stop at the first call that fails, leave the rest undone, and report what the to
 
 def _plan_id(briefing: Briefing, steps: Sequence[tuple[ToolBrief, PlannedCall]]) -> str:
     """The same turn and calls give the same id; another turn (`briefing.reference`) another one."""
-    said = [briefing.reference, len(briefing.history), *({"tool": call.tool, "args": call.args} for _, call in steps)]
-    return f"task-{uuid5(NAMESPACE_URL, canonical_json(said))}"
+    parts = [briefing.reference, len(briefing.history), *({"tool": call.tool, "args": call.args} for _, call in steps)]
+    return f"task-{uuid5(NAMESPACE_URL, canonical_json(parts))}"
 
 
 def _title(tool: ToolBrief, call: PlannedCall) -> str:
@@ -102,8 +102,10 @@ def _details(tool: ToolBrief, call: PlannedCall) -> str:
     """The values that the title does not hold, in the order of the tool's schema."""
     title = _title(tool, call)
     values = ((name, _plain(str(call.args[name]))) for name in arguments.properties(tool) if name in call.args)
-    told = [f"{arguments.label(tool, name)}: {value[:_VALUE_LENGTH]}" for name, value in values if value not in title]
-    return f" ({'; '.join(told)})" if told else ""
+    details = [
+        f"{arguments.label(tool, name)}: {value[:_VALUE_LENGTH]}" for name, value in values if value not in title
+    ]
+    return f" ({'; '.join(details)})" if details else ""
 
 
 def _plain(text: str) -> str:

@@ -67,13 +67,13 @@ class Situation:
         return direct(self.briefing, response, reason, register)
 
     def last_bot_text(self) -> str:
-        return next((said.text for said in reversed(self.briefing.history) if said.sender == "bot"), "")
+        return next((message.text for message in reversed(self.briefing.history) if message.sender == "bot"), "")
 
     def _context(self) -> str:
         """The question before, for "and outside the house?"."""
         if not intents.is_follow_up(self.text):
             return ""
-        earlier = (said.text for said in reversed(self.briefing.history) if said.sender == "visitor")
+        earlier = (message.text for message in reversed(self.briefing.history) if message.sender == "visitor")
         return next((text for text in earlier if text != self.briefing.text), "")
 
 
@@ -111,7 +111,7 @@ def _answered(here: Situation) -> Move | None:
 def _small_talk(here: Situation) -> Move | None:
     text = here.text
     if intents.is_greeting(text):
-        first = not any(said.sender == "bot" for said in here.briefing.history)
+        first = not any(message.sender == "bot" for message in here.briefing.history)
         hello = here.briefing.greeting if first and here.briefing.greeting else phrases.HELLO
         return here.say(hello, "greeting", suggestions=here.briefing.suggestions)
     if intents.is_thanks(text):
@@ -152,7 +152,7 @@ def _which(here: Situation) -> Move | None:
     meant = best_matches(here.text, known)
     if len(meant) < 2 or (here.finding.is_worth_showing and intents.looks_like_question(here.text)):
         return None
-    choices = [found.tool.description for found in meant]
+    choices = [match_.tool.description for match_ in meant]
     return here.say(phrases.WHICH, "ambiguous", InteractionRegister.EXECUTION, suggestions=choices)
 
 
@@ -241,8 +241,8 @@ def _ask(here: Situation, task: Task, name: str, lead: str) -> Move:
 def _tell_result(here: Situation, done: ToolResult) -> Move:
     if done.failed:
         return _offer(here, phrases.TOOL_FAILED, "tool_failed")
-    told = results.describe_result(done.content)
-    return here.say(told, "tool_result") if told else _offer(here, phrases.NOTHING_FOUND, "tool_found_nothing")
+    text = results.describe_result(done.content)
+    return here.say(text, "tool_result") if text else _offer(here, phrases.NOTHING_FOUND, "tool_found_nothing")
 
 
 def _offer(here: Situation, message: str, reason: str) -> Move:
@@ -262,11 +262,11 @@ def _passages_know_better(here: Situation, task: Task) -> bool:
 
     Never for a message that names an id, or a wish for something to be done in more than one of the tool's words.
     """
-    found = match(here.text, task.tool)
-    if found.has_id or not here.finding.is_sure or here.finding.coverage <= found.coverage:
+    tool_match = match(here.text, task.tool)
+    if tool_match.has_id or not here.finding.is_sure or here.finding.coverage <= tool_match.coverage:
         return False
     asks = intents.is_question if task.tool.acting else intents.looks_like_question
-    return found.strength == 1 or asks(here.text)
+    return tool_match.strength == 1 or asks(here.text)
 
 
 def _back_to(task: Task | None) -> str:

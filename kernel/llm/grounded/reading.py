@@ -49,16 +49,16 @@ def read(passage: Passage) -> Reading:
 @lru_cache(maxsize=1024)
 def _read(title: str, quote: str) -> Reading:
     heading: Words = frozenset()
-    found = []
+    parts = []
     for start, end in sentences(quote):
         text = quote[start:end]
-        said = stems(text)
+        stemmed = stems(text)
         if text[0] == "#":
-            heading = frozenset(said)
+            heading = frozenset(stemmed)
         else:
-            found.append(Sentence(start, end, frozenset(said), frozenset(pairwise(said)), heading, _tells(text)))
+            parts.append(Sentence(start, end, frozenset(stemmed), frozenset(pairwise(stemmed)), heading, _tells(text)))
     titled = frozenset(stems(title))
-    return Reading(tuple(found), titled, frozenset(stems(quote)) | titled)
+    return Reading(tuple(parts), titled, frozenset(stems(quote)) | titled)
 
 
 def _tells(text: str) -> frozenset[Quantity]:

@@ -44,9 +44,9 @@ def _say(result: Any) -> str:
 
 
 def _rows(rows: Sequence[Any]) -> str:
-    shown = "\n".join(f"- {_value(row)}" for row in rows[:_ROWS])
+    lines = "\n".join(f"- {_value(row)}" for row in rows[:_ROWS])
     more = f"\n(and {len(rows) - _ROWS} more)" if len(rows) > _ROWS else ""
-    return shown + more
+    return lines + more
 
 
 def _value(value: Any) -> str:

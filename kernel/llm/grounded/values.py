@@ -70,11 +70,11 @@ def only_value(values: Iterable[Any]) -> Any | None:
 
 def find_date(text: str, today: str = "") -> str | None:
     """ISO date. "3/4/2025" has two readings and gives None; "yesterday" needs `today`."""
-    found = [value for _, _, value in date_spans(text)]
+    dates = [value for _, _, value in date_spans(text)]
     for word in _RELATIVE.findall(text):
         if today:
-            found.append((date.fromisoformat(today) + timedelta(days=_DAYS_FROM_TODAY[word.lower()])).isoformat())
-    return only_value(found)
+            dates.append((date.fromisoformat(today) + timedelta(days=_DAYS_FROM_TODAY[word.lower()])).isoformat())
+    return only_value(dates)
 
 
 def mentions_date(text: str) -> bool:
@@ -83,17 +83,17 @@ def mentions_date(text: str) -> bool:
 
 
 def date_spans(text: str) -> list[tuple[int, int, str]]:
-    found = []
+    spans = []
     for pattern in _DATES:
         for match in pattern.finditer(text):
             parts = match.groupdict()
             month = int(parts["m"]) if parts.get("m") else _MONTHS[parts["month"][:3].lower()]
-            found.append((match, _iso(int(parts["year"]), month, int(parts["day"]))))
+            spans.append((match, _iso(int(parts["year"]), month, int(parts["day"]))))
     for match in _SLASHED.finditer(text):
         first, second, year = (int(part) for part in match.groups())
         readings = {_iso(year, first, second), _iso(year, second, first)} - {None}
-        found.append((match, only_value(readings)))
-    return [(match.start(), match.end(), value) for match, value in found if value is not None]
+        spans.append((match, only_value(readings)))
+    return [(match.start(), match.end(), value) for match, value in spans if value is not None]
 
 
 def _iso(year: int, month: int, day: int) -> str | None:
@@ -128,8 +128,8 @@ def find_email(text: str) -> str | None:
 
 def find_phone(text: str) -> str | None:
     rest = _blank(text, [(start, end) for start, end, _ in date_spans(text)])
-    found = (match.group().strip() for match in _PHONE.finditer(rest))
-    return only_value(number for number in found if sum(c.isdigit() for c in number) >= 7)
+    numbers = (match.group().strip() for match in _PHONE.finditer(rest))
+    return only_value(number for number in numbers if sum(c.isdigit() for c in number) >= 7)
 
 
 def find_bool(text: str) -> bool | None:
@@ -139,10 +139,10 @@ def find_bool(text: str) -> bool | None:
 
 def find_choice(text: str, choices: Sequence[Any]) -> Any | None:
     """The one of `choices` whose words are all in the text; a longer choice wins over one that is part of it."""
-    said = set(stems(text))
-    found = [choice for choice in choices if (needed := set(stems(str(choice)))) and needed <= said]
+    text_stems = set(stems(text))
+    matching = [choice for choice in choices if (needed := set(stems(str(choice)))) and needed <= text_stems]
     longest = [
-        choice for choice in found if not any(set(stems(str(choice))) < set(stems(str(other))) for other in found)
+        choice for choice in matching if not any(set(stems(str(choice))) < set(stems(str(other))) for other in matching)
     ]
     return only_value(longest)
 

@@ -73,7 +73,7 @@ def open_hold(config: Config, base: str) -> Hold:
 
 def _bubblewrap(config: Config, namespaces: int) -> Hold:
     line_read, line = os.pipe()
-    said_read, said = os.pipe()
+    status_read, status = os.pipe()
     info_read, info = os.pipe()
     rules = os.memfd_create("rules")
     os.write(rules, config["filter"])
@@ -81,14 +81,14 @@ def _bubblewrap(config: Config, namespaces: int) -> Hold:
     flags = ["--info-fd", str(_BWRAP_INFO), "--seccomp", str(_BWRAP_FILTER)]
     argv = ["bwrap", *flags, *config["bwrap"], "--", "cat"]
     os.write(line, _READY)
-    placed = ((line_read, 0), (said, 1), (said, 2), (info, _BWRAP_INFO), (rules, _BWRAP_FILTER))
+    placed = ((line_read, 0), (status, 1), (status, 2), (info, _BWRAP_INFO), (rules, _BWRAP_FILTER))
     # First out of the way of the numbers they shall have.
     moved = [(_beyond(descriptor), number) for descriptor, number in placed]
     actions = [(os.POSIX_SPAWN_DUP2, descriptor, number) for descriptor, number in moved]
     os.posix_spawnp("bwrap", argv, {"PATH": config["path"]}, file_actions=actions)
-    for descriptor in (*(descriptor for descriptor, _ in moved), line_read, said, info, rules):
+    for descriptor in (*(descriptor for descriptor, _ in moved), line_read, status, info, rules):
         os.close(descriptor)
-    _await_ready(said_read)
+    _await_ready(status_read)
     described = json.loads(os.read(info_read, 4096))
     os.close(info_read)
     first = os.pidfd_open(described["child-pid"])
@@ -100,14 +100,14 @@ def _beyond(descriptor: int) -> int:
     return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64)
 
 
-def _await_ready(said: int) -> None:
+def _await_ready(status: int) -> None:
     """Wait for the line feed that says all is built; anything else is the reason for failure."""
-    words = os.read(said, 4096)
+    words = os.read(status, 4096)
     if words != _READY:
-        while more := os.read(said, 4096):
+        while more := os.read(status, 4096):
             words += more
         raise OSError(words.decode("utf-8", "replace").strip() or "ended at once")
-    os.close(said)
+    os.close(status)
 
 
 # --- without it: namespaces of our own, process 1 a copy of this process that only waits ---
@@ -116,18 +116,18 @@ def _await_ready(said: int) -> None:
 def _own_namespaces(config: Config, namespaces: int, base: str) -> Hold:
     unshare(namespaces, as_user=0)
     line_read, line = os.pipe()
-    said_read, said = os.pipe()
+    status_read, status = os.pipe()
     first = os.fork()
     if first == 0:
         os.close(line)
-        _be_process_one(config, base, line_read, said)
+        _be_process_one(config, base, line_read, status)
     os.close(line_read)
-    os.close(said)
-    _await_ready(said_read)
+    os.close(status)
+    _await_ready(status_read)
     return Hold(os.pidfd_open(first), line, own=1)
 
 
-def _be_process_one(config: Config, base: str, line: int, said: int) -> NoReturn:
+def _be_process_one(config: Config, base: str, line: int, status: int) -> NoReturn:
     """Build the file system, report, then only wait. Reaps all children; dies with the overseer."""
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -135,13 +135,13 @@ def _be_process_one(config: Config, base: str, line: int, said: int) -> NoReturn
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         root.build(config["root"], base)
         for descriptor in range(256):
-            if descriptor not in (line, said):
+            if descriptor not in (line, status):
                 _close(descriptor)
-        os.write(said, _READY)
-        os.close(said)
+        os.write(status, _READY)
+        os.close(status)
         os.read(line, 1)  # until the overseer is gone
     except BaseException as error:  # noqa: BLE001 - said aloud; then nothing runs
-        os.write(said, f"{type(error).__name__}: {error}".encode())
+        os.write(status, f"{type(error).__name__}: {error}".encode())
     finally:
         os._exit(1)
 

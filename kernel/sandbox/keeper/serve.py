@@ -70,6 +70,6 @@ def _serve(requests: socket.socket, word: int) -> NoReturn:
 
 def _oversee(config: int, stdout: int, stderr: int, report: int, control: int, *extras: int) -> None:
     with open(config, "rb") as handle:
-        asked = marshal.load(handle)  # noqa: S302 - written by our own runner
-    named = dict(zip(asked["extras"], extras, strict=True))
-    oversee(asked, stdout=stdout, stderr=stderr, report=report, control=control, extras=named)
+        request = marshal.load(handle)  # noqa: S302 - written by our own runner
+    named = dict(zip(request["extras"], extras, strict=True))
+    oversee(request, stdout=stdout, stderr=stderr, report=report, control=control, extras=named)

@@ -41,11 +41,11 @@ class Watch:
         poller.register(control, select.POLLIN | select.POLLHUP)
         tick = _TICK_SECONDS / 4  # the first look comes soon, the next ones a little later each
         while True:
-            found = {descriptor for descriptor, _ in poller.poll(tick * 1000)}
-            if ended in found:
+            ready = {descriptor for descriptor, _ in poller.poll(tick * 1000)}
+            if ended in ready:
                 os.close(ended)
                 return "", command
-            if control in found:
+            if control in ready:
                 return "stopped", None
             tick = min(tick + _TICK_SECONDS / 4, self.slowest)
             if reason := self.verdict():

@@ -96,7 +96,7 @@ _SHORTEST = 16
 
 def detect_language(texts: Iterable[str]) -> str:
     """The language of the first of `texts` (newest first) that can be told; English if none can."""
-    return next((found for text in texts if (found := _language(text))), ENGLISH)
+    return next((language for text in texts if (language := _language(text))), ENGLISH)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -147,12 +147,12 @@ def _sentences(language: str) -> Mapping[str, str]:
     """Longest first, so that no sentence is taken for a part of another."""
     if language not in LANGUAGES:
         return {}
-    found: dict[str, str] = yaml.safe_load((_FOLDER / f"{language}.yaml").read_text(encoding="utf-8"))
-    return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
+    sentences: dict[str, str] = yaml.safe_load((_FOLDER / f"{language}.yaml").read_text(encoding="utf-8"))
+    return dict(sorted(sentences.items(), key=lambda pair: -len(pair[0])))
 
 
 def briefing_language(briefing: Briefing) -> str:
-    mine = (said.text for said in reversed(briefing.history) if said.sender == "visitor")
+    mine = (message.text for message in reversed(briefing.history) if message.sender == "visitor")
     return detect_language((briefing.text, *mine))
 
 
