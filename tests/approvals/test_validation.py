@@ -43,7 +43,13 @@ def _opened() -> set[tuple[str, str]]:
     """Kind and scope of every call of `open_card` in product code, as written there."""
     trees = [ast.parse(path.read_text()) for path in (ROOT / "apps").rglob("*.py") if "migrations" not in path.parts]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    opening = [call for call in calls if getattr(call.func, "id", getattr(call.func, "attr", "")) == "open_card"]
+    # Work has a function of the same name, whose call has no binding.
+    opening = [
+        call
+        for call in calls
+        if getattr(call.func, "id", getattr(call.func, "attr", "")) == "open_card"
+        and any(keyword.arg == "binding" for keyword in call.keywords)
+    ]
     bindings = {call: next(each.value for each in call.keywords if each.arg == "binding") for call in opening}
     return {
         (call.args[0].attr, binding.args[0].attr)
