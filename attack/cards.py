@@ -618,7 +618,7 @@ class Stage:
             task = make_task(desk.deployment)
             proposal = make_proposal(make_run(task), content=sample, title=sample[:100])
             with tenant_scope(desk.tenant):
-                card = proposals._open(proposal)
+                card = proposals._open_card(proposal)
             truth = Truth("Low risk", (f"Exact text {shown}", f"The task “{task.name}” proposes it"), (), task.name)
             yield Attempt("decision", "model", card, truth)
 
