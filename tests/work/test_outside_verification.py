@@ -184,7 +184,7 @@ def test_card_says_who_will_say_that_it_was_done(proved: House) -> None:
     proposal = proved.desk.propose(PlannedCall("crm_refund", {"order": "A-1"}), access=frozenset({"crm_refund"}))
     assert proposal.work_item_id is not None
     card = proved.desk.card(proved.desk.item(proposal.work_item_id))
-    assert "what crm_look_up of crm says afterwards" in str(card.facts)
+    assert "the answer of crm_look_up on crm afterwards" in str(card.facts)
 
 
 @pytest.mark.parametrize(
