@@ -1,6 +1,6 @@
-"""How do numbers become a drawing? Bars and lines as plain geometry for an inline SVG; the table beneath says the same.
+"""Column charts as geometry for an inline SVG; the table below each chart has the same numbers.
 
-Pure. Widths and heights are in the units of the drawing's viewBox; the page scales it.
+Pure. Widths and heights are in units of the drawing's viewBox; the page scales it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _FOOT, _HEAD, _SIDE = 22.0, 12.0, 4.0
 
 @dataclass(frozen=True)
 class Bar:
-    """A column; `part` is the height of its lower, darker part (the noes among the decisions)."""
+    """A column; `part` is the height of its lower, darker part (such as the declined among the decisions)."""
 
     x: float
     y: float
@@ -23,7 +23,7 @@ class Bar:
     part: float
     label: str
     value: float
-    said: str
+    text: str
 
     @property
     def middle(self) -> float:
@@ -53,11 +53,11 @@ class Columns:
 
     @property
     def labelled(self) -> list[Bar]:
-        """The bars whose names fit beneath."""
+        """The bars whose names fit below the axis."""
         return [bar for place, bar in enumerate(self.bars) if place % self.every == 0]
 
 
-def _counted(value: float) -> str:
+def _number_text(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -68,10 +68,12 @@ def columns(
     *,
     most: int = 8,
     least: float = 1.0,
-    say: Callable[[float], str] = _counted,
+    text_of: Callable[[float], str] = _number_text,
 ) -> Columns:
-    """One column a value; no more than `most` names are written beneath. The tallest stands for `least` at least; `say`
-    puts a value into words."""
+    """Return one column per value, with at most `most` names below.
+
+    The axis reaches at least `least`; `text_of` writes a value.
+    """
     top = max([*values, least])
     step = (WIDTH - 2 * _SIDE) / max(len(values), 1)
     tall = HEIGHT - _FOOT - _HEAD
@@ -85,7 +87,7 @@ def columns(
             part=round(tall * shares[place] / top, 2),
             label=label,
             value=value,
-            said=say(value),
+            text=text_of(value),
         )
         for place, (label, value) in enumerate(zip(labels, values, strict=True))
     )
@@ -93,5 +95,5 @@ def columns(
 
 
 def share_width(share: float | None, *, whole: float = 100.0) -> float:
-    """How far a bar of a share reaches, in percent of `whole`."""
+    """Return the width of a bar for a share of `whole`, between 0 and `whole`."""
     return round(min(max(share or 0.0, 0.0), 1.0) * whole, 1)

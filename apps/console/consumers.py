@@ -1,9 +1,9 @@
-"""What tells an open console to look again? A socket of the logged-in person, in the tenant that the session has open.
+"""The console's socket: tells the logged-in member's pages what to refresh, in the tenant that the session has open.
 
 Close codes: 4001 not logged in, 4003 foreign origin or no membership, 4008 too many bad frames, 1013 come back later.
-Says only what changed; the pages read it anew. `ready` carries the last audit entry's number, so that a page that is
-older than its line knows; the web process's sweep compares that number later on, for pokes that were lost on their way
-over Redis.
+Messages say only what changed; the pages load it again. `ready` carries the number of the last audit entry, so that a
+page older than its socket knows. The web process's sweep compares that number later, for messages that were lost in
+Redis.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 
 from apps.audit.queries import head_of
 from apps.audit.rules import Head
-from apps.console import watching
+from apps.console import viewers
 from apps.console.members import Member, group_of, group_of_member, member_of
 from apps.sessions.ratelimit.message_pace import Pace
 from apps.sessions.schemas import POLICY_VIOLATION
@@ -29,15 +29,15 @@ from kernel import live, presence
 from kernel.tenancy import in_scope, in_thread
 
 NOT_AUTHENTICATED, FORBIDDEN, TRY_LATER = 4001, 4003, 1013
-# Frames that say nothing a console may say: so many are dropped, and one more every ten seconds.
+# Invalid frames: this many are dropped, and one more every ten seconds; then the socket is closed.
 BAD_FRAMES, BAD_FRAMES_A_SECOND = 10, 0.1
 
 
-# What a console can look at, and what changes for others when it does.
-LOOKED_AT = {"card": "card", "session": "company"}
+# What a console can have open, and what other consoles refresh when that changes.
+VIEWABLE = {"card": "card", "session": "company"}
 
 
-class Looked(NamedTuple):
+class Viewed(NamedTuple):
     what: str
     pk: UUID
 
@@ -45,17 +45,17 @@ class Looked(NamedTuple):
 class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     tenant_id: UUID | None = None
     login_id = ""
-    looks_at: Looked | None = None
+    viewing: Viewed | None = None
     seq = 0
     _has_closed = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._looking = Pace(10, 2.0)
-        self._bad = Pace(BAD_FRAMES, BAD_FRAMES_A_SECOND)
+        self._look_rate = Pace(10, 2.0)
+        self._bad_rate = Pace(BAD_FRAMES, BAD_FRAMES_A_SECOND)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """However the socket ends, by a fault of ours too, nobody listens at it any more."""
+        """Unregister the socket however it ends, also after an error of ours."""
         presence.presence_opened()
         try:
             await super().__call__(scope, receive, send)
@@ -74,26 +74,26 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             await self.close(TRY_LATER)
 
     async def _begin(self) -> None:
-        refusal, member = await in_thread(_member, self.scope)
+        refusal, member = await in_thread(_member_from, self.scope)
         if member is None:
             await self.close(refusal)
             return
         self.tenant_id, self.login_id = member.tenant.pk, self.scope["session"].get(access.LOGIN, "")
         for group in self._groups():
             await self.channel_layer.group_add(group, self.channel_name)
-        self.seq = (await in_scope(self.tenant_id, _arrived, self.scope["user"], self.tenant_id)).seq
+        self.seq = (await in_scope(self.tenant_id, _record_visit, self.scope["user"], self.tenant_id)).seq
         _open.add(self)
         await self.send_json({"type": "ready", "seq": self.seq})
 
     def _groups(self) -> list[str]:
-        """Where news of the tenant comes, of this login's end, and of the membership's."""
+        """The groups with messages for the tenant, the membership and the end of this login."""
         assert self.tenant_id is not None
         mine = [group_of(self.tenant_id), group_of_member(self.tenant_id, self.scope["user"].pk)]
         return [*mine, logins.group_of_login(UUID(self.login_id))] if self.login_id else mine
 
     async def disconnect(self, code: int) -> None:
         if self.tenant_id:
-            await self._look(None)
+            await self._set_viewing(None)
             with suppress(DatabaseError):
                 await in_scope(self.tenant_id, visits.record_visit, self.scope["user"])
             with suppress(RedisError):
@@ -104,66 +104,68 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         for event in live.unpack_events(message, attending=False):
             await super().dispatch(event)
 
-    async def look(self, seq: int) -> None:
-        """The tenant's log has come to `seq`: whatever was not told of it, the page reads now."""
+    async def refresh_if_older(self, seq: int) -> None:
+        """Refresh the whole page if the tenant's audit log is past what this console knows."""
         if seq > self.seq:
             self.seq = seq
             await self.send_json({"type": "changed", "what": "everything"})
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
-        """Consoles say which card or conversation they look at, or that they look at none. What comes too fast is
-        dropped; a socket that goes on with anything else is closed."""
+        """Take `look` frames: which card or conversation is open, if any.
+
+        Frames that come too fast are dropped; a socket that keeps sending anything else is closed.
+        """
         if self._has_closed:
             return
-        said, looked = _looked(text_data or "")
-        if not said and self._bad.wait():
+        is_valid, viewed = _parse_frame(text_data or "")
+        if not is_valid and self._bad_rate.wait():
             await self.close(POLICY_VIOLATION)
-        elif said and self.tenant_id and not self._looking.wait():
-            await self._look(looked)
+        elif is_valid and self.tenant_id and not self._look_rate.wait():
+            await self._set_viewing(viewed)
 
     async def close(self, code: int | None = None, reason: str | None = None) -> None:
         self._has_closed = True
         await super().close(code, reason)
 
-    async def _look(self, at: Looked | None) -> None:
-        """Company changes when somebody comes or goes, not each time they say that they are still there."""
-        user, tenant_id, before = self.scope["user"], self.tenant_id, self.looks_at
+    async def _set_viewing(self, at: Viewed | None) -> None:
+        """Update the viewers; other consoles are told only when someone comes or goes, not for repeated reports."""
+        user, tenant_id, before = self.scope["user"], self.tenant_id, self.viewing
         assert tenant_id is not None
-        self.looks_at = at
+        self.viewing = at
         with suppress(RedisError):
             if at:
-                await in_thread(watching.look, tenant_id, at.pk, user.pk)
+                await in_thread(viewers.mark_viewing, tenant_id, at.pk, user.pk)
             if before and before != at:
-                await in_thread(watching.look_away, tenant_id, before.pk, user.pk)
-        for changed in {one for one in (before, at) if one is not None} if before != at else ():
+                await in_thread(viewers.mark_left, tenant_id, before.pk, user.pk)
+        for changed in {viewed for viewed in (before, at) if viewed is not None} if before != at else ():
             event = {"type": "console.changed", "what": f"{changed.what}:{changed.pk}", "by": self.channel_name}
             await live.send(group_of(tenant_id), event)
 
     async def console_ended(self, event: dict[str, Any]) -> None:
-        """The person was logged out here, or is no member any more."""
+        """Close the socket after a logout or the end of the membership."""
         await self.close(NOT_AUTHENTICATED)
 
     async def console_changed(self, event: dict[str, Any]) -> None:
-        """Nobody is told of their own coming and going."""
+        """Forward what changed, except this console's own coming and going."""
         if event.get("by") == self.channel_name:
             return
         ids: dict[str, str] = {name: event[name] for name in ("task", "session") if name in event}
         await self.send_json({"type": "changed", "what": event["what"], **ids})
 
 
-def _arrived(user: Any, tenant_id: UUID) -> Head:
-    """Somebody is here; how far the tenant's log has come."""
+def _record_visit(user: Any, tenant_id: UUID) -> Head:
+    """Record the visit and return the head of the tenant's audit log."""
     visits.record_visit(user)
     return head_of(tenant_id)
 
 
-def _looked(text: str) -> tuple[bool, Looked | None]:
-    """Whether the frame is one about looking, and at what."""
+def _parse_frame(text: str) -> tuple[bool, Viewed | None]:
+    """Return whether the frame is a valid `look` frame, and what it names."""
     try:
         frame = json.loads(text)
-        said = isinstance(frame, dict) and frame.get("type") == "look"
-        named = (Looked(what, UUID(frame[name])) for name, what in LOOKED_AT.items() if said and frame.get(name))
-        return said, next(named, None)
+        is_valid = isinstance(frame, dict) and frame.get("type") == "look"
+        named = (Viewed(what, UUID(frame[name])) for name, what in VIEWABLE.items() if is_valid and frame.get(name))
+        return is_valid, next(named, None)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return False, None
 
@@ -172,8 +174,9 @@ _open: set[ConsoleConsumer] = set()
 
 
 async def sweep() -> None:
-    """Let every open console look again whose tenant's log has grown since the last sweep: a poke may have been lost.
-    One query a tenant. A console whose login has ended is shut. Raises when the database is away.
+    """Refresh every console whose tenant's log has grown since the last sweep, because a message may have been lost.
+
+    One query per tenant. Consoles whose login has ended are closed. Raises when the database is unavailable.
     """
     mine = {console.login_id for console in _open if console.login_id}
     ended = await in_thread(logins.ended_among, mine) if mine else set()
@@ -182,10 +185,10 @@ async def sweep() -> None:
     for tenant_id in {console.tenant_id for console in _open if console.tenant_id}:
         head = await in_scope(tenant_id, head_of, tenant_id)
         for console in [console for console in _open if console.tenant_id == tenant_id]:
-            await console.look(head.seq)
+            await console.refresh_if_older(head.seq)
 
 
-def _member(scope: dict[str, Any]) -> tuple[int, Member | None]:
+def _member_from(scope: dict[str, Any]) -> tuple[int, Member | None]:
     user = scope["user"]
     if not user.is_authenticated:
         return NOT_AUTHENTICATED, None
@@ -195,7 +198,7 @@ def _member(scope: dict[str, Any]) -> tuple[int, Member | None]:
 
 
 def _is_own_origin(headers: list[tuple[bytes, bytes]]) -> bool:
-    """Browsers always send an origin; a page of another site must not ride on the login cookie."""
+    """True for our own pages. Browsers always send an origin, and another site must not use the login cookie."""
     known = dict(headers)
     origin = known.get(b"origin", b"").decode("latin-1")
     return not origin or urlsplit(origin).netloc == known.get(b"host", b"").decode("latin-1")

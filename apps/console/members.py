@@ -1,7 +1,7 @@
-"""Who is at the console, for which tenant, in which role? Every console page but the login goes through `staff_view`.
+"""The member behind a console request, and `staff_view`, the decorator of every console page except the login.
 
-A person may belong to several tenants; the login session remembers which one is open, and that is checked against the
-memberships each time. A refusal is a page or a fragment with its reason and the right status.
+A person may belong to several tenants; the login session remembers which one is open, and every request checks that
+against the memberships. A refusal is rendered as a page or a fragment with its reason and status.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ View = Callable[..., HttpResponseBase]
 
 @dataclass(frozen=True)
 class Member:
-    """The person at the console, in the tenant that is open."""
+    """The logged-in person in the tenant that is open."""
 
     user: Any
     tenant: Tenant
@@ -65,17 +65,19 @@ class StaffRequest(HttpRequest):
 
 
 def member_of(user: Any, session: Any) -> Member | None:
-    """The user as a member of the tenant that this login session has open, or of their oldest one that it may open;
-    None for a stranger."""
+    """Return the user as a member of the open tenant, or of the oldest one that this session may open.
+
+    None for a user without a membership.
+    """
     memberships, tenant_id = access.memberships_in(session, user), session.get(TENANT_IN_SESSION, "")
-    chosen = next((one for one in memberships if str(one.tenant_id) == tenant_id), None) or next(
+    chosen = next((row for row in memberships if str(row.tenant_id) == tenant_id), None) or next(
         iter(memberships), None
     )
     return _as_member(user, chosen, memberships) if chosen else None
 
 
 def _as_member(user: Any, chosen: Membership, memberships: list[Membership]) -> Member:
-    others = tuple(one.tenant for one in memberships if one is not chosen)
+    others = tuple(row.tenant for row in memberships if row is not chosen)
     return Member(user=user, tenant=chosen.tenant, role=Role(chosen.role), others=others)
 
 
@@ -92,13 +94,12 @@ def group_of_member(tenant_id: UUID, user_id: UUID) -> str:
 def staff_view(
     *allowed: Role | Capability, scoped: bool = True, on_conflict: View | None = None, unfinished: bool = False
 ) -> Callable[[View], View]:
-    """Let members with one of the `allowed` roles or capabilities (all, when none is named) in, inside their tenant's
-    scope.
+    """Allow members with one of the roles or capabilities (everyone, when none is named), inside their tenant's scope.
 
-    The page is rendered inside the scope; an exception rolls back what the view wrote. `scoped=False` is for views that
-    read a whole chain in transactions of their own. `on_conflict`: what answers a refusal of status 409, in a scope of
-    its own, with the refusal before the view's other arguments. `unfinished`: also for members who have yet to set up
-    the second factor that their tenant requires; everywhere else they are led there.
+    The page is rendered inside the scope, and an exception rolls back what the view wrote. `scoped=False` is for views
+    that open scopes of their own. `on_conflict` answers a refusal with status 409, in a scope of its own, with the
+    refusal before the view's other arguments. `unfinished` also allows members who have yet to set up the second factor
+    that their tenant requires; all other pages redirect them there.
     """
     roles = roles_with(*allowed)
 
@@ -111,7 +112,7 @@ def staff_view(
             if member is None:
                 return render(request, "console/no_tenant.html", status=403)
             if not unfinished and access.lacks_second_factor(request.session, request.user, member.tenant):
-                return _to(request, reverse("console-account"))
+                return _redirect(request, reverse("console-account"))
             request.member = member
             logins.seen(request.session)
             with timezone.override(get_timezone(member.tenant.timezone)):
@@ -143,28 +144,28 @@ def _require_role(member: Member, roles: tuple[Role, ...]) -> None:
 
 
 def _to_login(request: StaffRequest) -> HttpResponse:
-    """Whoever comes back from the login stands where they were; a press that was not answered is told there."""
-    if not request.htmx and not _pressed_on(request):
+    """Redirect to the login and back; the login page mentions a form that was not saved."""
+    if not request.htmx and not _page_of_form(request):
         return redirect_to_login(request.get_full_path(), reverse("console-login"))
-    here = request.htmx.current_url_abs_path if request.htmx else _pressed_on(request)
+    here = request.htmx.current_url_abs_path if request.htmx else _page_of_form(request)
     unanswered = {"unanswered": "1"} if request.method == "POST" else {}
-    said = urlencode({"next": here or reverse("console"), **unanswered}, safe="/")
-    address = f"{reverse('console-login')}?{said}"
+    query = urlencode({"next": here or reverse("console"), **unanswered}, safe="/")
+    address = f"{reverse('console-login')}?{query}"
     return HttpResponse(status=401, headers={"HX-Redirect": address}) if request.htmx else redirect(address)
 
 
-def _pressed_on(request: StaffRequest) -> str:
-    """The page of ours on which a press without scripts was made; an address for presses shows nothing by itself."""
+def _page_of_form(request: StaffRequest) -> str:
+    """Return our own page from which a form was sent without scripts; the form's own address shows no page."""
     came_from = urlsplit(request.META.get("HTTP_REFERER", ""))
     return came_from.path if request.method == "POST" and came_from.netloc == request.get_host() else ""
 
 
-def _to(request: StaffRequest, address: str) -> HttpResponse:
+def _redirect(request: StaffRequest, address: str) -> HttpResponse:
     return HttpResponse(status=403, headers={"HX-Redirect": address}) if request.htmx else redirect(address)
 
 
 def refused(request: Any, refusal: SilasError) -> HttpResponse:
-    """The refusal as a page, or for HTMX as the notice above the page."""
+    """Render the refusal as a page, or for HTMX as the notice above the page."""
     if not request.htmx:
         return render(request, "console/refused.html", {"refusal": refusal}, status=refusal.status)
     response = render(request, "console/_notice.html", {"refusal": refusal}, status=refusal.status)

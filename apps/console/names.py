@@ -1,13 +1,14 @@
-"""What are the ids in a page of audit entries called, and where do they lead? One query a kind, in the tenant's scope.
+"""Names and addresses for the ids in audit entries: one query per kind, in the tenant's scope.
 
-Names come from the tenant's own rows; the log itself holds none.
+Names come from the tenant's own rows; the audit log contains only ids.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,6 @@ from apps.approvals.models import ApprovalToken, Card
 from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession, MemoryProposal, Task, Trigger
 from apps.connections.models import Connection
-from apps.console.narrative import Names
 from apps.gates.models import Gate
 from apps.guard.enums import Intent
 from apps.guard.models import GuardedRun, ToolCall
@@ -29,11 +29,73 @@ from apps.tenants.models import ApiKey, Deployment, User
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.work.models import WorkItem
 
-_Called = dict[UUID, str]
+_NamesById = dict[UUID, str]
+
+# What something is called whose own name is not known, by kind.
+UNNAMED = {
+    "": "The platform",
+    "system": "The platform",
+    "seed_demo": "The demo setup",
+    "command": "An administrator",
+    "user": "A former member",
+    "visitor": "A visitor",
+    "bot": "The bot",
+    "card": "a card",
+    "session": "a conversation",
+    "connection": "a connection",
+    "secret": "a secret",
+    "work": "a task",
+    "run": "a run",
+    "gate": "a gate",
+    "token": "an approval",
+    "message": "a message",
+    "deployment": "a chatbot",
+    "safety_agent": "an agent",
+    "safety_execution": "an agent",
+    "safety_policy": "the safety policy",
+    "tenant": "the company",
+    "api_key": "an API key",
+    "identity_key": "a website key",
+    "message_key": "a member's key",
+    "document": "a document",
+    "collection": "a collection",
+    "skill": "a skill",
+    "skill_package": "a package",
+    "skill_draft": "a draft",
+    "publisher": "a publisher",
+    "tool_server": "a tool server",
+    "outside_tool": "an external tool",
+    "batch": "a batch",
+    "passkey": "a passkey",
+    "label": "a label",
+    "canned_reply": "a canned reply",
+    "task": "an automation",
+    "trigger": "an automation",
+    "autonomous": "an automation",
+    "webhook": "an address",
+    "proposal": "a proposal",
+    "preference": "a habit",
+    "precedent": "a pattern",
+    "context": "a pattern",
+}
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of the ids on a page, by `kind:id`."""
+
+    known: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, word: str) -> str:
+        """Return the name of `kind:id`, or a generic word for its kind."""
+        kind, _, id_text = word.partition(":")
+        if kind == "record":
+            return id_text.replace("/", " ")
+        return self.known.get(word) or UNNAMED.get(kind, "something")
 
 
 def names_of(entries: Iterable[AuditEntry]) -> Names:
-    """Look up every `kind:id` that is an actor or a subject on this page."""
+    """Look up every actor and subject of these entries."""
     return names_for(word for entry in entries for word in (entry.actor, entry.subject))
 
 
@@ -41,16 +103,16 @@ def names_for(words: Iterable[str]) -> Names:
     """Look up every `kind:id` among these words."""
     ids: dict[str, set[UUID]] = defaultdict(set)
     for word in words:
-        kind, given = parted(word)
-        if given:
-            ids[kind].add(given)
-    known = {f"{kind}:{key}": name for kind, wanted in ids.items() for key, name in _called(kind, wanted).items()}
+        kind, id_text = parse_reference(word)
+        if id_text:
+            ids[kind].add(id_text)
+    known = {f"{kind}:{key}": name for kind, wanted in ids.items() for key, name in _names_by_id(kind, wanted).items()}
     return Names({**known, **_tools(ids["run"])})
 
 
 def address_of(subject: str, *, owner: bool) -> str:
-    """The page about a subject, or nothing; gates have theirs for owners."""
-    kind, given = parted(subject)
+    """Return the address of the page about a subject, or an empty string. Only owners have a page for gates."""
+    kind, id_text = parse_reference(subject)
     pages = {
         "card": "console-card",
         "session": "console-conversation",
@@ -58,13 +120,14 @@ def address_of(subject: str, *, owner: bool) -> str:
         "autonomous": "console-run",
     }
     page = pages.get(kind) or ("console-gate" if owner and kind == "gate" else None)
-    return reverse(page, args=[given]) if page and given else ""
+    return reverse(page, args=[id_text]) if page and id_text else ""
 
 
-def parted(word: str) -> tuple[str, UUID | None]:
-    kind, _, given = word.partition(":")
+def parse_reference(word: str) -> tuple[str, UUID | None]:
+    """Split `kind:id`; the id is None if it is no UUID."""
+    kind, _, id_text = word.partition(":")
     try:
-        return kind, UUID(given)
+        return kind, UUID(id_text)
     except ValueError:
         return kind, None
 
@@ -74,46 +137,46 @@ def data_of(entry: AuditEntry) -> dict[str, Any]:
     return data
 
 
-def _called(kind: str, wanted: set[UUID]) -> _Called:
+def _names_by_id(kind: str, ids: set[UUID]) -> _NamesById:
     finder = _FINDERS.get(kind)
-    return finder(wanted) if finder else {}
+    return finder(ids) if finder else {}
 
 
-def _users(wanted: set[UUID]) -> _Called:
-    return {user.pk: user.display_name for user in User.objects.filter(pk__in=wanted)}
+def _users(ids: set[UUID]) -> _NamesById:
+    return {user.pk: user.display_name for user in User.objects.filter(pk__in=ids)}
 
 
-def _batches(wanted: set[UUID]) -> _Called:
-    """A batch is called after what its newest card asks."""
-    cards = Card.objects.filter(subject_kind="batch", subject_id__in=wanted).order_by("created_at")
+def _batches(ids: set[UUID]) -> _NamesById:
+    """A batch has the name of its newest card."""
+    cards = Card.objects.filter(subject_kind="batch", subject_id__in=ids).order_by("created_at")
     return dict(cards.values_list("subject_id", "intent"))
 
 
-def _sessions(wanted: set[UUID]) -> _Called:
-    return {session.pk: session.visitor_name for session in ChatSession.objects.filter(pk__in=wanted)}
+def _sessions(ids: set[UUID]) -> _NamesById:
+    return {session.pk: session.visitor_name for session in ChatSession.objects.filter(pk__in=ids)}
 
 
-def _by(model: type[Model], column: str) -> Callable[[set[UUID]], _Called]:
-    """Called after what stands in one column."""
+def _by(model: type[Model], column: str) -> Callable[[set[UUID]], _NamesById]:
+    """Return a finder that takes the names from one column."""
 
-    def find(wanted: set[UUID]) -> _Called:
-        return dict(model._default_manager.filter(pk__in=wanted).values_list("pk", column))
+    def find(ids: set[UUID]) -> _NamesById:
+        return dict(model._default_manager.filter(pk__in=ids).values_list("pk", column))
 
     return find
 
 
 _works = _by(WorkItem, "title")
 _connections = _by(Connection, "name")
-# What runs unattended, and when, is called after its task.
+# Runs of automations and their triggers have the name of the automation.
 _unattended = _by(AutonomousSession, "task__name")
 
 
-def _runs(wanted: set[UUID]) -> _Called:
-    """A run is called after whatever it was opened for."""
-    owners = dict(GuardedRun.objects.filter(pk__in=wanted).values_list("pk", "owner_ref"))
-    wanted = set(owners.values())
-    called = {**_sessions(wanted), **_works(wanted), **_unattended(wanted), **_connections(wanted)}
-    return {run: called[owner] for run, owner in owners.items() if owner in called}
+def _runs(ids: set[UUID]) -> _NamesById:
+    """A guarded run has the name of the conversation, work item, automation or connection that it belongs to."""
+    owners = dict(GuardedRun.objects.filter(pk__in=ids).values_list("pk", "owner_ref"))
+    ids = set(owners.values())
+    names = {**_sessions(ids), **_works(ids), **_unattended(ids), **_connections(ids)}
+    return {run: names[owner] for run, owner in owners.items() if owner in names}
 
 
 def _tools(runs: set[UUID]) -> dict[str, str]:
@@ -125,7 +188,7 @@ def _tool(intent: str, tool: str) -> str:
     return f"the model as {tool}" if intent == Intent.CONVERSE else tool
 
 
-_FINDERS: dict[str, Callable[[set[UUID]], _Called]] = {
+_FINDERS: dict[str, Callable[[set[UUID]], _NamesById]] = {
     "user": _users,
     "card": _by(Card, "intent"),
     "batch": _batches,

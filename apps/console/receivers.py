@@ -1,5 +1,4 @@
-"""Which news reaches open consoles? Cards, conversations, work, what runs by itself, agents under the safety loop,
-and money that runs out: pokes after commit, no content."""
+"""Signal receivers that tell open consoles what to refresh, after commit and without content."""
 
 from __future__ import annotations
 
@@ -24,7 +23,8 @@ from apps.work.signals import work_changed
 from kernel.live import poke_on_commit, publish_on_commit
 from kernel.tenancy import current_tenant_id
 
-_went_on: dict[UUID, float] = {}
+# When each tenant's consoles were last told of routine steps of agents (monotonic seconds).
+_last_safety_poke: dict[UUID, float] = {}
 
 
 def _poke(what: str, **ids: str) -> None:
@@ -58,10 +58,10 @@ def _budget_alert(alert: BudgetAlert) -> None:
 
 @loop_changed.connect
 def _loop_changed(at_once: bool) -> None:
-    """Agents that go on are told of once a second for each company: what that leaves out, the consoles' sweep finds."""
+    """Tell consoles about routine steps of agents at most once a second per tenant; the sweep finds the rest."""
     tenant_id, moment = current_tenant_id(), time.monotonic()
-    if at_once or moment - _went_on.get(tenant_id, 0.0) >= 1:
-        _went_on[tenant_id] = moment
+    if at_once or moment - _last_safety_poke.get(tenant_id, 0.0) >= 1:
+        _last_safety_poke[tenant_id] = moment
         _poke("safety")
 
 
@@ -72,5 +72,5 @@ def _member_removed(user_id: UUID) -> None:
 
 @task_event.connect
 def _task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any]) -> None:
-    """`task:…` with its ids; what else there is to know stands on the page."""
+    """Tell consoles about `task:…` events with their ids only; the page reads the rest."""
     _poke(event.value, task=str(session.task_id), session=str(session.pk))

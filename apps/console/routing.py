@@ -1,4 +1,4 @@
-"""Which socket address is the console's?"""
+"""The address of the console's socket."""
 
 from __future__ import annotations
 

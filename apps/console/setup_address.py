@@ -1,4 +1,4 @@
-"""Where does the first person set this installation up? The path with the code that only this installation can make."""
+"""The path of the first set-up screen, with a code that only this installation can make."""
 
 from __future__ import annotations
 

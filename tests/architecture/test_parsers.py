@@ -20,7 +20,7 @@ READERS = ("apps.memory.parsing", "kernel.archives.unpacking")
 # Everything else that imports a parser: whose bytes it reads, and what bounds them.
 ALLOWED = {
     "apps.console.templatetags.console": "renders our own pages' Markdown, and cleans what came of it",
-    "apps.console.views.insights": "writes CSV, reads none",
+    "apps.console.pages.insights.views": "writes CSV, reads none",
     "apps.skills.imports.adapter": "writes YAML, reads none",
     "apps.skills.loader": "front matter of a SKILL.md: at most 100,000 characters, its depth judged first",
     "apps.skills.packages.archive": "writes packages, opens none",

@@ -20,7 +20,7 @@ from apps.bus import registry, services
 from apps.bus.enums import Kind, Queue, SetAside
 from apps.bus.models import QueueMessage
 from apps.bus.signals import set_aside
-from apps.console.views.queues import KIND_NAMES
+from apps.console.pages.queues.views import KIND_NAMES
 from apps.sessions.models import ChatSession
 from kernel.tenancy import tenant_scope
 from tests.bus.test_dead_letters import bury

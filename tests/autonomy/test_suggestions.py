@@ -15,7 +15,7 @@ from apps.autonomy.models import ContextProposal, InitiativeSettings, Outcome, S
 from apps.autonomy.services import calibration, put_settings, suggestions
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
-from apps.console.faces import buttons_of
+from apps.console.pages.review.presenter import buttons_of
 from apps.guard.models import GuardedRun
 from apps.work.models import Course, WorkItem
 from apps.work.services import follow_ups

@@ -156,8 +156,8 @@ def test_what_a_run_hands_back_is_dropped_where_its_account_was_removed(tenant: 
 
 def test_console_says_that_nobody_has_chosen_and_lets_one_choose(tenant: Any, owner: Any, two: Any) -> None:
     client, address = browser(owner), reverse("console-connection", args=[two[0].pk])
-    assert "they use none of them" in client.get(address).content.decode()
-    assert "not used: choose one" in client.get(reverse("console-connections")).content.decode()
+    assert "tools use none of them" in client.get(address).content.decode()
+    assert "not used: select one" in client.get(reverse("console-connections")).content.decode()
     client.post(reverse("console-connection-choose", args=[two[0].pk]))
-    assert "yes, and none of the other accounts" in client.get(address).content.decode()
+    assert "yes, instead of the other" in client.get(address).content.decode()
     assert "used by tools" in client.get(reverse("console-connections")).content.decode()

@@ -71,8 +71,8 @@ def test_card_about_a_sign_in_that_ends_soon_says_when_and_why_it_came(tenant: A
     ends = row.refresh_token_expires_at
     assert card.intent == f"The sign-in of Shop mail ends on {ends.day} {ends:%B} {ends.year} (UTC)"
     page = browser(owner).get(reverse("console-card", args=[card.pk])).content.decode()
-    assert "Suggested because a sign-in ends soon" in page
-    assert "by what a goal found" not in page
+    assert "Suggested because a sign-in expires soon" in page
+    assert "by a goal" not in page
 
 
 def test_token_that_ends_soon_is_renewed_and_nobody_is_asked(tenant: Any) -> None:

@@ -1,4 +1,4 @@
-"""A member at the pages of what runs by itself: look, press, fill in."""
+"""Requests to the automation pages as a member: view, post, fill in."""
 
 from __future__ import annotations
 

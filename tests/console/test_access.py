@@ -1,13 +1,14 @@
-"""Who may see and press what? Every address with the whole cast."""
+"""Access to every console address, for every role, strangers and members of other tenants."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.urls import reverse
+from django.urls import URLPattern, URLResolver, reverse
 
 from apps.console.urls import urlpatterns
 from apps.tenants.models import Membership
@@ -103,7 +104,7 @@ TRIED_ELSEWHERE = {"console-queues", "console-spending", "console-work-item"}
 TRIED_ELSEWHERE |= {"console-seen"}  # a turn that has ended (test_seen)
 TRIED_ELSEWHERE |= {"console-file"}  # a file that a visitor sent (sessions/test_files)
 TRIED_ELSEWHERE |= {"console-gates", *(f"console-gate{word}" for word in GATE_PAGES)}
-# What runs by itself, and what it says (test_runs, test_tasks, test_autonomy).
+# Automations and notifications (test_runs, test_tasks, test_autonomy).
 TRIED_ELSEWHERE |= {"console-runs", "console-run", *(f"console-run-{word}" for word in ("halt", "receipt", "retry"))}
 TRIED_ELSEWHERE |= {"console-task", *(f"console-task-{word}" for word in ("new", "edit", "run", "release", "delete"))}
 TRIED_ELSEWHERE |= {"console-when", *(f"console-when-{word}" for word in ("add", "turn", "delete"))}
@@ -125,12 +126,12 @@ TRIED_ELSEWHERE |= {f"console-skill-{word}" for word in ("disable", "roll-back",
 TRIED_ELSEWHERE |= {"console-publishers", "console-publisher-pin", "console-publisher-remove"}
 TRIED_ELSEWHERE |= {"console-skill-package-trust", "console-skill-package-refuse", "console-draft"}
 TRIED_ELSEWHERE |= {f"console-draft-{word}" for word in ("new", "revise", "rewrite", "try", "propose", "delete")}
-# What a visitor is asked (test_ask), and on whose outside accounts the bots act (test_connections).
+# Questions to visitors (test_ask) and connected accounts (test_connections).
 TRIED_ELSEWHERE |= {"console-ask", "console-ask-back"}
 TRIED_ELSEWHERE |= {"console-connections", *(f"console-connection{word}" for word in ("", "-new", "-cancel"))}
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("sign-in", "reconnect", "pause", "resume", "remove")}
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("widen", "choose", "it-request", "done")}
-# Somebody else's tools, for owners (test_tool_servers).
+# External tools, for owners (test_tool_servers).
 TRIED_ELSEWHERE |= {
     "console-web-search",
     "console-web-search-remove",
@@ -171,8 +172,17 @@ def _address(name: str, tenant: Any) -> str:
     return reverse(name)
 
 
+def _names(patterns: Iterable[URLPattern | URLResolver]) -> Iterator[str]:
+    """Yield the names of all addresses, including those of the pages."""
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            yield from _names(pattern.url_patterns)
+        else:
+            yield str(pattern.name)
+
+
 def test_every_address_is_tried_here() -> None:
-    assert {pattern.name for pattern in urlpatterns} == {*READS, *WRITES, *OPEN, *OWNERS_ONLY, *TRIED_ELSEWHERE}
+    assert set(_names(urlpatterns)) == {*READS, *WRITES, *OPEN, *OWNERS_ONLY, *TRIED_ELSEWHERE}
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -1,4 +1,4 @@
-"""A company's own login: whom does its provider let in, where, and which lies does it get away with? None."""
+"""Single sign-on: who the provider lets in and where, and forged answers that are refused."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def test_secret_is_never_shown(company: Provider, owner: Any) -> None:
 
 
 def test_secret_does_not_go_to_another_issuer(company: Provider, tenant: Any, owner: Any) -> None:
-    """Whoever may change the issuer must not have the secret sent there."""
+    """A member who changes the issuer must not get the secret sent there."""
     with pytest.raises(SilasError, match="secret"):
         _save(tenant, "http://evil.test", secret="")
 

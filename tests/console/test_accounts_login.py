@@ -1,4 +1,4 @@
-"""Who is locked out, for how long, and is told? And does nobody learn which addresses exist?"""
+"""Lockout after failed logins, the email about it, and that addresses of accounts are not revealed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.console import throttle
+from apps.console.pages.login import throttle
 from apps.tenants.models import Letter
 from kernel.tenancy import tenant_scope
 from tests.factories.accounts import guest, log_in, send_letters, sent_to
@@ -24,7 +24,7 @@ def _locked(client: Any, user: Any) -> Any:
 
 
 def test_locked_out_person_is_told_how_long(owner: Any) -> None:
-    assert "Wait a quarter of an hour" in _locked(guest(), owner).content.decode()
+    assert "Wait 15 minutes" in _locked(guest(), owner).content.decode()
 
 
 def test_lock_out_of_an_account_that_does_not_exist_looks_the_same(owner: Any) -> None:
@@ -63,7 +63,7 @@ def test_wait_is_never_longer_than_a_working_day() -> None:
     ("seconds", "words"),
     [
         (1, "1 minute"),
-        (900, "a quarter of an hour"),
+        (900, "15 minutes"),
         (1800, "30 minutes"),
         (5400, "1 hour and 30 minutes"),
     ],

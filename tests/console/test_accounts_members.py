@@ -1,4 +1,4 @@
-"""Members and roles, invitations and API keys: what owners do, and what nobody else can make of it."""
+"""Members and roles, invitations and API keys: what owners can do, and others can't."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ def test_key_is_shown_once_and_opens_the_api(owner: Any) -> None:
 
 @pytest.mark.parametrize("page", ["console-api-key-make", "console-safety-key"])
 def test_page_with_a_key_that_is_sent_again_shows_none_and_makes_no_other(tenant: Any, owner: Any, page: str) -> None:
-    """As a browser does that is told to load the answer once more."""
+    """As a browser does when its answer is reloaded."""
     client, sent = browser(owner), {"name": "Importer", "once": str(uuid4())}
     assert "sk_" in client.post(reverse(page), sent).content.decode()
     assert client.post(reverse(page), sent).status_code == client.get(reverse(page)).status_code == 302

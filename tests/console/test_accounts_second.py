@@ -1,4 +1,4 @@
-"""Second factors: does a password alone let nobody in who has one, and no code in twice?"""
+"""Second factors: a password alone is not enough, and no code works twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.console import throttle
+from apps.console.pages.login import throttle
 from apps.tenants import second_factors
 from apps.tenants.models import RecoveryCode, Tenant, Totp
 from kernel.clock import now
@@ -296,7 +296,7 @@ def test_member_without_a_factor_is_led_to_set_one_up(strict: Any, agent: Any) -
 
 
 def test_member_without_a_factor_sees_why(strict: Any, agent: Any) -> None:
-    assert "asks for a second factor" in browser(agent).get(reverse("console-account")).content.decode()
+    assert "requires a second factor" in browser(agent).get(reverse("console-account")).content.decode()
 
 
 def test_rest_api_is_no_way_around(strict: Any, owner: Any) -> None:

@@ -1,4 +1,4 @@
-"""Does an open console end with the login that opened it, and with the membership?"""
+"""An open console ends with its login and with the membership."""
 
 from __future__ import annotations
 

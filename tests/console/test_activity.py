@@ -1,4 +1,4 @@
-"""Does the log read as a story, newest first, and is its proof at hand?"""
+"""The activity feed: entries in words, newest first, with their evidence."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from apps.audit.admin_base import changes_in
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.audit.writers import WORKERS_WRITE
-from apps.console.groups import GROUPS, HIGHLIGHTS
-from apps.console.narrative import Names, Story, tell
-from apps.console.quiet import QUIET
-from apps.console.sentences import SENTENCES
+from apps.console.names import Names
+from apps.console.pages.activity.event_groups import GROUPS, HIGHLIGHTS, QUIET
+from apps.console.pages.activity.feed import Sentence, describe_event
+from apps.console.pages.activity.phrases import SENTENCES
 from apps.sessions import handoff
 from apps.tenants.services import change_deployment
 from kernel.tenancy import tenant_scope
@@ -36,14 +36,14 @@ def _page(user: Any, **query: str) -> str:
     return str(browser(user).get(reverse("console-activity"), query).content.decode())
 
 
-def _tell(event: str, data: dict[str, Any], **known: str) -> Story:
-    return tell(
+def _tell(event: str, data: dict[str, Any], **known: str) -> Sentence:
+    return describe_event(
         event, actor="user:1", subject="card:2", data=data, names=Names({"user:1": "Ada", "card:2": "Pay", **known})
     )
 
 
 def test_new_tenant_has_nothing_to_tell(owner: Any) -> None:
-    assert "Nothing happened yet" in _page(owner)
+    assert "No activity yet" in _page(owner)
 
 
 def test_decision_is_told_with_who_and_what(tenant: Any, owner: Any) -> None:
@@ -58,7 +58,7 @@ def test_newest_stands_first(tenant: Any, owner: Any) -> None:
     with tenant_scope(tenant):
         decide_card(card.pk, user=owner, verdict="declined")  # type: ignore[arg-type]
     page = _page(owner)
-    assert page.index("declined") < page.index("Asked you to decide")
+    assert page.index("declined") < page.index("Approval requested")
 
 
 def test_entry_about_a_card_leads_to_it(tenant: Any, owner: Any) -> None:
@@ -120,7 +120,7 @@ def test_filter_leaves_only_its_kind(tenant: Any, owner: Any) -> None:
 
 def test_verify_of_a_whole_chain_says_so(tenant: Any, owner: Any) -> None:
     make_entries(tenant, 3)
-    assert "all 3 entries hold" in browser(owner).post(reverse("console-verify")).content.decode()
+    assert "all 3 entries verified" in browser(owner).post(reverse("console-verify")).content.decode()
 
 
 def test_verify_names_the_first_bad_entry(tenant: Any, owner: Any, superuser_dsn: str) -> None:
@@ -208,4 +208,4 @@ def test_changes_of_an_entry_are_read_whatever_it_holds(before: str, after: str)
 def test_entries_with_odd_ids_are_told(tenant: Any, owner: Any) -> None:
     with tenant_scope(tenant):
         record(AuditEvent.TAKEN_OVER, actor="user:not-an-id", subject="session:")
-    assert "Somebody took over" in _page(owner).replace("<b>", "")
+    assert "A former member took over" in _page(owner).replace("<b>", "")

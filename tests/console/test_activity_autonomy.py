@@ -1,4 +1,4 @@
-"""How the log reads of what runs by itself: by what was written down, not by what might have been."""
+"""The activity feed of automations and what they proposed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession
 from apps.autonomy.services import proposals, provenance
 from apps.autonomy.services.provenance import Origin
-from apps.console.names import address_of, data_of
-from apps.console.narrative import Names, Story, tell
+from apps.console.names import Names, address_of, data_of
+from apps.console.pages.activity.feed import Sentence, describe_event
 from kernel.tenancy import tenant_scope
 from tests.factories.proposals import make_proposal, make_run, make_task
 
@@ -22,15 +22,15 @@ def run(deployment: Any) -> AutonomousSession:
     return make_run(make_task(deployment))
 
 
-def newest(tenant: Any, event: str) -> Story:
+def newest(tenant: Any, event: str) -> Sentence:
     with tenant_scope(tenant):
         entry = AuditEntry.objects.filter(event=event).latest("seq")
-    return tell(entry.event, actor=entry.actor, subject=entry.subject, data=data_of(entry), names=Names({}))
+    return describe_event(entry.event, actor=entry.actor, subject=entry.subject, data=data_of(entry), names=Names({}))
 
 
 @pytest.mark.parametrize(
     ("verb", "said"),
-    [("keep", "Somebody kept what a task proposed"), ("dismiss", "Somebody dismissed what a task proposed")],
+    [("keep", "A former member accepted a proposal"), ("dismiss", "A former member dismissed a proposal")],
 )
 def test_decision_about_a_proposal_is_told_as_it_was(
     tenant: Any, run: AutonomousSession, owner: Any, verb: str, said: str
@@ -44,9 +44,9 @@ def test_decision_about_a_proposal_is_told_as_it_was(
 @pytest.mark.parametrize(
     ("verb", "said"),
     [
-        ("set_aside", "An administrator set aside what came of"),
-        ("release", "An administrator let come back what came of"),
-        ("purge", "An administrator deleted what came of"),
+        ("set_aside", "An administrator quarantined everything derived from"),
+        ("release", "An administrator restored everything derived from"),
+        ("purge", "An administrator deleted everything derived from"),
     ],
 )
 def test_purge_is_not_told_as_something_milder(tenant: Any, run: AutonomousSession, verb: str, said: str) -> None:
@@ -63,5 +63,5 @@ def test_entry_about_a_session_leads_to_it(run: AutonomousSession) -> None:
 @pytest.mark.parametrize("state", ["sent", "given_up"])
 def test_letter_is_told_without_gaps(state: str) -> None:
     data = {"channel": "webhook", "state": state, "attempts": 8}
-    story = tell("outbox_sent", actor="system", subject="outbox:1", data=data, names=Names({}))
-    assert ("…" in story.rest, "something" in story.rest) == (False, False)
+    sentence = describe_event("outbox_sent", actor="system", subject="outbox:1", data=data, names=Names({}))
+    assert ("…" in sentence.rest, "something" in sentence.rest) == (False, False)

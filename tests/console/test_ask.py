@@ -1,4 +1,4 @@
-"""Can staff ask a visitor from the console, see beforehand what they would see, and afterwards what they chose?"""
+"""Asking a visitor from the console: the form, the preview, and the answer."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_question_while_a_colleague_answers_is_refused_and_kept(agent: Any, owne
 def test_look_shows_the_card_and_asks_nothing(agent: Any, session: ChatSession) -> None:
     shown = _ask(agent, session, CHOICE | {"risk": "high", "look": "1"}).content.decode()
     preview = shown.partition('id="ask-preview"')[2]
-    assert "<li>Tuesday</li>" in preview and "a slide, and then a press" in preview and _cards(session) == []
+    assert "<li>Tuesday</li>" in preview and "slide and confirm" in preview and _cards(session) == []
 
 
 def test_question_sent_twice_is_asked_once(agent: Any, session: ChatSession) -> None:
@@ -129,8 +129,8 @@ def test_thread_says_what_was_asked_and_what_was_chosen(agent: Any, deployment: 
     with tenant_scope(session.tenant_id):
         prompts.answer(visitor_of(deployment, session.pk), card.pk, value="answer_2")
     after = _log(agent, session)
-    assert "Take it back" in before and 'chip">Tuesday' in before
-    assert "Take it back" not in after and 'chip ok">Tuesday' in after and 'chip">Monday' in after
+    assert "Withdraw" in before and 'chip">Tuesday' in before
+    assert "Withdraw" not in after and 'chip ok">Tuesday' in after and 'chip">Monday' in after
 
 
 def test_thread_holds_no_secret(agent: Any, deployment: Any, session: ChatSession) -> None:
@@ -139,14 +139,14 @@ def test_thread_holds_no_secret(agent: Any, deployment: Any, session: ChatSessio
     with tenant_scope(session.tenant_id):
         prompts.store_secret(visitor_of(deployment, session.pk), card.pk, "847362")
     shown = _log(agent, session)
-    assert "Your PIN" in shown and "nobody reads it here" in shown and "847362" not in shown
+    assert "Your PIN" in shown and "never shown here" in shown and "847362" not in shown
 
 
 def test_question_whose_time_is_up_says_so(agent: Any, session: ChatSession) -> None:
     _ask(agent, session, SECRET)
     with time_machine.travel(now() + timedelta(hours=2)):
         shown = _log(agent, session)
-    assert "Time ran out" in shown and "Take it back" not in shown
+    assert "Expired without an answer" in shown and "Withdraw" not in shown
 
 
 def test_question_is_taken_back_once(agent: Any, session: ChatSession) -> None:
@@ -154,7 +154,7 @@ def test_question_is_taken_back_once(agent: Any, session: ChatSession) -> None:
     (card,) = _cards(session)
     address = reverse("console-ask-back", args=[session.pk, card.pk])
     assert [browser(agent).post(address).status_code for _ in range(2)] == [302, 409]
-    assert "Taken back, not answered" in _log(agent, session)
+    assert "Withdrawn without an answer" in _log(agent, session)
 
 
 def test_form_is_asked_with_its_fields_in_order(agent: Any, session: ChatSession) -> None:
@@ -182,5 +182,5 @@ def test_thread_and_contact_show_what_was_filled_in(agent: Any, deployment: Any,
         prompts.fill(visitor, card.pk, {names[0]: "1234", names[1]: "2026-02-01", names[2]: "Shop"})
     page = browser(agent).get(reverse("console-conversation", args=[session.pk])).content.decode()
     thread, _, beside = page.partition('id="contact"')
-    assert "<dd>2026-02-01</dd>" in thread and "does not confirm who this is" in thread
+    assert "<dd>2026-02-01</dd>" in thread and "verify their identity" in thread
     assert "Order number" in beside and "1234" in beside

@@ -1,4 +1,4 @@
-"""What may run by itself: who changes it, whose yes it takes, and who outside is told."""
+"""Automation settings: who changes them, who opts in, and the webhooks."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_secret_is_shown_once(house: House) -> None:
 
 
 def test_page_with_a_secret_that_is_sent_again_shows_none_and_makes_no_other(house: House) -> None:
-    """As a browser does that is told to load the answer once more."""
+    """As a browser does when its answer is reloaded."""
     sent = {"url": URL, "once": str(uuid4())}
     post(house.owner, "console-webhook-add", **sent)
     again = post(house.owner, "console-webhook-add", **sent)

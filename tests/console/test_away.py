@@ -1,4 +1,4 @@
-"""What did you do while I was away? Counts of the right span, lines with their proof, and nothing of anybody else's."""
+"""While you were away: counts of the right span, lines with their entries, nothing of other tenants."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def test_nothing_of_another_tenant_is_told(tenant: Any, other_tenant: Any) -> No
     make_card(tenant, intent="Secret of the first tenant")
     _note(tenant, AuditEvent.TURN_COMPLETED, 3)
     page = _page(make_member(other_tenant, "owner"))
-    assert "Secret" not in page and "Nobody was answered" in page
+    assert "Secret" not in page and "No answers sent" in page
 
 
 def test_quiet_span_says_so(owner: Any) -> None:
     page = _page(owner)
-    assert "Nothing waits for a person" in page and "Nothing was changed" in page and "Nothing was refused" in page
+    assert "Nothing is waiting for a person" in page and "Nothing was changed" in page and "Nothing was refused" in page
 
 
 def test_conversations_are_counted_once_however_often_they_were_answered(tenant: Any, viewer: Any) -> None:
@@ -70,7 +70,7 @@ def test_conversations_with_a_person_are_counted_once(tenant: Any, viewer: Any) 
     one = f"session:{uuid4()}"
     for event in (AuditEvent.PERSON_WANTED, AuditEvent.TAKEN_OVER, AuditEvent.STAFF_REPLIED):
         _note(tenant, event, subject=one)
-    assert "In 1 conversation a person was wanted, or stepped in." in _page(viewer)
+    assert "1 conversation handed over to a person." in _page(viewer)
 
 
 def test_work_that_was_proved_is_told_with_its_entry(tenant: Any, owner: Any, tmp_path: Path) -> None:
@@ -80,26 +80,26 @@ def test_work_that_was_proved_is_told_with_its_entry(tenant: Any, owner: Any, tm
     page = _page(owner)
     with tenant_scope(tenant):
         done = AuditEntry.objects.filter(event="work_moved").latest("seq")
-    assert "1 piece of work done, and checked outside the agent." in page
+    assert "1 task completed and independently verified." in page
     assert f'href="{reverse("console-entry", args=[done.seq])}"' in page
 
 
 def test_work_that_failed_is_no_work_done(tenant: Any, viewer: Any) -> None:
     _note(tenant, AuditEvent.WORK_MOVED, subject=f"work:{uuid4()}", status="failed", reason="")
     page = _page(viewer)
-    assert "1 piece of work failed or could not be proved" in page and "checked outside" not in page
+    assert "1 task failed or could not be verified" in page and "independently verified" not in page
 
 
 def test_what_waits_is_told_with_its_card(tenant: Any, viewer: Any) -> None:
     card = make_card(tenant)
     page = _page(viewer)
-    assert "1 decision waits for a person." in page and reverse("console-card", args=[card.pk]) in page
+    assert "1 decision is waiting for a person." in page and reverse("console-card", args=[card.pk]) in page
 
 
 def test_what_waits_is_told_however_long_ago_it_was_asked(tenant: Any, viewer: Any) -> None:
     make_card(tenant)
     _was_here_until_now(tenant, viewer)
-    assert "1 decision waits for a person." in _page(viewer)
+    assert "1 decision is waiting for a person." in _page(viewer)
 
 
 def test_visitors_without_a_person_are_told(tenant: Any, deployment: Any, viewer: Any) -> None:
@@ -107,13 +107,13 @@ def test_visitors_without_a_person_are_told(tenant: Any, deployment: Any, viewer
     say(session, "Hello")
     with tenant_scope(tenant):
         type(session).objects.filter(pk=session.pk).update(wanted_person_at=now())
-    assert "1 visitor waits for a person." in _page(viewer)
+    assert "1 visitor is waiting for a person." in _page(viewer)
 
 
 def test_refusals_are_counted_and_told_once(tenant: Any, viewer: Any) -> None:
     _note(tenant, AuditEvent.GATE_BLOCKED, 3, subject=f"session:{uuid4()}", gate="words")
     page = _page(viewer)
-    assert "3 things were refused, blocked or stopped." in page and page.count("Policy said no") == 1
+    assert "3 actions were refused, blocked or stopped." in page and page.count("Blocked by policy") == 1
 
 
 @pytest.mark.parametrize(("role", "told"), [("owner", True), ("approver", True), ("agent", False), ("viewer", False)])
@@ -124,7 +124,7 @@ def test_money_is_told_to_those_who_see_the_spending(tenant: Any, role: str, tol
 def test_what_happened_before_the_last_visit_is_not_told(tenant: Any, viewer: Any) -> None:
     _note(tenant, AuditEvent.TURN_COMPLETED, 2)
     _was_here_until_now(tenant, viewer)
-    assert "Nobody was answered" in _page(viewer)
+    assert "No answers sent" in _page(viewer)
 
 
 def test_span_goes_before_the_last_visit(tenant: Any, viewer: Any) -> None:

@@ -1,4 +1,4 @@
-"""Does every kind of card show what it binds, escape what others wrote, and do what its buttons say?"""
+"""Every kind of card shows what an approval covers, escapes foreign text, and its buttons work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus, Risk, Wi
 from apps.approvals.models import OPEN_STATUSES, ApprovalToken, Card, Look
 from apps.approvals.queries import face_hash
 from apps.approvals.schemas import Fact
-from apps.console import faces, watching
+from apps.console import viewers
+from apps.console.pages.review import presenter
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.cards import EXAMPLES, MAIL, make_kind
@@ -54,7 +55,7 @@ SHOWN = {
     CardKind.DECISION: ["Which address is meant?", "Send it to the old one", "Leave it for now"],
     CardKind.SUGGESTION: ["Prepare the letters", "Only remind me on Monday", "Not now"],
     CardKind.AUTONOMY_THRESHOLD: [
-        "Times before it asks again",
+        "Executions before it asks again",
         "60 decisions",
         "3\N{NO-BREAK SPACE}% of them corrected",
     ],
@@ -79,7 +80,7 @@ def test_buttons_stand_in_the_order_of_the_answers(tenant: Any, owner: Any, kind
     values = [each.value for each in kinds.choices_for(kind, card.payload)]
     if kind == CardKind.BATCH_REVIEW:  # one of its lines is unusual
         values = ["edit_selection", "approve", "decline"]
-    assert [button.value for button in faces.buttons_of(card)] == values
+    assert [button.value for button in presenter.buttons_of(card)] == values
 
 
 @pytest.mark.parametrize("part", ["plan", "body"])
@@ -90,7 +91,7 @@ def test_quotes_of_a_plan_are_shown_as_they_are(tenant: Any, owner: Any, part: s
 
 def test_template_of_a_standing_yes_is_not_called_the_model_s(tenant: Any, owner: Any) -> None:
     found = page(owner, make_kind(tenant, CardKind.STANDING, details={"body": "Note it."}))
-    assert "What it may start each time" in found and "in the words of the model" not in found
+    assert "What it may start each time" in found and "as written by the model" not in found
 
 
 @pytest.mark.parametrize("kind", CardKind)
@@ -98,7 +99,7 @@ def test_page_names_the_keys_of_its_own_buttons(tenant: Any, owner: Any, kind: C
     card = make_kind(tenant, kind)
     head = page(owner, card).partition('<article class="card"')[0]
     hints = re.findall(r"<kbd>(\w)</kbd>", head.partition('class="quiet keys"')[2])
-    keys = [button.key.upper() for button in faces.buttons_of(card) if button.key]
+    keys = [button.key.upper() for button in presenter.buttons_of(card) if button.key]
     assert sorted(set(hints) - {"J", "K", "E"}) == sorted(keys)
 
 
@@ -111,11 +112,11 @@ def test_answer_given_as_a_verdict_alone_is_named(tenant: Any, owner: Any, kind:
 
 
 def test_undoing_has_a_key_of_its_own(tenant: Any, owner: Any) -> None:
-    buttons = faces.buttons_of(make_kind(tenant, CardKind.POST_EXECUTION))
+    buttons = presenter.buttons_of(make_kind(tenant, CardKind.POST_EXECUTION))
     assert [(button.value, button.key) for button in buttons] == [("decline", "d"), ("approve", "u")]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CardKind if kind not in faces._SPEAKS_FOR_ITSELF])
+@pytest.mark.parametrize("kind", [kind for kind in CardKind if kind not in presenter._COMPLETE_LABELS])
 def test_yes_of_medium_risk_or_more_takes_its_gesture(tenant: Any, owner: Any, kind: CardKind) -> None:
     card = make_kind(tenant, kind)
     press(owner, card, "approve")
@@ -187,7 +188,7 @@ def test_character_that_cannot_be_seen_is_written_out(tenant: Any, owner: Any) -
 def test_batch_without_ticks_asks_anew_about_the_rest(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.BATCH_REVIEW)
     found = press(owner, card, "edit_selection", selected=["T-1", "T-3"]).content.decode()
-    assert "Only 2 of 4" in found and "It needs a yes of its own" in found
+    assert "Only 2 of 4" in found and "It needs its own approval" in found
     with tenant_scope(tenant):
         assert not ApprovalToken.objects.exists()
 
@@ -216,7 +217,7 @@ def test_card_is_taken_and_given_back(tenant: Any, owner: Any) -> None:
     card = make_card(tenant)
     taken = press(owner, card, "", "console-assign", to=str(owner.pk)).content.decode()
     given = press(owner, card, "", "console-assign", to="").content.decode()
-    assert "You see to this" in taken and "Nobody in particular" in given
+    assert "Assigned to you" in taken and "Unassigned" in given
 
 
 @pytest.mark.parametrize("to", ["nonsense", "00000000-0000-0000-0000-000000000000"])
@@ -233,26 +234,26 @@ def test_card_is_not_handed_to_a_viewer(tenant: Any, owner: Any, viewer: Any) ->
 def test_colleague_who_looks_is_named_and_i_am_not(tenant: Any, owner: Any, approver: Any) -> None:
     card = make_card(tenant)
     for user in (owner, approver):
-        watching.look(tenant.pk, card.pk, user.pk)
-    assert f"{approver.display_name} is looking at this too" in page(owner, card)
+        viewers.mark_viewing(tenant.pk, card.pk, user.pk)
+    assert f"{approver.display_name} is also viewing this" in page(owner, card)
 
 
 def test_colleague_who_looked_away_is_not_named(tenant: Any, owner: Any, approver: Any) -> None:
     card = make_card(tenant)
-    watching.look(tenant.pk, card.pk, approver.pk)
-    watching.look_away(tenant.pk, card.pk, approver.pk)
-    assert "looking at this too" not in page(owner, card)
+    viewers.mark_viewing(tenant.pk, card.pk, approver.pk)
+    viewers.mark_left(tenant.pk, card.pk, approver.pk)
+    assert "also viewing this" not in page(owner, card)
 
 
 def test_looker_of_another_tenant_is_not_named(tenant: Any, other_tenant: Any, owner: Any) -> None:
     card, foreign = make_card(tenant), make_member(other_tenant, "owner")
-    watching.look(tenant.pk, card.pk, foreign.pk)
-    assert "looking at this too" not in page(owner, card)
+    viewers.mark_viewing(tenant.pk, card.pk, foreign.pk)
+    assert "also viewing this" not in page(owner, card)
 
 
 def test_news_bring_who_is_here_without_moving_the_card(tenant: Any, owner: Any, approver: Any) -> None:
     card = make_card(tenant)
-    watching.look(tenant.pk, card.pk, approver.pk)
+    viewers.mark_viewing(tenant.pk, card.pk, approver.pk)
     found = browser(owner).get(reverse("console-card-news", args=[card.pk]), **HTMX).content.decode()
     assert 'id="company" hx-swap-oob="true"' in found and 'id="card"' not in found
 

@@ -1,4 +1,4 @@
-"""Who may connect an outside account, and what do the pages say while it is set up, when it works and when not?"""
+"""Connecting accounts: who may, and the pages during set-up, in use and after a failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apps.approvals.models import Card
 from apps.connections import pending_secrets
 from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.models import Connection, Credential, SetupRun
-from apps.console import connecting
+from apps.console.pages.connections import forms
 from apps.skills.schemas import SkillManifest
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
@@ -38,7 +38,7 @@ def other_owner(other_tenant: Any) -> Any:
 
 @pytest.fixture
 def row(tenant: Any) -> Connection:
-    """Somebody wants it; nobody has said yes."""
+    """Requested and not approved yet."""
     return link(tenant)
 
 
@@ -147,7 +147,7 @@ def test_field_that_was_open_for_too_long_is_shown_no_more_and_takes_nothing(
             SetupRun.objects.filter(pk=setup.pk).update(deadline=past)
         ref = setup.pending.get().pk
     page = page_of(owner, row)
-    assert ("data-secret" in page, "Nobody waits for it any more" in page, "every 2s" in page) == (False, True, True)
+    assert ("data-secret" in page, "This request has expired" in page, "every 2s" in page) == (False, True, True)
     answer = browser(owner).post(f"/secrets/{ref}", {"value": "a-late-key"}, content_type="application/json")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "secret_expired")
     with tenant_scope(tenant):
@@ -161,7 +161,7 @@ def secret_step() -> dict[str, Any]:
 
 
 def test_page_with_a_field_for_a_secret_is_left_alone(tenant: Any, row: Connection, owner: Any) -> None:
-    """Reading it anew would take away what somebody is typing."""
+    """Reloading would discard what a member is typing."""
     setup = asking(tenant, row, owner, secret_step())
     with tenant_scope(tenant):
         ref = str(setup.pending.get().pk)
@@ -244,7 +244,7 @@ def test_list_asks_as_often_for_one_as_for_many(
 @pytest.mark.parametrize("said", [None, "x", [1], [{"name": "../x", "title": "T"}], [{"title": "T"}]])
 def test_settings_that_cannot_be_read_are_left_out(said: Any) -> None:
     manifest = SkillManifest.model_validate({**FRONT, "metadata": {"settings": said}})
-    assert connecting.settings_of(manifest) == []
+    assert forms.settings_of(manifest) == []
 
 
 def test_unknown_connection_is_not_found(owner: Any) -> None:

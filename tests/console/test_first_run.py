@@ -60,7 +60,7 @@ def typed(**fields: str) -> dict[str, str]:
     return {**TYPED, "company": f"Alder & Sons {word}", "email": f"ada-{word}@alder.example", **fields}
 
 
-def place_of(tenant: Any) -> Deployment:
+def passkey_origin(tenant: Any) -> Deployment:
     with tenant_scope(tenant):
         found: Deployment = Deployment.objects.get()
         return found
@@ -215,18 +215,18 @@ def test_company_that_has_a_chatbot_goes_on_with_it(tenant: Any, owner: Any, dep
 def test_beginning_twice_makes_one_deployment(tenant: Any, owner: Any) -> None:
     begun(owner)
     begun(owner)
-    assert place_of(tenant).slug == "main"
+    assert passkey_origin(tenant).slug == "main"
 
 
 def test_builtin_model_is_chosen_for_every_role(tenant: Any, owner: Any) -> None:
     begun(owner).post(reverse("console-begin-model"), {"kind": "builtin"})
-    assert set(place_of(tenant).model_names.values()) == {"builtin:grounded"}
+    assert set(passkey_origin(tenant).model_names.values()) == {"builtin:grounded"}
 
 
 def test_key_that_works_is_kept_sealed(tenant: Any, owner: Any, provider: FakeOpenAI) -> None:
     said = {"kind": "provider", "provider": "openai", "model": "small", "key": KEY}
     begun(owner).post(reverse("console-begin-model"), said)
-    place = place_of(tenant)
+    place = passkey_origin(tenant)
     assert (place.model_names["proxy"], place.keys.of("openai:small")) == ("openai:small", KEY)
     assert len(provider.requests) == 1
 
@@ -248,7 +248,7 @@ def test_key_stands_in_no_row_and_no_audit_entry(
 def test_key_opens_for_its_own_deployment_only(tenant: Any, owner: Any, provider: FakeOpenAI) -> None:
     said = {"kind": "provider", "provider": "openai", "model": "small", "key": KEY}
     begun(owner).post(reverse("console-begin-model"), said)
-    other = make_deployment(tenant, sealed_keys=place_of(tenant).sealed_keys)
+    other = make_deployment(tenant, sealed_keys=passkey_origin(tenant).sealed_keys)
     assert (place_of_first(tenant, other).keys.of("openai:small"), other.keys.of("openai:small")) == (KEY, None)
 
 
@@ -259,7 +259,7 @@ def test_key_that_is_refused_is_not_kept(tenant: Any, owner: Any, monkeypatch: p
         monkeypatch.setenv("OPENAI_BASE_URL", fake.base_url)
         said = {"kind": "provider", "provider": "openai", "model": "small", "key": KEY}
         response = begun(owner).post(reverse("console-begin-model"), said)
-    assert (response.status_code, place_of(tenant).sealed_keys) == (422, {})
+    assert (response.status_code, passkey_origin(tenant).sealed_keys) == (422, {})
     page = response.content.decode()
     assert "The provider" in page and KEY not in page
 
@@ -287,7 +287,7 @@ def test_half_a_choice_of_a_model_is_refused(tenant: Any, owner: Any, said: dict
 def test_sites_are_kept_as_browsers_say_them(tenant: Any, owner: Any) -> None:
     said = "www.Alder.example\nhttps://shop.alder.example/basket?x=1\n\nhttps://www.alder.example/"
     begun(owner).post(reverse("console-begin-sites"), {"origins": said})
-    assert place_of(tenant).allowed_origins == ["https://www.alder.example", "https://shop.alder.example"]
+    assert passkey_origin(tenant).allowed_origins == ["https://www.alder.example", "https://shop.alder.example"]
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_sites_are_kept_as_browsers_say_them(tenant: Any, owner: Any) -> None:
 )
 def test_site_that_is_no_exact_origin_is_refused(tenant: Any, owner: Any, said: str) -> None:
     response = begun(owner).post(reverse("console-begin-sites"), {"origins": said})
-    assert (response.status_code, place_of(tenant).allowed_origins) == (422, [])
+    assert (response.status_code, passkey_origin(tenant).allowed_origins) == (422, [])
 
 
 def test_website_is_handed_in_once(tenant: Any, owner: Any) -> None:
@@ -322,7 +322,7 @@ def test_files_are_handed_in(tenant: Any, owner: Any) -> None:
 
 def test_last_screen_shows_the_line_for_the_site(tenant: Any, owner: Any) -> None:
     page = begun(owner).get(reverse("console-begin-ready")).content.decode()
-    assert f"data-deployment=&quot;{place_of(tenant).public_key}&quot;" in page
+    assert f"data-deployment=&quot;{passkey_origin(tenant).public_key}&quot;" in page
 
 
 def test_every_step_is_written_down_once(tenant: Any, owner: Any) -> None:

@@ -55,7 +55,7 @@ def governed_by(tenant: Any, name: str, *, said: str = "Please ask a person.") -
 
 @pytest.fixture
 def gate(tenant: Any, deployment: Any) -> Gate:
-    """Version 1 in force, version 2 a draft."""
+    """Version 1 active, version 2 a draft."""
     with tenant_scope(tenant):
         saved = save_gate(spec("words"), deployment_id=deployment.pk, note="The first")
         write_version(spec("words", config={"pattern": "refund"}), deployment_id=deployment.pk, note="Stricter")
@@ -152,7 +152,7 @@ def test_gates_that_block_because_a_library_is_missing_are_named(
     assert "gates-halted" not in seen(owner, "console-gates", gate)
     settings.GUARDRAILS_DIR = tmp_path
     page = seen(owner, "console-gates", gate)
-    assert "so by_a_library says no to whatever it looks at" in page
+    assert "so by_a_library blocks everything it checks" in page
 
 
 def test_gate_of_a_library_that_is_missing_is_refused_in_the_form(owner: Any, settings: Any, tmp_path: Any) -> None:
@@ -227,7 +227,7 @@ def test_roll_back_brings_the_old_words_back(tenant: Any, owner: Any, gate: Gate
 
 def test_retired_gate_says_what_it_said_last(tenant: Any, owner: Any, gate: Gate) -> None:
     press(owner, "console-gate-retire", gate)
-    assert "Retired; this is what it said last" in seen(owner, "console-gate", gate)
+    assert "Deactivated: last version" in seen(owner, "console-gate", gate)
 
 
 def test_edit_begins_with_the_newest_version(owner: Any, gate: Gate) -> None:
@@ -295,7 +295,7 @@ def test_new_gate_cannot_be_put_on_another_tenants_deployment(tenant: Any, other
 def test_dry_run_shows_what_would_change(owner: Any, gate: Gate, deployment: Any) -> None:
     say(make_session(deployment), "Hello there")
     page = press(owner, "console-gate-try", gate).content.decode()
-    assert "would decide 1 of 1 otherwise" in page and "Hello there" in page and "blocked by words" in page
+    assert "would change 1 of 1 decisions" in page and "Hello there" in page and "blocked by words" in page
 
 
 def test_dry_run_shows_hostile_messages_as_words(owner: Any, gate: Gate, deployment: Any) -> None:
@@ -336,4 +336,4 @@ def test_activity_leads_to_the_gate_where_it_may_be_seen(
     gate: Gate, role: str, leads: bool, request: pytest.FixtureRequest
 ) -> None:
     page = browser(request.getfixturevalue(role)).get(reverse("console-activity") + "?show=policy").content.decode()
-    assert "wrote a gate" in page and (f'href="{address("console-gate", gate.pk)}"' in page) is leads
+    assert "saved a gate" in page and (f'href="{address("console-gate", gate.pk)}"' in page) is leads

@@ -42,7 +42,7 @@ HIDDEN = {
 }
 
 
-# What is short: the sample stands in it where there is room.
+# Short texts: the sample is in them where it fits.
 _MOST = {
     "label": 80,
     "version": 40,

@@ -1,4 +1,4 @@
-"""Does staff see who talks with us, and do take over, reply and hand back what they say?"""
+"""Conversations in the inbox: reading, taking over, replying and handing back."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ def test_hand_back_lets_the_bot_answer_again(agent: Any, session: ChatSession) -
 def test_conversation_of_a_colleague_cannot_be_answered(agent: Any, owner: Any, session: ChatSession) -> None:
     _press(agent, "console-take-over", session)
     assert _press(owner, "console-take-over", session).status_code == 409
-    assert f"{agent.display_name} is answering here" in _page(owner, session)
+    assert f"{agent.display_name} is answering this conversation" in _page(owner, session)
 
 
 def test_viewer_is_told_that_looking_is_all(viewer: Any, session: ChatSession) -> None:
     page = _page(viewer, session)
-    assert "lets you look, not answer" in page and "Take over</button>" not in page
+    assert "can read conversations but not reply" in page and "Take over</button>" not in page
 
 
 def test_tabs_hold_what_their_names_say(agent: Any, deployment: Any, session: ChatSession) -> None:
@@ -155,16 +155,16 @@ def test_badge_counts_visitors_who_wait_for_a_person(agent: Any, session: ChatSe
 def test_contact_shows_the_level_and_what_waits(agent: Any, session: ChatSession) -> None:
     make_card(session.tenant, session_id=session.pk, intent="Change the address")
     page = _page(agent, session).split('id="contact"')[1]
-    assert "not confirmed" in page and "Change the address" in page
+    assert "not verified" in page and "Change the address" in page
 
 
 def test_forgetting_deletes_what_is_remembered_and_keeps_what_was_said(agent: Any, session: ChatSession) -> None:
     mine = conversation(session.pk)
     remember(session.tenant_id, mine, "The pipe is in the kitchen.")
-    assert "1 remembered" in _page(agent, session)
+    assert "1 memory" in _page(agent, session)
     _press(agent, "console-forget", session)
     page = _page(agent, session)
-    assert "Nothing is remembered" in page and "burst pipe" in page
+    assert "No memories of" in page and "burst pipe" in page
     assert kept_in(session.tenant_id, mine) == []
 
 
@@ -187,7 +187,7 @@ def test_inbox_takes_the_same_queries_for_any_number(
         client.get(reverse("console-inbox"))
 
 
-QUERIES_OF_INBOX = 24  # two of them for the rail: does money run out, what has nobody read yet
+QUERIES_OF_INBOX = 24  # two of them for the rail: the budget alert and the unread notifications
 
 
 # --- a hand-over
@@ -200,7 +200,7 @@ def _wanted(session: ChatSession, **why: str) -> None:
 
 def test_list_names_the_queue_in_which_a_visitor_waits(owner: Any, session: ChatSession) -> None:
     _wanted(session, queue="support_l2")
-    assert "Waits for a person in support_l2" in browser(owner).get(reverse("console-inbox")).content.decode()
+    assert "Waiting for a person in support_l2" in browser(owner).get(reverse("console-inbox")).content.decode()
 
 
 def test_hand_over_says_why_what_was_asked_and_what_was_answered(owner: Any, session: ChatSession) -> None:
@@ -209,7 +209,13 @@ def test_hand_over_says_why_what_was_asked_and_what_was_answered(owner: Any, ses
     shown = _page(owner, session).partition('id="handover"')[2].partition("</section>")[0]
     assert all(
         words in shown
-        for words in ("toxicity in", "support_l2", "Does my policy cover a burst pipe?", "It is covered.", "Nobody has")
+        for words in (
+            "toxicity in",
+            "support_l2",
+            "Does my policy cover a burst pipe?",
+            "It is covered.",
+            "Identity not verified",
+        )
     )
 
 

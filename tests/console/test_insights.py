@@ -1,4 +1,4 @@
-"""Does the page say the numbers it was given, beside their targets, for those who cannot see a drawing too?"""
+"""Insights about decisions: the numbers beside their targets, also as tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apps.approvals.enums import CardKind
 from apps.approvals.models import Look
 from apps.approvals.queries import face_hash
 from apps.console.charts import HEIGHT, WIDTH, columns, share_width
-from apps.console.views.insights import _fatigue, _share, _taps, _time
+from apps.console.pages.insights.views import _fatigue, _share, _taps, _time
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.cards import make_kind
@@ -36,7 +36,7 @@ def page(user: Any, days: str = "") -> str:
 
 
 def test_page_without_decisions_says_so(owner: Any) -> None:
-    assert "Nothing was decided in this time" in page(owner)
+    assert "No decisions in this period" in page(owner)
 
 
 def test_numbers_stand_in_tables_beneath_the_drawings(tenant: Any, owner: Any) -> None:
@@ -67,12 +67,12 @@ def test_decline_rate_is_shown_beside_its_target(tenant: Any, owner: Any) -> Non
 def test_share_of_a_few_decisions_is_not_judged(tenant: Any, owner: Any) -> None:
     decided(tenant, owner)
     found = page(owner)
-    assert "too few decisions to say" in found and "off target" not in found and "is it read?" not in found
+    assert "too few decisions" in found and "off target" not in found and "Check that cards are read" not in found
 
 
 def test_other_tenants_numbers_are_not_shown(other_tenant: Any, owner: Any) -> None:
     decided(other_tenant, make_member(other_tenant, "owner"))
-    assert "Nothing was decided" in page(owner)
+    assert "No decisions in this period" in page(owner)
 
 
 def test_markup_in_the_name_of_an_action_is_escaped(tenant: Any, owner: Any) -> None:
@@ -96,7 +96,7 @@ def test_page_takes_the_same_queries_for_any_number_of_decisions(
         client.get(reverse("console-insights"))
 
 
-QUERIES = 27  # two of them for the rail: does money run out, what has nobody read yet
+QUERIES = 27  # two of them for the rail: the budget alert and the unread notifications
 
 
 @pytest.mark.parametrize(("median", "state"), [(None, ""), (0.4, "bad"), (3.0, "ok"), (8.0, ""), (45.0, "bad")])

@@ -1,4 +1,4 @@
-"""Do open consoles hear what was committed, in their own tenant, and nobody else?"""
+"""Open consoles are told about commits of their own tenant only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser
 
-from apps.console import consumers, watching
+from apps.console import consumers, viewers
 from apps.console.consumers import ConsoleConsumer
 from apps.console.members import TENANT_IN_SESSION
 from apps.sessions import handoff
@@ -176,7 +176,7 @@ async def test_look_at_a_card_is_told_to_the_tenant(tenant: Any, owner: Any, app
     other = await _ready(approver)
     line = await _looking(owner, card.pk)
     assert await other.receive_json_from(PATIENCE) == {"type": "changed", "what": f"card:{card.pk}"}
-    assert await in_thread(watching.lookers, tenant.pk, card.pk, [owner, approver]) == [owner]
+    assert await in_thread(viewers.viewers_of, tenant.pk, card.pk, [owner, approver]) == [owner]
     await line.disconnect()
     await other.disconnect()
 
@@ -188,7 +188,7 @@ async def test_looker_whose_line_ends_is_gone(tenant: Any, owner: Any, approver:
     await other.receive_json_from(PATIENCE)
     await line.disconnect()
     assert await other.receive_json_from(PATIENCE) == {"type": "changed", "what": f"card:{card.pk}"}
-    assert await in_thread(watching.lookers, tenant.pk, card.pk, [owner]) == []
+    assert await in_thread(viewers.viewers_of, tenant.pk, card.pk, [owner]) == []
     await other.disconnect()
 
 
@@ -214,7 +214,7 @@ async def test_look_in_another_tenant_is_not_told_here(tenant: Any, other_tenant
     line = await _ready(owner)
     foreign = await _looking(await in_thread(make_member, other_tenant, "owner"), card.pk)
     assert await line.receive_nothing(0.3)
-    assert await in_thread(watching.lookers, tenant.pk, card.pk, [owner, foreign.scope["user"]]) == []
+    assert await in_thread(viewers.viewers_of, tenant.pk, card.pk, [owner, foreign.scope["user"]]) == []
     await line.disconnect()
     await foreign.disconnect()
 
@@ -257,10 +257,10 @@ async def test_look_at_a_conversation_is_told_to_the_tenant_and_ends_with_the_li
     told = {"type": "changed", "what": f"company:{session.pk}"}
     await line.send_json_to({"type": "look", "session": str(session.pk)})
     came = await other.receive_json_from(PATIENCE)
-    here = await in_thread(watching.lookers, session.tenant_id, session.pk, [owner, approver])
+    here = await in_thread(viewers.viewers_of, session.tenant_id, session.pk, [owner, approver])
     await line.disconnect()
     assert (came, here, await other.receive_json_from(PATIENCE)) == (told, [owner], told)
-    assert await in_thread(watching.lookers, session.tenant_id, session.pk, [owner, approver]) == []
+    assert await in_thread(viewers.viewers_of, session.tenant_id, session.pk, [owner, approver]) == []
     await other.disconnect()
 
 
@@ -270,7 +270,7 @@ async def test_look_from_another_tenant_is_seen_by_nobody(deployment: Any, owner
     here, line = await _ready(owner), await _ready(foreigner)
     await line.send_json_to({"type": "look", "session": str(session.pk)})
     assert await here.receive_nothing(0.3)
-    assert await in_thread(watching.lookers, session.tenant_id, session.pk, [owner, foreigner]) == []
+    assert await in_thread(viewers.viewers_of, session.tenant_id, session.pk, [owner, foreigner]) == []
     await line.disconnect()
     await here.disconnect()
 

@@ -1,4 +1,4 @@
-"""How does staff get in, and who is kept out?"""
+"""Logging in with a password, and who is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.console import throttle
+from apps.console.pages.login import throttle
 from kernel.tenancy import tenant_scope
 from tests.rivals import race
 
@@ -114,7 +114,7 @@ def test_logout_ends_the_session(owner: Any) -> None:
 
 
 def test_account_guessed_from_many_addresses_is_closed_for_all(owner: Any) -> None:
-    """X-Forwarded-For may say anything: every try pretends to come from somewhere else."""
+    """X-Forwarded-For can be forged: every attempt pretends to come from another address."""
     tries = [_log_in(f"spoofed-{uuid4().hex}", owner.email, "wrong") for _ in range(throttle.MAX_FROM_ANYWHERE + 1)]
     assert tries[-1].status_code == 429
 

@@ -9,7 +9,7 @@ import pytest
 from django.urls import reverse
 
 from apps.approvals.models import Card
-from apps.console.origins import origins_of
+from apps.console.pages.review.origins import origins_of
 from apps.work.models import WorkItem
 from apps.work.provenance import Tracer
 from kernel.llm.calls import PlannedCall
@@ -42,24 +42,24 @@ def test_value_of_the_customer_says_its_message_and_time(desk: Desk, approver: A
     shown = page(approver, card(desk, Source(TYPED_AT, "50 on H-1")))
     assert "From the customer&#x27;s message" in shown
     assert "#line-1" in shown
-    assert "A customer, by a message to the assistant" in shown
+    assert "A customer, in a message to the assistant" in shown
     assert "Check this" not in shown
 
 
 def test_value_from_outside_is_marked_with_its_source(desk: Desk, approver: Any) -> None:
     page_of = Source(Traced(Origin.TOOL, "call:1", "evil.example"), "note 50")
     shown = page(approver, card(desk, Source(TYPED_AT, "on H-1"), page_of))
-    assert "From outside: evil.example" in shown
+    assert "From an external tool: evil.example" in shown
     assert shown.count("Check this") == 1
-    assert "after it read “evil.example”" in shown
-    assert "A customer, by a message" not in shown
+    assert "after reading “evil.example”" in shown
+    assert "A customer, in a message" not in shown
 
 
 def test_value_of_the_assistants_own_is_marked(desk: Desk, approver: Any) -> None:
     shown = page(approver, card(desk, Source(TYPED_AT, "on H-1")))
     assert "Written by the assistant" in shown
     assert shown.count("Check this") == 1
-    assert "It did not get every value from them" in shown
+    assert "Not every value came from the customer" in shown
 
 
 def test_name_of_a_hostile_source_is_shown_as_text(desk: Desk, approver: Any) -> None:

@@ -1,4 +1,4 @@
-"""Does the palette lead to what is typed, and never to what the member may not open or another tenant has?"""
+"""The command palette finds pages and objects that the member may open, of their own tenant only."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.approvals.services import decide_card
-from apps.console.finding import Group, Hit, found
 from apps.console.members import Member
-from apps.console.places import PLACES
+from apps.console.pages.palette.pages import PAGES
+from apps.console.pages.palette.search import Group, Hit, search
 from apps.gates.services import save_gate
 from apps.sessions.models import ChatSession
 from apps.tenants.enums import Role
@@ -48,7 +48,7 @@ def _gate(tenant: Any) -> Any:
 
 def _hits(tenant: Any, user: Any, said: str, group: str) -> list[Hit]:
     with tenant_scope(tenant):
-        groups: list[Group] = found(Member(user, tenant, Role.OWNER, ()), said)
+        groups: list[Group] = search(Member(user, tenant, Role.OWNER, ()), said)
     return next((one.hits for one in groups if one.title == group), [])
 
 
@@ -93,14 +93,14 @@ def test_owner_finds_a_member_by_name(tenant: Any, owner: Any) -> None:
 @pytest.mark.parametrize("role", ["owner", "approver", "agent", "viewer"])
 def test_every_page_that_is_offered_opens(tenant: Any, role: str, request: Any) -> None:
     user = request.getfixturevalue(role)
-    offered = [place for place in PLACES if role in place.roles]
+    offered = [place for place in PAGES if role in place.roles]
     assert [browser(user).get(place.address).status_code for place in offered] == [200] * len(offered)
 
 
 @pytest.mark.parametrize("role", ["owner", "approver", "agent", "viewer"])
 def test_page_that_is_not_offered_is_refused(tenant: Any, role: str, request: Any) -> None:
     user = request.getfixturevalue(role)
-    others = [place for place in PLACES if role not in place.roles]
+    others = [place for place in PAGES if role not in place.roles]
     assert [browser(user).get(place.address).status_code for place in others] == [403] * len(others)
 
 
@@ -139,7 +139,7 @@ def test_card_that_waits_stands_before_newer_ones_that_do_not(tenant: Any, owner
         with tenant_scope(tenant):
             decide_card(card.pk, user=owner, verdict="declined")  # type: ignore[arg-type]
     hits = _hits(tenant, owner, "refund lamp", "Decisions")
-    assert (hits[0].address, hits[0].note) == (reverse("console-card", args=[waits.pk]), "waits")
+    assert (hits[0].address, hits[0].note) == (reverse("console-card", args=[waits.pk]), "waiting")
 
 
 def test_with_nothing_typed_what_waits_is_shown(tenant: Any, viewer: Any) -> None:
@@ -179,7 +179,7 @@ def test_what_is_typed_comes_back_as_text(owner: Any) -> None:
 
 
 def test_nothing_found_says_so(owner: Any) -> None:
-    assert "Nothing is called “zzzz”" in _typed(owner, "zzzz")
+    assert "No results for “zzzz”" in _typed(owner, "zzzz")
 
 
 def test_answer_is_never_kept_by_the_browser(owner: Any) -> None:

@@ -1,4 +1,4 @@
-"""What does a page without its line ask for? How far the log has come; and that it asked is how long a visit lasts."""
+"""Pages without a socket poll the head of the audit log, and that keeps a visit going."""
 
 from __future__ import annotations
 

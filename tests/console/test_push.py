@@ -1,6 +1,6 @@
-"""Members are told of new cards the way they chose, once, at nobody else's expense, and without a visitor's word.
+"""Alerts about new cards: sent once, in the chosen way, without any of the visitor's text.
 
-The push service here is a server that decrypts what it gets as the browser would.
+The push service here is a server that decrypts messages as a browser would.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def subscribe(
 
 
 def make_lasting(tenant: Any, **fields: Any) -> Card:
-    """A card that is still open when its letter is due."""
+    """A card that is still open when its email is due."""
     card = make_card(tenant, **fields)
     with tenant_scope(tenant):
         Card.objects.filter(pk=card.pk).update(expires_at=now() + timedelta(hours=2))
@@ -558,6 +558,6 @@ def test_service_worker_answers_everybody_and_shows_alerts(database: None) -> No
 
 
 def test_way_of_an_address_is_not_shown(tenant: Any, approver: Any) -> None:
-    """Whoever knows a push service's address can send nonsense there."""
+    """Anyone who knows a push service's address can send nonsense there."""
     subscribe(tenant, approver)
     assert "push.example.com" not in browser(approver).get(reverse("console-alerts")).content.decode()

@@ -1,4 +1,4 @@
-"""Can the console be installed, and does what is kept for no connection hold nothing of anybody?"""
+"""The console can be installed, and its offline page holds no data."""
 
 from __future__ import annotations
 

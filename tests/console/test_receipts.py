@@ -1,4 +1,4 @@
-"""What does a receipt say in plain words? Endings, phases, calls and money, of old and of broken ones too."""
+"""Receipts in words: endings, phases, calls and costs, also of old and broken receipts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.autonomy.enums import SessionStatus, TriggerKind
-from apps.console import receipts
+from apps.console.pages.automations import presenter
 from apps.console.templatetags.runs import exact_usd
 from apps.guard.enums import Intent, TerminalReason
 
@@ -34,52 +34,52 @@ def phases(*names: str, open_last: bool = False) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("reason", TerminalReason.values)
 def test_ending_every_reason_has_a_sentence(reason: str) -> None:
-    assert receipts.ending({"terminal_reason": reason}).endswith(".")
+    assert presenter.ending({"terminal_reason": reason}).endswith(".")
 
 
 @pytest.mark.parametrize("status", SessionStatus.values)
 def test_ending_every_status_has_a_sentence(status: str) -> None:
-    assert receipts.ending({"status": status, "terminal_reason": ""})
+    assert presenter.ending({"status": status, "terminal_reason": ""})
 
 
 def test_ending_of_one_that_was_told_to_stop_says_when() -> None:
-    assert receipts.ending({"status": "running", "halt_state": "halt_requested"}) == "It stops before its next call."
+    assert presenter.ending({"status": "running", "halt_state": "halt_requested"}) == "Stopping before the next call."
 
 
 @pytest.mark.parametrize("kind", TriggerKind.values)
 def test_began_every_trigger_has_words(kind: str) -> None:
-    assert "unknown" not in receipts.began({"trigger_kind": kind})
+    assert "unknown" not in presenter.began({"trigger_kind": kind})
 
 
 @pytest.mark.parametrize("intent", Intent.values)
 def test_calls_every_intent_has_words(intent: str) -> None:
-    (line,) = receipts.calls({"tool_calls": [{"intent": intent, "tool": "x", "outcome": "executed"}]})
+    (line,) = presenter.calls({"tool_calls": [{"intent": intent, "tool": "x", "outcome": "executed"}]})
     assert (line.mark, line.outcome, "_" in line.lead) == ("ok", "done", False)
 
 
 def test_calls_refused_one_is_marked_and_says_why() -> None:
-    (line,) = receipts.calls(
+    (line,) = presenter.calls(
         {"tool_calls": [{"intent": "run_skill", "outcome": "refused", "error_code": "tool_not_granted"}]}
     )
-    assert (line.mark, line.outcome) == ("bad", "not allowed here: tool not granted")
+    assert (line.mark, line.outcome) == ("bad", "not allowed: tool not granted")
 
 
 def test_steps_are_five_whatever_was_reached() -> None:
-    assert [step.state for step in receipts.steps({})] == [""] * 5
+    assert [step.state for step in presenter.steps({})] == [""] * 5
 
 
 def test_steps_of_one_that_ended_in_the_middle_say_where() -> None:
-    found = receipts.steps({"phase_transitions": phases("intake", "analysis", open_last=True), "status": "halted"})
+    found = presenter.steps({"phase_transitions": phases("intake", "analysis", open_last=True), "status": "halted"})
     assert [step.state for step in found] == ["done", "bad", "", "", ""]
 
 
 def test_steps_of_one_under_way_say_where_it_is() -> None:
-    found = receipts.steps({"phase_transitions": phases("intake", "analysis", open_last=True), "status": "running"})
+    found = presenter.steps({"phase_transitions": phases("intake", "analysis", open_last=True), "status": "running"})
     assert [step.state for step in found] == ["done", "now", "", "", ""]
 
 
 def test_steps_say_how_long_each_took() -> None:
-    assert receipts.steps({"phase_transitions": phases("intake")})[0].seconds == 1.0
+    assert presenter.steps({"phase_transitions": phases("intake")})[0].seconds == 1.0
 
 
 @pytest.mark.parametrize(
@@ -98,16 +98,16 @@ def test_steps_say_how_long_each_took() -> None:
 def test_bar_shows_money_within_its_frame(
     spent: str, reserved: str | None, cap: str | None, widths: tuple[float, float], near: bool
 ) -> None:
-    bar = receipts.bar({"cost_total_usd": spent, "cost_reserved_usd": reserved, "max_cost_usd": cap})
+    bar = presenter.bar({"cost_total_usd": spent, "cost_reserved_usd": reserved, "max_cost_usd": cap})
     assert (bar.spent_width, bar.reserved_width, bar.is_near) == (*widths, near)
 
 
 def test_bar_zero_is_a_cap() -> None:
-    assert receipts.bar({"max_cost_usd": "0"}).left == 0
+    assert presenter.bar({"max_cost_usd": "0"}).left == 0
 
 
 def test_used_none_is_no_limit_and_zero_is_one() -> None:
-    found = receipts.used({"used": {"calls": 3}, "limits": {"calls": 0}})
+    found = presenter.used({"used": {"calls": 3}, "limits": {"calls": 0}})
     assert [(one.used, one.most) for one in found[:2]] == [(3, 0), (0, None)]
 
 
@@ -121,8 +121,8 @@ _KEYS = ("status", "terminal_reason", "tool_calls", "phase_transitions", "used",
 
 @given(st.dictionaries(st.sampled_from(_KEYS), _JUNK))
 def test_broken_receipt_is_told_without_a_fault(receipt: dict[str, Any]) -> None:
-    told = (receipts.ending(receipt), receipts.steps(receipt), receipts.calls(receipt), receipts.bar(receipt))
-    assert len((*told, receipts.used(receipt), receipts.began(receipt))) == 6
+    told = (presenter.ending(receipt), presenter.steps(receipt), presenter.calls(receipt), presenter.bar(receipt))
+    assert len((*told, presenter.used(receipt), presenter.began(receipt))) == 6
 
 
 @pytest.mark.parametrize(

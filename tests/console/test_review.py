@@ -1,4 +1,4 @@
-"""Does a card say what it must, and does a press do what the button says?"""
+"""Review: what a card shows, and what its buttons do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _page(user: Any, card: Card | None = None) -> str:
 
 
 def test_empty_queue_says_so(owner: Any) -> None:
-    assert "Nothing waits for a decision" in _page(owner)
+    assert "Nothing to review" in _page(owner)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_withdrawn_card_says_so(tenant: Any, owner: Any) -> None:
 @pytest.mark.parametrize("role", ["agent", "viewer"])
 def test_card_for_those_who_cannot_decide_has_no_buttons(tenant: Any, role: str, request: Any) -> None:
     page = _page(request.getfixturevalue(role), make_card(tenant))
-    assert "Only an owner or an approver can decide this" in page and 'name="choice"' not in page
+    assert "Only owners and approvers can decide this" in page and 'name="choice"' not in page
 
 
 def test_news_about_an_open_card_leave_the_card_alone(tenant: Any, owner: Any) -> None:
@@ -205,7 +205,7 @@ def test_news_about_an_empty_queue_are_none(owner: Any) -> None:
 def test_approved_card_tells_what_became_of_the_work(tenant: Any, owner: Any, tmp_path: Path) -> None:
     desk = make_desk(tenant, tmp_path)
     item = desk.approved(owner)
-    assert "Waits for a worker" in _page(owner, desk.card(item))
+    assert "Queued" in _page(owner, desk.card(item))
 
 
 def test_badge_counts_the_open_cards(tenant: Any, owner: Any) -> None:
@@ -236,7 +236,7 @@ QUERIES_OF_REVIEW = 26  # two of them for the rail (budgets, unread), three for 
 
 
 def test_decision_that_fails_leaves_nothing_behind(tenant: Any, owner: Any, settings: Any) -> None:
-    """Without the signing key no token can be minted; the whole press is undone."""
+    """Without the signing key no token can be issued; the whole decision is rolled back."""
     settings.SILAS_SIGNING_KEY = ""
     card = make_card(tenant)
     client = browser(owner)
@@ -250,7 +250,7 @@ def test_first_of_two_yeses_says_that_somebody_else_has_to_answer(tenant: Any, o
         ApprovalPolicy.objects.create(people=2)
     card = make_card(tenant)
     page = _decide(owner, card).content.decode()
-    assert "You said yes. 1 more person has to say the same" in page and 'value="approve"' not in page
+    assert "Approved by you. 1 more approval needed" in page and 'value="approve"' not in page
 
 
 def test_long_queue_names_fifty_and_says_how_many_more(tenant: Any, approver: Any) -> None:
@@ -363,7 +363,7 @@ def test_press_on_a_card_that_a_colleague_edited_shows_the_card_that_asks_now(
     page = response.content.decode()
     assert response.status_code == 409
     assert f'data-card="{new.pk}"' in page
-    assert "a colleague changed that card meanwhile" in page
+    assert "a colleague changed that card" in page
     assert _card(new).status == CardStatus.OPEN
 
 
@@ -394,5 +394,5 @@ def test_approval_of_a_batch_says_what_was_left_out(tenant: Any, tmp_path: Path,
         save_record("orders", "H-2", subject="C-2", data={"total": 100, "note": 7})
     ticked = list(card.payload["item_ids"])
     page = _decide(approver, card, confirmed="approve", slid="100", selected=ticked).content.decode()
-    assert "1 action of it was left out because its record has changed" in page
+    assert "1 action was left out because its record has changed" in page
     assert _card(card).status == CardStatus.DECIDED

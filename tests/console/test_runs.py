@@ -1,4 +1,4 @@
-"""What runs by itself: who sees it, who may stop and change it, and what its pages say."""
+"""Automations: who sees, stops and changes them, and what their pages show."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OF_SESSION = ("console-run-halt", "console-run-retry")
 
 @pytest.mark.parametrize("role", ["viewer", "stranger"])
 def test_change_by_who_may_not_is_refused(house: House, role: str, request: pytest.FixtureRequest) -> None:
-    """Who may not is told so before anything is looked up."""
+    """Members without permission are refused before anything is looked up."""
     user = request.getfixturevalue(role)
     answers = [post(user, name, uuid4()).status_code for name in (*CHANGES, *OF_TRIGGER, *OF_SESSION)]
     assert set(answers) == {403}
@@ -93,7 +93,7 @@ def test_runs_without_a_login_lead_to_it(database: None) -> None:
 
 @pytest.mark.parametrize("role", ["approver", "agent"])
 def test_halt_by_who_answers_ends_what_waits(house: House, role: str, request: pytest.FixtureRequest) -> None:
-    """Nobody here but the owner has opted in; stopping asks nobody for that."""
+    """Only the owner has opted in; stopping does not depend on that."""
     session = house.run_now(house.task())
     post(request.getfixturevalue(role), "console-run-halt", session.pk)
     assert house.session(session.pk).status == "cancelled"
@@ -122,7 +122,7 @@ def test_viewer_sees_no_button(house: House, viewer: Any) -> None:
 
 def test_company_that_has_switched_off_is_told_so(house: House) -> None:
     house.do(services.change_settings, user=house.owner, enabled=False)
-    assert "Nothing begins by itself" in text(house.owner, "console-runs")
+    assert "Automations are off" in text(house.owner, "console-runs")
 
 
 def test_running_a_task_that_may_not_begin_says_why_and_is_logged(house: House) -> None:
@@ -151,14 +151,14 @@ def test_quarantined_task_shows_its_reason_and_is_let_go_by_hand(house: House) -
     house.change(task, quarantined_at="2026-01-01T00:00Z", quarantine_reason="worker_lost")
     before = text(house.owner, "console-runs")
     post(house.owner, "console-task-release", task.pk)
-    assert ("worker lost" in before, "Try again" in before) == (True, True)
-    assert "Try again" not in text(house.owner, "console-runs")
+    assert ("worker lost" in before, ">Try again</button>" in before) == (True, True)
+    assert ">Try again</button>" not in text(house.owner, "console-runs")
 
 
 def test_finished_session_shows_its_whole_receipt(house: House) -> None:
     session = house.through(house.task(name="Look at it"))
     shown = text(house.owner, "console-run", session.pk)
-    wanted = ("It did what it was asked to.", "Hand over", "What it called", "The receipt as JSON", "$0.00 of $0.50")
+    wanted = ("Completed.", "Deliver", "Calls", "View receipt as JSON", "$0.00 of $0.50")
     assert [words for words in wanted if words not in shown] == []
 
 
@@ -171,7 +171,7 @@ def test_proof_leads_to_the_log(house: House) -> None:
 
 def test_activity_tells_of_it_by_the_tasks_name(house: House) -> None:
     house.through(house.task(name="Nightly look"))
-    assert "<b>Finished a task</b> Nightly look" in text(house.owner, "console-activity")
+    assert "<b>Automation completed</b> Nightly look" in text(house.owner, "console-activity")
 
 
 def test_receipt_as_json_is_the_stored_one(house: House) -> None:
@@ -214,7 +214,7 @@ def test_retry_begins_a_new_session(house: House) -> None:
 
 @pytest.mark.parametrize("name", ["console-task-run", "console-run-retry"])
 def test_form_that_is_sent_twice_begins_one_session(house: House, name: str) -> None:
-    """As a button does that is pressed twice; both presses lead to the session that began."""
+    """As when a button is clicked twice: both requests lead to the same run."""
     task = house.task()
     row = house.through(task) if name == "console-run-retry" else task
     before, once = len(house.sessions()), str(uuid4())
@@ -248,7 +248,7 @@ def test_money_of_a_session_under_way_is_drawn(house: House) -> None:
         AutonomousSession.objects.filter(pk=session.pk).update(receipt=None)
         GuardedRun.objects.filter(pk=session.run_id).update(cost_total="0.000042", cost_reserved="0.4")
     shown = text(house.owner, "console-run", session.pk)
-    assert ("$0.000042 of $0.50" in shown, "$0.40 set aside" in shown) == (True, True)
+    assert ("$0.000042 of $0.50" in shown, "$0.40 reserved" in shown) == (True, True)
 
 
 def test_notice_is_read_once_and_only_by_whom_it_is_for(house: House, approver: Any) -> None:
@@ -260,7 +260,7 @@ def test_notice_is_read_once_and_only_by_whom_it_is_for(house: House, approver: 
     post(house.owner, "console-notice-read", notice.pk)
     again = post(house.owner, "console-notice-read", notice.pk).status_code
     after = text(house.owner, "console-notices", unread="true")
-    assert (refused, "View run" in before, again, "You have read everything" in after) == (
+    assert (refused, "View run" in before, again, "No unread notifications" in after) == (
         404,
         True,
         302,

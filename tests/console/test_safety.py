@@ -93,12 +93,12 @@ def test_hold_of_another_tenant_is_not_found(owner: Any, other_tenant: Any, word
 
 def test_empty_page_says_what_to_do(owner: Any) -> None:
     shown = page(owner)
-    assert "No agent waits" in shown and "Make a key" in shown
+    assert "No agents are waiting" in shown and "Create agent key" in shown
 
 
 def test_block_is_shown_with_its_action_and_its_reasons(blocked: Agent, owner: Any) -> None:
     shown = page(owner)
-    assert DANGER in shown and "It drops a part of a database." in shown and "Unblock it" in shown
+    assert DANGER in shown and "It drops a part of a database." in shown and "Unblock" in shown
 
 
 def test_one_press_unblocks(blocked: Agent, approver: Any) -> None:
@@ -238,7 +238,7 @@ def test_policy_of_a_foreign_or_made_up_principal_is_not_found(owner: Any, other
 def test_policy_is_tried_without_being_written(tenant: Any, owner: Any) -> None:
     started(tenant).report()
     shown = press(owner, "policy", **FORM | {"deny": "*manual*", "dry": "1"}).content.decode()
-    assert "would answer 1 of the newest 1 recorded step otherwise" in shown
+    assert "would change 1 of the newest 1 recorded decision" in shown
     with tenant_scope(tenant):
         assert not PolicyVersion.objects.exists()
 
@@ -248,7 +248,7 @@ def test_trends_count_directives_blocks_and_prompts(tenant: Any, owner: Any) -> 
     for hint in ("reading the manual", TO_CONFIRM, TO_CONFIRM, DANGER):
         agent.report(hint)
     shown = page(owner)
-    assert "<td>4</td><td>3</td><td>1</td>" in shown and "had to wait: 1." in shown
+    assert "<td>4</td><td>3</td><td>1</td>" in shown and "per held action: 1." in shown
 
 
 def test_earlier_version_is_said_again(tenant: Any, owner: Any) -> None:
@@ -277,12 +277,12 @@ def test_recorded_steps_are_tried_on_the_policy(tenant: Any, owner: Any) -> None
     agent = started(tenant)
     agent.report()
     policy(tenant, deny=["*manual*"])
-    assert "would answer 1 of the newest 1 recorded step otherwise" in press(owner, "try", hint="").content.decode()
+    assert "would change 1 of the newest 1 recorded decision" in press(owner, "try", hint="").content.decode()
 
 
 def test_page_says_when_nobody_is_held(tenant: Any, owner: Any) -> None:
     policy(tenant, mode="monitoring")
-    assert "Nobody is held back" in page(owner)
+    assert "No agent is held back" in page(owner)
 
 
 def test_hint_of_an_agent_is_text_and_no_markup(tenant: Any, owner: Any) -> None:
@@ -300,7 +300,7 @@ def test_every_hold_has_its_way_out_on_one_screen(tenant: Any, approver: Any, hi
     agent.report(hint)
     way_out = reverse("console-safety-allow", args=[agent.hold().pk])
     assert f'action="{way_out}"' in page(approver)
-    assert browser(approver).post(way_out).status_code == 302 and "No agent waits" in page(approver)
+    assert browser(approver).post(way_out).status_code == 302 and "No agents are waiting" in page(approver)
 
 
 def test_block_of_our_own_chatbot_has_its_way_out_there_too(tenant: Any, owner: Any) -> None:
@@ -310,7 +310,7 @@ def test_block_of_our_own_chatbot_has_its_way_out_there_too(tenant: Any, owner: 
         hold = Hold.objects.get()
     assert reverse("console-safety-allow", args=[hold.pk]) in page(owner)
     press(owner, "allow", hold.pk)
-    assert "No agent waits" in page(owner)
+    assert "No agents are waiting" in page(owner)
 
 
 def test_hold_says_how_old_it_is(blocked: Agent, owner: Any) -> None:
@@ -336,7 +336,7 @@ def test_passkeys_answer_unblocks_from_the_page(blocked: Agent, tenant: Any, own
     assert press(owner, "allow", hold).status_code == 403
     asks = reverse("console-safety-step-up", args=[hold, "allow"])
     assert press(owner, "code", hold, step_up=device.get(again(owner, asks))).status_code == 409
-    assert "No agent waits" not in page(owner)
+    assert "No agents are waiting" not in page(owner)
     assert press(owner, "allow", hold, step_up=device.get(again(owner, asks))).status_code == 302
 
 
@@ -358,4 +358,4 @@ def test_question_for_a_passkey_is_asked_by_those_who_decide(blocked: Agent, rol
 def test_lifted_hold_leaves_the_page(blocked: Agent, owner: Any) -> None:
     with tenant_scope(blocked.tenant):
         allow(blocked.hold().pk, actor="user:test")
-    assert "No agent waits" in page(owner)
+    assert "No agents are waiting" in page(owner)

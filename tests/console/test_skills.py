@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from apps.audit.models import AuditEntry
 from apps.autonomy.models import Finding
-from apps.console.capabilities import may
+from apps.console.pages.skills.capabilities import permissions_in_words
 from apps.guard.enums import CallState, Intent, Origin
 from apps.guard.models import ToolCall
 from apps.guard.services import open_run
@@ -66,30 +66,32 @@ def test_skills_are_the_deciders(request: pytest.FixtureRequest, version: SkillV
 
 def test_catalogue_says_what_a_skill_may_do(approver: Any, version: SkillVersion) -> None:
     page = shown(approver, "console-skills")
-    assert all(words in page for words in ("Acts: act", "Network: None", "Changes: orders", "Not used yet", "In use"))
+    assert all(
+        words in page for words in ("Actions: act", "Network: None", "Changes: orders", "Not used yet", "In use")
+    )
 
 
 def test_catalogue_says_every_way_in_which_a_skill_uses_documents() -> None:
     tools = [{"name": use, "acting": use != "read", "knowledge": use} for use in get_args(KnowledgeUse)]
-    told = dict(may({"tools": tools}))["Documents"]
-    assert (told.count(","), told.startswith("reads what answers are taken from, adds documents")) == (4, True)
+    told = dict(permissions_in_words({"tools": tools}))["Documents"]
+    assert (told.count(","), told.startswith("reads documents, adds documents")) == (4, True)
 
 
 def test_host_that_an_account_names_is_said_in_words() -> None:
-    told = dict(may({"requirements": {"network": ["{base_url}", "api.example.com"]}}))
+    told = dict(permissions_in_words({"requirements": {"network": ["{base_url}", "api.example.com"]}}))
     assert told["Network"] == "the base url of the account, api.example.com"
 
 
 FILES = [
-    ([], "reads its own"),
-    ([read_tool()], "reads its own and the work's"),
-    ([read_tool(), acting_tool()], "reads its own and the work's, leaves new ones"),
+    ([], "reads its own files"),
+    ([read_tool()], "reads its own files and those of the task"),
+    ([read_tool(), acting_tool()], "reads its own files and those of the task, creates new ones"),
 ]
 
 
 @pytest.mark.parametrize(("tools", "words"), FILES)
 def test_catalogue_says_what_becomes_of_files(tools: list[dict[str, Any]], words: str) -> None:
-    assert dict(may({"tools": tools}))["Files"] == words
+    assert dict(permissions_in_words({"tools": tools}))["Files"] == words
 
 
 @pytest.mark.parametrize(("state", "found"), [("in-use", True), ("waiting", False), ("off", False), ("x", True)])
@@ -271,7 +273,7 @@ def test_what_is_no_key_has_no_fingerprint(owner: Any, key: str) -> None:
 
 
 def test_approver_sees_whose_packages_are_taken_and_pins_none(approver: Any) -> None:
-    assert "Whose packages are taken" in shown(approver, "console-publishers")
+    assert "Trusted publishers" in shown(approver, "console-publishers")
     assert press(approver, "console-publisher-pin", name="Quay", key="ab" * 32, last="abab").status_code == 403
 
 
@@ -290,9 +292,9 @@ def test_version_is_handed_on_by_owners(owner: Any, approver: Any, version: Skil
 
 
 def test_what_ships_is_taken_in_once(tenant: Any, owner: Any) -> None:
-    assert "Take in coding" in shown(owner, "console-skills")
+    assert "Add coding" in shown(owner, "console-skills")
     press(owner, "console-skill-shipped", name="coding")
-    assert "Take in coding" not in shown(owner, "console-skills")
+    assert "Add coding" not in shown(owner, "console-skills")
     assert press(owner, "console-skill-shipped", name="../meridian-desk").status_code == 404
 
 
@@ -303,7 +305,7 @@ def test_draft_is_begun_tried_changed_and_proposed(tenant: Any, approver: Any) -
     assert begun.url == reverse("console-draft", args=[draft.pk])
     press(approver, "console-draft-try", draft.pk, seen=1)
     page = shown(approver, "console-draft", draft.pk)
-    assert "1 test passed" in page and "No model wrote this" in page
+    assert "1 test passed" in page and "not written by a model" in page
     press(approver, "console-draft-rewrite", draft.pk, seen=1, path="references/a.md", text="A")
     assert press(approver, "console-draft-propose", draft.pk, seen=2).status_code == 302
 

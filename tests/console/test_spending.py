@@ -1,4 +1,4 @@
-"""Does the page say where the money went and what is left, to whom it should? Does the rail say when it runs out?"""
+"""Spending: costs and limits, for the roles that may see them, and the warning in the rail."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def test_amount_keeps_the_digits_that_count(amount: str, said: str) -> None:
 
 
 def test_columns_of_small_amounts_fill_the_drawing() -> None:
-    drawn = columns(["a"], [0.002], least=0.002, say=usd)
-    assert (drawn.bars[0].height > HEIGHT / 2, drawn.bars[0].said) == (True, "$0.002")
+    drawn = columns(["a"], [0.002], least=0.002, text_of=usd)
+    assert (drawn.bars[0].height > HEIGHT / 2, drawn.bars[0].text) == (True, "$0.002")
 
 
 def test_page_without_spend_says_so(owner: Any) -> None:
     found = text(page(owner))
-    assert "No limit is set" in found and "Nothing was spent in this time" in found
+    assert "No limit is set" in found and "No spending in this period" in found
 
 
 def test_page_says_what_was_spent_by_chatbot_model_and_purpose(tenant: Any, owner: Any) -> None:
@@ -121,7 +121,7 @@ def test_page_is_for_those_who_decide(request: pytest.FixtureRequest, role: str,
 
 @pytest.mark.parametrize("days", ["7", "30", "90", "-1", "1e9", "x"])
 def test_page_answers_for_any_span(owner: Any, days: str) -> None:
-    assert "Spent a day" in page(owner, days=days)
+    assert "Spending per day" in page(owner, days=days)
 
 
 def test_number_of_queries_does_not_grow_with_what_was_spent(
@@ -162,7 +162,7 @@ def test_owner_lets_waiting_work_go_on(tenant: Any, owner: Any) -> None:
     make_budget(tenant, "1")
     spend(tenant, "1")
     browser(owner).post(reverse("console-spending-resume"))
-    assert "A limit is reached" not in text(page(owner))
+    assert "Limit reached" not in text(page(owner))
 
 
 def test_approver_cannot_let_waiting_work_go_on(tenant: Any, approver: Any) -> None:
@@ -175,7 +175,7 @@ def test_stranger_changes_nothing(tenant: Any, owner: Any, stranger: Any) -> Non
     make_budget(tenant, "1")
     spend(tenant, "1")
     browser(stranger).post(reverse("console-spending-resume"))
-    assert "A limit is reached" in text(page(owner))
+    assert "Limit reached" in text(page(owner))
 
 
 @pytest.mark.parametrize(("amount", "said"), [("0.4", ""), ("0.85", "80 % of a limit"), ("1", "a limit is reached")])

@@ -1,4 +1,4 @@
-"""Who changes how a chatbot looks and where it stands, and what is written down about it."""
+"""Changing a chatbot's appearance and websites, and the audit entries about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a task is set up, told in words, changed and taken away at the console."""
+"""Creating, describing, changing and deleting automations."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_others_that_a_task_may_ask_are_chosen_and_told(house: House) -> None:
     post(house.owner, "console-task-new", **said(house, delegates_to=str(other.pk)))
     (task,) = (each for each in house.tasks() if each.pk != other.pk)
     told = text(house.owner, "console-task", task.pk)
-    assert (asked_by(house, task), "May ask" in told, "Look at stock" in told) == ([str(other.pk)], True, True)
+    assert (asked_by(house, task), "Can delegate to" in told, "Look at stock" in told) == ([str(other.pk)], True, True)
 
 
 def test_others_that_are_not_chosen_any_more_are_asked_no_more(house: House) -> None:
@@ -201,10 +201,13 @@ def test_trigger_is_switched_off_and_on_and_removed(house: House) -> None:
     task = house.task()
     trigger = house.trigger(task, TriggerKind.INTERVAL, seconds=3600)
     post(house.owner, "console-when-turn", trigger.pk, enabled="0")
-    off = "Switch on" in text(house.owner, "console-task", task.pk)
+    off = "Turn on" in text(house.owner, "console-task", task.pk)
     post(house.owner, "console-when-turn", trigger.pk, enabled="1")
     post(house.owner, "console-when-delete", trigger.pk)
-    assert (off, "Only when somebody runs it by hand." in text(house.owner, "console-task", task.pk)) == (True, True)
+    assert (off, "No triggers. It runs only when started manually." in text(house.owner, "console-task", task.pk)) == (
+        True,
+        True,
+    )
 
 
 def test_time_is_added_and_told_in_words(house: House) -> None:
@@ -214,7 +217,7 @@ def test_time_is_added_and_told_in_words(house: House) -> None:
 
 
 def test_time_that_is_there_already_is_not_added_again(house: House) -> None:
-    """As a button does that is pressed twice; every night would bring two sessions."""
+    """As when a button is clicked twice: otherwise every night would bring two runs."""
     task, sent = house.task(), {"when-kind": "cron", "when-schedule": "0 2 * * *"}
     answers = [post(house.owner, "console-when-add", task.pk, **sent).status_code for _ in range(2)]
     with tenant_scope(house.tenant):

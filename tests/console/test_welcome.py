@@ -1,4 +1,4 @@
-"""Does a welcome link let its person in, once, for three days, and nobody else ever?"""
+"""Welcome links let their person in once, within three days, and no one else."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _link(user: User, ago: timedelta) -> str:
 
 def _is_dead(link: str) -> bool:
     answers = [Client().get(link), Client().post(link, PASSWORD)]
-    dead = [answer.status_code == 404 and "does not work any more" in answer.content.decode() for answer in answers]
+    dead = [answer.status_code == 404 and "is no longer valid" in answer.content.decode() for answer in answers]
     return all(dead)
 
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.console.templatetags.console import stands
+from apps.console.templatetags.console import status_in_words
 from apps.work import queries
 from apps.work.models import GoalCycle, WorkItem
 from kernel.clock import now
@@ -48,7 +48,7 @@ def test_work_without_a_login_leads_to_it(database: None) -> None:
 
 
 def test_tenant_without_work_is_told_so(owner: Any) -> None:
-    assert "Nothing is under way." in page(owner)
+    assert "Nothing in progress." in page(owner)
 
 
 def test_waiting_item_and_its_goal_are_listed(desk: Desk, owner: Any) -> None:
@@ -59,12 +59,12 @@ def test_waiting_item_and_its_goal_are_listed(desk: Desk, owner: Any) -> None:
 
 def test_item_that_nobody_has_decided_says_what_it_waits_for(desk: Desk, owner: Any) -> None:
     item = desk.waiting()
-    assert ("waits for a yes" in page(owner), "Waits for an answer" in page(owner, item)) == (True, True)
+    assert ("waiting for approval" in page(owner), "Waiting for a decision" in page(owner, item)) == (True, True)
 
 
 def test_approved_item_says_that_it_waits_for_a_worker(desk: Desk, owner: Any) -> None:
     item = desk.approved(owner)
-    assert ("waits for a worker" in page(owner), "waits for a worker" in page(owner, item)) == (True, True)
+    assert ("queued" in page(owner), "queued" in page(owner, item)) == (True, True)
 
 
 def test_task_of_a_project_waits_for_its_turn(desk: Desk, owner: Any) -> None:
@@ -73,7 +73,7 @@ def test_task_of_a_project_waits_for_its_turn(desk: Desk, owner: Any) -> None:
     project = desk.item(proposal.work_item_id)
     with tenant_scope(desk.tenant):
         (first, _) = queries.children_of(project)
-    assert ("waits for its turn" in page(owner, project), "waits for its turn" in page(owner, first)) == (True, True)
+    assert ("queued" in page(owner, project), "queued" in page(owner, first)) == (True, True)
 
 
 def test_item_shows_what_a_yes_binds(desk: Desk, owner: Any) -> None:
@@ -138,7 +138,7 @@ def test_resuming_what_is_not_parked_is_a_conflict(desk: Desk, owner: Any) -> No
 
 
 def test_viewer_sees_no_button(desk: Desk, viewer: Any) -> None:
-    assert "Call it off" not in page(viewer, desk.waiting())
+    assert "Cancel task" not in page(viewer, desk.waiting())
 
 
 def test_list_asks_no_more_for_more_items(desk: Desk, owner: Any) -> None:
@@ -156,12 +156,12 @@ def test_list_asks_no_more_for_more_items(desk: Desk, owner: Any) -> None:
 @pytest.mark.parametrize(
     ("status", "due", "said"),
     [
-        ("failed", True, "not true yet"),
-        ("healthy", True, "true at the last look"),
-        ("pending", True, "not looked at yet"),
-        ("pending", False, "in force"),
-        ("blocked", False, "over"),
+        ("failed", True, "not met yet"),
+        ("healthy", True, "healthy"),
+        ("pending", True, "not checked yet"),
+        ("pending", False, "active"),
+        ("blocked", False, "ended"),
     ],
 )
 def test_goal_says_how_its_aim_stands_and_not_that_it_failed(status: str, due: bool, said: str) -> None:
-    assert stands(WorkItem(type="goal", status=status, due_at=now() if due else None)) == said
+    assert status_in_words(WorkItem(type="goal", status=status, due_at=now() if due else None)) == said

@@ -38,7 +38,7 @@ from apps.work.models import GoalCycle, WorkItem
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
 from tests.approvals.test_passkeys import register
-from tests.console.test_insights_talks import furnished
+from tests.console.test_insights_conversations import furnished
 from tests.e2e.axe import violations
 from tests.e2e.console import log_in
 from tests.e2e.turns import all_answered
@@ -494,7 +494,7 @@ async def test_dry_run_is_for_everybody(web: str, open_page: Any, house: House) 
 
     await in_thread(said)
     page = await log_in(open_page, web, house.owner, await in_thread(_gate, house))
-    await page.get_by_role("button", name="Try it on recorded messages").click()
+    await page.get_by_role("button", name="Test on recorded messages").click()
     await page.wait_for_selector("#tried")
     assert await _found(page, "gate-tried") == []
 
@@ -503,7 +503,7 @@ async def test_mistakes_in_a_gate_are_for_everybody(web: str, open_page: Any, ho
     page = await log_in(open_page, web, house.owner, "/console/gates/new/")
     await page.get_by_label("Name", exact=True).fill("words")
     await page.get_by_label("Settings").fill('{"pattern": "("}')
-    await page.get_by_role("button", name="Keep it as a draft").click()
+    await page.get_by_role("button", name="Save draft").click()
     await page.wait_for_selector(".problem")
     open_page.errors.clear()  # the browser reports the 422
     assert await _found(page, "gate-wrong") == []

@@ -22,7 +22,7 @@ def _named(web: str) -> str:
 
 
 async def _type_password(page: Page, user: Any) -> None:
-    await page.get_by_label("E-mail address").fill(user.email)
+    await page.get_by_label("Email address").fill(user.email)
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Log in", exact=True).click()
 

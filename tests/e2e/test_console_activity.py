@@ -14,7 +14,7 @@ from tests.factories.console import make_card
 async def test_what_happens_appears_by_itself(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
     page = await log_in(open_page, web, owner, "/console/activity/")
     await in_thread(make_card, tenant, intent="Pay the refund")
-    await expect(page.locator("#story")).to_contain_text("Asked you to decide Pay the refund")
+    await expect(page.locator("#story")).to_contain_text("Approval requested Pay the refund")
 
 
 async def test_line_leads_to_its_card(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
@@ -22,7 +22,7 @@ async def test_line_leads_to_its_card(web: str, open_page: Any, tenant: Any, own
     page = await log_in(open_page, web, owner, "/console/activity/")
     mark = await page.locator(".timeline .mark.ask").first.bounding_box()
     assert mark and mark["width"] < 12, "a mark is a dot beside the words"
-    await page.get_by_role("link", name="Asked you to decide").click()
+    await page.get_by_role("link", name="Approval requested").click()
     await expect(page.locator("#intent")).to_have_text("Pay the refund")
 
 
@@ -30,7 +30,7 @@ async def test_chain_is_verified_on_request(web: str, open_page: Any, tenant: An
     await in_thread(make_card, tenant)
     page = await log_in(open_page, web, owner, "/console/activity/")
     await page.get_by_role("button", name="Verify now").click()
-    await expect(page.locator("#verdict")).to_contain_text("Whole: all")
+    await expect(page.locator("#verdict")).to_contain_text("Intact: all")
 
 
 async def test_bundle_is_downloaded(web: str, open_page: Any, tenant: Any, owner: Any) -> None:

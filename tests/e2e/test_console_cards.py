@@ -32,7 +32,7 @@ async def test_colleague_is_seen_coming_and_going(
     card = await in_thread(make_card, tenant)
     mine = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
     theirs = await log_in(open_page, web, approver, f"/console/review/{card.pk}/")
-    await expect(mine.locator(".lookers")).to_contain_text(f"{approver.display_name} is looking at this too")
+    await expect(mine.locator(".lookers")).to_contain_text(f"{approver.display_name} is also viewing this")
     await theirs.goto(f"{web}/console/activity/")
     await expect(mine.locator(".lookers")).to_have_count(0)
 
@@ -45,7 +45,7 @@ async def test_card_handed_to_a_colleague_is_theirs_without_a_reload(
     mine = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
     await mine.locator(".people > summary").click()
     await mine.get_by_role("button", name=approver.display_name).click()
-    await expect(theirs.locator(".assigned")).to_contain_text("You see to this")
+    await expect(theirs.locator(".assigned")).to_contain_text("Assigned to you")
 
 
 async def test_second_of_two_people_sees_the_first_yes(
@@ -104,8 +104,8 @@ async def test_key_e_edits_the_values(web: str, open_page: Any, tenant: Any, own
     page = await log_in(open_page, web, owner)
     await page.keyboard.press("e")
     await page.get_by_label("note").fill("60")
-    await page.get_by_role("button", name="Ask anew with these values").click()
-    await expect(page.locator("#anew")).to_contain_text("It needs a yes of its own")
+    await page.get_by_role("button", name="Resubmit with these values").click()
+    await expect(page.locator("#resubmitted")).to_contain_text("It needs its own approval")
     await expect(page.locator("#card .details")).to_contain_text("60")
 
 

@@ -33,7 +33,7 @@ async def test_take_over_and_hand_back(web: str, open_page: Any, deployment: Any
     await expect(page.locator("#answering")).to_contain_text("You are answering")
     await page.get_by_role("button", name="Hand back").click()
     await expect(page.locator("#answering")).to_contain_text("The bot is answering")
-    await expect(page.locator("#log")).to_contain_text("The bot answers again")
+    await expect(page.locator("#log")).to_contain_text("The bot is answering again")
 
 
 async def test_reply_is_sent_with_enter(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
@@ -84,7 +84,7 @@ async def test_colleague_who_takes_over_is_named_at_once(
     await in_thread(say, session, "Hello")
     page = await log_in(open_page, web, agent, f"/console/inbox/{session.pk}/")
     await in_scope(deployment.tenant_id, handoff.take_over, session.pk, owner)
-    await expect(page.locator("#answering")).to_contain_text(f"{owner.display_name} is answering here")
+    await expect(page.locator("#answering")).to_contain_text(f"{owner.display_name} is answering this conversation")
 
 
 async def test_phone_shows_list_or_conversation(web: str, open_page: Any, deployment: Any, agent: Any) -> None:

@@ -121,7 +121,7 @@ async def test_several_are_chosen_with_keys_while_news_come_in(
     await in_thread(say, first, "Are you there?")
     await expect(page.locator("#conversations")).to_contain_text("Are you there?")
     await expect(page.locator("[data-picked]")).to_have_text("1 chosen")
-    await page.get_by_role("button", name="All here").click()
+    await page.get_by_role("button", name="Select all").click()
     await page.locator("#several").get_by_role("button", name="Resolve").click()
     await expect(page.locator("#told")).to_have_text("2 resolved.")
     await expect(page.locator("#conversations")).to_contain_text("No conversations yet")
@@ -140,8 +140,8 @@ async def test_visitor_is_asked_in_a_dialog_that_shows_what_they_would_see(
     await page.get_by_role("button", name="Send it").click()
     await expect(page.locator(".asked-of .chip")).to_have_text(["Monday", "Tuesday"])
     await expect(page.locator("dialog.asking")).to_be_hidden()
-    await page.get_by_role("button", name="Take it back").click()
-    await expect(page.locator("#log")).to_contain_text("Taken back, not answered")
+    await page.get_by_role("button", name="Withdraw").click()
+    await expect(page.locator("#log")).to_contain_text("Withdrawn without an answer")
 
 
 async def test_alt_and_a_letter_do_what_the_buttons_do(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
@@ -173,7 +173,7 @@ async def test_colleague_who_looks_is_named_and_goes_with_their_page(
     session = await _said(deployment, "Hello")
     page = await log_in(open_page, web, agent, _at(session))
     other = await log_in(open_page, web, owner, _at(session))
-    await expect(page.locator("#lookers")).to_contain_text(f"{owner.display_name} is looking at this too")
+    await expect(page.locator("#lookers")).to_contain_text(f"{owner.display_name} is also viewing this")
     await other.goto(f"{web}/console/insights/")
     await expect(page.locator("#lookers")).to_have_text("")
 

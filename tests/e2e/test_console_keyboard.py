@@ -87,7 +87,7 @@ async def test_console_is_worked_with_keys_alone(web: str, open_page: Any, tenan
     await _tab_to(page, "Name")
     await page.keyboard.press("Control+KeyA")
     await page.keyboard.type("Harbour help")
-    await _tab_to(page, "Save these settings")
+    await _tab_to(page, "Save")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", name="Harbour help")).to_be_visible()
     assert await in_scope(tenant, _titles) == ["Harbour help"]

@@ -68,8 +68,8 @@ async def test_blocked_agent_is_unblocked_with_a_passkey(web: str, open_page: An
     await in_thread(agent.report, DANGER)
     await page.wait_for_load_state("networkidle")
     await page.goto(f"{web.replace('127.0.0.1', 'localhost')}/console/safety/")
-    await page.get_by_role("button", name="Unblock it").click()
-    await expect(page.get_by_text("No agent waits")).to_be_visible()
+    await page.get_by_role("button", name="Unblock").click()
+    await expect(page.get_by_text("No agents are waiting")).to_be_visible()
 
     def proofs() -> Any:
         return Hold.objects.get().proofs
@@ -94,5 +94,5 @@ async def test_wrong_password_adds_no_passkey(web: str, open_page: Any, owner: A
     await page.fill("#add-passkey [name=name]", "My laptop")
     await page.fill("#add-passkey [name=password]", "wrong")
     await page.get_by_role("button", name="Add a passkey").click()
-    await expect(page.locator("#passkey-said")).to_contain_text("not your password")
+    await expect(page.locator("#passkey-said")).to_contain_text("Wrong password")
     open_page.errors.clear()  # the browser reports the 403

@@ -35,7 +35,7 @@ async def test_login_with_wrong_password_says_so(web: str, open_page: Any, owner
     await page.fill("#username", owner.email)
     await page.fill("#password", "wrong")
     await page.click("button")
-    await expect(page.get_by_role("alert")).to_contain_text("do not match")
+    await expect(page.get_by_role("alert")).to_contain_text("Wrong email address or password")
     open_page.errors.clear()  # the browser reports the 400
 
 

@@ -18,7 +18,7 @@ async def test_block_is_lifted_by_the_code_that_the_operator_reads(
     api = await in_thread(Api, tenant)
     headers = {"authorization": f"Bearer {api.key}"}
     page = await log_in(open_page, web, owner, "/console/safety/")
-    await expect(page.get_by_text("No agent waits")).to_be_visible()
+    await expect(page.get_by_text("No agents are waiting")).to_be_visible()
     async with httpx2.AsyncClient(base_url=f"{web}/api/v1/safety/", headers=headers) as agent:
 
         async def call(operation: str, **params: str) -> Any:

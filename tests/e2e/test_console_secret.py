@@ -49,7 +49,7 @@ async def test_secret_that_cannot_be_stored_goes_no_further(web: str, open_page:
     page.on("request", lambda request: sent.append(request.url) if "hush" in (request.post_data or "") else None)
     await page.fill("#secret", SECRET)
     await page.get_by_role("button", name="Store it").click()
-    await expect(page.get_by_role("alert")).to_contain_text("It was not stored, and nothing was changed")
+    await expect(page.get_by_role("alert")).to_contain_text("Not saved, and nothing was changed")
     assert [url.rpartition("/")[2] for url in sent] == [ref_id]
     open_page.errors.clear()  # the browser reports the request that failed
 

@@ -33,7 +33,7 @@ async def test_answer_leads_to_what_its_model_saw(web: str, open_page: Any, depl
     page = await log_in(open_page, web, agent, f"/console/inbox/{session.pk}/")
     await page.locator(".say.bot").last.get_by_role("link", name="What the model saw").click()
     said = page.locator("#zone-chronicle")
-    await expect(said.locator(".blocks.left")).to_contain_text("said nothing")
+    await expect(said.locator(".blocks.left")).to_contain_text("no content")
     await said.locator("summary", has_text="message 1").click()
     await expect(said.locator("blockquote").first).to_have_text("My cat is called Whiskers.")
     await page.get_by_role("link", name="Conversation with").click()

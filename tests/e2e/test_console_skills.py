@@ -68,7 +68,7 @@ async def test_skill_of_another_platform_is_taken_in_read_approved_and_used(
     await page.get_by_role("link", name="Add a skill").first.click()
     file = {"name": "word-count.zip", "mimeType": "application/zip", "buffer": archived()}
     await page.get_by_label("Archive or signed package").set_input_files(file)  # type: ignore[arg-type]
-    await page.get_by_role("button", name="Check it and ask").first.click()
+    await page.get_by_role("button", name="Check and request approval").first.click()
     await expect(page.locator(".pagehead h1")).to_contain_text("Word count", timeout=PATIENCE)
     await expect(page.locator("#main")).to_contain_text("allowed-tools")
     asked = await until(tenant, SkillStatus.PROPOSED, card_id__isnull=False)

@@ -20,5 +20,5 @@ async def test_reached_limit_appears_by_itself_and_waiting_work_goes_on_with_one
     await expect(page.locator("#rail-inbox")).to_be_visible()
     await in_thread(spend, tenant, "1")
     await page.get_by_role("link", name="Spending, a limit is reached").click()
-    await page.get_by_role("button", name="Let waiting work go on").click()
-    await expect(page.get_by_role("heading", name="A limit is reached")).to_have_count(0)
+    await page.get_by_role("button", name="Resume waiting work").click()
+    await expect(page.get_by_role("heading", name="Limit reached")).to_have_count(0)

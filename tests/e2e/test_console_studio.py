@@ -37,24 +37,24 @@ def _tests() -> list[bool]:
 async def test_first_screens_lead_to_a_chatbot(web: str, worker: None, open_page: Any, tenant: Any, owner: Any) -> None:
     page = await log_in(open_page, web, owner, "/console/begin/")
     await page.get_by_label("The built-in model").check()
-    await page.get_by_role("button", name="Go on with this model").click()
-    await expect(page.locator("h1")).to_have_text("What should it know?")
-    await page.get_by_text("Write a text yourself").click()
+    await page.get_by_role("button", name="Continue with this model").click()
+    await expect(page.locator("h1")).to_have_text("What should your chatbot know?")
+    await page.get_by_text("Write text").click()
     await page.get_by_label("Title").fill("Opening hours")
     await page.get_by_label("Text", exact=True).fill("The shop opens at eight in the morning.")
-    await page.get_by_role("button", name="Read this text").click()
+    await page.get_by_role("button", name="Add text").click()
     await expect(page.locator("#intakes .chip")).to_have_text("Read")
     await page.get_by_role("button", name="Go on", exact=True).click()
-    await page.get_by_label("Sites, one a line").fill("www.example.com")
-    await page.get_by_role("button", name="Allow these sites and go on").click()
-    await expect(page.locator("h1")).to_have_text("There it is")
+    await page.get_by_label("Websites, one per line").fill("www.example.com")
+    await page.get_by_role("button", name="Allow and continue").click()
+    await expect(page.locator("h1")).to_have_text("Your chatbot is ready")
     await expect(page.locator("#snippet")).to_contain_text("data-deployment=")
     frame = await _ready(page)
     await frame.get_by_role("textbox").fill("When does the shop open?")
     await frame.get_by_role("textbox").press("Enter")
     await expect(frame.locator("[data-rows] .bot").first).to_contain_text("eight in the morning")
-    await page.get_by_role("button", name="Done, open its settings").click()
-    await expect(page.get_by_role("button", name="Save these settings")).to_be_visible()
+    await page.get_by_role("button", name="Finish and open settings").click()
+    await expect(page.get_by_role("button", name="Save", exact=True)).to_be_visible()
     place = await in_scope(tenant, _place)
     assert (place.allowed_origins, await in_scope(tenant, _tests)) == (["https://www.example.com"], [True])
 
@@ -87,17 +87,17 @@ async def test_preview_shows_what_is_beside_talking_before_it_is_saved(
         await page.get_by_label(name, exact=True).check()
     await expect(frame.get_by_role("button", name="Send a file")).to_be_visible()
     await expect(frame.get_by_role("button", name="More")).to_be_visible()
-    await page.get_by_text("Consent before the first word").click()
+    await page.get_by_text("Consent").click()
     await page.get_by_label("Text", exact=True).fill("We keep this chat for a year.")
     await frame.get_by_role("button", name="I agree").click()
     await expect(frame.get_by_text("We keep this chat")).to_have_count(0)
-    await page.get_by_text("Questions before the first word").click()
-    await page.get_by_role("group", name="Question 1").get_by_label("Asks for").select_option("email")
+    await page.get_by_text("Pre-chat form").click()
+    await page.get_by_role("group", name="Question 1").get_by_label("Type").select_option("email")
     await page.get_by_role("group", name="Question 1").get_by_label("Question").fill("Your address")
     await expect(frame.get_by_label("Your address (optional)")).to_be_visible()
     await page.get_by_label("Text on the bubble").fill("Ask us")
     await expect(page.get_by_role("button", name="Ask us")).to_be_visible()
-    await page.get_by_label("See it in").select_option("ar")
+    await page.get_by_label("Language").select_option("ar")
     await expect(frame.locator("html")).to_have_attribute("dir", "rtl")
     assert not await in_scope(tenant, VisitorOffers.objects.exists)
 
@@ -107,25 +107,25 @@ async def test_knowledge_is_handed_in_tried_and_deleted(
 ) -> None:
     page = await log_in(open_page, web, owner, "/console/knowledge/")
     await page.get_by_label("Name").fill("help")
-    await page.get_by_role("button", name="Open it").click()
+    await page.get_by_role("button", name="Create collection").click()
     file = {
         "name": "returns.md",
         "mimeType": "text/markdown",
         "buffer": b"# Returns\n\nParcels come back in thirty days.",
     }
     await page.get_by_label("Files").set_input_files(files=[file])
-    await page.get_by_role("button", name="Read these files").click()
+    await page.get_by_role("button", name="Upload files").click()
     await expect(page.locator("#intakes .chip")).to_have_text("Read")
     await page.goto(f"{web}/console/knowledge/try/")
     await page.get_by_label("Question").fill("How long may parcels come back?")
-    await page.get_by_role("button", name="Look it up").click()
+    await page.get_by_role("button", name="Search").click()
     await expect(page.locator(".found .quote").first).to_contain_text("thirty days")
     await page.get_by_role("link", name="All knowledge").click()
     await page.get_by_role("link", name="help").click()
     await page.get_by_role("link", name="Returns").click()
-    await page.get_by_text("What would be gone").click()
+    await page.get_by_text("What this deletes").click()
     await page.get_by_role("button", name="Delete Returns for good").click()
-    await expect(page.get_by_text("No document yet.")).to_be_visible()
+    await expect(page.get_by_text("No documents yet.")).to_be_visible()
 
 
 async def test_line_for_the_site_is_copied(web: str, open_page: Any, tenant: Any, deployment: Any, owner: Any) -> None:
@@ -136,7 +136,7 @@ async def test_line_for_the_site_is_copied(web: str, open_page: Any, tenant: Any
         f"/console/studio/{deployment.pk}/install/",
         permissions=["clipboard-read", "clipboard-write"],
     )
-    await page.get_by_role("button", name="Copy the line").click()
+    await page.get_by_role("button", name="Copy code").click()
     await expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert deployment.public_key in await page.evaluate("navigator.clipboard.readText()")
 

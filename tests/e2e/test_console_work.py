@@ -61,7 +61,7 @@ async def test_project_is_called_off_from_its_page(web: str, open_page: Any, des
     await page.get_by_role("link", name=item.title).click()
     await expect(page.get_by_role("heading", name="Tasks")).to_be_visible()
     await _shot(page, "work-project-wide")
-    await page.get_by_role("button", name="Call it off").click()
+    await page.get_by_role("button", name="Cancel task").click()
     await expect(page.locator(".pagehead .state")).to_have_text("failed")
     await _shot(page, "work-project-over")
 

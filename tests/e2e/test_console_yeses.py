@@ -25,12 +25,12 @@ async def test_standing_yes_is_taken_back_from_the_list(
     web: str, open_page: Any, owner: Any, token: ApprovalToken
 ) -> None:
     page = await log_in(open_page, web, owner, "/console/work/")
-    await page.get_by_role("link", name="Take it back").click()
-    await page.get_by_label("Why?").fill("It refunds too much.")
-    await page.get_by_role("button", name="Take it back, run nothing more").click()
-    await expect(page.locator("#yes")).to_contain_text(f"{owner.display_name} took the yes back")
+    await page.get_by_role("link", name="Withdraw").click()
+    await page.get_by_label("Reason").fill("It refunds too much.")
+    await page.get_by_role("button", name="Revoke approval").click()
+    await expect(page.locator("#yes")).to_contain_text(f"{owner.display_name} revoked this approval")
     await page.goto(f"{web}/console/work/")
-    await expect(page.locator("#standing")).to_contain_text("Nothing may run without asking")
+    await expect(page.locator("#standing")).to_contain_text("No standing approvals")
 
 
 async def test_colleague_sees_that_a_yes_was_taken_back(

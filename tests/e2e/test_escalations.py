@@ -162,7 +162,7 @@ async def test_suppress_and_escalate_says_its_own_words_and_hands_on(house: Hous
 async def test_report_reaches_the_owner(house: House, owner: Any) -> None:
     await house.hears("Here is a radish", "I can't help with that. How else can I assist you?")
     page = await log_in(house.open_page, house.web, owner, "/console/activity/")
-    await expect(page.locator(".timeline")).to_contain_text("Reported to you")
+    await expect(page.locator(".timeline")).to_contain_text("Policy block reported to you")
 
 
 async def test_spawn_task_waits_for_its_yes_in_the_review(house: House, approver: Any) -> None:

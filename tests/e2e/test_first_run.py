@@ -36,23 +36,23 @@ async def test_five_screens_lead_from_nothing_to_an_answer_on_a_site(
     for label, said in {
         "Company": "Alder & Sons",
         "Your name": "Ada Alder",
-        "E-mail address": "ada@alder.example",
+        "Email address": "ada@alder.example",
         "Password": "a-long-password",
     }.items():
         await page.get_by_label(label).fill(said)
-    await page.get_by_role("button", name="Create the account and go on").click()
+    await page.get_by_role("button", name="Create account and continue").click()
     await _screen(page, 2)
-    await page.get_by_role("button", name="Go on with this model").click()
+    await page.get_by_role("button", name="Continue with this model").click()
     await _screen(page, 3)
-    await page.get_by_text("Write a text yourself").click()
+    await page.get_by_text("Write text").click()
     await page.get_by_label("Title").fill("Opening hours")
     await page.get_by_label("Text", exact=True).fill("The shop opens at eight in the morning.")
-    await page.get_by_role("button", name="Read this text").click()
+    await page.get_by_role("button", name="Add text").click()
     await expect(page.locator("#intakes .chip")).to_have_text("Read")
     await page.get_by_role("button", name="Go on", exact=True).click()
     await _screen(page, 4)
-    await page.get_by_label("Sites, one a line").fill(site.origin)
-    await page.get_by_role("button", name="Allow these sites and go on").click()
+    await page.get_by_label("Websites, one per line").fill(site.origin)
+    await page.get_by_role("button", name="Allow and continue").click()
     await _screen(page, 5)
     site.body = f"<!doctype html><html lang=en><title>Alder & Sons</title>{await page.inner_text('#snippet')}"
     visitor = await opened(await open_page(site.origin))

@@ -59,11 +59,11 @@ async def ask_for(page: Page, name: str, settings: dict[str, str]) -> None:
     await page.get_by_label("Name", exact=True).fill(name)
     for setting, value in settings.items():
         await page.locator(f"#setting-{setting}").fill(value)
-    await page.get_by_role("button", name="Ask for a yes").click()
+    await page.get_by_role("button", name="Request approval").click()
 
 
 async def say_yes(page: Page) -> None:
-    await page.get_by_role("link", name="See the card").click()
+    await page.get_by_role("link", name="View card").click()
     await decide(page, "approve")
 
 
@@ -87,8 +87,8 @@ async def test_account_is_connected_by_a_code(page: Page, tenant: Any, service: 
     await expect(page.get_by_text("The code runs out in")).to_be_visible()
     await page.get_by_text("Having trouble").click()
     await page.wait_for_event("response", lambda answer: "/console/connections/" in answer.url)
-    await expect(page.get_by_text("in any browser, on any device")).to_be_visible()
-    await page.get_by_role("button", name="I've done it").click()  # too early, which does no harm
+    await expect(page.get_by_text("in any browser on any device")).to_be_visible()
+    await page.get_by_role("button", name="Done").click()  # too early, which does no harm
     code = await page.get_by_label("The code to enter").text_content()
     service.enter((code or "").strip())
     await expect(page.get_by_text("The first call worked")).to_be_visible()
@@ -105,7 +105,7 @@ async def test_account_is_connected_in_the_browser_breaks_and_is_connected_again
     await page.get_by_role("link", name="Sign in at 127.0.0.1").click()
     await expect(page.get_by_text("You declined the authorization")).to_be_visible()
     service.deny = False
-    await page.get_by_role("link", name="See the card").click()
+    await page.get_by_role("link", name="View card").click()
     await page.locator("button[name=choice][value=retry]").click()
     await expect(page.locator("#decided, #settled").first).to_be_visible()
     await open_connection(page, "Shop mail")
@@ -119,7 +119,7 @@ async def test_account_may_do_more_for_once(page: Page, tenant: Any, service: Se
     await open_connection(page, "Shop mail")
     await page.get_by_role("link", name="Sign in at 127.0.0.1").click()
     await page.get_by_label("email").check()
-    await page.get_by_role("button", name="Ask for it").click()
+    await page.get_by_role("button", name="Request permissions").click()
     await decide(page, "just_this_once")
     once, row = await in_scope(tenant.pk, _standing)
     assert (once.permissions, row.permissions_granted) == (["email"], ["openid"])

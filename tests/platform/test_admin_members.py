@@ -59,7 +59,7 @@ def test_member_cannot_be_added_twice(keeper: Client, agent: Any) -> None:
 @pytest.mark.parametrize("link", ["/console/welcome/x/y/", f"/console/welcome/{'A' * 30}/c-0/"])
 def test_broken_welcome_link_says_so(database: None, link: str) -> None:
     page = Client().get(link)
-    assert page.status_code == 404 and "does not work any more" in page.content.decode()
+    assert page.status_code == 404 and "is no longer valid" in page.content.decode()
 
 
 def test_welcome_with_a_weak_password_is_refused(keeper: Client, tenant: Any) -> None:

@@ -13,7 +13,7 @@ from apps.approvals.payloads import batch_payload, payload_hash
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
-from apps.console.faces import buttons_of
+from apps.console.pages.review.presenter import buttons_of
 from apps.work.attempt_jobs import gates_of
 from apps.work.enums import BatchStatus, WorkReason
 from apps.work.models import Batch, BatchItem, ReviewPolicy, WorkItem

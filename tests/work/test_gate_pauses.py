@@ -18,7 +18,7 @@ from apps.approvals.models import Card, GatePause, TokenUse
 from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.bus.services import expire_leases
-from apps.console.origins import origins_of
+from apps.console.pages.review.origins import origins_of
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
 from apps.guard.enums import RunStatus

@@ -13,7 +13,7 @@ from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card, TokenUse
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Kind, Queue
-from apps.console.origins import origins_of
+from apps.console.pages.review.origins import origins_of
 from apps.skills.models import Record
 from apps.work import services
 from apps.work.budgets import Budget

@@ -11,7 +11,7 @@ import time_machine
 
 from apps.approvals.models import Card
 from apps.bus.enums import Queue
-from apps.console.origins import origins_of
+from apps.console.pages.review.origins import origins_of
 from apps.gates.services import save_gate
 from apps.guard.models import GuardedRun
 from apps.sessions.models import ChatSession

@@ -1,4 +1,4 @@
-"""How do moments, names and texts look on the page? Filters without queries."""
+"""Template filters for moments, names, amounts and texts. None of them runs a query."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 
 from apps.approvals.models import Card
-from apps.console import faces
 from apps.console.charts import share_width
+from apps.console.pages.review import presenter
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
 from kernel.clock import now
@@ -26,7 +26,7 @@ from kernel.unicode_safety import escape_confusables
 
 register = template.Library()
 
-# A link of the bot's stays as it was written: nobody at the console should press what a visitor's model made up.
+# Links in bot messages are not rendered: staff should not follow an address that a model made up.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).disable(
     ["link", "image", "autolink", "reference"]
 )
@@ -36,7 +36,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 @register.filter
 def ago(moment: datetime) -> SafeString:
-    """A relative time that says the exact one on hover; the page's script keeps it fresh."""
+    """A relative time with the exact time on hover; the page's script keeps it up to date."""
     return _time(moment, past(int((now() - moment).total_seconds())), "ago")
 
 
@@ -46,8 +46,14 @@ def until(moment: datetime) -> SafeString:
 
 
 @register.filter
+def waited(moment: datetime) -> SafeString:
+    """How long something has been waiting since `moment`, such as `4 min`."""
+    return _time(moment, _span(int((now() - moment).total_seconds())), "for")
+
+
+@register.filter
 def moment(at: datetime) -> SafeString:
-    """The hour of today, or the day with it."""
+    """The time for today, else the day and the time."""
     local, today = timezone.localtime(at), timezone.localdate()
     return _time(at, f"{local:%H:%M}" if local.date() == today else f"{local.day} {local:%b}, {local:%H:%M}", "")
 
@@ -86,7 +92,7 @@ def _span(seconds: int) -> str:
 
 @register.filter
 def usd(amount: Decimal | float) -> str:
-    """An amount as people read it: cents, and below a dollar at least two digits that count."""
+    """An amount in dollars: cents, and at least two significant digits below a dollar."""
     exact = Decimal(str(amount))
     if abs(exact) >= 1 or not exact:
         return f"${exact:,.2f}"
@@ -106,13 +112,13 @@ def initials(name: str) -> str:
 
 @register.filter
 def seen(text: object) -> str:
-    """A text of somebody's with what cannot be seen in it, or looks like something else, written out."""
+    """Untrusted text with hidden and look-alike characters made visible."""
     return escape_confusables(str(text))
 
 
 @register.filter
 def hides(text: str) -> bool:
-    """Whether a text looks different once everything in it is written out."""
+    """True if the text contains hidden or look-alike characters."""
     return escape_confusables(text) != text
 
 
@@ -124,13 +130,13 @@ def shown(value: object) -> str:
 
 @register.filter
 def pairs(values: object) -> list[tuple[str, Any]]:
-    """The items of a mapping, also of one that has a key called items."""
+    """The items of a mapping, even if it has a key named `items`."""
     return list(values.items()) if isinstance(values, Mapping) else []
 
 
 @register.filter
 def seconds(number: float) -> str:
-    """A span that people took: tenths under ten seconds."""
+    """A duration in seconds: with tenths below ten seconds."""
     return f"{number:.1f} s" if number < 9.95 else _span(int(number + 0.5))
 
 
@@ -140,32 +146,34 @@ def percent(share: float) -> str:
 
 
 @register.filter
-def reach(share: float) -> float:
-    """How far a bar of this share reaches, of a hundred."""
+def bar_width(share: float) -> float:
+    """The width of a bar for this share, from 0 to 100."""
     return share_width(share)
 
 
-_GOAL_STANDS = {
-    WorkItemStatus.PENDING: "not looked at yet",
-    WorkItemStatus.HEALTHY: "true at the last look",
-    WorkItemStatus.FAILED: "not true yet",
-    WorkItemStatus.BLOCKED: "over",
+_GOAL_STATUS = {
+    WorkItemStatus.PENDING: "not checked yet",
+    WorkItemStatus.HEALTHY: "healthy",
+    WorkItemStatus.FAILED: "not met yet",
+    WorkItemStatus.BLOCKED: "ended",
 }
 
 
 @register.filter
-def stands(item: WorkItem) -> str:
-    """How a piece of work stands; what has not begun says what it waits for. A goal that failed its checks goes on:
-    what it wants is not true yet."""
+def status_in_words(item: WorkItem) -> str:
+    """The status of a work item; pending items say what they wait for.
+
+    A goal with failed checks continues, so it reads as not met yet.
+    """
     if item.type == WorkItemType.GOAL and item.status == WorkItemStatus.PENDING and item.due_at is None:
-        return "in force"
+        return "active"
     if item.type == WorkItemType.GOAL:
-        return _GOAL_STANDS.get(WorkItemStatus(item.status)) or humane(item.status)
+        return _GOAL_STATUS.get(WorkItemStatus(item.status)) or humane(item.status)
     if item.status != WorkItemStatus.PENDING:
         return humane(item.status)
     if item.is_part:
-        return "waits for its turn"
-    return "waits for a worker" if item.approval_token_id else "waits for a yes"
+        return "queued"
+    return "queued" if item.approval_token_id else "waiting for approval"
 
 
 @register.filter
@@ -180,22 +188,22 @@ def host(address: str) -> str:
 
 @register.filter
 def threshold(key: str) -> str:
-    """What a setting of the bot's freedom is called."""
+    """The name of an autonomy setting."""
     return _THRESHOLDS.get(key, key)
 
 
 _THRESHOLDS = {
-    "standing.scope": "What it may do without asking",
-    "standing.max_executions": "Times before it asks again",
-    "standing.expires_at": "Until when",
+    "standing.scope": "Actions without approval",
+    "standing.max_executions": "Executions before it asks again",
+    "standing.expires_at": "Valid until",
     "batch_review.default_size": "Items in a batch",
-    "batch_review.confidence.high_min": "Sure enough for a batch",
+    "batch_review.confidence.high_min": "Minimum confidence for a batch",
 }
 
 
 @register.filter
 def limits(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each limit of a budget before and after."""
+    """The limits of a budget, before and after the change."""
     before, after = payload["before"], payload["after"]
     return [
         {"name": name, "before": before.get(name, "none"), "after": value, "changed": before.get(name) != value}
@@ -205,25 +213,26 @@ def limits(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 @register.filter
 def verdict(card: Card) -> str:
-    """What somebody answered, in one word or in the words of the button."""
-    said = faces.answered(card)
-    return said[:1].upper() + said[1:]
+    """The answer to a decided card: one word, or the label of the chosen button."""
+    answer = presenter.answer_in_words(card)
+    return answer[:1].upper() + answer[1:]
 
 
 @register.filter
-def told(card: Card) -> str:
-    """What the page says after a press."""
-    return escape_confusables(faces.told(card))
+def decision_message(card: Card) -> str:
+    """The message after a decision."""
+    return escape_confusables(presenter.decision_message(card))
 
 
 @register.filter
-def confirming(words: str) -> str:
-    return escape_confusables(faces.confirming(words))
+def confirmation(label: str) -> str:
+    """The label of a button that asks for confirmation."""
+    return escape_confusables(presenter.confirmation_label(label))
 
 
 @register.filter
-def said(text: str) -> SafeString:
-    """A bot's or colleague's Markdown as clean HTML, without anything to press."""
+def markdown(text: str) -> SafeString:
+    """Markdown of the bot or a colleague as clean HTML without links."""
     html = nh3.clean(_MARKDOWN.render(text), tags=_TAGS, attributes={}, link_rel=None)
     return mark_safe(html)  # noqa: S308 (cleaned in the line above)
 

@@ -1,4 +1,4 @@
-"""How do money and schedules of what runs by itself look on the page? Filters without queries."""
+"""Template filters for the amounts of automations."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from django import template
 
-from apps.console.receipts import dollars_of
+from apps.console.pages.automations.presenter import dollars_of
 
 register = template.Library()
 
 
 @register.filter
 def exact_usd(amount: Any) -> str:
-    """Dollars to the cent, and every digit below it that there is."""
-    found = dollars_of(amount).normalize()
-    places = -int(found.as_tuple().exponent)
-    return f"${found:,.{max(places, 2)}f}" if abs(found) < Decimal("1e15") else "more than can be said"
+    """An amount in dollars with cents and every further digit."""
+    dollars = dollars_of(amount).normalize()
+    places = -int(dollars.as_tuple().exponent)
+    return f"${dollars:,.{max(places, 2)}f}" if abs(dollars) < Decimal("1e15") else "too large to show"

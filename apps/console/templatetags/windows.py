@@ -1,4 +1,4 @@
-"""How do the parts of a model's window read to staff? Filters without queries; one word for each code, in one place."""
+"""Template filters that name the parts of a model's context window."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from kernel.taint import Taint
 register = template.Library()
 
 _ZONES = {
-    Zone.SYSTEM: "What it was told to be",
-    Zone.CHRONICLE: "What was said",
-    Zone.MEMORY: "What was looked up",
-    Zone.WORKSPACE: "What it kept at hand",
+    Zone.SYSTEM: "Instructions",
+    Zone.CHRONICLE: "Conversation",
+    Zone.MEMORY: "Memory and documents",
+    Zone.WORKSPACE: "Workspace",
 }
 _REASONS = {
-    Reason.MASKED: "old result, only named",
-    Reason.TRIVIAL: "said nothing",
-    Reason.STALE_SUBSCRIPTION: "not asked for any more",
+    Reason.MASKED: "old result, placeholder only",
+    Reason.TRIVIAL: "no content",
+    Reason.STALE_SUBSCRIPTION: "no longer requested",
     Reason.SUBSCRIPTION_TOO_LARGE: "too long",
-    Reason.ZONE_FULL: "no room in its part",
-    Reason.SCORED: "worth least, a model said",
-    Reason.WINDOW_FULL: "no room at all",
-    Reason.METADATA_FULL: "no room among the tools",
+    Reason.ZONE_FULL: "no space in its section",
+    Reason.SCORED: "lowest score",
+    Reason.WINDOW_FULL: "no space left",
+    Reason.METADATA_FULL: "no space for tools",
 }
 _TRUST = {Taint.OWNER: "signed by a member", Taint.AUTH: "trusted", Taint.EXTERNAL: "untrusted"}
 _SENDERS = {"visitor": "Visitor", "bot": "Bot", "human": "Colleague", "system": "System"}
 _PLACES = {
     "persona": "Persona",
-    "work": "Promised before",
+    "work": "Open work",
     "tool": "Tool",
-    "withheld": "Tool out of reach",
+    "withheld": "Unavailable tool",
     "passage": "Document",
     "memory": "Memory",
     "seq": "Message",
@@ -46,7 +46,7 @@ def zone(name: str) -> str:
 
 @register.filter
 def because(reason: str) -> str:
-    """Why something left a window, or only its placeholder stands there."""
+    """Why an item was left out of the window or replaced by a placeholder."""
     return _REASONS[Reason(reason)]
 
 
@@ -57,7 +57,7 @@ def trust(taint: str) -> str:
 
 @register.filter
 def named(item: SeenItem) -> str:
-    """What a block is: `Visitor, message 3`, `Tool find_claim`, the title of a document."""
+    """The name of a block: `Visitor, message 3`, `Tool find_claim`, or the title of a document."""
     if item.place == "seq":
         return f"{_SENDERS[item.source]}, message {item.name}" if item.source in _SENDERS else f"Message {item.name}"
     if item.place in ("tool", "withheld"):

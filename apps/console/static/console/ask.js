@@ -1,5 +1,5 @@
-/* Where is the visitor asked? In a dialog over the conversation; the page that it is fetched from is the same without
-   scripts. What was begun and put away is gone, as with any dialog. */
+/* The form for asking the visitor, in a dialog over the conversation. Without scripts it is a page of its own. Closing the
+   dialog discards what was typed. */
 
 export function watchAsking() {
   document.addEventListener("htmx:afterSettle", ({ detail }) => {

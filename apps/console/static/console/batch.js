@@ -1,5 +1,5 @@
-/* Keep the order in which the lines of a batch are ticked: it is the order in which they run. Each ticked line shows its
-   place. Without this file lines run in the order in which they are listed. */
+/* Keeps the order in which the lines of a batch are selected: it is the order in which they run. Each selected line shows
+   its position. Without this file the lines run in the listed order. */
 
 const orders = new WeakMap();
 
@@ -22,7 +22,7 @@ export function watchBatch() {
   numberAll();
 }
 
-/* What was ticked before a page came back keeps its order. */
+/* Lines that the server sends back as selected keep their order. */
 function orderOf(lines) {
   if (!orders.has(lines)) {
     const ticked = boxes(lines).filter((box) => box.checked).map((box) => box.value);

@@ -1,5 +1,5 @@
-/* Which reply is ready? A slash at the start of a line opens the list; letters narrow it, arrows choose, Enter writes it
-   where the slash would have stood, Escape writes the slash. All of it is in the page: no line is needed. */
+/* The list of canned replies. A slash at the start of a line opens it; typing filters, arrows move, Enter inserts the reply,
+   Escape writes the slash. All replies are in the page, so no request is needed. */
 
 let area = null;
 let slash = false;
@@ -59,7 +59,7 @@ function choose(option) {
   back(option.dataset.text);
 }
 
-/* Back to what was being written, with these words where it stopped. */
+/* Return to the composer and insert these words at the cursor. */
 function back(words) {
   close();
   const into = area?.isConnected ? area : document.querySelector(`#${area?.id}`);

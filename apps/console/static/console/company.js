@@ -1,5 +1,4 @@
-/* Who looks at the same card or conversation? Tells over the page's line which one is before this person, now and then
-   again. */
+/* Reports over the socket which card or conversation this member has open, and repeats it regularly. */
 
 import { tell } from "./live.js";
 

@@ -1,5 +1,5 @@
-/* What is being written, and for whom? One sheet for the visitor and one for colleagues; a draft of each is kept until it
-   is sent, and what is sent bears a word of its own, so that it is written once however often it arrives. */
+/* The composer: one sheet for replies and one for private notes. Drafts are kept in the session storage until they are sent,
+   and each draft has a key of its own, so that it is saved once however often it arrives. */
 
 const SHEETS = { reply: "#sheet-reply", note: "#sheet-note" };
 let shown = "reply";
@@ -23,7 +23,7 @@ export function watchComposer() {
   dress();
 }
 
-/* After every swap: the sheet that was open is open, and what was written stands there. */
+/* After every swap: reopen the sheet and restore its draft. */
 function dress() {
   const writing = document.querySelector("#writing");
   if (!writing) return;
@@ -71,7 +71,7 @@ function restore(form) {
   form.elements.once.value = draft.once;
 }
 
-/* What was sent is no draft any more, and the next one is another. */
+/* Delete the sent draft and give the next one a new key. */
 function forget(form) {
   const fresh = crypto.getRandomValues(new Uint8Array(16));
   form.elements.once.value = [...fresh].map((byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,4 +1,4 @@
-/* How well can a colour be read on white? As WCAG counts it, from 1 to 21. */
+/* The contrast of a colour on white, from 1 to 21 (WCAG). */
 
 export function contrastOf(hex) {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255)

@@ -1,5 +1,4 @@
-/* How does a piece of code get into the clipboard? A button names what it copies and says when it did. Where the browser
-   gives no clipboard (plain http), the code is selected, ready for the keys. */
+/* Buttons that copy code to the clipboard and confirm it. Without a clipboard (plain http) the code is selected instead. */
 
 export function watchCopies() {
   show(document);
@@ -19,6 +18,6 @@ async function copy(button) {
   const words = button.dataset.words ??= button.textContent;
   const done = await navigator.clipboard?.writeText(code.textContent).then(() => true, () => false);
   if (!done) getSelection().selectAllChildren(code);
-  button.textContent = done ? "Copied" : "Selected: copy it with the keys";
+  button.textContent = done ? "Copied" : "Selected: press Ctrl+C to copy";
   setTimeout(() => { button.textContent = words; }, 4000);
 }

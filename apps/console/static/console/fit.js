@@ -1,4 +1,4 @@
-/* Does the card fit the phone? Where its body scrolls, it can be reached with the keyboard. */
+/* Makes the body of a card focusable where it scrolls, so that the keyboard can reach all of it. */
 
 export function watchFit() {
   fit();

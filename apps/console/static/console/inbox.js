@@ -1,6 +1,5 @@
-/* What does the desk of a conversation do by itself? Alt and a letter press what carries it, menus close after a press or
-   a press elsewhere, the list comes back when something snoozed is due. Parts that news replace hold no menu; the one
-   that does (the contact) waits until nobody is in it. */
+/* The inbox: Alt and a letter trigger the element that carries it, menus close after a click, and the list is refreshed when
+   a snoozed conversation is due. A refresh leaves the contact panel alone while one of its parts is in use. */
 
 const LONGEST_TIMER = 2147483647;
 let due;
@@ -29,7 +28,7 @@ function onKey(event) {
   event.preventDefault();
 }
 
-/* The neighbour of the open conversation in the list; the first where none is open. */
+/* Open the next or previous conversation of the list; the first if none is open. */
 function go(step) {
   const all = [...document.querySelectorAll("#conversations li > a")];
   const at = all.findIndex((each) => each.ariaCurrent === "true");
@@ -60,7 +59,7 @@ function isInUse(part) {
   return part.querySelector("details[open], .htmx-request") !== null;
 }
 
-/* What a closed part of the contact has missed meanwhile. */
+/* Refresh the contact panel after one of its parts was closed. */
 function lookAgain(event) {
   const log = document.querySelector("[data-log]");
   if (log && !event.target.open && event.target.closest("#contact")) htmx.trigger(document.body, log.getAttribute("hx-trigger").split(" ")[0]);

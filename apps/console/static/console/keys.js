@@ -1,4 +1,4 @@
-/* Which key does what? The one element on the page that carries it in `data-key`; ? opens the list of keys. */
+/* Keyboard shortcuts: a key clicks the one element with that `data-key`; ? opens the list of shortcuts. */
 
 export function watchKeys() {
   document.addEventListener("keydown", (event) => {

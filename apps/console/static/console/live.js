@@ -1,6 +1,5 @@
-/* What changed while somebody looks? One socket that only says what to look at again; the page asks for it through HTMX.
-   While the line is down the rail is asked for now and then, and everything once the log has grown; only when that does
-   not arrive either, a banner says that there is no connection. */
+/* The socket to the server. It only says what changed; the page loads it through HTMX. While the socket is down the rail is
+   polled, and everything is refreshed once the audit log has grown; a banner appears only if polling fails too. */
 
 const LONGEST_WAIT = 20000;
 const SETTLE = 250;
@@ -13,7 +12,7 @@ let timer;
 let polls;
 let seen = 0;
 
-/* A part of the page that is gone has no use for the answer it was waiting for: let it come, and drop it. */
+/* Drop responses for elements that were removed from the page while they waited. */
 export function forgetTheGone() {
   const drop = (event) => event.preventDefault();
   document.addEventListener("htmx:beforeCleanupElement", (event) => event.target.addEventListener("htmx:beforeOnLoad", drop));
@@ -30,7 +29,7 @@ export function listen() {
   });
 }
 
-/* Say something over the line; while it is down, nobody hears. */
+/* Send a frame; while the socket is down it is dropped. */
 export function tell(frame) {
   if (line?.readyState === WebSocket.OPEN) line.send(JSON.stringify(frame));
 }
@@ -56,7 +55,7 @@ function again() {
   setTimeout(listen, Math.min(LONGEST_WAIT, 500 * 2 ** tries) * (0.5 + Math.random() / 2));
 }
 
-/* Without a line: how far has the log come? The rail is told along with its counts. */
+/* Without the socket: read the number of the last audit entry from the responses of the rail. */
 export function askWithoutLine() {
   document.addEventListener("visibilitychange", () => polls && poll());
   document.addEventListener("htmx:afterRequest", (event) => {
@@ -77,7 +76,7 @@ function arrived(did) {
   document.querySelector("#offline").hidden = did;
 }
 
-/* Several changes at once are one look. */
+/* Several changes at once become one refresh. */
 function look(what) {
   pending.add(what);
   clearTimeout(timer);

@@ -1,5 +1,5 @@
-/* Where does a conversation stand? At its newest line, unless somebody has scrolled up to read; what is being written
-   stays, unless the conversation has changed hands. */
+/* The conversation log: it stays at the newest line unless the member has scrolled up. A draft stays when the log is
+   refreshed, unless the conversation has changed hands. */
 
 let wasAtEnd = true;
 

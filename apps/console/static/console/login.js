@@ -1,5 +1,4 @@
-/* Is it you, before anybody is logged in? Asks a passkey on the pages of the login. The server checks all of it, and
-   without this file the password and the codes still work. */
+/* Logging in with a passkey. The server checks everything; without this file the password and codes still work. */
 
 import { ask, post } from "./passkey.js";
 

@@ -1,5 +1,4 @@
-/* What does the console's page do by itself? Keeps up with what changed, listens to keys, keeps times fresh, guards the
-   slide, finds what is asked for, and says when a press did not reach us. Without this file every page and form still works. */
+/* The entry point of the console's scripts. Without it every page and form still works. */
 
 import { watchAsking } from "./ask.js";
 import { watchBatch } from "./batch.js";

@@ -1,11 +1,11 @@
-/* Where do you want to go? Ctrl or Cmd and K opens a list that answers to what is typed; arrows choose, Enter goes.
-   A combobox: the focus stays in the field, and the field says which line is chosen. */
+/* The command palette, opened with Ctrl or Cmd and K. It is a combobox: the focus stays in the field, which names the
+   selected line. */
 
 const SOON = 120;
 
 let asked = 0;
 let timer;
-/* What was typed when the list came that is shown. */
+/* The text that the shown list answers. */
 let answers;
 
 export function watchPalette() {
@@ -43,7 +43,7 @@ function open() {
   ask();
 }
 
-/* Only the answer to the last question is shown. */
+/* Only the response to the latest request is shown. */
 async function ask() {
   const number = ++asked;
   const said = field().value;
@@ -58,7 +58,7 @@ async function ask() {
   choose(lines()[0]);
 }
 
-/* Who types faster than the list comes does not go where the list before would have led. */
+/* If the text is newer than the list, load the list first. */
 async function go() {
   if (answers !== field().value) {
     clearTimeout(timer);

@@ -1,11 +1,11 @@
-/* Is it you? Registers passkeys, and asks one before a grave yes. The server checks all of it. */
+/* Passkeys: registering them, and confirming risky approvals with them. The server checks everything. */
 
 const B64 = { toBytes: (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0)),
   toText: (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
     .replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "") };
 
-/* The JSON of the passkey's answer for this card, or "" where none is asked for. `face`: what the page showed of it; the
-   passkey signs that and nothing else. Throws with words for people. */
+/* Return the passkey's answer for this card as JSON, or "" where none is needed. The passkey signs the card as shown (`face`).
+   Throws with a message to show. */
 export async function stepUp(cardId, face) {
   const body = new FormData();
   body.set("face", face);
@@ -13,7 +13,7 @@ export async function stepUp(cardId, face) {
   return options ? ask(options) : "";
 }
 
-/* What a passkey answers to these options, as JSON. Throws with words for people. */
+/* Return a passkey's answer to these options as JSON. Throws with a message to show. */
 export async function ask(options) {
   const publicKey = { ...options, challenge: B64.toBytes(options.challenge), allowCredentials: known(options.allowCredentials) };
   const found = await asked(() => navigator.credentials.get({ publicKey }));
@@ -23,8 +23,8 @@ export async function ask(options) {
   });
 }
 
-/* Forms marked data-step-up="<card>" are sent with the passkey's answer, once the yes is pressed; so are plain forms
-   marked data-step-up-at="<where the question is>". */
+/* Forms with data-step-up="<card>" are sent with the passkey's answer when Approve is clicked; so are plain forms with
+   data-step-up-at="<address of the options>". */
 export function watchStepUps() {
   document.addEventListener("htmx:confirm", (event) => {
     const form = event.target.closest?.("form[data-step-up]");
@@ -53,29 +53,29 @@ async function prove(form, button) {
   }
 }
 
-/* Meanwhile the page may have been drawn anew: the form that stands there now is sent. */
+/* The page may have been refreshed meanwhile: send the form that is there now. */
 async function proveThere(form) {
   const action = form.getAttribute("action");
   try {
     const { options } = await post(form.dataset.stepUpAt, null);
     const said = options ? await ask(options) : "";
-    const standing = form.isConnected ? form : document.querySelector(`form[action="${action}"]`);
-    if (!standing) throw new Error("This was decided meanwhile.");
-    standing.elements.step_up.value = said;
-    standing.submit();
-    standing.elements.step_up.value = "";
+    const current = form.isConnected ? form : document.querySelector(`form[action="${action}"]`);
+    if (!current) throw new Error("A colleague already decided this.");
+    current.elements.step_up.value = said;
+    current.submit();
+    current.elements.step_up.value = "";
   } catch (refusal) {
     say(document.querySelector("#notice"), refusal.message);
   }
 }
 
-/* Recovery codes come with a person's first factor, and are shown this once: the page stays as it is. */
+/* Recovery codes come with the first factor and are shown only once: don't reload the page. */
 function showOnce(form, codes) {
   const list = form.querySelector("#passkey-codes");
   list.replaceChildren(...codes.map((code) => Object.assign(document.createElement("li"), { textContent: code })));
   list.hidden = false;
   form.querySelector("#passkey-said").textContent =
-    "The passkey is added. These are your recovery codes; they are shown this once, and each lets you in once.";
+    "Passkey added. These are your recovery codes. They are shown only once, and each code works once.";
   form.reset();
 }
 
@@ -111,11 +111,11 @@ function known(credentials = []) {
 }
 
 async function asked(question) {
-  if (!navigator.credentials) throw new Error("This browser has no passkeys here. Open the console over https, or at localhost.");
+  if (!navigator.credentials) throw new Error("Passkeys aren't available here. Open the console over https, or at localhost.");
   try {
     return await question();
   } catch {
-    throw new Error("The passkey was not used. Nothing was changed; try again.");
+    throw new Error("Your passkey wasn't used. Nothing was changed. Try again.");
   }
 }
 
@@ -125,7 +125,7 @@ export async function post(address, body) {
   try {
     response = await fetch(address, { method: "POST", body, headers, credentials: "same-origin" });
   } catch {
-    throw new Error("That did not reach us. Nothing was changed; check the connection and try again.");
+    throw new Error("We couldn't reach the server. Nothing was changed. Check your connection and try again.");
   }
   const found = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(found.error?.message ?? "Something went wrong on our side. Nothing was changed.");

@@ -1,5 +1,4 @@
-/* May this browser be pushed to? Asks it when a person presses the button on their alerts page; the server keeps where
-   to push, and the service worker shows what comes. */
+/* Turns on push notifications in this browser; the service worker shows them. */
 
 import { registered } from "./worker.js";
 
@@ -24,7 +23,7 @@ async function subscribe(form) {
 
 async function asked(key) {
   if (!("serviceWorker" in navigator) || !("PushManager" in window)) {
-    throw new Error("This browser cannot be pushed to here. Open the console over https, or at localhost.");
+    throw new Error("Push isn't available here. Open the console over https, or at localhost.");
   }
   try {
     const worker = await registered();
@@ -32,7 +31,7 @@ async function asked(key) {
     if (before) await before.unsubscribe();
     return (await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key })).toJSON();
   } catch {
-    throw new Error("The browser did not allow it. Nothing was changed; look at its settings for this site.");
+    throw new Error("The browser blocked push notifications. Check its settings for this site.");
   }
 }
 
@@ -43,7 +42,7 @@ async function send(form, { endpoint, keys }) {
   try {
     response = await fetch(form.action, { method: "POST", body, credentials: "same-origin", headers: { Accept: "application/json" } });
   } catch {
-    throw new Error("That did not reach us. Nothing was changed; check the connection and try again.");
+    throw new Error("We couldn't reach the server. Nothing was changed. Check your connection and try again.");
   }
   if (response.ok) return;
   const found = await response.json().catch(() => ({}));

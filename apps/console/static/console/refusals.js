@@ -1,5 +1,4 @@
-/* What if a press was refused or did not arrive? A refusal of ours carries its own words; for anything else the page
-   has them ready. */
+/* Messages for failed requests: the server's own message for a refusal, prepared ones for everything else. */
 
 export function watchRefusals() {
   document.addEventListener("htmx:beforeSwap", (event) => {
@@ -14,7 +13,7 @@ export function watchRefusals() {
   });
 }
 
-/* A look that failed is tried again by itself; only what somebody pressed is worth a word. */
+/* Failed refreshes are repeated automatically; only actions of the member show a message. */
 function wasPressed(event) {
   return event.detail.requestConfig.verb !== "get";
 }

@@ -1,5 +1,5 @@
-/* Where does a secret go? From its field straight to the sealed store, never over the page's line or with another form;
-   only that it was stored is answered to the card. Without this script its button does not work. */
+/* Sends a secret from its field directly to encrypted storage, never over the socket or with another form. Without this script
+   its button stays disabled. */
 
 export function watchSecrets() {
   document.addEventListener("htmx:load", (event) => enable(event.detail.elt));
@@ -28,8 +28,8 @@ async function store(button) {
   const answer = await fetch(address, { method: "POST", headers, body, credentials: "same-origin" }).catch(() => null);
   if (!answer?.ok) {
     const said = await answer?.json().catch(() => null);
-    const why = said?.error?.message ?? "Check the connection and try again.";
-    say(`It was not stored, and nothing was changed. ${why}`);
+    const why = said?.error?.message ?? "Check your connection and try again.";
+    say(`Not saved, and nothing was changed. ${why}`);
     return;
   }
   field.value = "";

@@ -1,5 +1,5 @@
-/* Which conversations are chosen? Ticks outlive the list being brought up to date; the bar says how many there are. After a
-   deed nothing is chosen any more. The bar itself stands there by style alone. */
+/* The selection of conversations. It survives refreshes of the list; the bar shows the count. After an action the selection is
+   cleared. */
 
 const ticks = () => [...document.querySelectorAll("#conversations [name=pick]")];
 let picked = new Set();
@@ -30,7 +30,7 @@ function choose(values) {
   again();
 }
 
-/* Only what stands in the list counts as chosen. */
+/* Only conversations in the list can be selected. */
 function again() {
   const there = ticks();
   for (const each of there) each.checked = picked.has(each.value);
@@ -41,6 +41,6 @@ function again() {
 function count() {
   const bar = document.querySelector("#several");
   if (!bar) return;
-  bar.querySelector("[data-picked]").textContent = `${picked.size} chosen`;
+  bar.querySelector("[data-picked]").textContent = `${picked.size} selected`;
   bar.querySelector("[data-pick-all]").hidden = picked.size === ticks().length;
 }

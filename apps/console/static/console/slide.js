@@ -1,4 +1,4 @@
-/* Has somebody meant it? The approving button of a grave card works only while its slide is at the end. */
+/* The slider of risky cards: approving works only while it is at its end. */
 
 export function watchSlides() {
   document.addEventListener("input", (event) => {

@@ -1,5 +1,4 @@
-/* How would the chat look? The real frame beside the form, told of what stands in the form and is not saved. The console
-   is its page here: one parent, one origin, messages by name. */
+/* The live preview of a chatbot: the real frame beside the form, updated with unsaved settings by messages on the same origin. */
 
 import { contrastOf } from "./contrast.js";
 import { offersIn } from "./studio_offers.js";
@@ -13,7 +12,7 @@ export function watchStudio() {
   const form = document.querySelector("[data-looks]");
   const speaks = document.querySelector("[data-speaks]");
   const frame = document.createElement("iframe");
-  frame.title = "The chat, as a test";
+  frame.title = "Chat preview";
   frame.src = `${stand.dataset.src}#${encodeURIComponent(location.origin)}`;
   const bubble = launcher();
   const tell = (silas, data = {}) => frame.contentWindow.postMessage({ silas, ...data }, location.origin);
@@ -54,7 +53,7 @@ export function watchStudio() {
   });
 }
 
-/* The bubble as it stands on a site, seen while its text is typed and while the chat is closed. */
+/* The bubble as on a website, shown while its text is typed and while the chat is closed. */
 function launcher() {
   const bubble = document.createElement("button");
   Object.assign(bubble, { type: "button", className: "bubble", hidden: true });
@@ -80,15 +79,15 @@ function dress(form, tell, bubble, speaks) {
   document.querySelector("[data-contrast]").textContent = HEX.test(theme.accent ?? "") ? judged(theme.accent) : "";
 }
 
-/* The languages that are ticked, the one that is spoken by itself in front. */
+/* The selected languages, with the default one first. */
 function spoken(said) {
   const first = said.get("first_language");
   return said.getAll("languages").sort((one, other) => (other === first) - (one === first));
 }
 
-/* What the widget makes of a colour that is hard to read, it makes by itself; the owner is told that it does. */
+/* The widget darkens colours that are hard to read; tell the owner that it does. */
 function judged(accent) {
   const white = contrastOf(accent);
   const figure = `Contrast on white: ${white.toFixed(1)}.`;
-  return white >= 4.5 ? `${figure} Easy to read.` : `${figure} Hard to read: the chat darkens it until it is not.`;
+  return white >= 4.5 ? `${figure} Easy to read.` : `${figure} Hard to read: the chat uses a darker shade.`;
 }

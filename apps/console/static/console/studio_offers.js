@@ -1,4 +1,4 @@
-/* What would be offered beside talking? The form's fields, in the shape in which the widget asks for its offers. */
+/* The visitor features in the form, as the widget expects them. */
 
 const GROUPS = ["pictures", "pdfs", "texts", "office"];
 

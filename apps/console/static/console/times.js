@@ -1,17 +1,17 @@
-/* How long ago was that? Keeps the words of every <time data-relative> true, and looks again when a card has run out. */
+/* Keeps relative times up to date, and refreshes the page when a card has expired. */
 
 const EVERY = 15000;
 
 export function keepTimes() {
   setInterval(() => {
-    document.querySelectorAll("time[data-relative=ago], time[data-relative=until]").forEach(refresh);
+    document.querySelectorAll("time[data-relative=ago], time[data-relative=until], time[data-relative=for]").forEach(refresh);
     expire();
   }, EVERY);
 }
 
 function refresh(time) {
   const seconds = Math.floor((Date.now() - Date.parse(time.dateTime)) / 1000);
-  time.textContent = time.dataset.relative === "ago" ? past(seconds) : ahead(-seconds);
+  time.textContent = { ago: past, until: (since) => ahead(-since), for: span }[time.dataset.relative](seconds);
 }
 
 function past(seconds) {

@@ -1,5 +1,4 @@
-/* Is the console installed, and is there a page for no connection? The service worker behind both; a browser without one
-   shows its own page. */
+/* Registers the service worker behind installation and the offline page. */
 
 export const registered = () => navigator.serviceWorker.register("/console/sw.js", { scope: "/console/" });
 

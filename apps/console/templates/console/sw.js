@@ -1,5 +1,5 @@
-{% load static %}/* What does the browser do for the console without a page? It shows that there is no connection, and says that decisions and agents wait. Pages with somebody's
-   data are never kept; only the page that says so is, with what it is drawn with. */
+{% load static %}/* The service worker of the console: the offline page, and notifications about waiting decisions and agents. Pages with data are never cached, only the offline
+   page and its assets. */
 
 const KEPT = "silas-console-1";
 const OFFLINE = "{% url 'console-offline' %}";
@@ -13,7 +13,7 @@ self.addEventListener("activate", (event) => {
   event.waitUntil(forgetOlder());
 });
 
-/* Only whole pages, only when the network does not answer. Nothing else passes through here. */
+/* Answer whole pages only, and only when the network fails. */
 self.addEventListener("fetch", (event) => {
   if (event.request.mode === "navigate") event.respondWith(fetch(event.request).catch(offline));
   else if (DRAWN_WITH.includes(new URL(event.request.url).pathname)) event.respondWith(fetch(event.request).catch(() => kept(event.request)));
@@ -38,7 +38,7 @@ async function kept(request) {
   return (await caches.match(request)) ?? Response.error();
 }
 
-/* Alerts: a push holds a risk, a count, an address of the console and a time, and no word of what a card is about or an agent intends. */
+/* Alerts: a push holds a risk, a count, an address of the console and a time, and nothing about the content of a card or an agent's action. */
 self.addEventListener("push", (event) => {
   event.waitUntil(tell(event.data ? event.data.json() : {}));
 });

@@ -1,0 +1,75 @@
+"""What all console pages share: the navigation rail with its counts, and how a page or a part of it is rendered."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils import timezone
+from django.utils.cache import patch_cache_control
+from django.views.decorators.http import require_safe
+
+from apps.approvals.queries import open_count
+from apps.audit.queries import head_of
+from apps.autonomy.services.notices import unread_count
+from apps.console.members import StaffRequest, staff_view
+from apps.guard.queries import highest_alert
+from apps.sessions.inbox.queries import unassigned_count
+from apps.tenants import first_run, visits
+from kernel.errors import SilasError
+
+
+@require_safe
+@staff_view()
+def start(request: StaffRequest) -> HttpResponseBase:
+    """Go to Review for members who decide, else to the Inbox. For owners, an unfinished set-up comes first."""
+    if request.member.may_administer and first_run.unfinished():
+        return redirect("console-begin")
+    return redirect("console-review" if request.member.may_decide else "console-inbox")
+
+
+@require_safe
+@staff_view()
+def rail(request: StaffRequest) -> HttpResponseBase:
+    """Refresh the rail: the counts, and the number of the last audit entry for pages without a socket."""
+    visits.record_visit(request.member.user)
+    response = page(request, "console/_rail.html", at=request.GET.get("at", ""))
+    response["X-Console-Seen"] = (response.context_data or {})["seen"]
+    return response
+
+
+def idempotency_key(request: StaffRequest) -> UUID | None:
+    """Return the key of this form, which is the same if the form is sent again; None if it has none.
+
+    Raises `SilasError`: `form_unreadable` 422.
+    """
+    text = request.POST.get("once", "")
+    try:
+        return UUID(text) if text else None
+    except ValueError:
+        raise SilasError("form_unreadable", "This page is out of date. Reload it and try again.", status=422) from None
+
+
+def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **context: Any) -> TemplateResponse:
+    """Render `template` with the rail at `at`; for HTMX without the frame around it.
+
+    `once` is the idempotency key of the forms on this page.
+    """
+    part = bool(request.htmx) and not request.htmx.history_restore_request
+    shared = {
+        "at": at,
+        "frame": "console/part.html" if part else "console/base.html",
+        "member": request.member,
+        "seen": head_of(request.member.tenant.pk).seq,
+        "waiting": open_count(),
+        "wanted": unassigned_count(),
+        "money": highest_alert(timezone.localdate()) if request.member.may_decide else 0,
+        "unread": unread_count(request.member.user),
+        "once": uuid4(),
+    }
+    response = TemplateResponse(request, template, {**shared, **context}, status=status)
+    patch_cache_control(response, private=True, no_store=True)
+    return response

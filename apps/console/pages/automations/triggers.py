@@ -1,0 +1,114 @@
+"""Triggers in words, with their next three runs in the active time zone (the tenant's).
+
+One query per kind of reference for all triggers of a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from apps.autonomy.enums import Topic, TriggerKind
+from apps.autonomy.models import Trigger
+from apps.console.names import Names, names_for
+from kernel import schedules
+from kernel.clock import now
+from kernel.errors import SilasError
+
+COMING = 3
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_REFERENCES = {"collection": "collection", "after": "task", "goal": "work"}
+
+
+@dataclass(frozen=True)
+class TriggerInWords:
+    """A trigger in words; `coming` only for schedules and intervals, `problem` if the schedule can't be read."""
+
+    trigger: Trigger | None
+    words: str
+    coming: tuple[datetime, ...] = ()
+    problem: str = ""
+
+
+def triggers_in_words(groups: Sequence[Sequence[Trigger]]) -> list[list[TriggerInWords]]:
+    """Return the triggers of each group in words."""
+    names = names_for(word for group in groups for trigger in group for word in references_in(trigger.spec))
+    return [[_in_words(trigger, names) for trigger in group] for group in groups]
+
+
+def _in_words(trigger: Trigger, names: Names) -> TriggerInWords:
+    words = preview(trigger.kind, trigger.spec, names)
+    coming = words.coming
+    if trigger.kind == TriggerKind.INTERVAL and trigger.next_at and not words.problem:
+        coming = _repeated(trigger.next_at, _seconds(trigger.spec))
+    return TriggerInWords(trigger, words.words, coming if trigger.enabled else (), words.problem)
+
+
+def preview(kind: str, spec: Mapping[str, Any], names: Names) -> TriggerInWords:
+    """Return a trigger that is being typed, in words; a schedule that can't be read becomes its `problem`."""
+    try:
+        return TriggerInWords(None, _words(kind, spec, names), tuple(_coming(kind, spec)))
+    except SilasError as refusal:
+        return TriggerInWords(None, "", (), refusal.message)
+
+
+def _coming(kind: str, spec: Mapping[str, Any]) -> Iterable[datetime]:
+    if kind == TriggerKind.CRON:
+        zone = timezone.get_current_timezone_name()
+        return schedules.upcoming(str(spec.get("schedule", "")), after=now(), zone=zone, many=COMING)
+    if kind == TriggerKind.INTERVAL:
+        seconds = _seconds(spec)
+        return _repeated(now() + timedelta(seconds=seconds), seconds)
+    return ()
+
+
+def _words(kind: str, spec: Mapping[str, Any], names: Names) -> str:
+    match kind:
+        case TriggerKind.CRON:
+            return schedules.describe(str(spec.get("schedule", "")))
+        case TriggerKind.INTERVAL:
+            return f"Every {_span(_seconds(spec))}"
+        case TriggerKind.EVENT:
+            topic = str(spec.get("topic", ""))
+            happened = str(Topic(topic).label) if topic in Topic.values else "Something happens"
+            return f"When {happened[:1].lower()}{happened[1:]}"
+        case TriggerKind.WATCH:
+            return f"When a document is added to {_named(spec, 'collection', names)}"
+        case TriggerKind.CHAIN:
+            return f"After {_named(spec, 'after', names)}"
+        case TriggerKind.GOAL_CHECK:
+            every = "is checked" if spec.get("healthy") else "is checked and not healthy"
+            return f"When {_named(spec, 'goal', names)} {every}"
+    return "Manual"
+
+
+def _repeated(first: datetime, seconds: int) -> tuple[datetime, ...]:
+    return tuple(first + timedelta(seconds=seconds) * place for place in range(COMING))
+
+
+def references_in(spec: Mapping[str, Any]) -> list[str]:
+    """Return the `kind:id` references in the specification of a trigger."""
+    return [f"{kind}:{spec[name]}" for name, kind in _REFERENCES.items() if spec.get(name)]
+
+
+def _named(spec: Mapping[str, Any], name: str, names: Names) -> str:
+    return names.of(f"{_REFERENCES[name]}:{spec.get(name)}")
+
+
+def _seconds(spec: Mapping[str, Any]) -> int:
+    given = spec.get("seconds")
+    if not isinstance(given, int) or not _MINUTE <= given <= 366 * _DAY:
+        raise SilasError("trigger_spec", "Choose an interval between one minute and one year.", status=422)
+    return given
+
+
+def _span(seconds: int) -> str:
+    for size, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
+        if seconds % size == 0:
+            many = seconds // size
+            return name if many == 1 else f"{many} {name}s"
+    return f"{seconds} seconds"

@@ -1,0 +1,92 @@
+"""The list of conversations that an address asks for, and the address of a list.
+
+The same parameters are part of the address of the list, of a conversation opened from it and of every form there, so
+that members keep their place. Values that mean nothing are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from apps.sessions.inbox.enums import Shown
+from apps.sessions.inbox.queries import TABS, Asked, Place
+from apps.sessions.inbox.search import LONGEST
+
+
+def list_query(parameters: Mapping[str, str]) -> Asked:
+    """Return the list that these parameters ask for.
+
+    `tab=bot` is an old form of `status=bot`. A search without a status covers every status.
+    """
+    words = parameters.get("q", "").replace("\0", "").strip()[:LONGEST]
+    tab, status = parameters.get("tab", ""), parameters.get("status", "")
+    default = Shown.BOT if tab == "bot" else Shown.ANY if words else Shown.ACTIVE
+    assignee = parameters.get("assignee", "")
+    return Asked(
+        tab=tab if tab in TABS else "all",
+        shown=Shown(status) if status in Shown.values else default,
+        label=_uuid(parameters.get("label", "")),
+        deployment=_uuid(parameters.get("deployment", "")),
+        assignee=assignee if assignee == "nobody" or _uuid(assignee) else "",
+        queue=parameters.get("queue", "").replace("\0", "")[:80],
+        level=parameters.get("level", "").replace("\0", "")[:40],
+        words=words,
+        before=_place(parameters.get("before", "")),
+    )
+
+
+def query_string(query: Asked, **changes: Any) -> str:
+    """Return the query string of the list with these changes; any change starts at the newest conversation."""
+    return urlencode(parameters_of(replace(query, **({"before": None} | changes))))
+
+
+def parameters_of(query: Asked) -> dict[str, str]:
+    """Return the parameters that differ from the default list."""
+    values = {
+        "tab": query.tab,
+        "status": str(query.shown),
+        "label": query.label,
+        "deployment": query.deployment,
+        "assignee": query.assignee,
+        "queue": query.queue,
+        "level": query.level,
+        "q": query.words,
+        "before": query.before,
+    }
+    default = Shown.ANY if query.words else Shown.ACTIVE
+    if query.shown == default:
+        values["status"] = ""
+    return {name: str(value) for name, value in values.items() if value}
+
+
+def parameters_without_search(query: Asked) -> dict[str, str]:
+    """Return the parameters to keep when the search words change; a status is kept only if it was chosen."""
+    is_chosen = query.shown not in (Shown.ANY, Shown.ACTIVE) or (query.shown == Shown.ACTIVE and bool(query.words))
+    kept = parameters_of(replace(query, words="", before=None, shown=Shown.ACTIVE))
+    return kept | ({"status": str(query.shown)} if is_chosen else {})
+
+
+def is_filtered(query: Asked) -> bool:
+    return any((query.label, query.deployment, query.assignee, query.queue, query.level))
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _place(text: str) -> Place | None:
+    at, _, pk = text.rpartition("_")
+    session_id = _uuid(pk)
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return Place(moment, session_id) if session_id and moment.tzinfo else None

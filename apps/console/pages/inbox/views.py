@@ -1,0 +1,173 @@
+"""Inbox: the list of conversations with one of them open, and the actions take over, reply, hand back and forget."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.approvals.queries import members, open_cards
+from apps.console import viewers
+from apps.console.base import page
+from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
+from apps.console.pages.inbox.filters import is_filtered, list_query, parameters_without_search, query_string
+from apps.console.pages.inbox.thread import thread_lines, with_notes
+from apps.sessions import forgetting, handoff, prompts, queries, summaries
+from apps.sessions.access import PUBLIC
+from apps.sessions.inbox import queries as desk
+from apps.sessions.inbox import rules
+from apps.sessions.inbox.enums import Shown, Snooze
+from apps.sessions.models import ChatSession
+from apps.sessions.visitors import consent, file_serving, files, prechat, ratings
+from apps.tenants.models import Deployment
+from apps.work.queries import work_items
+from kernel.clock import now
+
+TABS = (("mine", "Mine"), ("unassigned", "Unassigned"), ("all", "All"))
+SHOWN_WORK = 10
+
+
+@require_safe
+@staff_view()
+def inbox(request: StaffRequest, session_id: UUID | None = None) -> HttpResponseBase:
+    return _inbox(request, queries.session_by_id(session_id) if session_id else None)
+
+
+@require_safe
+@staff_view()
+def show_viewers(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    """The colleagues who have this conversation open; refreshed when one comes or goes."""
+    opened = queries.session_by_id(session_id)
+    return page(request, "console/_viewers.html", at="inbox", opened=opened, viewers=_viewers(request, opened))
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def take_over(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    handoff.take_over(session_id, request.member.user)
+    return to_conversation(request, session_id)
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def hand_back(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    handoff.hand_back(session_id, request.member.user)
+    return to_conversation(request, session_id)
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def reply(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    text, nonce = request.POST.get("text", ""), request.POST.get("once", "")
+    handoff.reply(session_id, request.member.user, text, nonce=nonce)
+    return to_conversation(request, session_id)
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def forget(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    forgetting.forget_visitor(session_id, request.member.user)
+    return to_conversation(request, session_id)
+
+
+@require_safe
+@staff_view()
+def open_file(request: StaffRequest, session_id: UUID, file_id: UUID) -> HttpResponseBase:
+    return file_serving.as_download(*files.file_of(session_id, file_id))
+
+
+def to_conversation(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    """Redirect to the conversation. Entries are written at commit, so they can't be rendered inside this scope."""
+    return redirect(list_address(request, session_id))
+
+
+def list_address(request: StaffRequest, session_id: UUID | None) -> str:
+    """Return the address of the current list with this conversation open beside it."""
+    query = list_query(request.GET)
+    place = query_string(query, before=query.before)
+    here = reverse("console-conversation", args=[session_id]) if session_id else reverse("console-inbox")
+    return f"{here}{'?' if place else ''}{place}"
+
+
+def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBase:
+    """Render the list and the conversation; a refresh of one of them renders only that part."""
+    query, htmx = list_query(request.GET), request.htmx
+    context: dict[str, Any] = {
+        "here": request.path,
+        "query": query,
+        "place": query_string(query, before=query.before),
+        "snoozes": Snooze.choices,
+        "choices": desk.choices(),
+        "opened": opened,
+        "has_list": htmx.target != "log",
+        "has_thread": htmx.trigger != "conversations",
+    }
+    if context["has_list"]:
+        context |= _list(request, query)
+    if opened and context["has_thread"]:
+        context |= _thread(request, opened)
+    return page(request, "console/inbox.html", at="inbox", **context)
+
+
+def _list(request: StaffRequest, query: desk.Asked) -> dict[str, Any]:
+    user = request.member.user
+    counts, listed = desk.counts(user), desk.conversations(query, user)
+    return {
+        "tab": query.tab,
+        "tabs": [(name, title, counts.get(name), query_string(query, tab=name)) for name, title in TABS],
+        "statuses": [(status, query_string(query, shown=status)) for status in Shown],
+        "filtered": is_filtered(query),
+        "unfiltered": query_string(query, label=None, deployment=None, assignee="", queue="", level=""),
+        "kept": parameters_without_search(query),
+        "unsearched": urlencode(parameters_without_search(query)),
+        "counted": desk.COUNTED,
+        "deployments": list(Deployment.objects.order_by("title")),
+        "listed": listed,
+        "older": query_string(query, before=listed.older) if listed.older else "",
+        "newest": query_string(query) if query.before else "",
+    }
+
+
+def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
+    entries, moment = queries.thread(opened.pk), now()
+    level = opened.level_at(moment)
+    labels = desk.labels_of([opened.pk]).get(opened.pk, ())
+    since = entries[0].seq if entries else 0
+    return {
+        "lines": with_notes(thread_lines(opened, entries, moment=moment), desk.notes(opened.pk), since=since),
+        "summary": summaries.hand_over(opened, entries),
+        "is_mine": opened.owner_user_id == request.member.user.pk,
+        "level": level,
+        "level_until": opened.level_expires_at if level != PUBLIC else None,
+        "cards": [card for card in open_cards() if card.session_id == opened.pk],
+        **_visitor_extras(opened),
+        "remembered": forgetting.remembered(opened),
+        "work": work_items(session_id=opened.pk)[:SHOWN_WORK],
+        "state": desk.standing(opened, moment),
+        "labels": labels,
+        "label_ids": {label.pk for label in labels},
+        "earlier": desk.earlier(opened),
+        "replies": [(reply.name, rules.written_to(reply.text, opened.visitor_name)) for reply in desk.canned_replies()],
+        "viewers": _viewers(request, opened),
+    }
+
+
+def _viewers(request: StaffRequest, opened: ChatSession) -> list[Any]:
+    """Return the colleagues who have this conversation open."""
+    others = [user for user in members() if user != request.member.user]
+    return viewers.viewers_of(opened.tenant_id, opened.pk, others)
+
+
+def _visitor_extras(opened: ChatSession) -> dict[str, Any]:
+    """Return the visitor's files, form answers, consents and rating."""
+    return {
+        "files": {str(file_id) for file_id in files.kept_in(opened.pk)},
+        "answers": [*prechat.answers_of(opened.pk), *prompts.filled_in(opened.pk)],
+        "consents": consent.consents_of(opened.pk)[:3],
+        "rating": ratings.rating_of(opened.pk),
+    }

@@ -1,0 +1,166 @@
+"""The figures about conversations as tiles, charts and tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from apps.console.charts import Columns, columns
+from apps.console.pages.insights.period import Period
+from apps.console.templatetags.console import percent, seconds
+from apps.sessions import insights
+from apps.sessions.insights import Asked, Day, GateAction, HandOff, Turns
+from apps.sessions.visitors.ratings import RatingFigures, rating_figures
+from kernel.tenancy import current_tenant_id
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number with its title and a note."""
+
+    title: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ConversationFigures:
+    daily: list[Day]
+    turns: Turns
+    hand_offs: list[HandOff]
+    gates: list[GateAction]
+    ratings: RatingFigures
+
+    @property
+    def conversations(self) -> int:
+        return sum(day.conversations for day in self.daily)
+
+    @property
+    def messages(self) -> int:
+        return sum(day.messages for day in self.daily)
+
+    @property
+    def with_person(self) -> int:
+        return sum(day.with_person for day in self.daily)
+
+    @property
+    def resolved_by_bot(self) -> float | None:
+        """The share of conversations without a person, or None without conversations."""
+        return 1 - self.with_person / self.conversations if self.conversations else None
+
+
+_REASONS = {
+    "": "No reason recorded",
+    "asked": "Requested by the visitor",
+    "unanswered": "An answer failed",
+    "work": "Work failed",
+}
+
+
+# Figures of periods longer than this are cached for a minute, because they are slow to count and change little.
+UNCACHED_DAYS, CACHE_SECONDS = 7, 60
+
+
+def conversation_figures(period: Period) -> ConversationFigures:
+    """Return the figures of the current tenant."""
+    if period.length <= UNCACHED_DAYS:
+        return _count(period)
+    key = f"insights:{current_tenant_id()}:{period.first}:{period.last}:{period.zone}:{period.deployment_id}"
+    try:
+        figures: ConversationFigures | None = cache.get(key)
+        if figures is None:
+            figures = _count(period)
+            cache.set(key, figures, CACHE_SECONDS)
+    except RedisError:
+        return _count(period)
+    return figures
+
+
+def _count(period: Period) -> ConversationFigures:
+    query = Asked(period.since, period.until, period.zone, period.deployment_id)
+    return ConversationFigures(
+        insights.by_day(query),
+        insights.turns(query),
+        insights.hand_offs(query),
+        insights.gate_actions(query),
+        rating_figures(period.deployment, period.since, period.until),
+    )
+
+
+def tiles(figures: ConversationFigures) -> list[Tile]:
+    turns, ratings = figures.turns, figures.ratings
+    return [
+        Tile("Conversations", f"{figures.conversations:,}", f"{figures.messages:,} messages"),
+        Tile(
+            "Resolved by the bot", _share(figures.resolved_by_bot), f"{figures.with_person:,} handed over to a person"
+        ),
+        Tile("Answered", f"{turns.answered:,}", f"of {turns.total:,} messages"),
+        Tile("With sources", _share(turns.cited_share), "of answers cite a source"),
+        Tile("Blocked by gates", f"{turns.refused:,}", "messages"),
+        Tile("Discarded", f"{turns.suppressed:,}", "answers, because a person took over"),
+        Tile("Failed", f"{turns.failed:,}", "messages without an answer"),
+        Tile("Response time (median)", _time(turns.p50), "half of the answers were faster"),
+        Tile("Response time (p95)", _time(turns.p95), "95 % of the answers were faster"),
+        Tile("Rating", _score(ratings.mean), f"of 5, {ratings.count:,} ratings, {ratings.comments:,} with comments"),
+    ]
+
+
+def daily_chart(figures: ConversationFigures) -> Columns:
+    """Return the chart of conversations per day, with those handed over to a person darker."""
+    names = [day_name(day.day) for day in figures.daily]
+    return columns(names, [day.conversations for day in figures.daily], [day.with_person for day in figures.daily])
+
+
+def reasons(figures: ConversationFigures) -> list[tuple[str, HandOff, str]]:
+    """Return the handover reasons in words, with the median wait for a person."""
+    return [(reason_in_words(row.because), row, _time(row.median)) for row in figures.hand_offs]
+
+
+def reason_in_words(code: str) -> str:
+    if code.startswith("gate:"):
+        return f"The gate {code.removeprefix('gate:').replace('_', ' ')}"
+    return _REASONS.get(code, code.replace("_", " ").capitalize())
+
+
+def day_name(day: Any) -> str:
+    return f"{day.day} {day:%b}"
+
+
+def rows(figures: ConversationFigures) -> list[tuple[str, str, object]]:
+    """Return all figures as (section, name, value), for the CSV file."""
+    turns = figures.turns
+    daily = [
+        (f"{section} a day", day.day.isoformat(), getattr(day, name))
+        for section, name in (
+            ("Conversations", "conversations"),
+            ("Messages", "messages"),
+            ("With a person", "with_person"),
+        )
+        for day in figures.daily
+    ]
+    ends = ("total", "answered", "cited", "refused", "suppressed", "stopped", "failed", "p50", "p95")
+    outcomes = [("Messages", name, getattr(turns, name)) for name in ends]
+    handed = [
+        (f"Hand-offs, {name}", reason_in_words(row.because), value)
+        for row in figures.hand_offs
+        for name, value in (("wanted", row.wanted), ("answered", row.answered), ("median seconds", row.median))
+    ]
+    acts = ("blocked", "asked", "rewrote")
+    gates = [(f"Gates, {name}", row.gate, getattr(row, name)) for row in figures.gates for name in acts]
+    rated = [("Ratings", f"{score} of 5", figures.ratings.by_score.get(score, 0)) for score in range(1, 6)]
+    return [*daily, *outcomes, *handed, *gates, *rated, ("Ratings", "mean", figures.ratings.mean)]
+
+
+def _share(share: float | None) -> str:
+    return "none yet" if share is None else percent(share)
+
+
+def _score(mean: float | None) -> str:
+    return "none yet" if mean is None else f"{mean:.1f}"
+
+
+def _time(number: float | None) -> str:
+    return "none yet" if number is None else seconds(number)

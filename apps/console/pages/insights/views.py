@@ -1,0 +1,193 @@
+"""Insights: figures about conversations and about decisions (the metrics of spec 0.5.6 with their targets).
+
+Shown as charts and tables, and as a CSV file.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.http import require_safe
+
+from apps.approvals import metrics
+from apps.approvals.metrics import Totals
+from apps.console.base import page
+from apps.console.charts import columns
+from apps.console.members import StaffRequest, staff_view
+from apps.console.pages.insights import presenter
+from apps.console.pages.insights.period import SPANS, Period, period_from
+from apps.console.templatetags.console import percent, seconds
+from apps.tenants.models import Deployment
+from kernel.clock import now
+
+# With fewer decisions, shares are not compared with their targets.
+FEW_DECISIONS = 10
+_SPREAD = ("under 1 s", "1 to 5 s", "5 to 15 s", "15 to 30 s", "30 s or more")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One metric with its target; `state` is `ok`, `bad` or empty, `hint` says what a miss means."""
+
+    title: str
+    value: str
+    target: str
+    state: str = ""
+    hint: str = ""
+
+
+@require_safe
+@staff_view()
+def insights(request: StaffRequest) -> HttpResponseBase:
+    deployments = list(Deployment.objects.order_by("title"))
+    period = _period(request, deployments)
+    figures = presenter.conversation_figures(period)
+    query = (period.since, period.until, period.deployment_id)
+    totals, rungs = metrics.totals(*query), metrics.by_risk(*query)
+    context = {
+        "period": period,
+        "days": period.days,
+        "spans": SPANS,
+        "deployments": deployments,
+        "conversation_figures": figures,
+        "tiles": presenter.tiles(figures),
+        "talks": presenter.daily_chart(figures),
+        "talks_daily": [(presenter.day_name(day.day), day) for day in figures.daily],
+        "reasons": presenter.reasons(figures),
+        "totals": totals,
+        "rungs": rungs,
+        "figures": [*_times(rungs), *_figures(totals, period.length)],
+        "families": metrics.by_family(*query),
+        **_decision_charts(period),
+    }
+    return page(request, "console/insights.html", at="insights", **context)
+
+
+@require_safe
+@staff_view()
+def insights_file(request: StaffRequest) -> HttpResponseBase:
+    """Return all numbers as a CSV file."""
+    period = _period(request, list(Deployment.objects.order_by("title")))
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    name = f"insights-{period.first.isoformat()}-{period.last.isoformat()}.csv"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "private, no-store"
+    lines = csv.writer(response)
+    lines.writerow(("section", "name", "value"))
+    lines.writerows([_escape_formula(cell) for cell in row] for row in [*_talks(period), *_decisions(period)])
+    return response
+
+
+def _talks(period: Period) -> list[tuple[str, str, object]]:
+    return presenter.rows(presenter.conversation_figures(period))
+
+
+def _decisions(period: Period) -> list[tuple[str, str, object]]:
+    query = (period.since, period.until, period.deployment_id)
+    daily = metrics.by_day(*query[:2], zone=period.zone, deployment=period.deployment_id)
+    names = ("decisions", "median", "declined", "undone", "corrected", "freetext", "expired", "withdrawn")
+    totals = metrics.totals(*query)
+    return [
+        *(("Decisions", name, getattr(totals, name)) for name in names),
+        *(("Decisions a day", day.day.isoformat(), day.decided) for day in daily),
+        *(("Decisions by risk", row.risk, row.decisions) for row in metrics.by_risk(*query)),
+        *(("Approval rate by risk", row.risk, row.approved) for row in metrics.by_risk(*query)),
+        *(("Corrected by action", row.name, row.rate) for row in metrics.by_family(*query)),
+    ]
+
+
+def _escape_formula(cell: object) -> object:
+    """Return the cell so that a spreadsheet takes it as text, never as a formula."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+
+
+def _period(request: StaffRequest, deployments: list[Deployment]) -> Period:
+    zone = request.member.tenant.timezone
+    return period_from(request.GET.dict(), zone=zone, moment=now(), deployments=deployments)
+
+
+def _decision_charts(period: Period) -> dict[str, Any]:
+    query = (period.since, period.until, period.deployment_id)
+    daily = metrics.by_day(*query[:2], zone=period.zone, deployment=period.deployment_id)
+    names = [presenter.day_name(day.day) for day in daily]
+    spread = metrics.decision_time_histogram(*query)
+    volume = columns(names, [day.decided for day in daily], [day.declined for day in daily])
+    return {
+        "daily": list(zip(names, daily, strict=True)),
+        "volume": volume,
+        "spread": list(zip(_SPREAD, spread, strict=True)),
+        "spread_drawn": columns(_SPREAD, spread),
+        "timed": sum(spread),
+    }
+
+
+_TARGETS = {"low": (2.0, 5.0), "medium": (5.0, 15.0)}
+
+
+def _times(rungs: list[metrics.RiskStats]) -> list[Figure]:
+    known = {rung.risk: rung.median for rung in rungs}
+    return [
+        _time(f"Decision time, {name} risk", known.get(name), aim=_TARGETS.get(name))
+        for name in ("low", "medium", "high", "irreversible")
+        if name in _TARGETS or name in known
+    ]
+
+
+def _time(title: str, median: float | None, *, aim: tuple[float, float] | None) -> Figure:
+    target = f"{aim[0]:.0f} to {aim[1]:.0f} s" if aim else "no target"
+    if median is None:
+        return Figure(title, "none yet", target)
+    if median < metrics.HASTY_SECONDS:
+        return Figure(title, seconds(median), target, "bad", "Less than a second suggests habit.")
+    if median > 30:
+        return Figure(title, seconds(median), target, "bad", "More than 30 seconds suggests that cards are unclear.")
+    return Figure(title, seconds(median), target, "ok" if aim and aim[0] <= median <= aim[1] else "")
+
+
+def _figures(totals: Totals, days: int) -> list[Figure]:
+    few = totals.decisions < FEW_DECISIONS
+    return [
+        _share("Declined", totals.declined, "5 to 15\N{NO-BREAK SPACE}%", _DECLINED, low=0.02, few=few),
+        _share("Undone", totals.undone, "under 10\N{NO-BREAK SPACE}%", _UNDONE, few=few),
+        _share("Corrected", totals.corrected, "under 10\N{NO-BREAK SPACE}%", _CORRECTED, few=few),
+        _share("With free text", totals.freetext, "under 20\N{NO-BREAK SPACE}%", _WORDED, few=few),
+        _taps(totals.taps_per_batch),
+        _fatigue(totals.fatigue_triggers, days),
+    ]
+
+
+# The share from which a metric is off target, and the hint for it.
+_DECLINED = (0.30, "Many requests are declined.")
+_UNDONE = (0.10, "Changes are often undone.")
+_CORRECTED = (0.10, "Improve the proposals before giving the bot more freedom.")
+_WORDED = (0.20, "The offered answers often don't fit.")
+
+
+def _taps(taps: float | None) -> Figure:
+    if taps is None:
+        return Figure("Taps per batch", "none yet", "3 at most")
+    return Figure(
+        "Taps per batch", f"{taps:.1f}", "3 at most", *(("ok",) if taps <= 3 else ("bad", "More is friction."))
+    )
+
+
+def _fatigue(triggers: int, days: int) -> Figure:
+    few = triggers * 7 < days
+    hint = "" if few else "Too many approvals: consider standing approvals for recurring work."
+    return Figure("Approval fatigue", str(triggers), "under 1 per week", "ok" if few else "bad", hint)
+
+
+def _share(
+    title: str, share: float | None, target: str, miss: tuple[float, str], *, low: float = 0.0, few: bool = False
+) -> Figure:
+    if share is None:
+        return Figure(title, "none yet", target)
+    if few:
+        return Figure(title, percent(share), f"{target}; too few decisions")
+    if share < low:
+        return Figure(title, percent(share), target, "bad", "Almost nothing is declined. Check that cards are read.")
+    return Figure(title, percent(share), target, *(("bad", miss[1]) if share > miss[0] else ("ok",)))

@@ -1,0 +1,28 @@
+"""Checks before changes to passwords, keys and passkeys: the password again, and the origin of passkeys."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from apps.console.members import StaffRequest
+from apps.console.pages.login import throttle
+from kernel.errors import SilasError
+
+
+def passkey_origin(request: HttpRequest) -> tuple[str, str]:
+    """Return the host that passkeys are bound to and the whole origin; `PASSKEY_ORIGIN` overrides it behind a proxy."""
+    origin = settings.PASSKEY_ORIGIN or f"{request.scheme}://{request.get_host()}"
+    return urlsplit(origin).hostname or "", origin
+
+
+def require_password(request: StaffRequest) -> None:
+    """Raises `SilasError`: `too_many_attempts` 429, `wrong_password` 403."""
+    user, address = request.user, request.META.get("REMOTE_ADDR", "")
+    if wait := throttle.wait_before(address, user.email):
+        raise SilasError("too_many_attempts", f"Too many attempts. Wait {wait.words}.", status=429)
+    if not user.check_password(request.POST.get("password", "")):
+        raise SilasError("wrong_password", "Wrong password. Nothing was changed.", status=403)
+    throttle.password_was_right(address, user.email)

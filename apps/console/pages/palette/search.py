@@ -1,0 +1,151 @@
+"""Search of the command palette: pages, and the tenant's own objects by name.
+
+Call it inside a tenant's scope; it returns only what the member's role may open. Each kind is one query with a limit.
+Visitors' messages are not searched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Case, Q, QuerySet, When
+from django.urls import reverse
+
+from apps.approvals.models import OPEN_STATUSES, Card
+from apps.autonomy.models import Task
+from apps.console.members import Member
+from apps.console.pages.palette.pages import pages_for
+from apps.gates.models import Gate
+from apps.sessions.models import ChatSession
+from apps.tenants.models import Membership
+from apps.work.models import WorkItem
+from kernel.unicode_safety import escape_hidden
+
+MAX_CHARS = 80
+# Results per kind.
+MAX_RESULTS = 6
+_MIN_CHARS = 2
+_OPEN_FIRST = Case(When(status__in=OPEN_STATUSES, then=0), default=1)
+_CODE = re.compile(r"(?:visitor\s+)?([0-9a-f]{2,4})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One result; `note` says what it is, `mark` is the risk of an open card."""
+
+    title: str
+    address: str
+    note: str = ""
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    title: str
+    hits: list[Hit]
+
+
+def search(member: Member, words: str) -> list[Group]:
+    """Return the results by kind; without words, all pages and the cards that wait for a decision."""
+    words = " ".join(words.replace("\0", "")[:MAX_CHARS].split())
+    pages = [Hit(entry.title, entry.address, entry.key) for entry in pages_for(member, words)]
+    groups = [Group("Pages", pages), *_objects(member, words)]
+    return [group for group in groups if group.hits]
+
+
+def _objects(member: Member, words: str) -> list[Group]:
+    if not words:
+        return [Group("Waiting for a decision", _cards(_waiting()))]
+    if len(words) < _MIN_CHARS:
+        return []
+    groups = [
+        Group("Conversations", _conversations(words)),
+        Group(
+            "Decisions",
+            _cards(Card.objects.filter(_contains_all(words, "intent")).order_by(_OPEN_FIRST, "-created_at")),
+        ),
+        Group("Work", _work(words)),
+        Group("Automations", _automations(words)),
+    ]
+    return groups + (
+        [Group("Gates", _gates(words)), Group("Members", _members(words))] if member.may_administer else []
+    )
+
+
+def _contains_all(words: str, *columns: str) -> Q:
+    """Return the condition that each word is in one of the columns."""
+    condition = Q()
+    for word in words.split():
+        in_any_column = Q()
+        for column in columns:
+            in_any_column |= Q(**{f"{column}__icontains": word})
+        condition &= in_any_column
+    return condition
+
+
+def _waiting() -> QuerySet[Card]:
+    waiting: QuerySet[Card] = Card.objects.filter(status__in=OPEN_STATUSES).order_by("created_at")
+    return waiting
+
+
+def _cards(rows: QuerySet[Card]) -> list[Hit]:
+    return [
+        Hit(
+            escape_hidden(card.intent),
+            reverse("console-card", args=[card.pk]),
+            "waiting" if card.is_open else str(card.get_status_display()).lower(),
+            card.risk if card.is_open else "",
+        )
+        for card in rows[:MAX_RESULTS]
+    ]
+
+
+def _conversations(words: str) -> list[Hit]:
+    """Search by the contact's name, customer id, or the code of an unnamed visitor."""
+    condition = _contains_all(words, "customer_name", "customer")
+    if code := _CODE.fullmatch(words):
+        low, high = (UUID(code[1].ljust(32, filler)) for filler in "0f")
+        condition |= Q(pk__gte=low, pk__lte=high, customer_name="")
+    rows = (
+        ChatSession.objects.filter(condition, seq__gt=0, is_test=False)
+        .select_related("deployment")
+        .order_by("-last_active_at")
+    )
+    return _hits(rows, lambda session: (session.visitor_name, "console-conversation", session.deployment.title))
+
+
+def _work(words: str) -> list[Hit]:
+    rows = WorkItem.objects.filter(_contains_all(words, "title")).order_by("-created_at")
+    return _hits(rows, lambda item: (item.title, "console-work-item", str(item.get_status_display()).lower()))
+
+
+def _automations(words: str) -> list[Hit]:
+    rows = Task.objects.filter(_contains_all(words, "name"), deleted_at=None).order_by("name")
+    return _hits(rows, lambda task: (task.name, "console-task", "automation"))
+
+
+def _gates(words: str) -> list[Hit]:
+    rows = Gate.objects.filter(_contains_all(words.replace(" ", "_"), "name") | _contains_all(words, "name")).order_by(
+        "name"
+    )
+    return _hits(rows, lambda gate: (gate.name.replace("_", " "), "console-gate", "gate"))
+
+
+def _members(words: str) -> list[Hit]:
+    condition = _contains_all(words, "user__first_name", "user__last_name", "user__email")
+    rows = Membership.objects.filter(condition).select_related("user").order_by("user__email")
+    page = reverse("console-members")
+    return [
+        Hit(escape_hidden(one.user.display_name), f"{page}#member-{one.pk}", str(one.get_role_display()).lower())
+        for one in rows[:MAX_RESULTS]
+    ]
+
+
+def _hits(rows: QuerySet[Any], describe: Callable[[Any], tuple[str, str, str]]) -> list[Hit]:
+    """Return the rows as results; `describe` returns title, page and note of a row."""
+    lines = [(row.pk, describe(row)) for row in rows[:MAX_RESULTS]]
+    return [Hit(escape_hidden(title), reverse(page, args=[pk]), note) for pk, (title, page, note) in lines]

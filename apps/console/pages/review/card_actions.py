@@ -1,0 +1,158 @@
+"""Actions on a card besides deciding it: assign it, edit its values, withdraw it, or revoke its approval."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.approvals import queries
+from apps.approvals import services as approvals
+from apps.approvals.enums import Withdrawal
+from apps.approvals.models import Card
+from apps.console.base import page
+from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.pages.review.views import show, show_current
+from apps.sessions.queries import session_by_id
+from apps.work.services import edit_plan, is_editable
+from kernel.errors import NotFound, SilasError
+
+# Longer values get a text area.
+_LONG = 80
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES, on_conflict=show_current)
+def assign(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    """Assign the card to the member with the id `to`, or unassign it."""
+    by, to = request.member.user, request.POST.get("to", "")
+    if to:
+        approvals.assign_card(card_id, to=_member(to), by=by)
+    else:
+        approvals.unassign_card(card_id, by=by)
+    return show(request, queries.get_card(card_id)) if request.htmx else redirect("console-card", card_id)
+
+
+def _member(user_id: str) -> Any:
+    """Return the member with this id. Raises `SilasError`: `assignee_unfit` 409."""
+    user = next((user for user in queries.members() if str(user.pk) == user_id), None)
+    if user is None:
+        raise SilasError("assignee_unfit", "This person can't decide this card.", status=409)
+    return user
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def withdraw(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    """Withdraw the bot's requests in a conversation, for the member who answers it."""
+    opened, user = session_by_id(session_id), request.member.user
+    if opened.owner_user_id != user.pk:
+        raise SilasError("not_yours", "Take over the conversation first.", status=409)
+    approvals.withdraw_session_cards(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
+    return redirect(f"{reverse('console-conversation', args=[session_id])}?tab={request.GET.get('tab', 'all')}")
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES, on_conflict=show_current)
+def take_back(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    """Revoke the approval of a decided card."""
+    card = queries.get_card(card_id)
+    approval = queries.approval_for(card)
+    if approval is None:
+        raise NotFound("approval")
+    approvals.revoke_token(approval.token, user=request.member.user, reason=request.POST.get("reason", ""))
+    return show(request, card) if request.htmx else redirect("console-card", card_id)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One value of a call in the edit form."""
+
+    name: str
+    label: str
+    value: str
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.value) > _LONG or "\n" in self.value
+
+
+def _refused(request: StaffRequest, refusal: SilasError, card_id: UUID) -> HttpResponseBase:
+    """Show the form again with the reason, or the card if it is no longer open."""
+    card = queries.get_card(card_id)
+    if not card.is_open or not is_editable(card):
+        return show_current(request, refusal, card_id)
+    return _form(request, card, refusal=refusal, status=409)
+
+
+@require_safe
+@staff_view()
+def edit(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    """Show the values of a card's calls as a form, to members who may decide it."""
+    card = queries.get_card(card_id)
+    may_edit = card.is_open and is_editable(card) and request.member.may_decide
+    return _form(request, card) if may_edit else show(request, card)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES, on_conflict=_refused)
+def resubmit(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    card = queries.get_card(card_id)
+    new = edit_plan(card_id, user=request.member.user, calls=_calls(request, card))
+    return (
+        show(request, queries.get_card(new.pk), resubmitted=card) if request.htmx else redirect("console-card", new.pk)
+    )
+
+
+def _form(request: StaffRequest, card: Card, *, status: int = 200, **context: Any) -> HttpResponseBase:
+    fields = [
+        {"tool": call["tool"], "fields": _fields(request, place, call["args"])}
+        for place, call in enumerate(card.details["calls"])
+    ]
+    response = page(request, "console/edit.html", at="review", status=status, card=card, fields=fields, **context)
+    if status >= 400:
+        response["X-Console-Refusal"] = "edit"
+    return response
+
+
+def _fields(request: StaffRequest, place: int, args: dict[str, Any]) -> list[Field]:
+    return [_field(request, f"{place}.{number}", name, value) for number, (name, value) in enumerate(args.items())]
+
+
+def _field(request: StaffRequest, name: str, label: str, value: Any) -> Field:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return Field(name, label, request.POST.get(name, text))
+
+
+def _calls(request: StaffRequest, card: Card) -> list[dict[str, Any]]:
+    """Return the calls with the values of the form; every value keeps its type."""
+    return [
+        {
+            "tool": call["tool"],
+            "args": {
+                name: _parse(request, f"{place}.{number}", name, value)
+                for number, (name, value) in enumerate(call["args"].items())
+            },
+        }
+        for place, call in enumerate(card.details.get("calls", ()))
+    ]
+
+
+def _parse(request: StaffRequest, field: str, name: str, old: Any) -> Any:
+    """Return the new value. Raises `SilasError`: `edit_refused` 409 for text that is no JSON value."""
+    text = request.POST.get(field)
+    if text is None:
+        return old
+    if isinstance(old, str):
+        return text.replace("\r\n", "\n")
+    try:
+        return json.loads(text)
+    except ValueError:
+        message = f"“{name.replace('_', ' ')}” is not a valid value."
+        raise SilasError("edit_refused", message, status=409) from None

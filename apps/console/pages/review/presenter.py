@@ -1,0 +1,126 @@
+"""How a card is presented: its buttons in order with their labels, and the messages around a decision. Pure.
+
+The recommended answer comes first and is prominent, declining comes last and is quiet; labels say what will happen
+(spec 0.5.3). The gesture guards against accidents and is no authorisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from apps.approvals.cards import kinds, risk
+from apps.approvals.cards.risk import Friction
+from apps.approvals.enums import ApprovalVerdict, CardKind, Risk
+from apps.approvals.models import Card
+
+# Kinds whose consequences are complete labels; for the other kinds the label begins with Approve or Decline.
+_COMPLETE_LABELS = frozenset(
+    {
+        CardKind.GATE,
+        CardKind.DECISION,
+        CardKind.SUGGESTION,
+        CardKind.POST_EXECUTION,
+        CardKind.CONNECTION_FAILURE,
+    }
+)
+_VERBS = {kinds.APPROVE: "Approve", kinds.DECLINE: "Decline"}
+_KEYS = {kinds.APPROVE: ("a", "approve"), kinds.DECLINE: ("d", "decline")}
+# A result card appears by itself right after someone pressed A, so undoing has a key of its own.
+_KEYS_OF_RESULTS = {kinds.APPROVE: ("u", "undo"), kinds.DECLINE: ("d", "keep")}
+SELECTION = "edit_selection"
+# In a batch with unusual lines, approving the selected ones comes first and has the first key.
+_KEYS_OF_MIXED = {SELECTION: ("a", "approve selected"), kinds.DECLINE: ("d", "decline")}
+
+
+@dataclass(frozen=True)
+class Button:
+    """A button of a card.
+
+    `approves` is true if pressing it needs the gesture of the card's risk; `key` is its keyboard shortcut and `hint` a
+    word for what the key does; `place` is `first`, `middle` or `last`.
+    """
+
+    value: str
+    label: str
+    approves: bool
+    key: str
+    hint: str
+    place: str
+
+
+def buttons_of(card: Card) -> list[Button]:
+    """Return the answers of the card as buttons. For a batch with unusual lines, the selected lines come first
+    (spec 0.5.4)."""
+    choices = list(kinds.choices_for(card.kind, card.payload))
+    if is_mixed(card):
+        choices.sort(key=lambda choice: choice.value != SELECTION)
+    return [_button(card, position, choice) for position, choice in enumerate(choices)]
+
+
+def is_mixed(card: Card) -> bool:
+    """True for a batch in which some lines deviate from the pattern."""
+    return card.kind == CardKind.BATCH_REVIEW and any(item.get("unusual") for item in card.body.get("items", ()))
+
+
+def _button(card: Card, position: int, choice: kinds.Choice) -> Button:
+    keys = _KEYS_OF_RESULTS if card.kind == CardKind.POST_EXECUTION else _KEYS_OF_MIXED if is_mixed(card) else _KEYS
+    key, hint = keys.get(choice.value, ("", ""))
+    return Button(
+        choice.value,
+        _label(card, choice.value),
+        approves=choice.verdict == ApprovalVerdict.APPROVED and kinds.get_kind(card.kind).binds,
+        key=key,
+        hint=hint,
+        place="first" if choice.value == SELECTION and position == 0 else _place(position, choice),
+    )
+
+
+def _place(position: int, choice: kinds.Choice) -> str:
+    """Return where the button goes; requesting changes is never recommended."""
+    if position == 0 and choice.verdict != ApprovalVerdict.EDIT_REQUESTED:
+        return "first"
+    return "last" if choice.value == kinds.DECLINE else "middle"
+
+
+def _label(card: Card, value: str) -> str:
+    consequence = str(card.consequence.get(value, ""))
+    verb = "" if card.kind in _COMPLETE_LABELS else _VERBS.get(value, "")
+    if not verb:
+        return consequence
+    rest = consequence.removeprefix("Approve, ").removeprefix("Decline, ")
+    return f"{verb}, {rest if rest[1:2].isupper() else rest[:1].lower() + rest[1:]}" if rest else verb
+
+
+def confirmation_label(label: str) -> str:
+    """Return the label of the same button when it asks for confirmation."""
+    return f"Confirm, {label.partition(', ')[2]}" if label.startswith("Approve, ") else f"Confirm: {label}"
+
+
+def answer_in_words(card: Card) -> str:
+    """Return the answer to a decided card: approved, declined, resubmitted, or the label of the chosen answer."""
+    chosen = str(card.decision.said.get("choice", ""))
+    if card.decision.verdict == ApprovalVerdict.EDIT_REQUESTED and chosen in ("", "edit", "edit_selection"):
+        return "resubmitted"
+    if not chosen or (card.kind not in _COMPLETE_LABELS and chosen in (kinds.APPROVE, kinds.DECLINE)):
+        return "approved" if card.decision.verdict == ApprovalVerdict.APPROVED else "declined"
+    return f"“{card.consequence.get(chosen, chosen)}”"
+
+
+def decision_message(card: Card) -> str:
+    """Return the message after a decision: the answer, and what happens now."""
+    answer = answer_in_words(card)
+    after = {"approved": " It is running now.", "declined": " Nothing was changed."}.get(answer, "")
+    return f"{answer[:1].upper()}{answer[1:]}: {card.intent}.{after}"
+
+
+def required_gesture(card: Card, button: Button) -> Friction:
+    """Return the gesture for this button; the passkey is asked for where the approval is signed."""
+    return risk.friction_for(Risk(card.risk), has_passkey=False) if button.approves else Friction.TAP
+
+
+def count_by_risk(cards: Iterable[Card], minimum: int) -> list[tuple[str, int]]:
+    """Return how many cards of each risk above low are waiting, if at least `minimum` are (spec 0.5.4)."""
+    risky = [Risk(card.risk) for card in cards if card.risk != Risk.LOW]
+    counts = [(str(level.label).lower(), risky.count(level)) for level in reversed(Risk) if level in risky]
+    return counts if len(risky) >= minimum else []

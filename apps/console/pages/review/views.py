@@ -1,0 +1,246 @@
+"""Review: the card to decide, the queue behind it, and decided cards (spec 0.5.1 to 0.5.4).
+
+The gesture that a card needs follows from its risk: a tap, a tap with a confirmation, or a slide. It guards against
+accidents; authorisation comes from the approval token and the role. A decision that comes too late is rolled back, and
+the page shows what became of the card.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.approvals import metrics, queries
+from apps.approvals import services as approvals
+from apps.approvals.cards import kinds
+from apps.approvals.cards.risk import Friction
+from apps.approvals.enums import ApprovalState, CardKind, CardStatus
+from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.schemas import AnswerRefused
+from apps.console import viewers
+from apps.console.base import page
+from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.pages.review import presenter
+from apps.console.pages.review.origins import origins_of
+from apps.console.pages.skills import presenter as skill_presenter
+from apps.sessions.models import ChatSession
+from apps.work.enums import WorkItemType
+from apps.work.models import WorkItem
+from apps.work.queries import count_left_out
+from apps.work.rules import FINAL
+from apps.work.services import is_editable
+from kernel.clock import now
+from kernel.errors import SilasError
+
+SLIDER_END = "100"
+# From this many waiting cards of medium risk or more the page shows a warning (spec 0.5.4).
+MANY_RISKY_CARDS = 6
+
+
+@require_safe
+@staff_view()
+def review(request: StaffRequest, card_id: UUID | None = None) -> HttpResponseBase:
+    """Show the card with this id, decided or not, or the one that has waited longest."""
+    return show(request, queries.get_card(card_id) if card_id else None)
+
+
+@require_safe
+@staff_view()
+def queue_news(request: StaffRequest) -> HttpResponseBase:
+    """Refresh an empty queue: no content until there is a card."""
+    return show(request, None) if queries.open_count() else HttpResponse(status=204)
+
+
+@require_safe
+@staff_view()
+def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    """Refresh an open card: only the queue and the viewers change, so that the card does not jump."""
+    card = queries.get_card(card_id)
+    if not card.is_open:
+        return show(request, card)
+    news = {**_queue(card), **_people(request, card), "card": card}
+    response = page(request, "console/_news.html", at="review", **news)
+    response["HX-Retarget"] = response["HX-Reselect"] = "#stack"
+    return response
+
+
+def show_current(
+    request: StaffRequest, refusal: SilasError | AnswerRefused, card_id: UUID, **_: Any
+) -> HttpResponseBase:
+    """Show the card as it is now after a refused decision, or the card that replaced it."""
+    card = queries.get_card(card_id)
+    fresh = queries.open_successor(card)
+    if fresh is not None:
+        return show(request, fresh, changed=card, status=409)
+    # The lines of a batch stay selected as they were sent.
+    selected = {"ticked": request.POST.getlist("selected")} if "choice" in request.POST else {}
+    return show(request, card, refusal=refusal, status=409, **selected)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES, on_conflict=show_current)
+def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    card, choice = queries.get_card(card_id), request.POST.get("choice", "")
+    face = request.POST.get("face", "")
+    kinds.get_choice(card.kind, card.payload, choice)
+    if card.is_open:
+        queries.require_unchanged(card, face)
+    selected = request.POST.getlist("selected")
+    if card.is_open and (gesture := _missing_gesture(request, card, choice)):
+        return show(request, card, confirming=gesture, pressed=choice, ticked=selected)
+    words = approvals.AnswerDetails(
+        freetext=request.POST.get("freetext", ""),
+        selected=selected,
+        text=request.POST.get("text", ""),
+        ticked=selected,
+    )
+    step_up = request.POST.get("step_up", "")
+    outcome = approvals.answer_card(
+        card_id, user=request.member.user, choice=choice, face=face, details=words, step_up=step_up
+    )
+    if isinstance(outcome, AnswerRefused):
+        return show_current(request, outcome, card_id)
+    return _after(request, card, outcome)
+
+
+def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -> HttpResponseBase:
+    """Go to the next card, to the resubmitted one, or stay while another approval is needed."""
+    next_id = outcome.pk if isinstance(outcome, Card) else card.pk
+    if not request.htmx:
+        return redirect("console-card", next_id)
+    if isinstance(outcome, Card):
+        old = queries.get_card(card.pk)
+        if old.status == CardStatus.WITHDRAWN:
+            return show(request, queries.get_card(next_id), changed=old)
+        return show(request, queries.get_card(next_id), resubmitted=card)
+    if outcome is None:
+        return show(request, queries.get_card(card.pk))
+    left_out = count_left_out(card.subject_id) if card.kind == CardKind.BATCH_REVIEW else 0
+    return show(request, None, decided=queries.get_card(card.pk), left_out=left_out)
+
+
+def _missing_gesture(request: StaffRequest, card: Card, choice: str) -> str:
+    """Return `chip` or `slide` while the gesture for the card's risk is missing, else nothing (spec 0.5.2)."""
+    button = next(button for button in presenter.buttons_of(card) if button.value == choice)
+    gesture = presenter.required_gesture(card, button)
+    if gesture is Friction.CONFIRM and request.POST.get("confirmed") != choice:
+        return "chip"
+    if gesture is Friction.SLIDE and request.POST.get("slid") != SLIDER_END:
+        return "slide"
+    return ""
+
+
+def show(request: StaffRequest, card: Card | None, *, status: int = 200, **context: Any) -> HttpResponseBase:
+    """Render the review page with this card, or with the next one in the queue."""
+    queue = _queue(card)
+    active = card or queue["next_card"]
+    stack = [waiting for waiting in queue["stack"] if active is None or waiting.pk != active.pk]
+    details = _details(request, active) if active else {}
+    context = {**queue, **details, "card": active, "stack": stack, **_pace(request), **context}
+    response = page(request, "console/review.html", at="review", status=status, **context)
+    response["HX-Replace-Url"] = reverse("console-card", args=[active.pk]) if active else reverse("console-review")
+    if status >= 400:
+        response["X-Console-Refusal"] = "settled"
+    return response
+
+
+def _details(request: StaffRequest, card: Card) -> dict[str, Any]:
+    may = card.is_open and request.member.may_decide
+    if may:
+        approvals.record_look(card, request.member.user)
+    return {
+        "is_open": card.is_open,
+        "face": queries.face_hash(card),
+        "kind": kinds.get_kind(card.kind),
+        "body": f"console/cards/{card.kind}.html",
+        "buttons": presenter.buttons_of(card),
+        "editable": may and is_editable(card),
+        "conversation": _conversation(card),
+        "work": _work(card),
+        "origins": origins_of(card),
+        "skill": skill_presenter.skill_under_review(card),
+        **_approval(request, card),
+        "successor": queries.successor_of(card),
+        "related": queries.cards_sharing_records(card) if card.is_open else [],
+        **_people(request, card),
+    }
+
+
+def _people(request: StaffRequest, card: Card) -> dict[str, Any]:
+    """Return the viewers of an open card, its possible assignees and its approvals so far."""
+    if not card.is_open:
+        return {}
+    me, people = request.member.user, queries.members()
+    approvers = queries.approvers_of(card)
+    deciders, needs = approvals.eligible_approvers(card), queries.approval_requirements(card, me)
+    return {
+        "viewers": [user for user in viewers.viewers_of(card.tenant_id, card.pk, people) if user != me],
+        "others": [user for user in deciders if user not in (me, card.assignee)],
+        "approvers": approvers,
+        "step_up": request.member.may_decide and needs.step_up,
+        "missing": needs.missing,
+        "has_approved": me in approvers,
+        "may_approve": me in deciders,
+    }
+
+
+def _pace(request: StaffRequest) -> dict[str, Any]:
+    """Return today's median decision time and whether this member decides too fast, as hints (spec 0.5.4)."""
+    today = timezone.localtime(now()).replace(hour=0, minute=0, second=0, microsecond=0)
+    user = request.member.user
+    return {
+        "median": metrics.median_decision_seconds(today),
+        "hasty": request.member.may_decide and metrics.is_hasty(user.pk, now() - timedelta(hours=1)),
+    }
+
+
+def _queue(card: Card | None) -> dict[str, Any]:
+    """Return the waiting cards in order, and the previous and next one for the keys K and J."""
+    waiting = list(queries.open_cards())
+    place = next((i for i, other in enumerate(waiting) if card and other.pk == card.pk), 0 if card is None else -1)
+    return {
+        "next_card": waiting[0] if waiting else None,
+        "stack": [other for other in waiting if card is None or other.pk != card.pk],
+        "after": waiting[place + 1] if place + 1 < len(waiting) else None,
+        "before": waiting[place - 1] if place > 0 else None,
+        "heavy": presenter.count_by_risk(waiting, MANY_RISKY_CARDS),
+    }
+
+
+def _work(card: Card) -> WorkItem | None:
+    """Return the work item of a decided card."""
+    if card.status != CardStatus.DECIDED:
+        return None
+    row: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first()
+    return row
+
+
+def _approval(request: StaffRequest, card: Card) -> dict[str, Any]:
+    """Return the approval of a decided card. It can be revoked while it is valid or its work is still in progress."""
+    approval = queries.approval_for(card) if card.status == CardStatus.DECIDED else None
+    if approval is None:
+        return {}
+    in_progress = approval.state is ApprovalState.USED_UP and _is_in_progress(approval.token)
+    may_revoke = request.member.may_decide and (approval.is_valid or in_progress)
+    return {"approval": approval, "in_progress": in_progress, "may_revoke": may_revoke}
+
+
+def _is_in_progress(token: ApprovalToken) -> bool:
+    """True if work based on this approval is unfinished. The goal of a standing approval does not count."""
+    items = WorkItem.objects.filter(approval_token=token).exclude(type=WorkItemType.GOAL)
+    return bool(items.exclude(status__in=FINAL).exists())
+
+
+def _conversation(card: Card) -> ChatSession | None:
+    if card.session_id is None:
+        return None
+    row: ChatSession | None = ChatSession.objects.filter(pk=card.session_id).first()
+    return row

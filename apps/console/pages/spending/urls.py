@@ -1,0 +1,12 @@
+"""The addresses of this page below `/console/`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.console.pages.spending import views
+
+urlpatterns = [
+    path("spending/", views.spending_page, name="console-spending"),
+    path("spending/resume/", views.resume, name="console-spending-resume"),
+]

@@ -1,0 +1,151 @@
+"""Spending: limits, running work, and costs by day, chatbot, model and purpose.
+
+Owners and approvers see it; owners resume work that a limit paused. Limits and prices are set in the administration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.console.base import page
+from apps.console.charts import columns
+from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.names import Names, names_for
+from apps.console.templatetags.console import usd
+from apps.guard import queries, services
+from apps.guard.enums import Holder, OnLimit, Origin, Period
+from apps.guard.models import GuardedRun, SpendingPolicy
+from apps.guard.schemas import ZERO
+from apps.tenants.enums import Role
+from apps.tenants.models import Deployment
+
+SPANS = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"))
+_RUNNING = 20
+_PERIODS = {Period.DAY: "today", Period.MONTH: "this month"}
+_PURPOSES = {
+    "proxy": "answering visitors",
+    "planner": "planning",
+    "executor": "executing",
+    "researcher": "research",
+    "scorer": "shortening conversations",
+    "gate": "gates",
+}
+_WORK = {Origin.CHAT: "A conversation", Origin.WORK: "Approved work", Origin.BACKGROUND: "Automation run"}
+_PAGES = {Origin.CHAT: "console-conversation", Origin.WORK: "console-work-item", Origin.BACKGROUND: "console-run"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table of costs; `share` is relative to the highest, for its bar."""
+
+    name: str
+    amount: Decimal
+    share: float
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run in progress with what it has used of its cap."""
+
+    name: str
+    address: str
+    used: Decimal
+    cap: Decimal
+    run: GuardedRun
+
+    @property
+    def share(self) -> float:
+        return float(self.used / self.cap) if self.cap else 1.0
+
+
+@require_safe
+@staff_view(*DECIDING_ROLES)
+def spending_page(request: StaffRequest) -> HttpResponseBase:
+    span = request.GET.get("days", "7")
+    days = int(span) if span in dict(SPANS) else 7
+    today = timezone.localdate()
+    since = today - timedelta(days=days - 1)
+    titles = {deployment.pk: deployment.title for deployment in Deployment.objects.all()}
+    lines, running = queries.budget_lines(today), queries.running_with_a_cap(_RUNNING)
+    names = _names(lines, running)
+    policy = SpendingPolicy.objects.first()
+    context = {
+        "days": str(days),
+        "spans": SPANS,
+        "lines": [(_whose(line, titles, names), _PERIODS[Period(line.period)], line) for line in lines],
+        "paused": any(line.paused for line in lines),
+        "on_limit": OnLimit(policy.on_limit if policy else OnLimit.PAUSE_ALL),
+        "running": [_running(run, names) for run in running],
+        **_chart(since, today),
+        "tables": _tables(since, titles),
+    }
+    return page(request, "console/spending.html", at="spending", **context)
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def resume(request: StaffRequest) -> HttpResponseBase:
+    services.resume_spending(actor=f"user:{request.member.user.pk}")
+    return redirect("console-spending")
+
+
+def _chart(since: date, today: date) -> dict[str, Any]:
+    daily = [(f"{day.day} {day:%b}", amount) for day, amount in queries.spent_by_day(since, today)]
+    amounts = [float(amount) for _, amount in daily]
+    chart = columns([name for name, _ in daily], amounts, least=min(max(amounts), 1.0) or 1.0, text_of=usd)
+    return {"daily": daily, "chart": chart, "total": sum((amount for _, amount in daily), ZERO)}
+
+
+def _tables(since: date, titles: dict[UUID, str]) -> list[tuple[str, str, list[Row]]]:
+    """Return the tables as (dimension, heading, rows)."""
+    purposes = [(_PURPOSES.get(name, name or "other"), amount) for name, amount in queries.spent_by("purpose", since)]
+    chatbots = [(titles.get(key, "no chatbot"), amount) for key, amount in queries.spent_by("deployment_id", since)]
+    models = [(name or "no model", amount) for name, amount in queries.spent_by("model", since)]
+    return [
+        ("chatbot", "By chatbot", _rows(chatbots)),
+        ("model", "By model", _rows(models)),
+        ("purpose", "By purpose", _rows(purposes)),
+    ]
+
+
+def _rows(amounts: list[tuple[str, Decimal]]) -> list[Row]:
+    highest = max((amount for _, amount in amounts), default=ZERO)
+    return [Row(name, amount, float(amount / highest) if highest else 0.0) for name, amount in amounts]
+
+
+def _names(lines: list[queries.BudgetLine], running: list[GuardedRun]) -> Names:
+    """Return the names of the automations on the page."""
+    unattended = [_session(run) for run in running if run.origin == Origin.BACKGROUND]
+    return names_for([*(f"task:{line.ref}" for line in lines if line.holder == Holder.TASK), *unattended])
+
+
+def _session(run: GuardedRun) -> str:
+    return f"autonomous:{run.owner_ref}"
+
+
+def _whose(line: queries.BudgetLine, titles: dict[UUID, str], names: Names) -> str:
+    match Holder(line.holder):
+        case Holder.DEPLOYMENT:
+            return titles.get(line.ref, "a chatbot")
+        case Holder.TASK:
+            return names.known.get(f"task:{line.ref}", "One automation")
+        case _:
+            return "The company"
+
+
+def _running(run: GuardedRun, names: Names) -> Running:
+    origin = Origin(run.origin)
+    named = names.known.get(_session(run), "") if origin is Origin.BACKGROUND else _WORK[origin]
+    address = reverse(_PAGES[origin], args=[run.owner_ref]) if named else ""
+    cap = run.frozen_limits.cost_usd or ZERO
+    return Running(named or _WORK[origin], address, run.cost_total + run.cost_reserved, cap, run)

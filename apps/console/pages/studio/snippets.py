@@ -1,0 +1,94 @@
+"""The installation code of a chatbot, the Content-Security-Policy it needs, and site builder instructions. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.urls import reverse
+from django.utils.html import escape
+
+from apps.tenants.models import Deployment
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A site builder: `where` the code goes, and the `code` to paste there."""
+
+    slug: str
+    name: str
+    where: str
+    code: str
+
+
+# The id of the element that holds an inline chat; a website can change its height.
+PLACE = "silas-chat"
+
+
+def snippet(address: str, place: Deployment, *, integrity: str = "") -> str:
+    """Return the code for the installation at `address`; an inline chat includes its element."""
+    src = f"{address.rstrip('/')}{reverse('widget-loader')}"
+    pinned = f' integrity="{integrity}" crossorigin="anonymous"' if integrity else ""
+    inline = f' data-inline="#{PLACE}"' if is_inline(place) else ""
+    script = f'<script src="{escape(src)}" data-deployment="{escape(place.public_key)}"{inline}{pinned} async></script>'
+    return f'<div id="{PLACE}" style="height: 600px"></div>\n{script}' if inline else script
+
+
+def is_inline(place: Deployment) -> bool:
+    return bool(place.theme.get("placement") == "inline")
+
+
+def policy_lines(address: str) -> list[str]:
+    """Return what a website's Content-Security-Policy needs."""
+    parts = urlsplit(address)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    return [f"script-src {origin}", f"frame-src {origin}"]
+
+
+def builders(code: str, *, inline: bool = False) -> list[Builder]:
+    """Return the site builders; an inline chat leaves out those that can't place it inside a page."""
+    places = _INLINE if inline else _PLACES
+    return [Builder(slug, name, where, _wrapped(slug, code)) for slug, name, where in places]
+
+
+def _wrapped(slug: str, code: str) -> str:
+    """Return the code for a builder. A tag manager drops attributes, so the key is set in code there."""
+    if slug != "tag-manager":
+        return code
+    src = code.partition('src="')[2].partition('"')[0]
+    key = code.partition('data-deployment="')[2].partition('"')[0]
+    return (
+        "<script>\n"
+        '  var s = document.createElement("script");\n'
+        f'  s.src = "{src}";\n'
+        f'  s.dataset.deployment = "{key}";\n'
+        "  s.async = true;\n"
+        "  document.head.appendChild(s);\n"
+        "</script>"
+    )
+
+
+_PLACES = (
+    ("html", "Plain HTML", "Just before </body>, on every page that should show the chat."),
+    (
+        "wordpress",
+        "WordPress",
+        "A plugin that adds code to the footer (such as WPCode): Code Snippets, Header & Footer, then the footer box.",
+    ),
+    ("shopify", "Shopify", "Online Store, Themes, Edit code, theme.liquid: just before </body>."),
+    ("squarespace", "Squarespace", "Settings, Advanced, Code Injection: the footer box."),
+    ("wix", "Wix", "Settings, Custom Code, Add Custom Code: all pages, at the end of the body."),
+    ("webflow", "Webflow", "Site settings, Custom code: the footer box. Publish the site afterwards."),
+    ("tag-manager", "Google Tag Manager", "A new tag of type Custom HTML, fired on all pages."),
+)
+_INLINE = (
+    ("html", "Plain HTML", "Where the chat should appear on the page."),
+    ("wordpress", "WordPress", "In the page's editor, a Custom HTML block."),
+    (
+        "shopify",
+        "Shopify",
+        "Online Store, Customize: a Custom Liquid section, where the chat should appear.",
+    ),
+    ("squarespace", "Squarespace", "In the page's editor, a Code block."),
+    ("webflow", "Webflow", "In the designer, a Code Embed element. Publish the site afterwards."),
+)

@@ -1,0 +1,221 @@
+"""Studio: the settings of each chatbot next to a live preview, and its installation code. For owners.
+
+The preview shows unsaved settings. Conversations in the preview are tests and appear in no list and no figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django.forms import Form
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.console.base import page
+from apps.console.members import StaffRequest, staff_view
+from apps.console.pages.studio import visitor_forms
+from apps.console.pages.studio.forms import FOLDED, GROUPS, DeploymentForm, NewDeploymentForm, initial_of
+from apps.console.pages.studio.model_forms import PROVIDERS, ModelForm, problem_with
+from apps.console.pages.studio.snippets import builders, is_inline, policy_lines, snippet
+from apps.console.pages.studio.visitor_forms import VisitorFeaturesForm
+from apps.sessions.tokens import test_ticket
+from apps.sessions.visitors import offers
+from apps.tenants import first_run, install_pings
+from apps.tenants.enums import Role
+from apps.tenants.models import Deployment
+from apps.tenants.provider_keys import copy_provider_keys, remove_provider_key, store_provider_key
+from apps.tenants.queries import models_without_key
+from apps.tenants.rules import LANGUAGES
+from apps.tenants.services import change_deployment, create_deployment
+from apps.widgets.views import loader_integrity
+from kernel.errors import NotFound, SilasError
+from kernel.llm.models import GROUNDED
+from kernel.tenancy import tenant_scope
+
+_COPIED = (
+    "greeting",
+    "suggestions",
+    "theme",
+    "languages",
+    "persona",
+    "model_names",
+    "opening_hours",
+    "timezone",
+    "after_hours",
+)
+MOST_DEPLOYMENTS = 50
+# Groups of settings that come before the groups of visitor features.
+_GROUPS_BEFORE_FEATURES = 3
+
+
+@require_safe
+@staff_view(Role.OWNER)
+def listing(request: StaffRequest) -> HttpResponseBase:
+    return _listing(request, NewDeploymentForm())
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def new(request: StaffRequest) -> HttpResponseBase:
+    form = NewDeploymentForm(request.POST)
+    if not form.is_valid():
+        return _listing(request, form, status=422)
+    if Deployment.objects.count() >= MOST_DEPLOYMENTS:
+        raise SilasError("deployments_full", f"A company can have up to {MOST_DEPLOYMENTS} chatbots.", status=409)
+    title, like = form.cleaned_data["title"], form.cleaned_data["like"]
+    key = first_run.new_public_key(title)
+    fields = {name: getattr(like, name) for name in _COPIED} if like else {}
+    deployment = create_deployment(key, actor=_actor(request), title=title, public_key=key, **fields)
+    if like:
+        copy_provider_keys(like, deployment, actor=_actor(request))
+        offers.copy(like, deployment, actor=_actor(request))
+    return redirect("console-studio", deployment.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def studio(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    place = _place(deployment_id)
+    if request.method != "POST":
+        return _studio(request, place)
+    form, features = DeploymentForm(request.POST, theme=place.theme), VisitorFeaturesForm(request.POST, place=place)
+    if not all([form.is_valid(), features.is_valid()]):
+        return _studio(request, place, form, features, status=422)
+    change_deployment(place, actor=_actor(request), **form.values)
+    offers.change(place, actor=_actor(request), **features.features)
+    offers.change_form(place, features.question_values, actor=_actor(request))
+    return redirect("console-studio", place.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def turn(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    """Turn the chatbot on, or off after a confirmation."""
+    place = _place(deployment_id)
+    if request.method == "POST":
+        change_deployment(place, actor=_actor(request), enabled=request.POST.get("enabled") == "1")
+        return redirect("console-studio", place.pk)
+    return page(request, "console/studio_turn.html", at="studio", place=place)
+
+
+@sensitive_post_parameters("key")
+@require_POST
+@staff_view(Role.OWNER, scoped=False)
+def save_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    """Save a provider key after testing it, outside of any scope."""
+    with tenant_scope(request.member.tenant):
+        place = _place(deployment_id)
+    form = ModelForm({**request.POST.dict(), "kind": "provider"})
+    if form.is_valid() and (problem := problem_with(form.model_id, form.cleaned_data["key"] or None)):
+        form.add_error("key", problem)
+    with tenant_scope(request.member.tenant):
+        if form.errors:
+            return _studio(request, place, status=422, keys=form).render()
+        store_provider_key(place, model=form.model_id, key=form.cleaned_data["key"], actor=_actor(request))
+    return redirect("console-studio", place.pk)
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def remove_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    place = _place(deployment_id)
+    remove_provider_key(place, provider=request.POST.get("provider", ""), actor=_actor(request))
+    return redirect("console-studio", place.pk)
+
+
+@require_safe
+@staff_view(Role.OWNER)
+def install(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
+    place, address = _place(deployment_id), request.build_absolute_uri("/")
+    seen = install_pings.last_pings(place)
+    code = snippet(address, place)
+    return page(
+        request,
+        "console/studio_install.html",
+        at="studio",
+        place=place,
+        snippet=code,
+        pinned=snippet(address, place, integrity=loader_integrity()),
+        integrity=loader_integrity(),
+        policy=policy_lines(address),
+        builders=builders(code, inline=is_inline(place)),
+        inline=is_inline(place),
+        origins=[(origin, seen.get(origin)) for origin in place.allowed_origins],
+    )
+
+
+def _listing(request: StaffRequest, form: NewDeploymentForm, *, status: int = 200) -> HttpResponseBase:
+    rows = list(Deployment.objects.order_by("created_at"))
+    unfinished = first_run.unfinished()
+    return page(
+        request, "console/studio_list.html", at="studio", status=status, rows=rows, form=form, unfinished=unfinished
+    )
+
+
+def _studio(
+    request: StaffRequest,
+    place: Deployment,
+    form: DeploymentForm | None = None,
+    features: VisitorFeaturesForm | None = None,
+    *,
+    status: int = 200,
+    keys: ModelForm | None = None,
+) -> TemplateResponse:
+    form = form or DeploymentForm(initial=initial_of(place), theme=place.theme)
+    features = features or _features_form(place)
+    return page(
+        request,
+        "console/studio.html",
+        at="studio",
+        status=status,
+        place=place,
+        wrong=bool(form.errors or features.errors),
+        looks=_groups(form, GROUPS[:_GROUPS_BEFORE_FEATURES]),
+        features=_groups(features, visitor_forms.GROUPS),
+        questions=features.questions(),
+        has_questions=features.has_questions,
+        rest=_groups(form, GROUPS[_GROUPS_BEFORE_FEATURES:]),
+        languages=LANGUAGES,
+        speaks=next(iter(place.languages), "en"),
+        keys=keys or ModelForm(),
+        kept=[(name, dict(PROVIDERS).get(name, name)) for name in sorted(place.sealed_keys)],
+        keyless=models_without_key(place),
+        builtin=GROUNDED,
+        ticket=test_ticket(place.public_key),
+    )
+
+
+def _features_form(place: Deployment) -> VisitorFeaturesForm:
+    initial = visitor_forms.initial_of(offers.offers_of(place.pk), offers.questions_of(place.pk))
+    return VisitorFeaturesForm(place=place, initial=initial)
+
+
+def _groups(form: Form, groups: Iterable[tuple[str, tuple[str, ...]]]) -> list[dict[str, Any]]:
+    """Return the groups of a form for the template; some can be collapsed."""
+    titled = [(title, [form[name] for name in names]) for title, names in groups]
+    return [
+        {
+            "title": title,
+            "fields": fields,
+            "folds": title in FOLDED,
+            "open": any(field.errors for field in fields),
+        }
+        for title, fields in titled
+    ]
+
+
+def _place(deployment_id: UUID) -> Deployment:
+    """Raises `NotFound` for a foreign one."""
+    row: Deployment | None = Deployment.objects.filter(pk=deployment_id).first()
+    if row is None:
+        raise NotFound("deployment")
+    return row
+
+
+def _actor(request: StaffRequest) -> str:
+    return str(request.member.user.actor)

@@ -1,0 +1,106 @@
+"""Work: the tenant's tasks, projects, goals and batches with their status, and cancelling and resuming them.
+
+Everything shown is recorded by the platform: statuses, attempts and independent checks. Only the plan is written by a
+model, and is marked as such. Decisions are made in Review.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.approvals.models import Card
+from apps.approvals.queries import standing_approvals
+from apps.console.base import page
+from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
+from apps.console.names import parse_reference
+from apps.tenants.models import Membership
+from apps.work import queries, rules, services
+from apps.work.enums import WorkItemStatus, WorkItemType
+from apps.work.models import Attempt, WorkItem
+
+SHOWN = 50
+_REQUESTERS = {
+    "visitor": "A visitor",
+    "goal": "One of your goals",
+    "system": "The platform",
+    "seed_demo": "The demo setup",
+    "user": "A former member",
+}
+
+
+@require_safe
+@staff_view()
+def work(request: StaffRequest) -> HttpResponseBase:
+    """Show goals, work in progress and finished work; the tasks of a project are on its own page."""
+    items = list(queries.tasks_and_projects(SHOWN + 1).select_related("parent"))
+    shown = items[:SHOWN]
+    return page(
+        request,
+        "console/work.html",
+        at="work",
+        goals=list(queries.goals()),
+        standing=standing_approvals(),
+        under_way=[item for item in shown if WorkItemStatus(item.status) not in rules.FINAL],
+        ended=[item for item in shown if WorkItemStatus(item.status) in rules.FINAL],
+        more=len(items) > SHOWN,
+    )
+
+
+@require_safe
+@staff_view()
+def item(request: StaffRequest, item_id: UUID) -> HttpResponseBase:
+    row = queries.work_item(item_id)
+    return page(request, "console/work_item.html", at="work", item=row, **_context(request, row))
+
+
+def _context(request: StaffRequest, item: WorkItem) -> dict[str, Any]:
+    ended = WorkItemStatus(item.status) in rules.FINAL
+    is_goal = item.type == WorkItemType.GOAL
+    return {
+        "spec": item.spec,
+        "asked_by": _asked_by(item),
+        "calls": item.spec.calls if not is_goal else (),
+        "tasks": queries.children_of(item) if item.type == WorkItemType.PROJECT else (),
+        "cycles": list(queries.cycles_of(item, SHOWN)) if is_goal else (),
+        "attempts": list(_attempts(item)),
+        "files": queries.files_left_by(item),
+        "card": Card.objects.filter(subject_kind="work_item", subject_id=item.pk).order_by("-created_at").first(),
+        "may_cancel": request.member.may_answer and not ended and not is_goal,
+        "may_resume": request.member.may_answer and is_goal and item.status == WorkItemStatus.PAUSED,
+    }
+
+
+def _asked_by(item: WorkItem) -> str:
+    """Return who requested the work: a member by name, anyone else by their kind."""
+    kind, user_id = parse_reference(item.requested_by)
+    if (
+        kind == "user"
+        and user_id
+        and (member := Membership.objects.filter(user_id=user_id).select_related("user").first())
+    ):
+        return str(member.user.display_name)
+    return _REQUESTERS.get(kind, "Unknown")
+
+
+def _attempts(item: WorkItem) -> Any:
+    attempts = Attempt.objects.filter(work_item=item).select_related("verification")
+    return attempts.order_by("number")
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def cancel(request: StaffRequest, item_id: UUID) -> HttpResponseBase:
+    services.cancel_for_staff(item_id, user=request.member.user)
+    return redirect("console-work-item", item_id)
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def resume(request: StaffRequest, item_id: UUID) -> HttpResponseBase:
+    services.resume_goal(item_id, user=request.member.user)
+    return redirect("console-work-item", item_id)
