@@ -165,10 +165,9 @@ WALKS = {
         "approvals.cards.services.decide_card",
         "approvals.services.answering.answer_card",
     ),
-    "a guarded call": ("guard.services.door.guarded_call", "guard.services.guarded_call.guarded_call"),
+    "a guarded call": ("guard.services.door.guarded_call", "guard.services.guarded_calls.guarded_call"),
     "a connection's set-up": (
-        "connections.services.requesting.request_setup",
-        "connections.services.requesting.ask",
+        "connections.services.requesting.request",
         "connections.services.requests.request_connection",
     ),
 }

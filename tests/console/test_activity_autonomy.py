@@ -44,7 +44,7 @@ def test_decision_about_a_proposal_is_told_as_it_was(
 @pytest.mark.parametrize(
     ("verb", "said"),
     [
-        ("set_aside", "An administrator quarantined everything derived from"),
+        ("quarantine", "An administrator quarantined everything derived from"),
         ("release", "An administrator restored everything derived from"),
         ("purge", "An administrator deleted everything derived from"),
     ],
