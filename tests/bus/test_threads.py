@@ -11,12 +11,12 @@ import pytest
 
 from apps.bus import registry, threads, worker
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import Kind, Queue, Worker
+from apps.bus.enums import LIVE, Kind, Queue, State, Worker
 from apps.bus.models import QueueMessage
 from apps.bus.rules import scope_of
 from apps.bus.services import enqueue
 from kernel.clock import now
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import platform_scope, tenant_scope
 from tests.factories.bus import disperse, let_waits_pass
 
 PATIENCE_SECONDS = 30
@@ -36,7 +36,10 @@ class Talk:
 
 @pytest.fixture
 def talk(monkeypatch: pytest.MonkeyPatch, tenant: Any) -> Iterator[Talk]:
-    """The only consumer, which holds one conversation at a time in a process."""
+    """The only consumer, which holds one conversation at a time in a process; other tests' messages are over."""
+    with platform_scope("tests"):
+        others = QueueMessage.objects.filter(kind=Kind.CONNECTION_SETUP, state__in=LIVE)
+        others.update(state=State.ACKED, leased_until=None, finished_at=now())
     monkeypatch.setattr(registry, "_consumers", {})
     monkeypatch.setattr(threads, "_slots", {})
     handler = Talk()

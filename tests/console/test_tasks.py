@@ -111,7 +111,7 @@ def test_preview_of_what_is_no_schedule_says_so(house: House) -> None:
     wrong = ("", "never", "0 0 30 2 *", "* * * *", "<b>", "0 2 * * * *")
     shown = [text(house.owner, "console-when", **{"when-kind": "cron", "when-schedule": each}) for each in wrong]
     assert [
-        each for each, page in zip(wrong, shown, strict=True) if "five fields" not in page or "<b><b>" in page
+        each for each, page in zip(wrong, shown, strict=True) if "five cron fields" not in page or "<b><b>" in page
     ] == []
 
 

@@ -452,7 +452,7 @@ async def test_page_for_no_connection_is_for_everybody(web: str, open_page: Any,
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"), [("", "Pages"), ("address", "Decisions"), ("zzzz", "Nothing is called “zzzz”")]
+    ("said", "shown"), [("", "Pages"), ("address", "Decisions"), ("zzzz", "No results for “zzzz”")]
 )
 async def test_palette_is_for_everybody(web: str, open_page: Any, house: House, said: str, shown: str) -> None:
     await in_thread(make_card, house.tenant)

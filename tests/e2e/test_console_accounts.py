@@ -51,7 +51,7 @@ async def test_code_of_an_app_lets_in(web: str, open_page: Any, owner: Any) -> N
     page = await open_page(f"{web}/console/login/")
     await _type_password(page, owner)
     await page.get_by_label("Code").fill(app.now())
-    await page.get_by_role("button", name="Go on").click()
+    await page.get_by_role("button", name="Continue").click()
     await _is_in(page)
 
 
@@ -104,8 +104,8 @@ async def test_companys_login_goes_there_and_back(web: str, open_page: Any, tena
         company.person = {"sub": uuid4().hex, "email": f"{uuid4().hex}@acme.test", "email_verified": True, "name": "Bo"}
         page = await open_page(f"{_named(web)}/console/login/company/")
         await page.get_by_label("Company").fill(tenant.slug)
-        await page.get_by_role("button", name="Go on").click()
-        await page.get_by_role("link", name="Go on to localhost").click()
+        await page.get_by_role("button", name="Continue").click()
+        await page.get_by_role("link", name="Continue to localhost").click()
         await _is_in(page)
     await expect(page.locator("#account > summary")).to_have_attribute("aria-label", f"Bo, {tenant.name}")
 

@@ -54,9 +54,9 @@ async def test_second_of_two_people_sees_the_first_yes(
     await in_scope(tenant.pk, ApprovalPolicy.objects.create, people=2)
     card = await in_thread(make_card, tenant)
     page = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
-    await expect(page.locator(".quorum")).to_contain_text("0 of 2 people said yes")
+    await expect(page.locator(".quorum")).to_contain_text("0 of 2 approvals")
     await in_scope(tenant.pk, answer, card, approver, "approve")
-    await expect(page.locator(".quorum")).to_contain_text(f"1 of 2 people said yes: {approver.display_name}")
+    await expect(page.locator(".quorum")).to_contain_text(f"1 of 2 approvals: {approver.display_name}")
     await page.keyboard.press("a")
     await expect(page.locator("#decided")).to_contain_text("“Change the address”")
 

@@ -50,15 +50,15 @@ async def test_gate_is_written_tried_and_put_in_force(
     page = await log_in(open_page, web, owner, "/console/gates/")
     await page.get_by_role("link", name="New gate").click()
     await page.get_by_label("Name", exact=True).fill("no_refunds")
-    await page.get_by_label("Where").select_option(label=deployment.title)
+    await page.get_by_label("Chatbot").select_option(label=deployment.title)
     await page.get_by_label("Settings").fill('{"pattern": "\\\\A(?!.*refund)"}')
     await page.get_by_role("button", name="Save draft").click()
     await expect(page.locator("#draft-title")).to_have_text("Version 1 is a draft")
     await page.get_by_role("button", name="Test on recorded messages").click()
-    await expect(page.locator("#tried-title")).to_have_text("Version 1 would decide 1 of 3 otherwise")
+    await expect(page.locator("#tried-title")).to_have_text("Version 1 would change 1 of 3 decisions")
     await expect(page.get_by_role("link", name="I want a refund")).to_be_visible()
-    await page.get_by_role("button", name="Put version 1 in force").click()
-    await expect(page.locator("#says-title")).to_have_text("In force: version 1")
+    await page.get_by_role("button", name="Activate version 1").click()
+    await expect(page.locator("#says-title")).to_have_text("Active: version 1")
     assert await in_scope(tenant, _in_force, deployment) == [NO_REFUNDS]
 
 
@@ -68,7 +68,7 @@ async def test_gate_is_rolled_back_with_one_press(
     await in_scope(tenant, _two_versions, deployment)
     page = await _opened(web, open_page, owner)
     await page.get_by_role("button", name="Roll back to version 1").click()
-    await expect(page.locator("#says-title")).to_have_text("In force: version 3")
+    await expect(page.locator("#says-title")).to_have_text("Active: version 3")
     assert await in_scope(tenant, _in_force, deployment) == ["."]
 
 

@@ -48,7 +48,7 @@ async def test_badge_rises_without_a_reload(web: str, open_page: Any, tenant: An
 
 async def test_card_appears_on_the_empty_page_by_itself(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
     page = await log_in(open_page, web, owner, "/console/review/")
-    await expect(page.locator("#card")).to_contain_text("Nothing waits")
+    await expect(page.locator("#card")).to_contain_text("Nothing to review")
     await in_thread(make_card, tenant)
     await expect(page.locator("#intent")).to_have_text("Change the postal address on policy HM-20418")
 
@@ -186,7 +186,7 @@ async def test_press_that_does_not_arrive_says_so(web: str, open_page: Any, tena
     page = await log_in(open_page, web, owner)
     await page.route("**/decision/", lambda route: route.abort())
     await page.get_by_role("button", name="Change the address").click()
-    await expect(page.locator("#notice")).to_contain_text("did not reach us")
+    await expect(page.locator("#notice")).to_contain_text("We couldn't reach the server")
     assert await _verdict(card) == "open"
     open_page.errors.clear()  # the browser reports the lost request
 

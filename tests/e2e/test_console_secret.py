@@ -35,7 +35,7 @@ async def test_secret_goes_to_the_store_and_nowhere_else(web: str, open_page: An
     await page.route("**/secrets/*", store)
     page.on("request", lambda request: sent.append((request.url, request.post_data or "")))
     await page.fill("#secret", SECRET)
-    await page.get_by_role("button", name="Store it").click()
+    await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.locator("#secret")).to_have_value("")
     told = [(url.rpartition("/")[2], json.loads(body)) for url, body in sent if "hush" in body]
     assert told == [(ref_id, {"value": SECRET})]
@@ -48,7 +48,7 @@ async def test_secret_that_cannot_be_stored_goes_no_further(web: str, open_page:
     await page.route("**/secrets/*", lambda route: route.abort())
     page.on("request", lambda request: sent.append(request.url) if "hush" in (request.post_data or "") else None)
     await page.fill("#secret", SECRET)
-    await page.get_by_role("button", name="Store it").click()
+    await page.get_by_role("button", name="Save", exact=True).click()
     await expect(page.get_by_role("alert")).to_contain_text("Not saved, and nothing was changed")
     assert [url.rpartition("/")[2] for url in sent] == [ref_id]
     open_page.errors.clear()  # the browser reports the request that failed

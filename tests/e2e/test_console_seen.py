@@ -46,6 +46,6 @@ async def test_visitor_is_forgotten_at_a_press(web: str, open_page: Any, deploym
     await in_thread(remember, deployment.tenant_id, conversation(session.pk), "They have a cat.")
     page = await log_in(open_page, web, agent, f"/console/inbox/{session.pk}/")
     await page.locator(".forget > summary").click()
-    await page.get_by_role("button", name="for good").click()
-    await expect(page.locator("#contact")).to_contain_text("Nothing is remembered")
+    await page.get_by_role("button", name="Delete everything saved about").click()
+    await expect(page.locator("#contact")).to_contain_text("No memories of")
     assert await in_thread(kept_in, deployment.tenant_id, conversation(session.pk)) == []

@@ -44,7 +44,7 @@ async def test_first_screens_lead_to_a_chatbot(web: str, worker: None, open_page
     await page.get_by_label("Text", exact=True).fill("The shop opens at eight in the morning.")
     await page.get_by_role("button", name="Add text").click()
     await expect(page.locator("#intakes .chip")).to_have_text("Read")
-    await page.get_by_role("button", name="Go on", exact=True).click()
+    await page.get_by_role("button", name="Continue", exact=True).click()
     await page.get_by_label("Websites, one per line").fill("www.example.com")
     await page.get_by_role("button", name="Allow and continue").click()
     await expect(page.locator("h1")).to_have_text("Your chatbot is ready")
@@ -124,7 +124,7 @@ async def test_knowledge_is_handed_in_tried_and_deleted(
     await page.get_by_role("link", name="help").click()
     await page.get_by_role("link", name="Returns").click()
     await page.get_by_text("What this deletes").click()
-    await page.get_by_role("button", name="Delete Returns for good").click()
+    await page.get_by_role("button", name="Delete Returns permanently").click()
     await expect(page.get_by_text("No documents yet.")).to_be_visible()
 
 

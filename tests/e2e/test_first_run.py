@@ -49,7 +49,7 @@ async def test_five_screens_lead_from_nothing_to_an_answer_on_a_site(
     await page.get_by_label("Text", exact=True).fill("The shop opens at eight in the morning.")
     await page.get_by_role("button", name="Add text").click()
     await expect(page.locator("#intakes .chip")).to_have_text("Read")
-    await page.get_by_role("button", name="Go on", exact=True).click()
+    await page.get_by_role("button", name="Continue", exact=True).click()
     await _screen(page, 4)
     await page.get_by_label("Websites, one per line").fill(site.origin)
     await page.get_by_role("button", name="Allow and continue").click()

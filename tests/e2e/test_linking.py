@@ -84,8 +84,8 @@ async def test_account_is_connected_by_a_code(page: Page, tenant: Any, service: 
     await ask_for(page, "Shop calendar", service.device_settings)
     await say_yes(page)
     await open_connection(page, "Shop calendar")
-    await expect(page.get_by_text("The code runs out in")).to_be_visible()
-    await page.get_by_text("Having trouble").click()
+    await expect(page.get_by_text("The code expires")).to_be_visible()
+    await page.get_by_text("Having trouble?").click()
     await page.wait_for_event("response", lambda answer: "/console/connections/" in answer.url)
     await expect(page.get_by_text("in any browser on any device")).to_be_visible()
     await page.get_by_role("button", name="Done").click()  # too early, which does no harm

@@ -96,7 +96,7 @@ def test_address_of_the_first_company_is_printed_while_there_is_none(run: Run) -
     run.wait_for("ready ")
     (said,) = [line.split()[-1] for line in run.lines if line.startswith("set up ")]
     with urllib.request.urlopen(said) as answer:
-        assert b"Who are you?" in answer.read()
+        assert b"Create your account" in answer.read()
 
 
 PROGRAMS = ("daphne", "trusted", "worker", "beat")
