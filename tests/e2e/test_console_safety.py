@@ -32,7 +32,7 @@ async def test_block_is_lifted_by_the_code_that_the_operator_reads(
         await call("execute_agent", element_name="clerk")
         stopped = await step(DANGER)
         assert stopped["stopped"] is True
-        await page.get_by_role("button", name="Show the code").click()
+        await page.get_by_role("button", name="Show code").click()
         code = await page.locator("#secret").inner_text()
         challenge = stopped["notifications"][0]["metadata"]["verificationId"]
         assert (await call("verify_challenge", challenge_id=challenge, code=code))["verified"] is True

@@ -25,7 +25,7 @@ async def test_standing_yes_is_taken_back_from_the_list(
     web: str, open_page: Any, owner: Any, token: ApprovalToken
 ) -> None:
     page = await log_in(open_page, web, owner, "/console/work/")
-    await page.get_by_role("link", name="Withdraw").click()
+    await page.get_by_role("link", name="Revoke").click()
     await page.get_by_label("Reason").fill("It refunds too much.")
     await page.get_by_role("button", name="Revoke approval").click()
     await expect(page.locator("#yes")).to_contain_text(f"{owner.display_name} revoked this approval")
