@@ -52,7 +52,7 @@ class Story:
     async def staff(self, role: str, tenant: str = "meridian-insurance") -> Page:
         login = self.logins[f"{tenant} {role}"]
         page = await self.open_page(f"{self.web}/console/login/")
-        await page.get_by_label("E-mail").fill(login.email)
+        await page.get_by_label("Email address").fill(login.email)
         await page.get_by_label("Password").fill(login.password)
         await page.keyboard.press("Enter")
         await expect(page.locator("#rail")).to_be_visible()
