@@ -48,7 +48,7 @@ async def test_gate_is_written_tried_and_put_in_force(
 ) -> None:
     await in_thread(_said, deployment)
     page = await log_in(open_page, web, owner, "/console/gates/")
-    await page.get_by_role("link", name="New gate").click()
+    await page.get_by_role("link", name="New gate").first.click()
     await page.get_by_label("Name", exact=True).fill("no_refunds")
     await page.get_by_label("Chatbot").select_option(label=deployment.title)
     await page.get_by_label("Settings").fill('{"pattern": "\\\\A(?!.*refund)"}')

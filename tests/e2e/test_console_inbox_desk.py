@@ -223,7 +223,7 @@ async def test_desk_can_be_used_by_everybody(web: str, open_page: Any, deploymen
     await page.keyboard.press("Alt+KeyM")
     wrong += await _wrong(page, "desk-snooze")
     await page.keyboard.press("Alt+KeyQ")
-    await expect(page.get_by_label("Choice")).to_be_focused()
+    await expect(page.get_by_label("Choice", exact=True)).to_be_focused()
     wrong += await _wrong(page, "desk-ask")
     await page.goto(f"{web}/console/inbox/?status=any")
     await page.keyboard.press("Alt+KeyO")
