@@ -97,7 +97,7 @@ async def test_preview_shows_what_is_beside_talking_before_it_is_saved(
     await expect(frame.get_by_label("Your address (optional)")).to_be_visible()
     await page.get_by_label("Text on the bubble").fill("Ask us")
     await expect(page.get_by_role("button", name="Ask us")).to_be_visible()
-    await page.get_by_label("Language").select_option("ar")
+    await page.get_by_label("Language", exact=True).select_option("ar")
     await expect(frame.locator("html")).to_have_attribute("dir", "rtl")
     assert not await in_scope(tenant, VisitorOffers.objects.exists)
 

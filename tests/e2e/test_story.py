@@ -218,7 +218,7 @@ async def test_viewer_can_look_at_a_card_but_not_decide(story: Story) -> None:
     widget, console = await story.visitor(), await story.staff("viewer")
     await _asked_for_new_address(widget, "1 High Street, Bath BA1 1AA")
     await console.locator("#rail-review").click()
-    await expect(console.locator("#card")).to_contain_text("Only an owner or an approver can decide")
+    await expect(console.locator("#card")).to_contain_text("Only owners and approvers can decide this")
     await expect(console.get_by_role("button", name=re.compile("^Approve"))).to_have_count(0)
     await _decide(await story.staff("owner"), "Decline")
     await expect(widget.work).to_contain_text("Nothing was changed")
@@ -299,7 +299,7 @@ async def test_activity_tells_the_story_newest_first(story: Story) -> None:
     await console.locator("#rail-activity").click()
     told = await console.locator(".timeline li p").all_inner_texts()
     declined = next(i for i, line in enumerate(told) if "declined" in line.lower())
-    asked = next(i for i, line in enumerate(told) if line.startswith("Asked"))
+    asked = next(i for i, line in enumerate(told) if line.startswith("Approval requested"))
     assert declined < asked
 
 
@@ -324,7 +324,7 @@ async def test_small_refund_runs_at_once_under_the_standing_approval(story: Stor
 async def test_medium_refund_waits_for_a_person_and_then_runs(story: Story) -> None:
     widget, console = await story.visitor("harbor-retail"), await story.staff("approver", "harbor-retail")
     await _refund(widget, "H-90211", "148")
-    await expect(widget.work).to_contain_text("colleague")
+    await expect(widget.work).to_contain_text("Waiting for approval")
     await _slide_and_approve(console)
     await expect(widget.work).to_contain_text("Done")
 
