@@ -70,7 +70,7 @@ _ASKED = {
     "visitor": "A customer, by a message to the assistant",
     "records": "A goal of yours, by what it found in your records",
     "outside tool": "A goal of yours, by what it found outside: ",
-    "read": "The assistant, after it read ",
+    "read": "The assistant, after reading ",
     "choice": "The assistant, in a conversation with a customer. It did not get every value from them.",
     "staff": "A colleague",
 }

@@ -81,7 +81,7 @@ def test_two_looks_at_once_suggest_once(on: None, tenant: Any, deployment: Any) 
 
 def test_card_offers_to_do_it_not_now_and_more(on: None, tenant: Any, deployment: Any) -> None:
     row = make_one_suggestion(deployment)
-    words = [button.words for button in buttons_of(card_about(tenant, row.pk))]
+    words = [button.label for button in buttons_of(card_about(tenant, row.pk))]
     assert words == ["Propose it for a decision", "Remind me later", "Don't suggest this again", "Not now"]
 
 

@@ -224,11 +224,11 @@ def test_card_of_a_call_that_a_gate_holds_back_says_where_its_values_come_from(d
     assert origins is not None
     assert {line.name: line.origin for line in origins.lines} == {
         "order": "From the customer's message",
-        "note": "From outside: fetch",
+        "note": "From an external tool: fetch",
         "words": "Written by the assistant",
     }
     assert [line.name for line in origins.lines if line.is_marked] == ["note"]
-    assert origins.asked_by.startswith("The assistant, after it read “fetch”")
+    assert origins.asked_by.startswith("The assistant, after reading “fetch”")
     assert card.facts == []
 
 

@@ -51,7 +51,7 @@ def test_sure_things_are_chunked_by_the_house_s_size(desk: Desk) -> None:
 
 def test_card_says_once_what_its_yes_does(desk: Desk) -> None:
     (batch,) = route(desk, found(1), found(2)).batches
-    words = {button.words for button in buttons_of(card_of(desk, batch.pk))}
+    words = {button.label for button in buttons_of(card_of(desk, batch.pk))}
     assert {"Approve, carry out 2 actions", "Decline, change nothing"} <= words
 
 

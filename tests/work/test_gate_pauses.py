@@ -146,8 +146,8 @@ def test_card_says_where_the_values_come_from_and_what_was_read_before(
         origins = origins_of(card)
     assert origins is not None
     assert {line.value: line.origin for line in origins.lines} == {
-        "H-3": "From outside: the page",
-        "60": "From outside: the page",
+        "H-3": "From an external tool: the page",
+        "60": "From an external tool: the page",
     }
     warnings = [fact["text"] for fact in card.facts if fact["label"] == "Warning"]
     assert warnings == ([READ_INSTRUCTIONS] if is_marked else [])
