@@ -67,11 +67,11 @@ _ALONE = re.compile(r"(?<![\w-])\d+(?:[.,:]\d+)*(?![\w-])")
 _RISKS = ("Low risk", "Medium risk", "High risk", "Irreversible")
 _OWN = "By the script of test-desk in a sandbox without network"
 _ASKED = {
-    "visitor": "A customer, by a message to the assistant",
-    "records": "A goal of yours, by what it found in your records",
-    "outside tool": "A goal of yours, by what it found outside: ",
+    "visitor": "A customer, in a message to the assistant",
+    "records": "One of your goals, based on your records",
+    "outside tool": "One of your goals, based on an external tool: ",
     "read": "The assistant, after reading ",
-    "choice": "The assistant, in a conversation with a customer. It did not get every value from them.",
+    "choice": "The assistant, in a conversation with a customer. Not every value came from the customer.",
     "staff": "A colleague",
 }
 _OFFERED = "Offered automatically after the work was done"
@@ -213,10 +213,10 @@ def _judge(page: str, attempt: Attempt) -> Iterator[tuple[str, bool]]:
     for risk in _RISKS:
         yield f"risk {risk}", read.text.startswith(risk) is not (risk == truth.risk)
     if truth.asked:
-        yield f"asked for by: not {truth.asked!r}", f"Asked for by {truth.asked}" not in read.text
+        yield f"asked for by: not {truth.asked!r}", f"Requested by {truth.asked}" not in read.text
     for name, sentence in _ASKED.items():
         if not truth.asked or not truth.asked.startswith(sentence):
-            yield f"asked for by {name}", f"Asked for by {sentence} " in f"{read.text} "
+            yield f"asked for by {name}", f"Requested by {sentence} " in f"{read.text} "
     for value, origin in truth.lines:
         yield (
             f"origin of {value[:20]!r}: {read.origins.get(_plain(value))!r}",
@@ -408,7 +408,7 @@ class Stage:
             args = {"order": "H-1", "note": 62, "words": sample}
             with tenant_scope(desk.tenant):
                 fresh = edits.edit_plan(card.pk, user=owner, calls=[{"tool": "act", "args": args}])
-            lines = (("62", f"Entered by {owner.display_name}"), (shown, "From outside: the page"))
+            lines = (("62", f"Entered by {owner.display_name}"), (shown, "From an external tool: the page"))
             says = (_OWN, f"{_stored(desk.tenant)} after: 62")
             asked = f"{_ASKED['read']}“the page”. The customer may not have asked for this."
             truth = Truth("High risk", says, ("after: 61",), _stored(desk.tenant) + " 1", asked, lines)
@@ -500,7 +500,7 @@ class Stage:
                     goal = WorkItem.objects.get(pk=desk.goal_id)
                     card = request_standing_approval(goal, uses=7, days=9, rationale=sample)
                 says = ("Let “Look after orders” run act without asking, up to 7 times in 9 days", shown, _OWN)
-                yield Attempt("standing", "staff", card, Truth(risk, says, ("Asked for by",), "7 9"))
+                yield Attempt("standing", "staff", card, Truth(risk, says, ("Requested by",), "7 9"))
                 self._decline(card)
 
     # --- gates
@@ -539,7 +539,7 @@ class Stage:
                     )
                     card = pauses.open_pause_card(pause, reversible=trigger != PauseTrigger.OUTPUT)
                 says = (f"{before}{shown}", "Gate refund limit")
-                yield Attempt("gate", origin, card, Truth(risk, says, ("Asked for by",), "1"))
+                yield Attempt("gate", origin, card, Truth(risk, says, ("Requested by",), "1"))
 
     def budgets(self) -> Iterator[Attempt]:
         """A session that its own limit stopped; its name is a colleague's."""
@@ -569,12 +569,12 @@ class Stage:
             row = make_connection(tenant, status="proposed", permissions_granted=[], **told)
             with tenant_scope(tenant):
                 card = requests.open_connection_card(row)
-            says = ("Connect Shop mail", "It may then Mail.Read", f"server {shown}")
+            says = ("Connect Shop mail", "Permissions Mail.Read", f"server {shown}")
             yield Attempt("connection", "outside tool", card, Truth("Medium risk", says, ("Mail.Send",)))
             row = make_connection(tenant)
             with tenant_scope(tenant):
                 card = requests.open_escalation_card(row, ["Mail.Send"], sample)
-            says = ("May now Mail.Read", "May then Mail.Read , Mail.Send", f"What for {shown}")
+            says = ("before: Mail.Read", "after: Mail.Read, Mail.Send", f"Reason {shown}")
             yield Attempt("permission_escalation", "staff", card, Truth("Medium risk", says))
             row = make_connection(tenant, failure={"failure_type": "rate_limited", "message": sample})
             with tenant_scope(tenant):
@@ -686,8 +686,8 @@ def _truth_of_plan(origin: str, number: int, shown: str, before: str) -> Truth:
         "records": "From your records",
         "author": "Set in this chatbot's own rules",
         "document": "From the document “the manual”",
-        "outside tool": "From outside: the page",
-        "memory": "Remembered from earlier; nobody said it in this conversation",
+        "outside tool": "From an external tool: the page",
+        "memory": "From memory, not said in this conversation",
         "model": "Written by the assistant",
     }[origin]
     is_foreign = origin in ("document", "outside tool", "memory", "model")

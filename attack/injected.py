@@ -256,7 +256,7 @@ class Stage:
 
         page = browser(self.owner).get(reverse("console-card", args=[card.pk])).content.decode()
         shown = {found[0]: (html.unescape(found[1]), html.unescape(found[2])) for found in _LINE.findall(page)}
-        if "A customer, by a message" in page or "customer asked" in card.rationale.lower():
+        if "A customer, in a message" in page or "customer asked" in card.rationale.lower():
             self.false.append(f"{name}: says that the customer asked")
         for argument, value in goal.args.items():
             self.values += 1
