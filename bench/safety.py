@@ -172,7 +172,7 @@ async def _agent(stack: AsyncExitStack, way: Any) -> Ask:
     async def call(endpoint: str, operation: str, **params: Any) -> dict[str, Any]:
         given = {"operation": operation, "params": {"element_name": name, **params}}
         answer = await client.call_tool(f"mcp_aql_{endpoint}", given)
-        said: dict[str, Any] = json.loads(answer.content[0].text)  # type: ignore[union-attr]
+        said: dict[str, Any] = json.loads(answer.content[0].text)  # type: ignore[union-attr]  # this server answers in text
         assert said["success"], said
         return said
 

@@ -148,7 +148,7 @@ class LimitedWebSocket(WebSocketProtocol):  # type: ignore[misc]  # Daphne has n
         self.resumeProducing()
 
 
-class LimitedHTTPChannel(_http.HTTPChannel):  # type: ignore[misc]
+class LimitedHTTPChannel(_http.HTTPChannel):  # type: ignore[misc]  # Twisted's class has no types
     """A connection before its request is complete.
 
     The head must arrive within `HEAD_SECONDS`. A WebSocket whose address floods or reconnects too fast is refused here,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from django.core.cache import cache
 from django.db import connection
@@ -27,9 +28,9 @@ def ready(request: HttpRequest) -> JsonResponse:
     return JsonResponse(status, status=503 if missing else 200)
 
 
-def _passes(check: object) -> bool:
+def _passes(check: Callable[[], object]) -> bool:
     try:
-        return bool(check())  # type: ignore[operator]
+        return bool(check())
     except Exception:  # noqa: BLE001 (any error of a backing service means "not ready")
         return False
 

@@ -91,7 +91,8 @@ def notify(ctx: CallContext) -> HandlerResult:
         if signal and not failed:
             session_results.escalate(session, signal)
         if failed or isinstance(route, Notify):
-            session_results.notify_owner(session, route=None if failed else route, failed=failed)  # type: ignore[arg-type]
+            notice = route if isinstance(route, Notify) and not failed else None
+            session_results.notify_owner(session, route=notice, failed=failed)
         elif isinstance(route, MemoryUpdate) and output:
             title = f"Result of {ctx.context['task']}"[:300]
             session_results.write_proposal(session, DraftProposal(kind="memory", title=title, content=output[:5000]))

@@ -106,7 +106,7 @@ def _with_keyring(operation: Callable[[Keyring], T]) -> T:
     try:
         return operation(keyring)
     # Keyring backends raise errors of their own, whose texts may hold what was stored: none of it leaves here.
-    except Exception:  # noqa: BLE001
+    except Exception:  # noqa: BLE001 (a keyring fails in many ways)
         message = "This machine's keyring is locked or missing. Nothing was changed."
         raise SilasError("keyring_unavailable", message, status=503) from None
 

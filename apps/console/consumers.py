@@ -42,7 +42,7 @@ class Viewed(NamedTuple):
     pk: UUID
 
 
-class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
     tenant_id: UUID | None = None
     login_id = ""
     viewing: Viewed | None = None

@@ -20,7 +20,7 @@ _JOINT = " / "
 _LINE = re.compile(r"[^\n\f]*(?:\n|\f|\Z)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(?=\S)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_ENDS = (re.compile(r"\n"), re.compile(r"(?<=[.!?…。！？])\s"), re.compile(r"\s"))  # noqa: RUF001
+_ENDS = (re.compile(r"\n"), re.compile(r"(?<=[.!?…。！？])\s"), re.compile(r"\s"))  # noqa: RUF001 (full-width punctuation is meant)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def ask_visitor(
     session = lock_session(session_id)
     card_id = uuid5(session_id, nonce) if nonce else uuid4()
     if nonce and (before := VisitorCard.objects.filter(pk=card_id, session=session).first()):
-        return before  # type: ignore[no-any-return]
+        return before  # type: ignore[no-any-return]  # the manager is untyped
     if session.owner == Owner.HUMAN and session.owner_user_id != getattr(user, "pk", None):
         raise SilasError("owned_by_other", "A colleague is answering in this conversation.", status=409)
     if _waiting(session).count() >= OPEN_AT_MOST:

@@ -54,7 +54,7 @@ class AskRequest(RequestSerializer):
     )
     allow_freetext = serializers.BooleanField(required=False)
     # Serializers know their own fields by this name; on the wire it is the form's.
-    fields = serializers.ListField(  # type: ignore[assignment]
+    fields = serializers.ListField(  # type: ignore[assignment]  # hides the serializer's own attribute
         child=serializers.DictField(),
         required=False,
         help_text="`form`: 1 to 8 of `{name, label, kind, required, choices}`;"
@@ -62,7 +62,7 @@ class AskRequest(RequestSerializer):
     )
     risk_level = serializers.ChoiceField(choices=["low", "medium", "high"], required=False)
     # A serializer has a label of its own, which is not this field.
-    label = serializers.CharField(  # type: ignore[assignment]
+    label = serializers.CharField(  # type: ignore[assignment]  # hides the serializer's own attribute
         max_length=120, required=False, help_text="`secure_input`: what is wanted"
     )
     input_hint = serializers.CharField(max_length=80, required=False, allow_blank=True)

@@ -27,7 +27,7 @@ class TenantQuerySet(models.QuerySet[Any]):
         return super().bulk_create(rows, *args, **kwargs)
 
 
-class TenantManager(models.Manager.from_queryset(TenantQuerySet)):  # type: ignore[misc]
+class TenantManager(models.Manager.from_queryset(TenantQuerySet)):  # type: ignore[misc]  # a class made at run time
     """`Model.objects`: the current scope's rows, or `ScopeError`."""
 
     use_in_migrations = False

@@ -22,9 +22,14 @@ def main(arguments: Sequence[str]) -> None:
     parser = ArgumentParser(prog="manage.py up", description=HELP)
     add_arguments(parser)
     options = parser.parse_args(arguments)
+    start(demo=not options.no_demo, work=not options.no_worker)
+
+
+def start(*, demo: bool, work: bool) -> None:
+    """Run until a stop is asked for. `demo` fills an empty database; without `work` only the web process runs."""
     screen = Screen()
     try:
-        run(os.environ, demo=not options.no_demo, work=not options.no_worker, screen=screen)
+        run(os.environ, demo=demo, work=work, screen=screen)
     except StartRefused as refused:
         sys.exit(f"CommandError: {refused}")
     if screen.closed:

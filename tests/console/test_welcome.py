@@ -29,7 +29,7 @@ class _Earlier(PasswordResetTokenGenerator):
         self.ago = ago
 
     def _now(self) -> datetime:
-        now: datetime = super()._now()  # type: ignore[misc]
+        now: datetime = super()._now()  # type: ignore[misc]  # the parent's is untyped
         return now - self.ago
 
 

@@ -143,7 +143,7 @@ def test_halt_leaves_its_rows_in_order(tenant: Any, handle: Handle) -> None:
 DOOMED = """
 import asyncio, sys, time, uuid
 from decimal import Decimal
-import tests.factories.guard  # noqa
+import tests.factories.guard  # noqa: F401 (registers the tool)
 from apps.guard import registry, services
 from apps.guard.enums import Intent
 from apps.guard.schemas import ApprovedCalls, RunRef

@@ -114,7 +114,7 @@ def test_secret_that_was_given_is_told_to_the_widget_without_it(client: Client, 
 
 def test_secret_is_taken_once(client: Client, wanted: Asked) -> None:
     _post(client, wanted)
-    take = lambda: wanted.do(prompts.take_secret, wanted.card.pk, wanted.session.pk, actor="api_key:test")  # noqa: E731
+    take = lambda: wanted.do(prompts.take_secret, wanted.card.pk, wanted.session.pk, actor="api_key:test")  # noqa: E731 (two rivals do the same)
     assert take() == SECRET
     with pytest.raises(SilasError) as refused:
         take()

@@ -29,7 +29,7 @@ def save_label(user: Any, *, name: str, colour: str, label_id: UUID | None = Non
     label.name, label.colour = _free_name(Label, name, label.pk), colour
     _keep(label)
     record(AuditEvent.LABEL_SAVED, actor=f"user:{user.pk}", subject=f"label:{label.pk}", data={"colour": colour})
-    return label  # type: ignore[no-any-return]
+    return label  # type: ignore[no-any-return]  # the manager is untyped
 
 
 def delete_label(user: Any, label_id: UUID) -> None:
@@ -46,7 +46,7 @@ def save_reply(user: Any, *, name: str, text: str, reply_id: UUID | None = None)
     reply.name, reply.text = _free_name(CannedReply, name, reply.pk), writable(text)
     _keep(reply)
     record(AuditEvent.CANNED_REPLY_SAVED, actor=f"user:{user.pk}", subject=f"canned_reply:{reply.pk}")
-    return reply  # type: ignore[no-any-return]
+    return reply  # type: ignore[no-any-return]  # the manager is untyped
 
 
 def delete_reply(user: Any, reply_id: UUID) -> None:

@@ -142,8 +142,9 @@ def _is_named_argv(node: ast.AST) -> bool:
 
 
 def _is_length(node: ast.AST) -> bool:
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
-    return is_call and bool(node.args) and _is_named_argv(node.args[0])  # type: ignore[attr-defined]
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"):
+        return False
+    return bool(node.args) and _is_named_argv(node.args[0])
 
 
 def _index(node: ast.Subscript) -> int | None:

@@ -25,7 +25,7 @@ from silas_platform.up.environment import certify_once
 class Command(BaseCommand):
     help = "Check the installation, migrate its database and collect static files; `up` runs this at each start."
     # The checks run here, before and after the migrations.
-    requires_system_checks = []  # noqa: RUF012
+    requires_system_checks = []  # noqa: RUF012  (Django's own shape)
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

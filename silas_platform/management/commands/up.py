@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from silas_platform.up.command import HELP, add_arguments
+from silas_platform.up.command import HELP, add_arguments, start
 
 
 class Command(BaseCommand):
@@ -13,4 +13,4 @@ class Command(BaseCommand):
     add_arguments = staticmethod(add_arguments)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        raise NotImplementedError("manage.py starts silas_platform.up.command itself")
+        start(demo=not options["no_demo"], work=not options["no_worker"])

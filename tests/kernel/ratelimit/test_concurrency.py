@@ -1,4 +1,4 @@
-"""Are seats held over all processes, never more than there are, and free again when whoever held one is gone?"""
+"""Concurrency limits count over all processes, are never exceeded, and free the places of a process that died."""
 
 from __future__ import annotations
 
