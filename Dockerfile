@@ -21,6 +21,8 @@ COPY manage.py ./
 COPY tools/healthcheck tools/verify_audit.py tools/
 COPY skills skills
 COPY kernel kernel
+COPY llm llm
+COPY sandbox sandbox
 COPY apps apps
 COPY silas_platform silas_platform
 ENV PATH=/opt/venv/bin:$PATH \

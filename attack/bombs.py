@@ -211,7 +211,7 @@ def tar_with_a_slow_header(digits: int = 400_000) -> bytes:
     return head.tobuf() + b"1" * digits + bytes(-digits % 512) + tar_of({b"a": b"x"})
 
 
-# What `kernel.archives` has to refuse.
+# What `sandbox.archives` has to refuse.
 ARCHIVES: dict[str, Callable[[], bytes]] = {
     "bomb.zip": zip_bomb,
     "many.zip": zip_of_many,

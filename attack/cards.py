@@ -335,8 +335,8 @@ class Stage:
     def _plan(self, desk: Any, origin: str, number: int, words: str) -> Any:
         """The card of one plan; None for characters that hide, which no plan may hold."""
         from apps.work.provenance import Tracer
-        from kernel.llm.calls import PlannedCall
         from kernel.provenance import Sources
+        from llm.calls import PlannedCall
 
         said = _source(origin, f"H-1 and {number} and: {words}")
         call = PlannedCall("act", {"order": "H-1", "note": number, "words": words})

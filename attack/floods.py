@@ -290,7 +290,7 @@ WRAPPINGS = (
 
 def _addresses() -> Figure:
     from kernel.http.resolver import AddressRefused, resolve_url
-    from kernel.sandbox.egress import choose_address
+    from sandbox.egress import choose_address
 
     wrapped = [form.format(each) for form in WRAPPINGS for each in INNER if ":" not in each]
     reached = []

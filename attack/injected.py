@@ -200,7 +200,7 @@ class Stage:
 
     def _plays(self, goal: Goal, order: str, *, read: tuple[str, ...]) -> None:
         """The model looks into the records, reads, and then does what it was told."""
-        from kernel.llm.calls import PlannedCall
+        from llm.calls import PlannedCall
         from tests.factories.work import plan
         from tests.fakes.openai_server import Reply, direct, final
 

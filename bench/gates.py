@@ -135,7 +135,7 @@ def _predicates() -> list[Any]:
 
 def _cut(text: str) -> str:
     """As many whole words of the repeated text as make 512 tokens, by the count that budgets use."""
-    from kernel.llm.context.budget import count_tokens
+    from llm.context.budget import count_tokens
 
     words = (text * 40).split(" ")
     low, high = 0, len(words)

@@ -140,8 +140,8 @@ def _ask_again(ready: Stage, session: UUID, asks: bool) -> None:
         return
     from apps.sessions.context_state import Focus
     from apps.sessions.models import ChatSession
-    from kernel.llm.context.subscriptions import MEMORY_QUERY, subscribe
     from kernel.tenancy import tenant_scope
+    from llm.context.subscriptions import MEMORY_QUERY, subscribe
 
     with tenant_scope(ready.deployment.tenant_id):
         row: Any = ChatSession.objects.get(pk=session)

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 from bench.report import Row
-from kernel.sandbox import SandboxSpec
-from kernel.sandbox.backends import Backend, Bubblewrap, candidates, make_plan
-from kernel.sandbox.runner import probe_backend, run_on
+from sandbox import SandboxSpec
+from sandbox.backends import Backend, Bubblewrap, candidates, make_plan
+from sandbox.runner import probe_backend, run_on
 
 ROUNDS = 200
 BOUND = 3.0

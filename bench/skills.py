@@ -82,8 +82,8 @@ def _guarded(tenant: Any, ref: str) -> None:
 
 def _bare(place: Path, root: Path) -> Callable[[], object]:
     """The same script in the namespaces and the same parts of the host; nothing of ours."""
-    from kernel.sandbox.backends import Bubblewrap, candidates, make_plan
-    from kernel.sandbox.runner import probe_backend
+    from sandbox.backends import Bubblewrap, candidates, make_plan
+    from sandbox.runner import probe_backend
 
     backend = next(one for one in candidates() if isinstance(one, Bubblewrap) and not probe_backend(one))
     work = root / "work"

@@ -32,8 +32,8 @@ def _row(name: str, value: float, counted: float, *, bound: str = "", holds: boo
 
 def _measured(count: int) -> tuple[float, float]:
     """p95 in ms of the rules, and of one count; they take turns, so that a noisy second hurts both."""
-    from kernel.llm.context.budget import TokenBudget, count_tokens
-    from kernel.llm.context.rules import enforce_budget
+    from llm.context.budget import TokenBudget, count_tokens
+    from llm.context.rules import enforce_budget
 
     items, budget = _items(count), TokenBudget()
     times: tuple[list[float], list[float]] = ([], [])
@@ -45,8 +45,8 @@ def _measured(count: int) -> tuple[float, float]:
 
 
 def _items(count: int) -> tuple[Any, ...]:
-    from kernel.llm.context.enums import Kind, Zone
-    from kernel.llm.context.items import ContextItem
+    from llm.context.enums import Kind, Zone
+    from llm.context.items import ContextItem
 
     zones = (Zone.CHRONICLE, Zone.CHRONICLE, Zone.MEMORY, Zone.WORKSPACE)
     kinds = (Kind.MESSAGE, Kind.TOOL_RESULT, Kind.PLAN)

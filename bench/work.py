@@ -137,8 +137,8 @@ def _bare(skill: Path) -> float:
 
 def _task(skill: Path, number: int) -> None:
     from kernel.canonical import canonical_bytes
-    from kernel.sandbox import SandboxSpec
-    from kernel.sandbox import run as sandboxed
+    from sandbox import SandboxSpec
+    from sandbox import run as sandboxed
 
     row = {"key": f"B-{number}", "subject": f"B-{number}", "revision": 1, "data": {"total": 120, "note": 50}}
     call = {"tool": "act", "args": {"order": f"B-{number}", "note": 50}}

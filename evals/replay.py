@@ -23,8 +23,8 @@ from apps.sessions.state import TurnState
 from apps.tenants.models import Deployment
 from apps.work.models import WorkItem
 from evals.scripts import Cite, Conversation, Expected
-from kernel.llm.grounded.languages import detect_language
 from kernel.tenancy import in_scope, in_thread
+from llm.offline.languages import detect_language
 
 _SECTION = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.MULTILINE)
 

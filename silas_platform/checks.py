@@ -26,8 +26,8 @@ from django.db.migrations.loader import MigrationLoader
 
 from apps.bus.enums import Worker
 from kernel import fault_points, trust
-from kernel.sandbox import Choice, Kind, configure
-from kernel.sandbox.egress import parse_places
+from sandbox import Choice, Kind, configure
+from sandbox.egress import parse_places
 from silas_platform import database_rights, worker_rights
 from silas_platform.settings import env
 from silas_platform.up.environment import is_loopback, open_host_faults

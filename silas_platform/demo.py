@@ -43,8 +43,8 @@ from apps.work.plans import parse
 from apps.work.services.goals import adopt_goal, install_goal, request_standing_approval
 from apps.work.services.items import move
 from kernel.canonical import sha256_hex
-from kernel.llm.grounded.words import content
 from kernel.tenancy import tenant_scope
+from llm.offline.words import content
 from silas_platform import demo_inbox
 
 FOLDER = settings.BASE_DIR / "demo"

@@ -33,7 +33,7 @@ _MADE_BY = (
     "silas_platform/up/embedded.py",
     "tests/prepared.py",
 )
-_OURS = ("apps", "kernel", "silas_platform")
+_OURS = ("apps", "kernel", "llm", "sandbox", "silas_platform")
 
 
 def lay(var: Path) -> None:

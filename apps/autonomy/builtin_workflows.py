@@ -15,10 +15,10 @@ from apps.autonomy.enums import BuiltinWorkflow, Severity
 from apps.autonomy.guarded_client import GuardedClient
 from apps.autonomy.schemas import Draft, DraftFinding, DraftPrecedent, DraftProposal, Source, storable_text
 from apps.guard.enums import Intent
-from kernel.llm.briefing import Passage
-from kernel.llm.grounded import answers
+from llm.briefing import Passage
+from llm.offline import answers
 
-_NEAR = 0.34  # the score from which the built-in model calls a passage near (kernel.llm.grounded.answers)
+_NEAR = 0.34  # the score from which the built-in model calls a passage near (llm.offline.answers)
 _LONGEST_TITLE = 200
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from kernel.llm.grounded.words import content, sentences, stem
+from llm.offline.words import content, sentences, stem
 
 _LONGEST = 400
 _FIGURE = re.compile(

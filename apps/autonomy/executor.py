@@ -29,9 +29,9 @@ from apps.guard.schemas import Done, Failed
 from apps.memory.memories import scrub
 from kernel import fault_points
 from kernel.errors import SilasError, error_location
-from kernel.llm.briefing import Passage
-from kernel.llm.failures import ProviderFailed
 from kernel.tenancy import in_scope, in_thread
+from llm.briefing import Passage
+from llm.failures import ProviderFailed
 
 _log = logging.getLogger(__name__)
 # Faults of the machine, not of the task: the occasion is tried again.

@@ -25,12 +25,12 @@ from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, RefusalCode
 from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsApproval, Refused
 from apps.guard.toolset import source_of_result
-from kernel.llm import structured_output
-from kernel.llm.failures import ProviderFailed, ShapeBroken
-from kernel.llm.runs import Usage
-from kernel.llm.structured_output import StructuredRequest
 from kernel.provenance import Origin, Source, Sources, Traced, as_text
 from kernel.tenancy import in_scope
+from llm import structured_output
+from llm.failures import ProviderFailed, ShapeBroken
+from llm.runs import Usage
+from llm.structured_output import StructuredRequest
 
 T = TypeVar("T", bound=BaseModel)
 # Counted when a gate wants a person to review a call first: no session waits for that.

@@ -21,9 +21,9 @@ from apps.skills import outside_tools, roles
 from apps.skills import queries as skills
 from apps.skills.models import SkillVersion
 from apps.skills.schemas import ToolSpec
-from kernel.llm.briefing import SkillBrief
-from kernel.llm.enums import Role
-from kernel.llm.keys import ProviderKeys
+from llm.briefing import SkillBrief
+from llm.enums import Role
+from llm.keys import ProviderKeys
 
 # Only public knowledge: a session has no visitor whose identity was verified.
 LEVELS = ("public",)

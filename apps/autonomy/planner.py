@@ -19,14 +19,14 @@ from apps.autonomy.builtin_workflows import search_documents
 from apps.autonomy.guarded_client import Braked, GuardedClient, TooLarge
 from apps.autonomy.schemas import DelegatedQuestion, Draft, DraftFinding, DraftProposal, Source, storable_text
 from apps.guard.enums import Intent
-from kernel.llm.briefing import Passage
-from kernel.llm.citations import locate
-from kernel.llm.failures import ShapeBroken
-from kernel.llm.grounded import answers
-from kernel.llm.models import is_builtin
-from kernel.llm.render import skill_blocks
-from kernel.llm.schemas import Citation
-from kernel.llm.structured_output import StructuredRequest
+from llm.briefing import Passage
+from llm.citations import locate
+from llm.failures import ShapeBroken
+from llm.models import is_builtin
+from llm.offline import answers
+from llm.render import skill_blocks
+from llm.schemas import Citation
+from llm.structured_output import StructuredRequest
 
 _LONGEST_OBSERVATION = 4000
 _TASK_PROMPT = """You look into something for the staff of {title}, unattended. The task:

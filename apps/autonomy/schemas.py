@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 
 from apps.autonomy.enums import Severity, SpawnRefusal, Topic
 from apps.guard.schemas import Limits
-from kernel.llm.enums import MemoryType
 from kernel.unicode_safety import replace_unstorable
+from llm.enums import MemoryType
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Prose = Annotated[str, Field(max_length=8000)]

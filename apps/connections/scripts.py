@@ -2,7 +2,7 @@
 
 Only the guard calls the handler, with no transaction open: secrets are unsealed here and in `permissions`, and nowhere
 else. A script gets its account's secrets over an inherited descriptor and hands new ones back over another; its output
-is searched for them (kernel.sandbox), and so is its answer.
+is searched for them (sandbox), and so is its answer.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import canonical_bytes
 from kernel.errors import NotFound, SilasError
-from kernel.sandbox import SandboxSpec, run
 from kernel.tenancy import tenant_scope
+from sandbox import SandboxSpec, run
 
 TOOL = "connection:{script}"
 ONE_SHOT_SECONDS = 30.0

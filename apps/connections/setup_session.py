@@ -25,8 +25,8 @@ from apps.connections.scripts import Job, call_failed
 from apps.connections.services import setup_state
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from kernel.errors import SilasError
-from kernel.sandbox import SandboxUnavailable, Session, SessionClosed, open_session
 from kernel.tenancy import tenant_scope
+from sandbox import SandboxUnavailable, Session, SessionClosed, open_session
 
 POLL_SECONDS = 1.0
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kernel.llm.judge import Opinion, Question, Ruling
+from llm.judge import Opinion, Question, Ruling
 
 MOST_EVALUATIONS = 32
 # For all gates of one transaction. A running gate is not interrupted: patterns have their own limit (`predicates`).

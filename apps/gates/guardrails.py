@@ -23,8 +23,8 @@ from apps.gates.detectors import catalogue
 from apps.gates.detectors.findings import Detection, Span
 from apps.gates.detectors.normalise import Spellings
 from kernel.errors import SilasError
-from kernel.sandbox import SandboxSpec, Session, SessionClosed, open_session
-from kernel.sandbox.backends import PYTHON
+from sandbox import SandboxSpec, Session, SessionClosed, open_session
+from sandbox.backends import PYTHON
 
 _log = logging.getLogger(__name__)
 _ROOM = Path(__file__).parent

@@ -16,7 +16,7 @@ from apps.gates import rules
 from apps.gates.enums import GateAction, GateCode, GateType
 from apps.gates.rules import PASS, Answer, FileFacts
 from apps.gates.schemas import GateSpec
-from kernel.llm.context.budget import count_tokens
+from llm.context.budget import count_tokens
 
 # Settings of `config` that are conditions on the text, for any type of gate.
 TEXT_SETTINGS = frozenset(

@@ -21,9 +21,9 @@ from apps.gates.enums import GateAction, GateCode, GateLane, GateProvider, GateT
 from apps.gates.schemas import GateResult, GateSpec, Subject
 from apps.gates.text_checks import Judge, judge_text
 from kernel.canonical import canonical_json
-from kernel.llm.judge import Opinion, Question, Ruling
-from kernel.sandbox import SandboxResult, SandboxSpec, SandboxUnavailable, run
-from kernel.sandbox.spec import Mount
+from llm.judge import Opinion, Question, Ruling
+from sandbox import SandboxResult, SandboxSpec, SandboxUnavailable, run
+from sandbox.spec import Mount
 
 _log = logging.getLogger(__name__)
 SCRIPT_SECONDS = 30.0

@@ -20,7 +20,7 @@ from apps.gates.enums import GateProvider, GateTrigger, GateType
 from apps.gates.predicates import MAX_DEPTH, TEXT_SETTINGS
 from apps.gates.schemas import GateSpec, Range, require_pattern
 from kernel.errors import SilasError
-from kernel.llm.models import is_known
+from llm.models import is_known
 
 LONGEST_FIELD = 20_000
 # Settings that any gate may have: its tools, and how approval works.

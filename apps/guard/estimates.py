@@ -13,9 +13,9 @@ from typing import Any
 from django.db import connection
 
 from apps.guard import rules
-from kernel.llm.pricing import Rates, is_free, price
-from kernel.llm.runs import Usage
 from kernel.tenancy import current_tenant_id
+from llm.pricing import Rates, is_free, price
+from llm.runs import Usage
 
 NEWEST, DAYS = 100, 30
 # Runs from before a change of the price are ignored.

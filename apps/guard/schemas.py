@@ -21,9 +21,9 @@ from apps.gates.content import ContentMark
 from apps.gates.schemas import GateResult, GateSpec
 from apps.guard.enums import Intent, RefusalCode
 from kernel.canonical import sha256_hex
-from kernel.llm.pricing import Rates
-from kernel.llm.runs import Usage
 from kernel.provenance import NOTHING_READ, Sources
+from llm.pricing import Rates
+from llm.runs import Usage
 
 ZERO = Decimal(0)
 

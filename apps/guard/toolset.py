@@ -2,7 +2,7 @@
 
 Guarded → Prepared (tools that fit the prompt) → Filtered (tools that the access level allows) → ApprovalRequired
 (acting tools that a person has to approve first). Each link only removes tools, and the innermost makes every call a
-guarded call, so that security depends on no link. `apps.sessions` and `apps.work` pass the chain to `kernel.llm`, which
+guarded call, so that security depends on no link. `apps.sessions` and `apps.work` pass the chain to `llm`, which
 dispatches nothing itself."""
 
 from __future__ import annotations

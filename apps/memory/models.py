@@ -22,9 +22,9 @@ from pgvector.django import HnswIndex, VectorField
 
 from apps.memory.embedding import DIMENSIONS
 from apps.memory.enums import IntakeKind, IntakeState, SourceKind, Tier, Trust
-from kernel.llm.enums import MemoryType
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
+from llm.enums import MemoryType
 
 
 class Collection(TenantModel):

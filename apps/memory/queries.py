@@ -20,8 +20,8 @@ from apps.memory import embedding
 from apps.memory.models import Collection, Document, DocumentVersion
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
-from kernel.llm.briefing import Passage
 from kernel.tenancy import current_tenant_id, in_thread, tenant_scope
+from llm.briefing import Passage
 
 # PostgreSQL's text parser is asked for no more than this of a question.
 MAX_QUESTION_LENGTH = 4000

@@ -17,10 +17,10 @@ from apps.memory.enums import ScopeKind, Tier
 from apps.memory.models import MemoryItem
 from apps.memory.queries import MAX_QUESTION_LENGTH
 from apps.memory.schemas import Scope, conversation_scope
-from kernel.llm.briefing import RecalledMemory
-from kernel.llm.enums import MemoryQueryStrategy as Strategy
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
+from llm.briefing import RecalledMemory
+from llm.enums import MemoryQueryStrategy as Strategy
 
 # How far back in one scope and tier a question reaches.
 REACH = 500

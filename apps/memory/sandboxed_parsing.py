@@ -15,8 +15,8 @@ from apps.memory.parsing import Parsed, ParsedDocument, Problem, ProblemCode
 from apps.memory.parsing.files import MAX_TEXT_LENGTH
 from apps.memory.parsing.pages import MAX_LINKS, MAX_URL_LENGTH
 from kernel.errors import SilasError
-from kernel.sandbox.readers import Reader, ReaderFailed, run_reader
 from kernel.unicode_safety import replace_unstorable
+from sandbox.readers import Reader, ReaderFailed, run_reader
 
 FILE_SECONDS, PAGE_SECONDS = 75, 20
 _MOST_DOCUMENTS = 10_000

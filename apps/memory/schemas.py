@@ -11,8 +11,8 @@ from uuid import UUID
 
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.parsing import Problem
-from kernel.llm.enums import MemoryType
 from kernel.taint import Taint
+from llm.enums import MemoryType
 
 
 class Outcome(StrEnum):

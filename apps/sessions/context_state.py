@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from kernel.llm.context.budget import PROFILES
-from kernel.llm.context.subscriptions import Subscription
+from llm.context.budget import PROFILES
+from llm.context.subscriptions import Subscription
 
 USUAL = "conversation"
 

@@ -36,8 +36,8 @@ from apps.sessions.gate_backtest_records import Recorded, recorded
 from apps.sessions.state import Policy
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
-from kernel.llm.enums import Role
 from kernel.tenancy import in_scope, tenant_scope
+from llm.enums import Role
 
 MOST_MESSAGES, MOST_SECONDS = 500, 20.0
 # Where models are asked: of so many messages, for so much.

@@ -25,9 +25,9 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.llm.grounded import languages
 from kernel.taint import Taint
 from kernel.timezones import first_known_timezone
+from llm.offline import languages
 
 ANSWERING_ROLES = roles_with(Capability.ANSWER)
 MAX_REPLY = 4000

@@ -15,12 +15,12 @@ from apps.guard.enums import Intent, RefusalCode
 from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused
 from apps.sessions.ratelimit import limits
 from apps.sessions.state import ModelCharge, Stop, TurnState
-from kernel.llm import pricing
-from kernel.llm.agents import AgentRun
-from kernel.llm.briefing import Briefing
-from kernel.llm.enums import Role
-from kernel.llm.models import GROUNDED
 from kernel.tenancy import in_scope
+from llm import pricing
+from llm.agents import AgentRun
+from llm.briefing import Briefing
+from llm.enums import Role
+from llm.models import GROUNDED
 
 Output = TypeVar("Output")
 Ask = Callable[[str], Awaitable[AgentRun[Output]]]

@@ -35,8 +35,8 @@ from apps.toolservers.web.queries import search_terms
 from apps.toolservers.web.schemas import SearchTerms
 from apps.work.queries import active_goal_spec
 from apps.work.schemas import WorkItemSpec
-from kernel.sandbox.spec import Mount
 from kernel.tenancy import current_tenant_id
+from sandbox.spec import Mount
 
 KNOWLEDGE_TOOL = "knowledge_search"
 _BARE_LEVELS = {PUBLIC: AccessLevel(tools=[KNOWLEDGE_TOOL])}

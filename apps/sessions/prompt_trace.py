@@ -26,8 +26,8 @@ from apps.skills import roles
 from apps.skills.schemas import ToolSpec
 from apps.work.queries import work_items
 from kernel.errors import NotFound
-from kernel.llm.briefing import SkillBrief, ToolBrief
-from kernel.llm.context.enums import Zone
+from llm.briefing import SkillBrief, ToolBrief
+from llm.context.enums import Zone
 
 
 class Kept(NamedTuple):

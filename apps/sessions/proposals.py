@@ -16,9 +16,9 @@ from apps.work.interaction import DEFAULT_HINTS, InteractionHints
 from apps.work.locks import lock_customer
 from apps.work.schemas import Proposal
 from kernel.clock import now
-from kernel.llm.enums import PlanActionType
-from kernel.llm.grounded import languages
-from kernel.llm.schemas import PlanAction
+from llm.enums import PlanActionType
+from llm.offline import languages
+from llm.schemas import PlanAction
 
 # What names no work at all is refused like work that is not there.
 _NOWHERE = UUID(int=0)

@@ -30,9 +30,9 @@ from apps.work import visitor_messages
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed, work_escalated
 from kernel.clock import now
-from kernel.llm.grounded import languages
 from kernel.taint import Taint
 from kernel.tenancy import in_thread
+from llm.offline import languages
 
 FILES_EVERY = timedelta(hours=1)
 APOLOGY = "I could not answer that, and I am sorry. A person has been told and will look at it."

@@ -16,9 +16,9 @@ from apps.sessions.access import PUBLIC, AccessController, Grant
 from apps.sessions.steps.context import PASSAGES
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
-from kernel.llm.briefing import Passage
-from kernel.llm.grounded import answers
 from kernel.tenancy import tenant_scope
+from llm.briefing import Passage
+from llm.offline import answers
 
 LONGEST_QUESTION = 500
 

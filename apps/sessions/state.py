@@ -24,11 +24,11 @@ from apps.sessions.queries import Said
 from apps.skills.roles import ActiveSkill
 from apps.skills.schemas import ToolSpec
 from apps.work.services.proposals import ScreenedPlan
-from kernel.llm.briefing import HistoryMessage, Passage, RecalledMemory, SkillBrief, ToolBrief, WithheldTool
-from kernel.llm.context.items import Window
-from kernel.llm.runs import Usage
-from kernel.llm.schemas import AgentResponse, MemoryOp
 from kernel.taint import Taint
+from llm.briefing import HistoryMessage, Passage, RecalledMemory, SkillBrief, ToolBrief, WithheldTool
+from llm.context.items import Window
+from llm.runs import Usage
+from llm.schemas import AgentResponse, MemoryOp
 
 
 @dataclass(frozen=True)

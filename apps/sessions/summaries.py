@@ -13,7 +13,7 @@ from apps.sessions import handoff, rules
 from apps.sessions.chronicle import SAID
 from apps.sessions.enums import Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
-from kernel.llm.grounded import intents
+from llm.offline import intents
 
 ASKED_AT_MOST = 3
 _WHY = {

@@ -26,7 +26,7 @@ from apps.sessions.context_state import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.state import Held, Stop, TurnState
 from apps.work.provenance import PlanOrigins
-from kernel.llm.calls import PlannedCall
+from llm.calls import PlannedCall
 
 TURN = "turn"
 WAITING = "A colleague is checking this. We'll reply here."

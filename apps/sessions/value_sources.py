@@ -18,8 +18,8 @@ from apps.skills.outside_tools import WEB_SEARCH as SEARCH
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
 from apps.work.provenance import Tracer
 from kernel.http.addresses import host_of
-from kernel.llm.briefing import Passage, RecalledMemory
 from kernel.provenance import Origin, Source, Sources, Traced, as_text, clean_label, leaves
+from llm.briefing import Passage, RecalledMemory
 
 _SAID_BY = {Sender.VISITOR: Origin.VISITOR, Sender.HUMAN: Origin.STAFF}
 

@@ -1,4 +1,4 @@
-"""Lay out the context window of one turn as items of the four zones, for `kernel.llm.context.rules` to judge. Pure.
+"""Lay out the context window of one turn as items of the four zones, for `llm.context.rules` to judge. Pure.
 
 An item's id says where its text is kept (`seq:` an entry of the chronicle, `passage:` a place in a document version);
 for text that may change meanwhile it begins with its hash (`persona:`, `work:`, `tool:`), so that a record of a window
@@ -20,17 +20,17 @@ from apps.skills import roles
 from apps.skills.roles import Metadata
 from apps.skills.schemas import ToolSpec
 from kernel.canonical import sha256_hex
-from kernel.llm.briefing import Passage, RecalledMemory, SkillBrief, ToolBrief
-from kernel.llm.context.budget import TokenBudget, count_tokens
-from kernel.llm.context.enums import Kind, Reason, Zone
-from kernel.llm.context.items import FRAME_TOKENS, RECORDED_EVICTIONS, ContextItem
 from kernel.taint import Taint
+from llm.briefing import Passage, RecalledMemory, SkillBrief, ToolBrief
+from llm.context.budget import TokenBudget, count_tokens
+from llm.context.enums import Kind, Reason, Zone
+from llm.context.items import FRAME_TOKENS, RECORDED_EVICTIONS, ContextItem
 
 # A tenth for the tools: of this smaller window it is about what 2 % are of the specification's (ADR 32).
 BUDGET = TokenBudget(total_tokens=settings.CONTEXT_TOKENS, skill_metadata_budget_pct=0.10)
 # Of names and descriptions of skills, what the specification says: 2 %.
 SKILLS = TokenBudget(total_tokens=settings.CONTEXT_TOKENS)
-# What the role itself is told in front of everything (`kernel.llm.render`), rounded up.
+# What the role itself is told in front of everything (`llm.render`), rounded up.
 ROLE_TOKENS = 500
 
 

@@ -16,15 +16,15 @@ from apps.guard.schemas import Admitted, Call
 from apps.sessions import window
 from apps.sessions.ratelimit import limits
 from apps.sessions.state import ModelCharge, TurnState
-from kernel.llm import pricing
-from kernel.llm.briefing import Briefing
-from kernel.llm.context.items import Window
-from kernel.llm.context.rules import enforce_budget
-from kernel.llm.context.scorer import SECONDS, Ask, Breaker, Scorer, enforce_with_scorer, model_scorer
-from kernel.llm.enums import Role
-from kernel.llm.models import is_builtin
-from kernel.llm.schemas import ScorerOutput
 from kernel.tenancy import in_scope
+from llm import pricing
+from llm.briefing import Briefing
+from llm.context.items import Window
+from llm.context.rules import enforce_budget
+from llm.context.scorer import SECONDS, Ask, Breaker, Scorer, enforce_with_scorer, model_scorer
+from llm.enums import Role
+from llm.models import is_builtin
+from llm.schemas import ScorerOutput
 
 SCORER = "scorer"
 

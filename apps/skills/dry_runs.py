@@ -15,7 +15,7 @@ from apps.skills import argv
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
-from kernel.sandbox import SandboxResult, SandboxSpec, run
+from sandbox import SandboxResult, SandboxSpec, run
 
 MAX_SCRIPTS, SECONDS = 20, 10
 _NOW = "2026-01-05T09:00:00+00:00"

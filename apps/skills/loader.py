@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from apps.skills import inspection, rules
 from apps.skills.schemas import SkillManifest
 from kernel.errors import SilasError
-from kernel.sandbox.spec import is_safe_relative
+from sandbox.spec import is_safe_relative
 
 MAX_FILES, MAX_FILE_BYTES, MAX_TOTAL_BYTES, MAX_PATH_CHARS = 200, 1_000_000, 5_000_000, 200
 MAX_FRONT_CHARS, MAX_FRONT_DEPTH = 100_000, 20

@@ -26,8 +26,8 @@ from apps.tenants.models import PolicySeal
 from apps.toolservers.ports import Program
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
-from kernel.sandbox.spec import Mount
 from kernel.tenancy import current_tenant_id
+from sandbox.spec import Mount
 
 Rows = dict[str, list[dict[str, Any]]]
 

@@ -14,8 +14,8 @@ from functools import cached_property
 from apps.skills import queries, rules
 from apps.skills.models import SkillVersion
 from kernel.errors import SilasError
-from kernel.llm.briefing import SkillBrief
-from kernel.llm.context.budget import count_tokens
+from llm.briefing import SkillBrief
+from llm.context.budget import count_tokens
 
 # The share of a planner's window that the platform's own instructions may take (contract silas 7, `system_max`).
 INSTRUCTION_TOKENS = 8_000

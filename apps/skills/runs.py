@@ -21,8 +21,8 @@ from apps.skills.services import apply_changes
 from kernel.canonical import canonical_bytes
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.sandbox import SandboxResult, SandboxSpec, run
 from kernel.tenancy import tenant_scope
+from sandbox import SandboxResult, SandboxSpec, run
 
 CHANGES = "changes.json"
 MAX_RESULT_CHARS = 20_000

@@ -9,7 +9,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
-from kernel.llm.keys import provider_of, seal_key
+from llm.keys import provider_of, seal_key
 
 LONGEST_KEY = 400
 

@@ -25,9 +25,9 @@ from apps.tenants.models import (
 from apps.tenants.rules import forbidden_role, is_api_key
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
-from kernel.llm.models import needs_key
 from kernel.secrets_key import unseal_secret
 from kernel.tenancy import lookup_scope
+from llm.models import needs_key
 
 
 @dataclass(frozen=True)

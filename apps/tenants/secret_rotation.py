@@ -13,8 +13,8 @@ from django.db.models import Model
 
 from apps.tenants.models import Deployment, IdentityKey, LoginProvider, Totp
 from kernel.errors import SilasError
-from kernel.llm.keys import seal_context
 from kernel.secrets_key import is_sealed_with_current_key, seal_secret, unseal_secret
+from llm.keys import seal_context
 
 _columns: list[tuple[type[Model], str, str]] = [
     (IdentityKey, "sealed_secret", "identity_key"),

@@ -30,9 +30,9 @@ from kernel import timezones
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.llm.models import is_known
 from kernel.secrets_key import seal_secret
 from kernel.tenancy import current_tenant_id, tenant_scope
+from llm.models import is_known
 
 _PREFIX_LENGTH = 9
 _USE_RECORDED_EVERY = timedelta(minutes=5)

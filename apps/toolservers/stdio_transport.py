@@ -22,7 +22,7 @@ from mcp.shared.message import SessionMessage
 
 from apps.toolservers.http_client import MOST_BYTES
 from apps.toolservers.schemas import Address
-from kernel.sandbox import SandboxResult, SandboxSpec, Session, SessionClosed, open_session
+from sandbox import SandboxResult, SandboxSpec, Session, SessionClosed, open_session
 
 LONGEST_LINE = 1_000_000
 _LOOK_SECONDS, _GRACE_SECONDS = 0.5, 1.0

@@ -27,11 +27,11 @@ from apps.work.models import Attempt, WorkItem
 from apps.work.provenance import without_origins
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import attempts, gate_pauses, ledger_entries, preconditions
-from kernel.llm.briefing import Briefing, ToolBrief
-from kernel.llm.enums import Role
-from kernel.llm.keys import ProviderKeys
-from kernel.llm.models import GROUNDED
 from kernel.tenancy import current_tenant_id
+from llm.briefing import Briefing, ToolBrief
+from llm.enums import Role
+from llm.keys import ProviderKeys
+from llm.models import GROUNDED
 
 CONSTITUTION = (
     "Carry out the calls of the briefing exactly as they stand, in order, each once.",

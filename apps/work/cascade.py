@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from apps.guard.schemas import call_digest
-from kernel.llm.calls import PlannedCall
+from llm.calls import PlannedCall
 
 CONSULT_PLANNER = "consult_planner"
 # The executor retries its first failures without the planner (spec 5.2.1 e).

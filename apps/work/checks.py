@@ -10,7 +10,7 @@ from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
 from apps.work import document_tools
 from apps.work.schemas import VerificationCheck, WorkItemSpec
-from kernel.sandbox.spec import Mount
+from sandbox.spec import Mount
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from apps.skills.schemas import ToolSpec
 from kernel.canonical import sha256_hex
-from kernel.llm.calls import PlannedCall
+from llm.calls import PlannedCall
 
 _LONGEST = 300
 

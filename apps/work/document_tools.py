@@ -26,9 +26,9 @@ from apps.work.enums import EffectState
 from apps.work.models import Attempt, KnowledgeEffect
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
 from kernel.unicode_safety import replace_unstorable
+from llm.calls import PlannedCall
 
 _POLL_SECONDS, _LONGEST_TITLE = 0.1, 200
 _CHANGED = "This document doesn't exist or was changed in the meantime."

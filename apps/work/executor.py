@@ -33,11 +33,11 @@ from apps.work.services.attempts import AttemptOutcome
 from apps.work.step_gates import PendingReview, ReviewRequired, StepGates, StepStopped
 from apps.work.verification import run_checks
 from kernel import fault_points
-from kernel.llm.agents import AgentRun, Limits, run_executor
-from kernel.llm.pricing import estimate_usage
-from kernel.llm.schemas import ExecutorAgentOutput
 from kernel.provenance import Origin, Source, Traced, as_text
 from kernel.tenancy import in_scope
+from llm.agents import AgentRun, Limits, run_executor
+from llm.pricing import estimate_usage
+from llm.schemas import ExecutorAgentOutput
 
 _LIMITS = Limits(requests=24, tool_calls=24)
 # A worker that exceeds its item's time by this much, or spends this long on checks, is considered hung and is ended.

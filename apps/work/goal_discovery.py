@@ -23,10 +23,10 @@ from apps.work.queries import work_item
 from apps.work.services.candidates import MAX_CANDIDATES, Candidate
 from apps.work.services.screening import tools_in
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
 from kernel.provenance import Origin as From
 from kernel.provenance import Source, Sources, Traced, as_text
 from kernel.tenancy import in_scope
+from llm.calls import PlannedCall
 
 
 @dataclass(frozen=True)

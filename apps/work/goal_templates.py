@@ -14,8 +14,8 @@ from typing import Any
 
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, parse_calls
 from kernel.unicode_safety import has_hidden_characters
+from llm.calls import PlannedCall, parse_calls
 
 FAILED_CHECKS = "$failed_checks"
 MAX_FAILURE_CHARS = 4000

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kernel.llm.enums import InteractionMode, InteractionRegister
+from llm.enums import InteractionMode, InteractionRegister
 
 HIGH_INITIATIVE_MIN = 0.65
 DEFAULT_MODES: Mapping[InteractionRegister, InteractionMode] = MappingProxyType(

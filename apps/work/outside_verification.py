@@ -24,9 +24,9 @@ from apps.work.checks import checks_of
 from apps.work.ledger import Ledger
 from apps.work.schemas import CheckResult
 from apps.work.verification import OUTPUT_CHARS
-from kernel.llm.calls import PlannedCall
 from kernel.provenance import Origin, Source, Sources, Traced, as_text
 from kernel.unicode_safety import replace_unstorable
+from llm.calls import PlannedCall
 
 PAUSES = (2.0, 10.0)  # seconds, before it is asked again
 _TRANSIENT = frozenset({"no_answer", "too_slow", "server_error"})

@@ -24,11 +24,11 @@ from apps.work.services.drafts import RewordingJob
 from apps.work.services.follow_ups import FollowUpJob
 from apps.work.services.planning import PlanningJob
 from kernel.errors import SilasError
-from kernel.llm.agents import AgentRun, run_planner
-from kernel.llm.models import is_builtin
-from kernel.llm.pricing import estimate_usage
-from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope
+from llm.agents import AgentRun, run_planner
+from llm.models import is_builtin
+from llm.pricing import estimate_usage
+from llm.schemas import AgentResponse
 
 _LONGEST_ADVICE = 4000
 

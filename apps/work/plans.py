@@ -20,7 +20,7 @@ from apps.work import rules
 from apps.work.enums import WorkItemType
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, parse_calls
+from llm.calls import PlannedCall, parse_calls
 
 __all__ = [
     "ParsedPlan",

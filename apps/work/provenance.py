@@ -19,8 +19,8 @@ from apps.skills import rules as skill_rules
 from apps.skills.schemas import ToolSpec
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import canonical_json
-from kernel.llm.calls import PlannedCall
 from kernel.provenance import MADE_UP, Origin, Source, Sources, Traced, least_trusted, parse_number
+from llm.calls import PlannedCall
 
 NAME = "origins"
 _OPENING = f"```{NAME}\n"

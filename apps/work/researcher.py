@@ -19,10 +19,10 @@ from apps.work import research_rules as rules
 from apps.work.attempt_jobs import as_offered_tool
 from apps.work.services import research
 from apps.work.services.research import Answer, ResearchJob
-from kernel.llm.agents import Limits, run_executor
-from kernel.llm.pricing import estimate_usage
 from kernel.provenance import Origin, Source, Traced
 from kernel.tenancy import in_scope
+from llm.agents import Limits, run_executor
+from llm.pricing import estimate_usage
 
 # The tools of research runs, besides the web search where it is set up.
 READS_KNOWLEDGE = OfferedTool(

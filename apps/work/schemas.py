@@ -18,8 +18,8 @@ from apps.gates.schemas import AccessLevel, EscalationSpec, Expectation, GateSpe
 from apps.work.budgets import Budget
 from apps.work.enums import Lane, WorkItemType
 from kernel.canonical import canonical_json
-from kernel.llm.calls import PlannedCall, parse_calls
-from kernel.llm.enums import InteractionMode
+from llm.calls import PlannedCall, parse_calls
+from llm.enums import InteractionMode
 
 ALWAYS_ON = "always_on"
 

@@ -16,9 +16,9 @@ from django.conf import settings
 from apps.gates.rules import is_permitted_path, meets
 from apps.work.schemas import CheckResult, VerificationCheck, VerificationReport
 from kernel.errors import SilasError
-from kernel.sandbox import SandboxResult, SandboxSpec, run
-from kernel.sandbox.spec import Mount
 from kernel.unicode_safety import replace_unstorable
+from sandbox import SandboxResult, SandboxSpec, run
+from sandbox.spec import Mount
 
 OUTPUT_CHARS = 1000
 

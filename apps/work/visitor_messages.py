@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkReason as Reason
-from kernel.llm.grounded import languages
+from llm.offline import languages
 
 WAITING = "Waiting for approval by our team: {title}."
 # Warning on the card of work planned after such a read.

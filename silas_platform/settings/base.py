@@ -143,7 +143,7 @@ UNDO_SECONDS = env.number("SILAS_UNDO_SECONDS", 300)
 # Reviewed batches: how many actions one card holds, and from which confidence on (spec 5.9); a deployment may differ.
 BATCH_REVIEW = {"default_size": 10, "high_min": 0.85, "medium_min": 0.5}
 
-# What isolates scripts and checks (kernel.sandbox): subprocess or docker.
+# What isolates scripts and checks (sandbox): subprocess or docker.
 SANDBOX_BACKEND = env.text("SILAS_SANDBOX", "subprocess")
 SANDBOX_IMAGE = env.text("SILAS_SANDBOX_IMAGE", "python:3.12-slim")
 # Which host:port inside of the house outside tools may reach, and a run whose skill lists them; the outside needs no

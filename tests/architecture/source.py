@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("apps", "kernel", "silas_platform")
+PACKAGES = ("apps", "kernel", "llm", "sandbox", "silas_platform")
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Module:
     tree: ast.Module
 
     def names(self) -> dict[str, str]:
-        """What a bare name in this module stands for: `{"run": "kernel.sandbox.run"}`."""
+        """What a bare name in this module stands for: `{"run": "sandbox.run"}`."""
         found = {}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom):

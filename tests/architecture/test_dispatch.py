@@ -17,13 +17,13 @@ RUNS_SANDBOXES = {
     "apps.gates",
     "apps.toolservers.stdio_transport",
     "apps.work.verification",
-    "kernel.sandbox",
+    "sandbox",
     "apps.memory.sandboxed_parsing",
-    "kernel.archives.reader",
+    "sandbox.archives.reader",
 }
 
 # What the composition says once, when a process starts; it runs nothing.
-CHOOSES_A_SANDBOX = {f"kernel.sandbox.{name}" for name in ("Choice", "Kind", "configure", "egress.parse_places")}
+CHOOSES_A_SANDBOX = {f"sandbox.{name}" for name in ("Choice", "Kind", "configure", "egress.parse_places")}
 
 
 def outside(room: str) -> list[Module]:
@@ -56,12 +56,12 @@ def test_only_guard_makes_what_a_handler_is_called_with() -> None:
 
 def test_only_known_rooms_run_sandboxes() -> None:
     calls = [(module.name, name) for module in modules() for name in module.calls if name not in CHOOSES_A_SANDBOX]
-    users = {user for user, name in calls if name.startswith("kernel.sandbox.")}
+    users = {user for user, name in calls if name.startswith("sandbox.")}
     assert {user for user in users if not any(f"{user}.".startswith(f"{room}.") for room in RUNS_SANDBOXES)} == set()
 
 
 @pytest.mark.parametrize("starter", ["subprocess.", "os.exec", "os.spawn", "os.system", "os.fork", "pty."])
 def test_only_sandbox_and_start_up_start_processes(starter: str) -> None:
     users = {module.name for module in modules() for name in module.calls if name.startswith(starter)}
-    allowed = ("kernel.sandbox", "silas_platform.up")
+    allowed = ("sandbox", "silas_platform.up")
     assert {user for user in users if not user.startswith(allowed)} == set()

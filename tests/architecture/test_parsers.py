@@ -15,8 +15,8 @@ _PARSERS = """
     trafilatura xlrd xml yaml zipfile zlib zstandard
 """
 PARSERS = frozenset(_PARSERS.split())
-# What runs in the sandbox: `kernel.sandbox.readers.Reader`s start these.
-READERS = ("apps.memory.parsing", "kernel.archives.unpacking")
+# What runs in the sandbox: `sandbox.readers.Reader`s start these.
+READERS = ("apps.memory.parsing", "sandbox.archives.unpacking")
 # Everything else that imports a parser: whose bytes it reads, and what bounds them.
 ALLOWED = {
     "apps.console.templatetags.console": "renders our own pages' Markdown, and cleans what came of it",
@@ -28,11 +28,11 @@ ALLOWED = {
     "apps.work.plans": "a plan's blocks, with a loader of its own that knows no aliases, anchors and tags",
     "apps.work.project_rules": "Markdown of our own plans",
     "apps.work.provenance": "Markdown of our own plans",
-    "kernel.llm.calls": "a model's answer, bounded by its tokens",
-    "kernel.llm.grounded.languages": "files of this code",
-    "kernel.sandbox.launch": "between two processes of ours",
-    "kernel.sandbox.keeper.contained": "between two processes of ours",
-    "kernel.sandbox.keeper.serve": "between two processes of ours",
+    "llm.calls": "a model's answer, bounded by its tokens",
+    "llm.offline.languages": "files of this code",
+    "sandbox.launch": "between two processes of ours",
+    "sandbox.keeper.contained": "between two processes of ours",
+    "sandbox.keeper.serve": "between two processes of ours",
     "kernel.http.fetch": "gzip of a fetched page, piece by piece up to a bound; a reader takes the page",
     "silas_platform.demo": "files of this code",
 }
@@ -96,6 +96,6 @@ def test_documents_are_parsed_by_readers_and_for_the_command_line_alone() -> Non
         "pdf.parse_pdf",
         "html.parse_html",
     )
-    names = {f"apps.memory.parsing.{name}" for name in forbidden} | {"kernel.archives.unpacking.unpack"}
+    names = {f"apps.memory.parsing.{name}" for name in forbidden} | {"sandbox.archives.unpacking.unpack"}
     found = {module.name for module in modules() if not is_reader(module.name) and names & set(module.calls)}
     assert found == CALLERS

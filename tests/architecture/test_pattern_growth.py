@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("apps", "kernel")
+ROOMS = ("apps", "kernel", "llm", "sandbox")
 # Their own tests count steps (tests/gates/test_detector_work.py).
 DETECTORS = ROOT / "apps" / "gates" / "detectors"
 METHODS = frozenset({"search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split"})

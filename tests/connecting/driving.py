@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from kernel.sandbox import SandboxResult, SandboxSpec, open_session, run
+from sandbox import SandboxResult, SandboxSpec, open_session, run
 
 SKILLS = Path(__file__).resolve().parents[2] / "skills"
 Answer = Callable[[dict[str, Any]], dict[str, Any] | None]

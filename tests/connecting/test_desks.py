@@ -18,8 +18,8 @@ from apps.skills import queries, rules
 from apps.skills.services import install_version
 from apps.work.checks import checks_of
 from apps.work.verification import run_checks
-from kernel.sandbox import Choice, configure
 from kernel.tenancy import tenant_scope
+from sandbox import Choice, configure
 from silas_platform import demo
 from tests.services import calendar
 from tests.services.calendar import PASSWORD, CalendarServer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel.sandbox import Choice, configure
+from sandbox import Choice, configure
 from tests.connecting.driving import Driven
 from tests.services import oauth
 from tests.services.oauth import CALLBACK, CLIENT_SECRET, Service
@@ -198,7 +198,7 @@ def test_health_of_a_token_that_is_refused_is_a_failure(made: Make, service: Ser
 
 
 def test_cancel_ends_the_script_and_leaves_nothing(by_code: Driven, service: Service) -> None:
-    from kernel.sandbox import open_session
+    from sandbox import open_session
 
     with open_session(by_code._spec("scripts/setup.py", {})) as line:
         line.send_line('{"type": "start", "auth_strategy": "device_code", "initial_permissions": ["openid"]}')

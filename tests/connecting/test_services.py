@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernel.sandbox import Choice, configure
+from sandbox import Choice, configure
 from tests.connecting.driving import SKILLS, Driven
 from tests.services import calendar, mail
 from tests.services.calendar import CalendarServer

@@ -27,7 +27,7 @@ from opentelemetry import trace
 from opentelemetry.trace import INVALID_SPAN_CONTEXT, NonRecordingSpan, NoOpTracer, NoOpTracerProvider
 from psycopg import sql
 
-from kernel.sandbox.leaks import is_leaked
+from sandbox.leaks import is_leaked
 
 LOG, WIRE, TABLES, PROCESSES, FILES, TRACES = "log", "redis", "tables", "processes", "files", "traces"
 # A line of a script that wants to be looked at.

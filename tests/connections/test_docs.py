@@ -16,8 +16,8 @@ from apps.connections.schemas import NewConnection
 from apps.connections.services import lifecycle, requests
 from apps.skills.services import install_version
 from kernel.clock import now
-from kernel.sandbox import Choice, configure
 from kernel.tenancy import tenant_scope
+from sandbox import Choice, configure
 from tests.connections.links import said_yes
 from tests.connections.test_secrets import send
 from tests.connections.test_setup import Beside, credentials_of

@@ -16,8 +16,8 @@ from apps.connections.services import recovery
 from apps.skills import rules as skill_rules
 from apps.skills.services import install_version
 from apps.work.models import WorkItem
-from kernel.sandbox import Choice, configure
 from kernel.tenancy import tenant_scope
+from sandbox import Choice, configure
 from silas_platform import demo
 from tests.connections.links import said_yes
 from tests.factories.connections import make_connection

@@ -267,7 +267,7 @@ def test_key_that_is_refused_is_not_kept(tenant: Any, owner: Any, monkeypatch: p
 def test_provider_that_does_not_answer_is_not_waited_for(
     tenant: Any, owner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kernel.llm import model_check
+    from llm import model_check
 
     monkeypatch.setattr(models, "ALLOW_MODEL_REQUESTS", True)
     monkeypatch.setattr(model_check, "SECONDS", 0.5)

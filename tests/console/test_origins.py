@@ -12,9 +12,9 @@ from apps.approvals.models import Card
 from apps.console.pages.review.origins import origins_of
 from apps.work.models import WorkItem
 from apps.work.provenance import Tracer
-from kernel.llm.calls import PlannedCall
 from kernel.provenance import Origin, Source, Sources, Traced
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall
 from tests.factories.console import browser
 from tests.factories.work import PROJECT, TYPED, Desk, make_desk
 

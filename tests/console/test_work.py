@@ -14,8 +14,8 @@ from apps.console.templatetags.console import status_in_words
 from apps.work import queries
 from apps.work.models import GoalCycle, WorkItem
 from kernel.clock import now
-from kernel.llm.calls import call_block
 from kernel.tenancy import tenant_scope
+from llm.calls import call_block
 from tests.factories.console import browser
 from tests.factories.work import Desk, make_desk, note
 

@@ -12,8 +12,8 @@ from playwright.async_api import expect
 
 from apps.work.models import GoalCycle, WorkItem
 from kernel.clock import now
-from kernel.llm.calls import call_block
 from kernel.tenancy import in_thread, tenant_scope
+from llm.calls import call_block
 from tests.e2e.console import log_in
 from tests.factories.batches import carry_out, undoable_desk
 from tests.factories.work import Desk, make_desk, note

@@ -18,9 +18,9 @@ from apps.tenants.hours import DAYS
 from apps.tenants.models import Deployment
 from apps.work import services
 from kernel.clock import now
-from kernel.llm.calls import PlannedCall, call_block
-from kernel.llm.grounded import phrases
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.calls import PlannedCall, call_block
+from llm.offline import phrases
 from tests.e2e.conftest import OpenPage
 from tests.e2e.console import log_in
 from tests.e2e.widget import Widget, opened

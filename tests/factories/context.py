@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernel.llm.context.budget import TokenBudget
-from kernel.llm.context.enums import Kind, Zone
-from kernel.llm.context.items import FRAME_TOKENS, ContextItem
+from llm.context.budget import TokenBudget
+from llm.context.enums import Kind, Zone
+from llm.context.items import FRAME_TOKENS, ContextItem
 
 SMALL = TokenBudget(total_tokens=1000, system_max=200)
 

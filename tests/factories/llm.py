@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic_ai import FunctionToolset, Tool
 
-from kernel.llm.briefing import Briefing, HistoryMessage, Passage, ToolBrief, WithheldTool
-from kernel.llm.enums import Role
+from llm.briefing import Briefing, HistoryMessage, Passage, ToolBrief, WithheldTool
+from llm.enums import Role
 
 ASK_WHO = "Please tell me your full name and date of birth."
 

@@ -16,8 +16,8 @@ from apps.sessions.access import Grant
 from apps.sessions.models import AccessLevel, ChatSession
 from apps.sessions.state import TurnState
 from kernel.clock import now
-from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.schemas import AgentResponse
 from tests.factories.sessions import say
 
 

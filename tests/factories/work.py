@@ -24,9 +24,9 @@ from apps.work.provenance import trace_to
 from apps.work.schemas import Proposal
 from kernel.canonical import canonical_json
 from kernel.clock import now
-from kernel.llm.calls import PlannedCall, call_block
 from kernel.provenance import Origin, Traced
 from kernel.tenancy import in_scope, tenant_scope
+from llm.calls import PlannedCall, call_block
 from tests.factories.bus import carry_out_kinds, lease_any
 from tests.factories.sessions import make_session
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernel.llm.calls import PlannedCall, call_block
+from llm.calls import PlannedCall, call_block
 from tests.fakes.openai_server import FakeOpenAI, Replies, Reply, direct, final
 from tests.faults.house import House, Web, await_that
 from tests.faults.staff import Staff

@@ -10,7 +10,7 @@ from apps.audit.enums import AuditEvent
 from apps.gates.allowance import MOST_EVALUATIONS, Allowance, ComputeLimit
 from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services import check_gates
-from kernel.llm.judge import Opinion, Question
+from llm.judge import Opinion, Question
 
 MESSAGE, RESPONSE = "every_user_message", "every_agent_response"
 

@@ -30,7 +30,7 @@ from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services import check_gates
 from apps.gates.validation import NOT_INSTALLED, problems_of
 from apps.sessions.streaming import GatedStream
-from kernel.sandbox import Choice, Kind, SandboxUnavailable, configure
+from sandbox import Choice, Kind, SandboxUnavailable, configure
 from tests.architecture.source import ROOT, modules
 from tests.gates.conftest import STAND_IN
 

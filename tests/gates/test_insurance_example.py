@@ -14,8 +14,8 @@ from apps.tenants.models import Deployment
 from apps.work.plans import parse
 from apps.work.services import install_goal
 from kernel.errors import SilasError
-from kernel.llm.grounded import phrases
 from kernel.tenancy import in_thread, tenant_scope
+from llm.offline import phrases
 from tests.factories.identity import VERIFY, converse, last_words
 from tests.factories.sessions import make_session
 from tests.factories.skills import install, make_folder, read_tool, save_record

@@ -12,8 +12,8 @@ from apps.audit.enums import AuditEvent
 from apps.gates.allowance import Allowance
 from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services import check_gates
-from kernel.llm.failures import ProviderFailed, ShapeBroken
-from kernel.llm.judge import Opinion, Question, Ruling
+from llm.failures import ProviderFailed, ShapeBroken
+from llm.judge import Opinion, Question, Ruling
 
 MESSAGE = "every_user_message"
 Ask = Callable[[Question], Any]

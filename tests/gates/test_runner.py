@@ -10,7 +10,7 @@ from apps.gates import providers
 from apps.gates.enums import GateAction, GateCode
 from apps.gates.schemas import GateReport, GateResult, GateSpec, Subject
 from apps.gates.services import check_gates
-from kernel.sandbox import Choice, Kind, configure
+from sandbox import Choice, Kind, configure
 
 MESSAGE, RESPONSE, TOOL = "every_user_message", "every_agent_response", "on_tool_call"
 

@@ -17,9 +17,9 @@ from apps.guard.enums import Period
 from apps.guard.models import GuardedRun, ToolCall
 from apps.guard.schemas import RunRef
 from apps.guard.services import GateJudge
-from kernel.llm.judge import Question
-from kernel.llm.keys import ProviderKeys
 from kernel.tenancy import tenant_scope
+from llm.judge import Question
+from llm.keys import ProviderKeys
 from tests.factories.guard import make_run, reread
 from tests.fakes.openai_server import Reply, final, serving
 

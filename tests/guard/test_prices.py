@@ -17,8 +17,8 @@ from apps.guard.enums import Intent, RefusalCode
 from apps.guard.estimates import NEWEST, quote
 from apps.guard.models import GuardedRun, ModelPrice, SpendEntry, SpendingPolicy, ToolCall
 from apps.guard.schemas import Admitted, NeedsApproval, Refused
-from kernel.llm.runs import Usage
 from kernel.tenancy import tenant_scope
+from llm.runs import Usage
 from tests.factories.guard import make_budget, make_call, make_run, reread
 from tests.guard.test_money import money
 

@@ -10,8 +10,8 @@ import pytest
 from apps.guard import services
 from apps.guard.enums import Intent, RefusalCode
 from apps.guard.schemas import Admitted, Limits, NeedsApproval, Refused
-from kernel.llm.runs import Usage
 from kernel.tenancy import tenant_scope
+from llm.runs import Usage
 from tests.factories.guard import change_run, make_call, make_run, reread
 from tests.rivals import race
 

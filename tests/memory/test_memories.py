@@ -17,9 +17,9 @@ from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
 from apps.memory.schemas import Scope
 from kernel.clock import now
-from kernel.llm.enums import MemoryQueryStrategy as Strategy
 from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
+from llm.enums import MemoryQueryStrategy as Strategy
 from tests.factories.memories import conversation, customer, kept_in, note, recalled, remember
 from tests.factories.upkeep import clean_up
 

@@ -13,8 +13,8 @@ import pytest
 from apps.memory import sandboxed_parsing
 from apps.memory.parsing import Parsed, ProblemCode
 from attack import bombs
-from kernel.sandbox import Choice, Kind, configure
-from kernel.sandbox.readers import Reader
+from sandbox import Choice, Kind, configure
+from sandbox.readers import Reader
 
 SECONDS = 6
 GRACE_SECONDS = 30

@@ -26,9 +26,9 @@ from apps.tenants.models import Deployment
 from apps.work import services
 from apps.work.models import WorkItem
 from apps.work.rules import MAX_WAITING
-from kernel.llm.calls import PlannedCall, call_block
-from kernel.llm.grounded import languages, phrases
 from kernel.tenancy import in_thread, tenant_scope
+from llm.calls import PlannedCall, call_block
+from llm.offline import languages, phrases
 from tests.factories.identity import converse
 from tests.factories.sessions import make_session, say
 from tests.factories.skills import acting_tool, install, make_folder, read_tool

@@ -22,8 +22,8 @@ from apps.sessions.visitors import file_storage, file_types, files
 from apps.tenants.models import Deployment
 from attack import bombs
 from kernel.errors import SilasError
-from kernel.sandbox import Choice, Kind, configure
 from kernel.tenancy import INSTALLATION, tenant_scope
+from sandbox import Choice, Kind, configure
 from tests.factories.beside import FILES, PNG, Browser, docx, offer, packed, refused
 from tests.factories.console import browser
 from tests.factories.sessions import make_session

@@ -16,8 +16,8 @@ from apps.sessions.state import TurnState
 from apps.sessions.steps import input_gates, output_gates
 from apps.sessions.steps.tools import toolset_for
 from apps.sessions.streaming import GatedStream
-from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.schemas import AgentResponse
 from tests.factories.sessions import make_session, say
 
 MESSAGE, RESPONSE = "every_user_message", "every_agent_response"

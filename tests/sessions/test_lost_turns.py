@@ -15,9 +15,9 @@ from apps.sessions import handoff, runner, turn
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.rules import group_of
 from kernel import live
-from kernel.llm.grounded import phrases
-from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.offline import phrases
+from llm.schemas import AgentResponse
 from tests.factories.bus import let_leases_run_out
 from tests.factories.sessions import make_session, say
 

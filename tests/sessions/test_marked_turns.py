@@ -28,11 +28,11 @@ from apps.sessions import turn, turn_pauses
 from apps.sessions.models import ChatSession
 from apps.sessions.state import Held, TurnState
 from apps.sessions.steps import context, memory, output_gates
-from kernel.llm.briefing import Passage, RecalledMemory
-from kernel.llm.enums import MemoryOpType
-from kernel.llm.schemas import AgentResponse, MemoryOp
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.briefing import Passage, RecalledMemory
+from llm.enums import MemoryOpType
+from llm.schemas import AgentResponse, MemoryOp
 from tests.factories.guard import answer, make_call
 from tests.factories.sessions import make_session, say
 from tests.factories.work import Desk, make_desk, note

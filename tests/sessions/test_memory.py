@@ -34,13 +34,13 @@ from apps.skills import installation
 from apps.skills.schemas import ToolSpec
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
-from kernel.llm.briefing import Briefing
-from kernel.llm.context.subscriptions import subscribe
-from kernel.llm.enums import Role
-from kernel.llm.render import render
-from kernel.llm.schemas import AgentResponse
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.briefing import Briefing
+from llm.context.subscriptions import subscribe
+from llm.enums import Role
+from llm.render import render
+from llm.schemas import AgentResponse
 from tests.factories.memories import before_the_end, conversation, customer, give, kept_in, remember, told, verified
 from tests.factories.sessions import make_session, say, served
 from tests.factories.skills import install, make_folder, read_tool

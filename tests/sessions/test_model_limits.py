@@ -14,8 +14,8 @@ from apps.audit.models import AuditEntry
 from apps.sessions.models import ChatSession
 from apps.sessions.ratelimit import limits
 from apps.tenants.models import VisitorLimits
-from kernel.llm.models import GROUNDED
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.models import GROUNDED
 from tests.factories.sessions import make_session, say, served
 
 OUTSIDE = "ollama:somebody"

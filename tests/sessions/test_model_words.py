@@ -20,8 +20,8 @@ from apps.sessions import turn
 from apps.sessions.context_state import Focus
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.steps import answer
-from kernel.llm.calls import PlannedCall, call_block
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.calls import PlannedCall, call_block
 from tests.factories.sessions import make_session, say, served
 from tests.fakes.openai_server import FakeOpenAI, direct, final, route_decision, serving
 

@@ -12,8 +12,8 @@ from apps.sessions import turn
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.state import TurnState
 from apps.sessions.steps import output_gates
-from kernel.llm.schemas import AgentResponse
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.schemas import AgentResponse
 from tests.factories.memories import told
 from tests.factories.sessions import make_session, say
 

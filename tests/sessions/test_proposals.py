@@ -23,9 +23,9 @@ from apps.work.locks import lock_customer, lock_item
 from apps.work.models import WorkItem
 from apps.work.services import cancellation
 from kernel.clock import now
-from kernel.llm.calls import PlannedCall, call_block
-from kernel.llm.schemas import AgentResponse, PlanAction
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.calls import PlannedCall, call_block
+from llm.schemas import AgentResponse, PlanAction
 from tests.factories.batches import carry_out, found, route, undoable_desk
 from tests.factories.memories import before_the_end
 from tests.factories.sessions import make_session, say

@@ -27,11 +27,11 @@ from apps.work.provenance import UNTRACED, Tracer, ValueOrigin, origins_in
 from apps.work.services import edit_plan
 from apps.work.services.approval_requests import BY_RULES, CHECK_ORIGINS, PREPARED
 from kernel.clock import now
-from kernel.llm.briefing import Passage
-from kernel.llm.calls import PlannedCall
-from kernel.llm.schemas import AgentResponse, PlanAction
 from kernel.provenance import Origin, Source, Sources, Traced
 from kernel.tenancy import tenant_scope
+from llm.briefing import Passage
+from llm.calls import PlannedCall
+from llm.schemas import AgentResponse, PlanAction
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member
 from tests.factories.work import Desk, make_desk, plan

@@ -14,10 +14,10 @@ from apps.sessions import turn, window_scoring
 from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
 from apps.sessions.steps import context
-from kernel.llm.briefing import RecalledMemory
-from kernel.llm.context.enums import Reason
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.briefing import RecalledMemory
+from llm.context.enums import Reason
 from tests.factories.sessions import make_session, say
 from tests.fakes.openai_server import FakeOpenAI, Reply, final, serving
 

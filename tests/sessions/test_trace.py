@@ -16,8 +16,8 @@ from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.work.models import WorkItem
 from kernel.clock import now
-from kernel.llm.schemas import AgentResponse, PlanAction
 from kernel.tenancy import tenant_scope
+from llm.schemas import AgentResponse, PlanAction
 from tests.factories.sessions import make_session
 from tests.factories.work import Desk, make_desk, note, plan
 

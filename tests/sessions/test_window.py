@@ -22,8 +22,8 @@ from apps.sessions.state import Policy, Stop, TurnState
 from apps.sessions.steps import context, tools
 from apps.skills.roles import ActiveSkill, Metadata
 from apps.skills.schemas import ToolSpec
-from kernel.llm.briefing import Passage
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.briefing import Passage
 from tests.factories.sessions import answered, make_session, say
 
 

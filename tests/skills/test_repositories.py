@@ -14,7 +14,7 @@ import pytest
 from apps.skills import imports
 from apps.skills.imports import repository
 from kernel.errors import SilasError
-from kernel.sandbox import Choice, configure
+from sandbox import Choice, configure
 from tests.services import repositories
 from tests.services.repositories import Repositories, commit, git
 

@@ -15,8 +15,8 @@ from apps.tenants import queries, services
 from apps.tenants.enums import Role
 from apps.tenants.models import ApiKey, Deployment, Membership, Tenant, User
 from kernel.errors import NotFound, SilasError
-from kernel.llm.models import is_known
 from kernel.tenancy import ScopeError, tenant_scope
+from llm.models import is_known
 from tests.factories.tenants import make_member
 from tests.rivals import race
 

@@ -18,8 +18,8 @@ from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.work.schemas import WorkItemSpec
 from apps.work.services.approval_requests import RequestedCall, card_text_of
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall
 from tests.factories.skills import install, make_folder, read_tool
 from tests.fakes.tool_server import LOOK
 from tests.toolservers.conftest import ACTS, READS

@@ -16,8 +16,8 @@ from apps.guard.models import Budget
 from apps.work import attempt_jobs
 from apps.work.enums import Waiting, WorkItemStatus
 from kernel.clock import now
-from kernel.llm.calls import PlannedCall, call_block
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall, call_block
 from tests.factories.bus import lease_any
 from tests.factories.planning import (
     advice,

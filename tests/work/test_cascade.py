@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.work.cascade import MAX_DEPTH, Step, is_different, next_step
-from kernel.llm.calls import PlannedCall
+from llm.calls import PlannedCall
 
 A, B = PlannedCall("act", {"x": 1}), PlannedCall("act", {"x": 2})
 

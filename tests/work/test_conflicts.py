@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from apps.skills.schemas import ToolSpec
 from apps.work.conflicts import Claims, claims_of
-from kernel.llm.calls import PlannedCall
+from llm.calls import PlannedCall
 
 PARTS = st.lists(st.sampled_from(["a", "b", "c", ".", ".."]), min_size=1, max_size=5)
 

@@ -11,8 +11,8 @@ from apps.guard.models import ToolCall
 from apps.skills.models import Record
 from apps.work.models import Batch, WorkItem
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall
 from silas_platform import demo
 from tests.factories.batches import answer, card_of, carry_out
 from tests.factories.skills import install

@@ -29,8 +29,8 @@ from apps.work.enums import EffectState, WorkItemStatus
 from apps.work.models import Batch, KnowledgeEffect, WorkItem
 from apps.work.services import document_changes
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall
 from tests.factories.batches import answer, card_of, carry_out
 from tests.factories.bus import lease_any, let_leases_run_out
 from tests.factories.memory import ingest_texts, search

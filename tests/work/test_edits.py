@@ -15,8 +15,8 @@ from apps.work import services
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, call_block, parse_calls, replace_calls
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall, call_block, parse_calls, replace_calls
 from tests.factories.work import CAP, Desk, make_desk, note
 
 

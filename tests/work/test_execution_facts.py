@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from apps.approvals.models import Card
-from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall
 from tests.factories.console import browser
 from tests.factories.skills import acting_tool, install, make_folder, read_tool
 from tests.factories.work import ARGS, NOTE, NOTED, Desk, adopt, make_desk

@@ -16,8 +16,8 @@ from apps.approvals.models import ApprovalToken, TokenUse
 from apps.work.models import WorkItem
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import execution_queue
-from kernel.llm.calls import PlannedCall, call_block
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall, call_block
 from tests.factories.work import GOAL, TEMPLATE, Desk, adopt, make_desk, note
 
 TOLD = "Note it. Failed: $failed_checks\n\n" + call_block(PlannedCall("act", {"note": "$note", "order": "$order"}))

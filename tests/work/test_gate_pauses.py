@@ -31,9 +31,9 @@ from apps.work.step_gates import UNSEEN
 from apps.work.visitor_messages import READ_INSTRUCTIONS
 from kernel.errors import SilasError
 from kernel.fault_points import VARIABLE
-from kernel.llm.calls import PlannedCall
 from kernel.provenance import Origin, Source, Sources, Traced
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall
 from tests.factories.approvals import expire_cards
 from tests.factories.bus import let_leases_run_out
 from tests.factories.pauses import answer, asking_gate, gate_card, gate_cards, pause_of

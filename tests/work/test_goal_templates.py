@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from apps.work import goal_templates
 from apps.work.goal_templates import TemplateValues
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, call_block, parse_calls
+from llm.calls import PlannedCall, call_block, parse_calls
 
 TEMPLATE = (
     "Refund it.\n\n" + call_block(PlannedCall("refund", {"amount": "$amount", "order": "$order"})) + "\n\nThen stop."

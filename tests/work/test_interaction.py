@@ -13,8 +13,8 @@ from apps.work.interaction import (
     mode_for,
     resolve_interaction_mode,
 )
-from kernel.llm.enums import InteractionMode as Mode
-from kernel.llm.enums import InteractionRegister as Register
+from llm.enums import InteractionMode as Mode
+from llm.enums import InteractionRegister as Register
 
 MAYBE = st.none() | st.sampled_from(list(Mode))
 REGISTERS = st.sampled_from(list(Register))

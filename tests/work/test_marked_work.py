@@ -17,8 +17,8 @@ from apps.work import attempt_jobs
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import Course
 from apps.work.services import planning
-from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall
 from tests.factories.bus import lease_any
 from tests.factories.planning import failing, paused
 from tests.factories.skills import acting_tool, install, make_folder, read_tool, save_record

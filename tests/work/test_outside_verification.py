@@ -19,8 +19,8 @@ from apps.toolservers.server_refresh import refresh_server
 from apps.work import outside_verification
 from apps.work.models import WorkItem
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall
 from tests.factories.skills import acting_tool, install, make_folder, read_tool
 from tests.factories.work import ARGS, GOAL, NOTE, NOTED, Desk, adopt
 from tests.fakes.tool_server import LOOK, Fake, serving

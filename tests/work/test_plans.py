@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from apps.work import plans
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, call_block
+from llm.calls import PlannedCall, call_block
 from tests.approvals import vectors
 
 FRONT = "id: task-1\ntype: task\ntitle: T"

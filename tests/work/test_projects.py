@@ -15,8 +15,8 @@ from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
 from apps.work.schemas import Proposal
 from apps.work.services import cancellation
-from kernel.llm.calls import PlannedCall, call_block
 from kernel.tenancy import tenant_scope
+from llm.calls import PlannedCall, call_block
 from tests.factories.tenants import make_member
 from tests.factories.work import NOTE, Desk, make_desk, note
 

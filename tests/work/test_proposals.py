@@ -20,9 +20,9 @@ from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.scope import current_scope
+from llm.calls import PlannedCall
 from tests.factories.approvals import expire_cards
 from tests.factories.sessions import make_session
 from tests.factories.work import GOAL, Desk, make_desk, note, plan

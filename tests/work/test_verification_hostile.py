@@ -18,8 +18,8 @@ from apps.skills.models import SkillVersion
 from apps.skills.runs import run_skill
 from apps.work.schemas import CheckResult, VerificationCheck
 from apps.work.verification import run_check
-from kernel.sandbox import Choice, SandboxResult, SandboxSpec, configure, run
 from kernel.tenancy import tenant_scope
+from sandbox import Choice, SandboxResult, SandboxSpec, configure, run
 from tests.factories.work import make_desk
 
 HONEST = "import os\nprint('done' if os.path.exists('/sandbox/artifacts/letter.txt') else 'not done')\n"

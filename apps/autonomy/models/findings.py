@@ -16,9 +16,9 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.autonomy.enums import ContextState, PrecedentState, ProposalKind, ProposalState, Severity
-from kernel.llm.enums import MemoryType
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
+from llm.enums import MemoryType
 
 
 class Provenance(TenantModel):

@@ -14,8 +14,8 @@ from django.db import connection
 
 from apps.sessions.models import ChatSession
 from kernel.canonical import sha256_hex
-from kernel.llm.grounded.words import content, words
 from kernel.tenancy import before_commit, current_tenant_id
+from llm.offline.words import content, words
 
 MOST, _LEAST_WORDS, _LONGEST = 2000, 3, 600
 _RECORD = """

@@ -33,10 +33,10 @@ from apps.memory.schemas import Note, Scope
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from kernel.clock import now
-from kernel.llm.enums import MemoryType
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id, in_scope, in_thread
 from kernel.unicode_safety import truncate
+from llm.enums import MemoryType
 
 PREFERENCE, KEEP = "preference", "keep"
 _CARD_SECONDS = 14 * 86_400

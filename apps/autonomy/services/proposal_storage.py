@@ -23,9 +23,9 @@ from apps.memory.models import Collection, Document
 from apps.memory.parsing import Parsed, ParsedDocument
 from apps.memory.schemas import Note, Scope
 from kernel.errors import NotFound, SilasError
-from kernel.llm.enums import MemoryType
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id, in_scope, in_thread, tenant_scope
+from llm.enums import MemoryType
 
 # The collection of documents whose proposal names none.
 DEFAULT_COLLECTION = "kept-proposals"

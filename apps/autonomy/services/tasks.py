@@ -28,7 +28,7 @@ from apps.skills import queries as skills_of
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from kernel.errors import NotFound, SilasError
-from kernel.llm.models import is_known
+from llm.models import is_known
 
 _LONGEST_PROMPT = 8000
 _LONGEST_CHAIN = 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django import template
 
 from apps.sessions.prompt_trace import SeenItem
-from kernel.llm.context.enums import Reason, Zone
 from kernel.taint import Taint
+from llm.context.enums import Reason, Zone
 
 register = template.Library()
 

@@ -14,7 +14,7 @@ from apps.gates.allowance import Allowance, AskModel
 from apps.gates.enums import GateAction, GateCode, GateProvider, GateTrigger
 from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services.runner import check_gates
-from kernel.sandbox.spec import Mount
+from sandbox.spec import Mount
 
 _INPUT_KEYS = {
     GateTrigger.EVERY_USER_MESSAGE: "message",

@@ -20,7 +20,7 @@ from apps.gates.enums import GateAction, GateCode, GateLane, GateTrigger
 from apps.gates.providers import Request
 from apps.gates.schemas import AuditNote, GateReport, GateResult, GateSpec
 from kernel.canonical import canonical_json
-from kernel.sandbox.spec import Mount
+from sandbox.spec import Mount
 
 
 def check_gates(

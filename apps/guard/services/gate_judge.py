@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from apps.guard.enums import Intent
 from apps.guard.schemas import Admitted, Call, RunRef
 from apps.guard.services.model_runs import admit, charge
-from kernel.llm.judge import Judgement, Opinion, Question, Ruling, prompt_size
-from kernel.llm.keys import ProviderKeys
-from kernel.llm.pricing import estimate_tokens
-from kernel.llm.runs import Usage
 from kernel.tenancy import in_scope
+from llm.judge import Judgement, Opinion, Question, Ruling, prompt_size
+from llm.keys import ProviderKeys
+from llm.pricing import estimate_tokens
+from llm.runs import Usage
 
 _GRACE_SECONDS = 10.0
 

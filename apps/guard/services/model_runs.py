@@ -16,8 +16,8 @@ from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused, RunRef
 from apps.guard.services.admission import admit_call
 from apps.guard.services.settlement import settle_call
 from kernel.errors import SilasError
-from kernel.llm.pricing import price
-from kernel.llm.runs import Usage
+from llm.pricing import price
+from llm.runs import Usage
 
 
 def admit(run: RunRef, intent: Intent, call: Call) -> Admitted | Refused | NeedsApproval:

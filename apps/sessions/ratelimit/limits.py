@@ -20,10 +20,10 @@ from apps.sessions.ratelimit import new_conversations
 from apps.sessions.tokens import Visitor
 from apps.tenants.queries import visitor_limits
 from kernel.errors import SilasError
-from kernel.llm.models import is_builtin
 from kernel.ratelimit import fixed_window
 from kernel.ratelimit.fixed_window import Limit
 from kernel.tenancy import in_scope
+from llm.models import is_builtin
 
 _log = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from apps.sessions.streaming import GatedStream
 from apps.skills import roles
 from kernel.clock import now
 from kernel.live import send
-from kernel.llm import agents
-from kernel.llm.briefing import Briefing
-from kernel.llm.context.budget import PROFILES
-from kernel.llm.enums import Role
-from kernel.llm.streaming import OnDelta
+from llm import agents
+from llm.briefing import Briefing
+from llm.context.budget import PROFILES
+from llm.enums import Role
+from llm.streaming import OnDelta
 
 CONSTITUTION = (
     "Never make anything up: answer from the passages and tool results, or say that you do not know.",

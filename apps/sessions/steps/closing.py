@@ -21,8 +21,8 @@ from apps.sessions.locks import lock_session
 from apps.sessions.models import Turn
 from apps.sessions.state import Stop, TurnState
 from kernel.clock import now
-from kernel.llm.grounded import intents, languages
 from kernel.taint import Taint
+from llm.offline import intents, languages
 
 INPUT_GATES = "input_gates"
 

@@ -1,6 +1,6 @@
 """Steps 2 to 5: trust of the message, history, retrieval and memory, and the token budget of the window.
 
-What leaves the window is decided by `kernel.llm.context.rules` on what `window` lays out, or by a scorer model where
+What leaves the window is decided by `llm.context.rules` on what `window` lays out, or by a scorer model where
 one is configured and the rules are not enough.
 """
 
@@ -21,14 +21,14 @@ from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.memory import left_the_window, said_since_the_last_answer, scopes_of
 from kernel.errors import SilasError
-from kernel.llm.briefing import HistoryMessage, RecalledMemory
-from kernel.llm.context import subscriptions
-from kernel.llm.context.budget import count_tokens
-from kernel.llm.context.items import FRAME_TOKENS
-from kernel.llm.context.subscriptions import Subscription
-from kernel.llm.enums import MemoryQueryStrategy
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm.briefing import HistoryMessage, RecalledMemory
+from llm.context import subscriptions
+from llm.context.budget import count_tokens
+from llm.context.items import FRAME_TOKENS
+from llm.context.subscriptions import Subscription
+from llm.enums import MemoryQueryStrategy
 
 PASSAGES, MEMORIES = 6, 5
 TOO_MUCH = "I cannot answer here just now. A colleague will look at it."

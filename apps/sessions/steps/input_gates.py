@@ -28,8 +28,8 @@ from apps.sessions.model_runs import model_of
 from apps.sessions.ratelimit import limits
 from apps.sessions.rules import CLAIM_MESSAGES
 from apps.sessions.state import Stop, TurnState
-from kernel.llm.enums import Role
 from kernel.tenancy import in_scope
+from llm.enums import Role
 
 
 async def check(state: TurnState) -> Stop | None:

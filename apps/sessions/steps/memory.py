@@ -31,13 +31,13 @@ from apps.sessions.state import Heard, Stop, TurnState, Wish
 from apps.sessions.steps.input_gates import run_gates
 from apps.skills.rules import split_reference
 from kernel.clock import now
-from kernel.llm.context.enums import Reason, Zone
-from kernel.llm.context.subscriptions import MEMORY_QUERY, subscribe
-from kernel.llm.enums import MemoryOpType
-from kernel.llm.schemas import MemoryOp
 from kernel.taint import Taint
 from kernel.tenancy import in_thread
 from kernel.unicode_safety import replace_unstorable
+from llm.context.enums import Reason, Zone
+from llm.context.subscriptions import MEMORY_QUERY, subscribe
+from llm.enums import MemoryOpType
+from llm.schemas import MemoryOp
 
 MAX_OPS = 10
 SHORT = 2_000

@@ -11,7 +11,7 @@ from apps.sessions import escalations, turn_pauses
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps import answer
 from apps.sessions.steps.input_gates import run_gates
-from kernel.llm.schemas import AgentResponse
+from llm.schemas import AgentResponse
 
 
 async def check(state: TurnState) -> Stop | None:

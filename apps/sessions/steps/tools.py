@@ -17,9 +17,9 @@ from apps.sessions.access import Level
 from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.state import Stop, TurnState
 from apps.skills.schemas import ToolSpec
-from kernel.llm.briefing import SkillBrief, ToolBrief, WithheldTool
-from kernel.llm.context.budget import count_tokens
-from kernel.llm.context.metadata import select_within_budget
+from llm.briefing import SkillBrief, ToolBrief, WithheldTool
+from llm.context.budget import count_tokens
+from llm.context.metadata import select_within_budget
 
 KNOWLEDGE_SEARCH = OfferedTool(
     name=KNOWLEDGE_TOOL,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel.archives.reader import BadArchive, Entry, Limits, read_entries
 from kernel.unicode_safety import has_hidden_characters
+from sandbox.archives.reader import BadArchive, Entry, Limits, read_entries
 
 LONGEST_NAME = 100
 MOST_ENTRIES = 1000

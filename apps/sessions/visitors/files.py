@@ -41,7 +41,7 @@ class Received:
 def keep(tenant_id: UUID, session_id: UUID, *, name: str, chunks: Iterable[bytes], client_id: str) -> VisitorFile:
     """Take one file. Opens its own scopes; nothing slow is done in them. Raises `NotFound` where no files are taken,
     `SilasError`: 400 `file_kind`, 413 `file_too_large`, 409 `files_full`, `conversation_full`, 503 where it cannot be
-    looked at now (`kernel.sandbox.readers`)."""
+    looked at now (`sandbox.readers`)."""
     with tenant_scope(tenant_id):
         if before := _kept(session_id, client_id):
             return before

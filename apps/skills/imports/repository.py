@@ -18,8 +18,8 @@ from apps.skills.imports.errors import import_refused
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
-from kernel.sandbox import SandboxResult, SandboxSpec, run
-from kernel.sandbox.egress import format_place
+from sandbox import SandboxResult, SandboxSpec, run
+from sandbox.egress import format_place
 
 MOST_FETCHED, SECONDS = 100_000_000, 60
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*\Z")

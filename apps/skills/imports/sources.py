@@ -11,8 +11,8 @@ from apps.skills.enums import SkillSource
 from apps.skills.imports import repository
 from apps.skills.imports.errors import import_refused
 from apps.skills.loader import MANIFEST, read_folder
-from kernel.archives.reader import BadArchive, Limits, Problem, read_entries
-from kernel.sandbox.spec import is_safe_relative
+from sandbox.archives.reader import BadArchive, Limits, Problem, read_entries
+from sandbox.spec import is_safe_relative
 
 MAX_ARCHIVE_BYTES, MAX_UNPACKED_BYTES, MAX_ENTRIES = 10_000_000, 50_000_000, 5_000
 _LIMITS = Limits(MAX_ENTRIES, MAX_UNPACKED_BYTES)

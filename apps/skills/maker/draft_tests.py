@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernel.canonical import canonical_bytes
-from kernel.sandbox import SandboxResult, SandboxSpec, run
+from sandbox import SandboxResult, SandboxSpec, run
 
 EXAMPLES = "assets/examples.json"
 _SECONDS, _SHOWN = 60, 6000

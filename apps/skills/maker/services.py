@@ -22,8 +22,8 @@ from apps.skills.maker import draft_tests, writer
 from apps.skills.models import DraftRevision, SkillDraft, SkillVersion
 from apps.skills.rules import is_skill_name
 from kernel.errors import NotFound, SilasError
-from kernel.llm.models import GROUNDED
 from kernel.tenancy import tenant_scope
+from llm.models import GROUNDED
 
 LONGEST_WISH, MOST_DRAFTS, MOST_REVISIONS = 4000, 200, 100
 BY_HAND, LAID_OUT = "person", GROUNDED

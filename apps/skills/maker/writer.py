@@ -25,15 +25,15 @@ from apps.guard.schemas import Admitted, Call, Limits, RunRef
 from apps.tenants.models import Deployment
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
-from kernel.llm import structured_output
-from kernel.llm.enums import Role
-from kernel.llm.failures import ProviderFailed, ShapeBroken
-from kernel.llm.keys import ProviderKeys
-from kernel.llm.models import GROUNDED, is_builtin
-from kernel.llm.runs import Usage
-from kernel.llm.structured_output import StructuredRequest
-from kernel.sandbox import SandboxSpec, run
 from kernel.tenancy import in_scope
+from llm import structured_output
+from llm.enums import Role
+from llm.failures import ProviderFailed, ShapeBroken
+from llm.keys import ProviderKeys
+from llm.models import GROUNDED, is_builtin
+from llm.runs import Usage
+from llm.structured_output import StructuredRequest
+from sandbox import SandboxSpec, run
 
 MOST_FILES, LONGEST_FILE = 24, 30_000
 PATH = r"^(SKILL\.md|(scripts|checks|tests|references|assets)/[a-z0-9_][a-z0-9_.-]{0,79})$"

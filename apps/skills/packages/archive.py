@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from apps.skills import rules
-from kernel.archives.reader import BadArchive, Limits, Problem, read_entries
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.errors import SilasError
-from kernel.sandbox.spec import is_safe_relative
+from sandbox.archives.reader import BadArchive, Limits, Problem, read_entries
+from sandbox.spec import is_safe_relative
 
 FORMAT = "silas-skill-package/1"
 MANIFEST, SIGNATURE, FOLDER = "package.json", "package.sig", "skill/"

@@ -16,10 +16,10 @@ from django.db import models
 from django.db.models import Q
 
 from apps.tenants.enums import IdentityAlgorithm, Role
-from kernel.llm.keys import ProviderKeys
-from kernel.llm.models import GROUNDED
 from kernel.tenancy import TenantModel
 from kernel.timezones import validate_timezone
+from llm.keys import ProviderKeys
+from llm.models import GROUNDED
 
 
 class Tenant(models.Model):

@@ -18,8 +18,8 @@ from apps.toolservers import integrity
 from apps.toolservers.models import WebSearch
 from apps.toolservers.web.providers import PROVIDERS
 from apps.toolservers.web.schemas import SearchSource, SearchTerms
-from kernel.llm.models import environment_key
 from kernel.tenancy import current_tenant_id
+from llm.models import environment_key
 
 _TERMS = """
     SELECT search.provider, search.base_url, search.key <> ''::bytea, search.level, search.price::text,

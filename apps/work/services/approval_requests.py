@@ -32,8 +32,8 @@ from apps.work.schemas import VerificationCheck, WorkItemSpec
 from apps.work.services import execution_facts
 from apps.work.services.items import announce
 from apps.work.visitor_messages import WAITING
-from kernel.llm.calls import PlannedCall
 from kernel.provenance import Origin
+from llm.calls import PlannedCall
 
 _TITLE_CHARS, _LABEL_CHARS, _WHY_CHARS = 200, 150, 600
 _DAY_SECONDS = 86_400

@@ -21,7 +21,7 @@ from apps.work.models import Batch, WorkItem
 from apps.work.queries import lines_of
 from apps.work.services.standing_tasks import approvable_child
 from kernel.errors import SilasError
-from kernel.llm.calls import parse_calls
+from llm.calls import parse_calls
 
 
 @dataclass(frozen=True)

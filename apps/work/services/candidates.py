@@ -33,8 +33,8 @@ from apps.work.services.approval_requests import WORK_ITEM, RequestedCall, card_
 from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms, bind_task
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, call_block
 from kernel.provenance import Origin, Traced, clean_label
+from llm.calls import PlannedCall, call_block
 
 MAX_CANDIDATES = 200
 _QUESTIONS = {Band.LOW: "Low confidence: {title}", Band.NOVEL: "No matching rule: {title}"}

@@ -38,12 +38,12 @@ from apps.work.services.approval_requests import (
     request_approval,
 )
 from kernel.errors import SilasError
-from kernel.llm.briefing import Briefing
-from kernel.llm.calls import PlannedCall
-from kernel.llm.enums import Role
-from kernel.llm.keys import ProviderKeys
 from kernel.provenance import MADE_UP, Origin, Traced
 from kernel.tenancy import current_tenant_id
+from llm.briefing import Briefing
+from llm.calls import PlannedCall
+from llm.enums import Role
+from llm.keys import ProviderKeys
 
 FOUND_BY_GOAL = "The goal found this with medium confidence."
 BY_HAND = "It couldn't be reworded, so this is the original text. You can edit it yourself."

@@ -30,8 +30,8 @@ from apps.work.services.items import announce
 from apps.work.visitor_messages import WAITING
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, replace_calls
 from kernel.provenance import Origin, Traced
+from llm.calls import PlannedCall, replace_calls
 
 MAY_CHANGE = frozenset({"title", "body"})
 

@@ -26,12 +26,12 @@ from apps.work.schemas import Proposal
 from apps.work.services.planning import granted_tools
 from apps.work.services.proposals import propose
 from apps.work.visitor_messages import READ_INSTRUCTIONS
-from kernel.llm.briefing import Briefing, HistoryMessage
-from kernel.llm.enums import Role
-from kernel.llm.keys import ProviderKeys
 from kernel.provenance import Origin as From
 from kernel.provenance import Source, Traced
 from kernel.tenancy import current_tenant_id
+from llm.briefing import Briefing, HistoryMessage
+from llm.enums import Role
+from llm.keys import ProviderKeys
 
 _LIMITS = Limits(cost_usd="0.25", tokens=20_000, calls=4)
 _INSTRUCTION = (

@@ -31,7 +31,7 @@ from apps.work.services.wait_state import begin_wait, forget_wait
 from apps.work.step_gates import PendingReview
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
+from llm.calls import PlannedCall
 
 # An item pauses at most as often as it may make calls. Beyond that, or if a card cannot show the content, it ends.
 MAX_PAUSES, MAX_SHOWN_CHARS = rules.MAX_CALLS, 20_000

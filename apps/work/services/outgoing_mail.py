@@ -16,8 +16,8 @@ from apps.work.services import drafts, plan_binding, screening
 from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall, call_block
 from kernel.provenance import Origin, Traced
+from llm.calls import PlannedCall, call_block
 
 MAIL_SKILL, MAIL_TOOL = "smtp-mail", "send_mail"
 

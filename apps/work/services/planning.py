@@ -33,11 +33,11 @@ from apps.work.queries import active_goal_spec
 from apps.work.services import failure_handling, usage
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.llm.briefing import Briefing, ToolBrief
-from kernel.llm.enums import Role
-from kernel.llm.keys import ProviderKeys
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
+from llm.briefing import Briefing, ToolBrief
+from llm.enums import Role
+from llm.keys import ProviderKeys
 
 PURPOSES = {Kind.CONSULT_PLANNER: Waiting.GUIDANCE, Kind.REPLAN_REQUEST: Waiting.REPLAN}
 PLANNER_TOOLS = (

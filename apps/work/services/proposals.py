@@ -32,7 +32,7 @@ from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
+from llm.calls import PlannedCall
 
 _NOT_FOLLOWABLE = "what this builds on isn't finished or isn't yours"
 

@@ -21,9 +21,9 @@ from apps.work.queries import course_of
 from apps.work.services import completion, failure_handling
 from apps.work.services.proposals import propose
 from apps.work.visitor_messages import READ_INSTRUCTIONS
-from kernel.llm.calls import PlannedCall
 from kernel.provenance import Origin, Source, Traced
 from kernel.tenancy import in_scope
+from llm.calls import PlannedCall
 
 
 async def adopt_plan(delivery: Delivery) -> None:

@@ -33,12 +33,12 @@ from apps.work.locks import lock_course, lock_item
 from apps.work.models import Planning, ResearchRequest, WorkItem
 from apps.work.services import completion, execution_queue, failure_handling, planning, wait_state
 from kernel.clock import now
-from kernel.llm.briefing import Briefing, ToolBrief
-from kernel.llm.calls import PlannedCall, call_block
-from kernel.llm.enums import Role
-from kernel.llm.keys import ProviderKeys
 from kernel.provenance import as_text
 from kernel.taint import Taint
+from llm.briefing import Briefing, ToolBrief
+from llm.calls import PlannedCall, call_block
+from llm.enums import Role
+from llm.keys import ProviderKeys
 
 _INSTRUCTION = (
     "Find out what is asked, from what the tools return and from nothing else. You cannot change anything. Answer in"

@@ -32,9 +32,9 @@ from apps.work.queries import open_items_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services.approval_requests import RequestedCall, shorten, title_of
 from kernel.errors import SilasError
-from kernel.llm.calls import PlannedCall
 from kernel.tenancy.scope import current_scope
 from kernel.unicode_safety import escape_hidden, has_hidden_characters
+from llm.calls import PlannedCall
 
 # Gates that decide from values alone: no script, library or model, so they may run while rows are locked.
 _FROM_VALUES = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})

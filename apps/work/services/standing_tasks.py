@@ -21,7 +21,7 @@ from apps.work.schemas import VerificationReport, WorkItemSpec
 from apps.work.services import screening
 from apps.work.services.approval_requests import title_of
 from kernel.errors import SilasError
-from kernel.llm.enums import InteractionMode
+from llm.enums import InteractionMode
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ from apps.work.services.approval_requests import RequestedCall
 from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms, bind_task
 from kernel.clock import now
-from kernel.llm.calls import PlannedCall, call_block
 from kernel.provenance import Origin, Source, Traced, as_text
+from llm.calls import PlannedCall, call_block
 
 ACTION = "undo"
 RECORDS_CHANGED = "The records have changed since then, so this can't be undone. Nothing was changed."

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kernel.http.addresses import is_metadata_address, is_public_address, is_public_url
 from kernel.http.resolver import AddressRefused, resolve_url
-from kernel.sandbox.egress import choose_address
+from sandbox.egress import choose_address
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from apps.work.models import WorkItem
 from apps.work.project_rules import covered_tasks
 from apps.work.provenance import PlanOrigins, ValueOrigin, origins_in
 from apps.work.schemas import WorkItemSpec
-from kernel.llm.calls import PlannedCall, parse_calls
 from kernel.provenance import Origin
+from llm.calls import PlannedCall, parse_calls
 
 _WORDS = {
     Origin.VISITOR: "From the customer's message",

@@ -11,9 +11,9 @@ from typing import Any
 from django import forms
 
 from apps.tenants.provider_keys import LONGEST_KEY, key_problem
-from kernel.llm.failures import ProviderFailed, ShapeBroken
-from kernel.llm.model_check import SECONDS, check_model
-from kernel.llm.models import GROUNDED, is_known, needs_key
+from llm.failures import ProviderFailed, ShapeBroken
+from llm.model_check import SECONDS, check_model
+from llm.models import GROUNDED, is_known, needs_key
 
 PROVIDERS = (
     ("openai", "OpenAI"),

@@ -34,8 +34,8 @@ from apps.tenants.rules import LANGUAGES
 from apps.tenants.services import change_deployment, create_deployment
 from apps.widgets.views import loader_integrity
 from kernel.errors import NotFound, SilasError
-from kernel.llm.models import GROUNDED
 from kernel.tenancy import tenant_scope
+from llm.models import GROUNDED
 
 _COPIED = (
     "greeting",

@@ -1,0 +1,139 @@
+"""Resolve a model name: `builtin:grounded`, or any pydantic-ai model string, with the tenant's key and address.
+
+A key is used as given or not at all: provider keys are never read from the environment implicitly, and none is kept
+after the run. Raises `ProviderFailed` for models that cannot be used; `RuntimeError` when model requests are switched
+off (tests).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, check_allow_model_requests, infer_model, parse_model_id
+from pydantic_ai.providers import Provider, infer_provider_class
+
+from llm.failures import ProviderFailed
+from llm.offline.model import GROUNDED, grounded_model
+
+__all__ = ["GROUNDED", "environment_key", "is_builtin", "is_known", "needs_key", "open_model", "resolve_model"]
+
+_KEYLESS = {"ollama"}
+_SHARE_HTTP_CLIENT = {"openai", "openai-chat", "openai-responses", "openrouter", "ollama", "anthropic"}
+_TIMEOUT = httpx2.Timeout(600.0, connect=5.0)  # outer bound only; a run sets its own (`runs.Patience`)
+
+
+def is_builtin(name: str) -> bool:
+    return name == GROUNDED
+
+
+def is_known(name: str) -> bool:
+    """Whether `name` can mean a model here: the built-in one, or `provider:model` of an installed provider."""
+    provider, model = parse_model_id(name)
+    if is_builtin(name) or not provider or not model:
+        return is_builtin(name)
+    try:
+        return issubclass(infer_provider_class(provider), Provider)
+    except (ImportError, ValueError):
+        return False
+
+
+def needs_key(name: str) -> bool:
+    """Whether this model can only be used with a provider's key."""
+    return not is_builtin(name) and parse_model_id(name)[0] not in _KEYLESS
+
+
+def environment_key(name: str, *, allowed: bool = False) -> str | None:
+    """The provider key of this process's environment, if `allowed`.
+
+    The operator of the platform pays for requests with it (contract interfaces). Without a key the run falls back on
+    the built-in model.
+    """
+    if not allowed:
+        return None
+    provider = parse_model_id(name)[0] or ""
+    return os.environ.get(
+        f"{provider.removesuffix('-chat').removesuffix('-responses').upper().replace('-', '_')}_API_KEY"
+    )
+
+
+def resolve_model(
+    name: str, *, key: str | None = None, base_url: str | None = None, http_client: httpx2.AsyncClient | None = None
+) -> Model[Any]:
+    """Resolve `name`. With a `base_url` every provider is spoken to as an OpenAI-compatible chat server."""
+    if is_builtin(name):
+        return grounded_model()
+    check_allow_model_requests()
+    _check(key, base_url)
+    provider_name, model_name = parse_model_id(name)
+    if not provider_name or not model_name:
+        raise ProviderFailed("unknown_model")
+    if base_url:
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+        provider = OpenAICompatibleProvider(provider_name, base_url=base_url, api_key=key, http_client=http_client)
+        return OpenAIChatModel(model_name, provider=provider)
+    if key is None and provider_name not in _KEYLESS:
+        raise ProviderFailed("no_provider_key")
+    try:
+        return infer_model(name, lambda called: _provider(called, key, http_client))
+    except ImportError:
+        raise ProviderFailed("provider_not_installed") from None
+    except (UserError, ValueError, TypeError):
+        raise ProviderFailed("unknown_model") from None
+
+
+@asynccontextmanager
+async def open_model(name: str, *, key: str | None = None, base_url: str | None = None) -> AsyncIterator[Model[Any]]:
+    """`resolve_model`, with an HTTP client that lives as long as the run."""
+    if is_builtin(name):
+        yield grounded_model()
+        return
+    await asyncio.to_thread(_load_clients)
+    async with (
+        httpx2.AsyncClient(verify=_ssl_context(), timeout=_TIMEOUT) as client,
+        resolve_model(name, key=key, base_url=base_url, http_client=client) as model,
+    ):
+        yield model
+
+
+def _load_clients() -> None:
+    """Import the clients, once in a process that uses an outside model.
+
+    This takes half a second, so it happens neither at every start nor in the event loop.
+    """
+    import pydantic_ai.models.openai
+    import pydantic_ai.providers.openai_compatible  # noqa: F401 (loaded for later)
+
+
+def _check(key: str | None, base_url: str | None) -> None:
+    """Refuse keys and addresses that a header or a URL cannot hold, before a client fails on them."""
+    try:
+        url = httpx2.URL(base_url or "http://unused")
+    except httpx2.InvalidURL:
+        raise ProviderFailed("bad_base_url") from None
+    if url.scheme not in ("http", "https") or not url.host or not 0 <= (url.port or 0) < 2**16:
+        raise ProviderFailed("bad_base_url")
+    if key is not None and not (key and key.isascii() and key.isprintable()):
+        raise ProviderFailed("bad_provider_key")
+
+
+def _provider(name: str, key: str | None, http_client: httpx2.AsyncClient | None) -> Provider[Any]:
+    shared = {"http_client": http_client} if http_client is not None and name in _SHARE_HTTP_CLIENT else {}
+    build: Any = infer_provider_class(name)
+    provider: Provider[Any] = build(api_key=key or "none", **shared)
+    return provider
+
+
+@functools.cache
+def _ssl_context() -> ssl.SSLContext:
+    """Cached, because reading the certificate store blocks the event loop for 15 ms."""
+    return httpx2.create_ssl_context()

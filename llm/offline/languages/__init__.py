@@ -1,0 +1,197 @@
+"""Translate between English and the visitor's language for `builtin:grounded`: German, French, Spanish and Arabic.
+
+Small talk is mapped to its English counterpart, and the model's own sentences are translated last, sentence by sentence
+(`<language>.yaml`, keyed by the English sentence). Documents are quoted as they are. Earlier messages of the bot are
+translated back the same way, so that a conversation may change its language. Pure.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from llm.briefing import Briefing, HistoryMessage
+from llm.offline.moves import Move, Say
+from llm.schemas import AgentResponse, RouteDecision
+
+ENGLISH = "en"
+LANGUAGES = ("de", "fr", "es", "ar")
+_FOLDER = Path(__file__).parent
+_KNOWN_BY: Mapping[str, Mapping[str, str]] = yaml.safe_load((_FOLDER / "words.yaml").read_text(encoding="utf-8"))
+_TELL = {language: frozenset(words.split()) for language, words in _KNOWN_BY["tell"].items()}
+_GREET = {language: frozenset(words.split()) for language, words in _KNOWN_BY["greet"].items()}
+_TOKEN = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_SHORT = 200
+
+
+def _whole(words: str) -> re.Pattern[str]:
+    return re.compile(rf"^\W*(?:{words})\W*$", re.IGNORECASE)
+
+
+_DE_PEOPLE = r"mensch\w*|mitarbeiter\w*|person|berater\w*|kolleg\w*|jemande?[mn]?"
+_DE_TALK = r"sprechen|reden|verbinden|chatten|schreiben"
+_FR_PEOPLE = r"humaine?|personne|conseill\w+|agente?|quelqu['\u2019]un|collègue"
+_AR_PEOPLE = r"شخص\w*|موظف\w*|إنسان|بشر\w*|أحد|زميل\w*"
+_AR_TALK = r"التحدث|أتحدث|التكلم|أتكلم|الحديث|التواصل|أتواصل"
+_ES_PEOPLE = r"persona|human[oa]|agente|alguien|asesora?|compañer[oa]"
+# What a visitor says, as its English counterpart; first match wins.
+_SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
+    "de": (
+        (
+            re.compile(rf"\b(?:{_DE_PEOPLE})\b.*\b(?:{_DE_TALK})\b|\b(?:{_DE_TALK})\b.*\b(?:{_DE_PEOPLE})\b", re.I),
+            "person",
+        ),
+        (_whole(r"(?:hallo|hi|moin|servus|guten (?:morgen|tag|abend))(?: zusammen)?"), "hello"),
+        (_whole(r"(?:vielen |herzlichen |besten )?danke?(?: schön| sehr| ihnen| dir)?"), "thanks"),
+        (_whole(r"tschü(?:ss|ß)|auf wiedersehen|bis bald|(?:einen )?schönen (?:tag|abend)(?: noch)?"), "bye"),
+        (_whole(r"(?:ja|klar|gerne?|genau|in ordnung)(?:,? (?:bitte|gerne?))?"), "yes"),
+        (_whole(r"(?:nein|nee|nicht jetzt)(?:,? danke)?"), "no"),
+        (_whole(r"(?:schon gut|vergiss es|vergessen sie es|abbrechen|doch nicht)"), "cancel"),
+    ),
+    "fr": (
+        (re.compile(rf"\b(?:parler|discuter|contacter|écrire|passez)\b.*\b(?:{_FR_PEOPLE})\b", re.I), "person"),
+        (_whole(r"(?:bonjour|bonsoir|salut|coucou)(?: à tous)?"), "hello"),
+        (_whole(r"merci(?: beaucoup| bien| à vous)?"), "thanks"),
+        (_whole(r"au revoir|à bientôt|bonne (?:journée|soirée)"), "bye"),
+        (_whole(r"(?:oui|d['\u2019]accord|bien sûr|volontiers)(?:,? (?:merci|s['\u2019]il vous plaît))?"), "yes"),
+        (_whole(r"(?:non|pas maintenant)(?:,? merci)?"), "no"),
+        (_whole(r"laissez? tomber|annulez?|annuler|oubliez?(?: ça)?"), "cancel"),
+    ),
+    "es": (
+        (re.compile(rf"\b(?:hablar|conversar|contactar|escribir)\b.*\b(?:{_ES_PEOPLE})\b", re.I), "person"),
+        (_whole(r"hola|buenos días|buenas(?: tardes| noches)?"), "hello"),
+        (_whole(r"(?:muchas |mil )?gracias"), "thanks"),
+        (_whole(r"adiós|hasta (?:luego|pronto)|chao"), "bye"),
+        (_whole(r"(?:sí|claro|vale|de acuerdo)(?:,? (?:por favor|gracias))?"), "yes"),
+        (_whole(r"(?:no|ahora no),? gracias"), "no"),
+        (_whole(r"olvíd[ae]lo|déj[ae]lo|cancelar"), "cancel"),
+    ),
+    "ar": (
+        (re.compile(rf"\b(?:{_AR_TALK})\b.*\b(?:{_AR_PEOPLE})\b"), "person"),
+        (_whole(r"مرحب.{1,2}|أهل.{1,2}(?: وسهل.{1,2})?|السلام عليكم|صباح الخير|مساء الخير"), "hello"),
+        (_whole(r"شكر.{1,2}(?: جزيل.{1,2}| لك)?"), "thanks"),
+        (_whole(r"مع السلامة|إلى اللقاء|وداع.{1,2}"), "bye"),
+        (_whole(r"(?:نعم|أجل|حسن.{1,2}|بالتأكيد|موافق)(?:،? (?:من فضلك|شكر.{1,2}))?"), "yes"),
+        (_whole(r"لا(?:،? شكر.{1,2})|ليس الآن"), "no"),
+        (_whole(r"إلغاء|لا يهم|انس الأمر|اترك ذلك"), "cancel"),
+    ),
+}
+_ENGLISH = {
+    "person": "Talk to a person",
+    "hello": "Hello",
+    "thanks": "Thank you",
+    "bye": "Goodbye",
+    "yes": "Yes",
+    "no": "No",
+    "cancel": "Never mind",
+}
+# A short sentence may stand in a document too: it is ours at the beginning only.
+_SHORTEST = 16
+
+
+def detect_language(texts: Iterable[str]) -> str:
+    """The language of the first of `texts` (newest first) that can be told; English if none can."""
+    return next((language for text in texts if (language := _language(text))), ENGLISH)
+
+
+@functools.lru_cache(maxsize=1024)
+def _language(text: str) -> str:
+    words = [word.lower().replace("\u2019", "'") for word in _TOKEN.findall(text[:_SHORT])]
+    counts = {
+        language: sum(word in known for word in words) + 2 * sum(word in _GREET.get(language, ()) for word in words)
+        for language, known in _TELL.items()
+    }
+    best = max(counts, key=lambda language: (counts[language], language == ENGLISH))
+    return best if counts[best] >= 2 else ""
+
+
+@functools.lru_cache(maxsize=1024)
+def to_english(text: str) -> str:
+    """Map small talk and a wish for a person to their English counterparts; return anything else as it is."""
+    if len(text) > _SHORT:
+        return text
+    says = (meant for language in LANGUAGES for pattern, meant in _SAYS[language] if pattern.search(text))
+    meant = next(says, None)
+    return text if meant is None else _ENGLISH[meant]
+
+
+def translate(text: str, language: str) -> str:
+    """Translate our own sentences in `text`; the rest, and all of it for an unknown language, stays as it is."""
+    for ours, theirs in _sentences(language).items():
+        text = _replace(text, ours, theirs)
+    return text
+
+
+@functools.lru_cache(maxsize=1024)
+def translate_back(text: str) -> str:
+    """Translate the bot's sentences back to English, from any language."""
+    for language in LANGUAGES:
+        for ours, theirs in _sentences(language).items():
+            text = _replace(text, theirs, ours)
+    return text
+
+
+def _replace(text: str, one: str, other: str) -> str:
+    if len(one) < _SHORTEST:
+        return other + text.removeprefix(one) if text.startswith(one) else text
+    return text.replace(one, other)
+
+
+@functools.cache
+def _sentences(language: str) -> Mapping[str, str]:
+    """Longest first, so that no sentence is taken for a part of another."""
+    if language not in LANGUAGES:
+        return {}
+    sentences: dict[str, str] = yaml.safe_load((_FOLDER / f"{language}.yaml").read_text(encoding="utf-8"))
+    return dict(sorted(sentences.items(), key=lambda pair: -len(pair[0])))
+
+
+def briefing_language(briefing: Briefing) -> str:
+    mine = (message.text for message in reversed(briefing.history) if message.sender == "visitor")
+    return detect_language((briefing.text, *mine))
+
+
+def briefing_in_english(briefing: Briefing, language: str) -> Briefing:
+    """The briefing with small talk and our own sentences in English.
+
+    The company's greeting is used only for visitors who speak its language.
+    """
+    history = tuple(map(_message_in_english, briefing.history))
+    text = to_english(briefing.text)
+    greeting = briefing.greeting if detect_language([briefing.greeting]) == language else ""
+    if (text, history, greeting) == (briefing.text, briefing.history, briefing.greeting):
+        return briefing
+    return replace(briefing, text=text, history=history, greeting=greeting)
+
+
+def _message_in_english(utterance: HistoryMessage) -> HistoryMessage:
+    match utterance.sender:
+        case "visitor":
+            text = to_english(utterance.text)
+        case "bot":
+            text = translate_back(utterance.text)
+        case _:
+            return utterance
+    return utterance if text == utterance.text else replace(utterance, text=text)
+
+
+def translate_move(move: Move, language: str) -> Move:
+    """Translate what the move says into the visitor's language."""
+    if language == ENGLISH or not isinstance(move, Say):
+        return move
+    output = move.output
+    if isinstance(output, AgentResponse):
+        return Say(_translate_response(output, language))
+    if isinstance(output, RouteDecision) and output.response is not None:
+        return Say(output.model_copy(update={"response": _translate_response(output.response, language)}))
+    return move
+
+
+def _translate_response(response: AgentResponse, language: str) -> AgentResponse:
+    suggestions = [translate(suggestion, language) for suggestion in response.suggestions]
+    return response.model_copy(update={"message": translate(response.message, language), "suggestions": suggestions})
