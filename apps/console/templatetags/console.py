@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 from apps.approvals.models import Card
 from apps.console.charts import share_width
 from apps.console.pages.review import presenter
+from apps.tenants.models import User
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
 from kernel.clock import now
@@ -99,6 +100,12 @@ def usd(amount: Decimal | float) -> str:
     written = f"{exact:.{max(2, 1 - exact.adjusted())}f}"
     whole, _, part = written.partition(".")
     return f"${whole}.{part.rstrip('0').ljust(2, '0')}"
+
+
+@register.filter
+def names(users: Iterable[User]) -> str:
+    """The names of these users, separated by commas."""
+    return ", ".join(user.display_name for user in users)
 
 
 @register.filter
