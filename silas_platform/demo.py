@@ -27,8 +27,6 @@ from apps.guard.enums import Period
 from apps.guard.services import set_budget
 from apps.memory.models import Collection
 from apps.memory.services import ingest
-from apps.sessions.models import VisitorOffers
-from apps.sessions.visitors import offers
 from apps.skills import queries as skills
 from apps.skills.models import Record
 from apps.skills.schemas import SkillManifest
@@ -36,6 +34,8 @@ from apps.skills.services import install_version, save_record
 from apps.tenants import services as tenants
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment, Membership, Tenant, User
+from apps.visitors import offers
+from apps.visitors.models import VisitorOffers
 from apps.work.check_runs import run_goal_checks_now
 from apps.work.enums import WorkItemStatus, WorkReason
 from apps.work.models import WorkItem

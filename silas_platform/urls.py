@@ -26,5 +26,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.sessions.urls")),
     path("", include("apps.skills.urls")),
     path("", include("apps.toolservers.urls")),
+    path("", include("apps.visitors.urls")),
     path("", include("apps.widgets.urls")),
 ]

@@ -1,4 +1,4 @@
-"""HTTP endpoints of the visitor's browser: start or resume a conversation, open a cited passage.
+"""The HTTP endpoint that opens a cited passage for a visitor's browser, and who a visitor's request comes from.
 
 The widget's frame calls them from our own origin; which other sites may embed it is the widget room's rule. Every
 refusal has the one JSON shape. A deployment that is unknown or disabled looks the same as one out of reach, and so does
@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import serializers, status
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -19,12 +19,8 @@ from rest_framework.views import APIView
 from apps.memory import queries as knowledge
 from apps.sessions import policy, tokens
 from apps.sessions.access import AccessController
-from apps.sessions.identity import MAX_TOKEN
 from apps.sessions.levels import grant_of
 from apps.sessions.queries import session_by_id
-from apps.sessions.ratelimit import new_conversations
-from apps.sessions.services import MAX_ATTRIBUTES
-from apps.sessions.start_session import Wish, begin
 from apps.tenants.api_auth import RequestSerializer
 from apps.tenants.models import Deployment
 from apps.widgets import rules as sites
@@ -32,100 +28,6 @@ from apps.widgets.queries import open_deployment
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
-
-
-class StartRequest(RequestSerializer):
-    resume_token = serializers.CharField(max_length=128, required=False, allow_blank=True, allow_null=True)
-    identity_token = serializers.CharField(max_length=MAX_TOKEN, required=False, allow_blank=True, allow_null=True)
-    test_ticket = serializers.CharField(
-        max_length=300, required=False, allow_blank=True, help_text="From the console: the house tries its own bot"
-    )
-    locale = serializers.RegexField(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$", max_length=20, required=False)
-    consent = serializers.SlugField(
-        max_length=40, required=False, help_text="The version of the deployment's consent that the visitor agreed to"
-    )
-    attributes = serializers.DictField(
-        child=serializers.CharField(max_length=200, allow_blank=True),
-        required=False,
-        help_text="What the site says of its visitor, unproven: at most 20 names",
-    )
-
-    def validate_attributes(self, given: dict[str, str]) -> dict[str, str]:
-        if len(given) > MAX_ATTRIBUTES or any(not 0 < len(name) <= 40 or "\0" in name + given[name] for name in given):
-            raise serializers.ValidationError(f"At most {MAX_ATTRIBUTES} names of at most 40 characters.")
-        return given
-
-
-class IdentityAnswer(serializers.Serializer[Any]):
-    accepted = serializers.BooleanField()
-    reason = serializers.CharField(help_text="Why it was not believed (docs/access.md); empty when it was")
-
-
-class StartAnswer(serializers.Serializer[Any]):
-    session_id = serializers.UUIDField()
-    token = serializers.CharField(help_text="Short-lived; bound to this deployment and session")
-    resume_token = serializers.CharField(help_text="Keep it: it continues the same conversation later")
-    ws_path = serializers.CharField()
-    expires_in = serializers.IntegerField(help_text="Seconds the token lives")
-    form_due = serializers.BooleanField(
-        required=False, help_text="Only where the form before the first word is to be shown"
-    )
-    identity = IdentityAnswer(required=False, help_text="Only when an identity token was given")
-
-
-class WidgetSessions(APIView):
-    """Begin or resume a visitor's conversation."""
-
-    @extend_schema(
-        operation_id="widget_session_start",
-        tags=["widget"],
-        request=StartRequest,
-        responses={
-            201: StartAnswer,
-            400: OpenApiResponse(description="`invalid`: a field is wrong"),
-            403: OpenApiResponse(description="`origin_not_allowed`: this site may not open it; `consent_required`"),
-            404: OpenApiResponse(description="`not_found`: unknown or disabled deployment"),
-            429: OpenApiResponse(description="`rate_limited`: too many from this address; `retry_after` seconds"),
-        },
-    )
-    def post(self, request: Request, key: str) -> Response:
-        deployment = deployment_for(request, key)
-        wanted = StartRequest(data=request.data)
-        wanted.is_valid(raise_exception=True)
-        asked = wanted.validated_data
-        counted = new_conversations.count_beginning(deployment.pk, request.META.get("REMOTE_ADDR", ""))
-        try:
-            begun = begin(deployment, _wish(asked, deployment))
-        except SilasError:
-            new_conversations.forget_beginning(counted)
-            raise
-        started = begun.started
-        if started.resumed:
-            new_conversations.forget_beginning(counted)
-        answer: dict[str, Any] = {
-            "session_id": started.session_id,
-            "token": started.token,
-            "resume_token": started.resume_token,
-            "ws_path": f"/ws/widget/{deployment.public_key}/",
-            "expires_in": started.expires_in,
-        }
-        if begun.form_due:
-            answer["form_due"] = True
-        if asked.get("identity_token"):
-            answer["identity"] = {"accepted": not begun.reason, "reason": begun.reason}
-        return Response(answer, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
-
-
-def _wish(asked: dict[str, Any], deployment: Deployment) -> Wish:
-    token = asked.get("identity_token") or ""
-    return Wish(
-        resume_token=asked.get("resume_token") or "",
-        locale=asked.get("locale") or "",
-        consent=asked.get("consent", ""),
-        token=token,
-        is_test=not token and tokens.is_test_ticket(asked.get("test_ticket") or "", deployment.public_key),
-        attributes=asked.get("attributes", {}),
-    )
 
 
 class PassageRequest(RequestSerializer):

@@ -9,9 +9,8 @@ class SessionsConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.sessions import policy, receivers  # noqa: F401  (news from work reaches the conversation)
-        from apps.sessions.models import AccessLevel, VisitorCard
-        from apps.tenants import policy_seals, secret_rotation
+        from apps.sessions.models import AccessLevel
+        from apps.tenants import policy_seals
         from apps.tenants.enums import PolicyKind
 
         policy_seals.certify_rows(AccessLevel, PolicyKind.LEVELS, policy.sealed_level)
-        secret_rotation.register_column(VisitorCard, "sealed", "visitor_secret")

@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 from pydantic import ValidationError
 
-from apps.sessions import catch_up, message_signatures, presence, prompts, rules, runner, services, tokens
+from apps.sessions import catch_up, message_signatures, presence, registry, rules, runner, services, tokens
 from apps.sessions.ratelimit import limits, message_pace, open_sockets
 from apps.sessions.ratelimit.message_pace import Pace
 from apps.sessions.schemas import (
@@ -238,7 +238,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
 
     async def _decide(self, frame: DecisionFrame, visitor: tokens.Visitor) -> None:
         """What was chosen comes back as a recorded frame, to everybody present."""
-        answer = partial(prompts.answer, visitor, frame.request_id, value=frame.selected_value, words=frame.freetext)
+        answer = partial(registry.handle_decision, visitor, frame)
         if not (await in_scope(visitor.tenant_id, answer)).repeated:
             runner.wake(visitor.tenant_id, visitor.session_id)
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from apps.sessions import queries, rules
+from apps.sessions import queries, registry, rules
 from apps.sessions.access import PUBLIC
 from apps.sessions.models import ChatSession
 from apps.sessions.ratelimit.limits import Bounds, bounds
 from apps.sessions.tokens import Visitor
-from apps.sessions.visitors import prechat
 from kernel.clock import now
 from kernel.errors import SilasError
 
@@ -37,11 +36,11 @@ def arrive(visitor: Visitor, after_seq: int) -> Arrival:
     # Who has seen more than there is means another conversation, which this one has taken the place of.
     after = after_seq if after_seq <= session.seq else 0
     said = missed(session.pk, after)
-    return Arrival(_ready(session), said, after, session.owner_epoch, bounds(), prechat.is_due(session))
+    return Arrival(_ready(session), said, after, session.owner_epoch, bounds(), registry.is_form_due(session))
 
 
 def form_is_due(session_id: UUID) -> bool:
-    return prechat.is_due(queries.session_by_id(session_id))
+    return registry.is_form_due(queries.session_by_id(session_id))
 
 
 def missed(session_id: UUID, after_seq: int) -> list[dict[str, Any]]:

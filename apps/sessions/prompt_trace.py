@@ -18,9 +18,8 @@ from apps.memory.queries import read_quotes
 from apps.memory.recall import memories_of, memory_texts
 from apps.memory.schemas import Scope
 from apps.sessions import policy, window
-from apps.sessions.forgetting import scopes_about
 from apps.sessions.models import ChatSession, Turn
-from apps.sessions.queries import messages_at
+from apps.sessions.queries import messages_at, scopes_about
 from apps.sessions.steps.tools import KNOWLEDGE_BRIEF
 from apps.skills import roles
 from apps.skills.schemas import ToolSpec

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.memory.enums import ScopeKind
+from apps.memory.schemas import Scope, conversation_scope
 from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.errors import NotFound
 
@@ -101,3 +103,9 @@ def thread(session_id: UUID, *, limit: int = 300) -> list[ChronicleEntry]:
     """The newest `limit` entries of a conversation, oldest first."""
     rows = ChronicleEntry.objects.filter(session_id=session_id).select_related("author").order_by("-seq")[:limit]
     return list(rows)[::-1]
+
+
+def scopes_about(session: ChatSession) -> list[Scope]:
+    """Whose memory a member means by this visitor's: whether the customer's level still stands does not matter."""
+    own = [conversation_scope(session.pk)]
+    return own + ([Scope(ScopeKind.CUSTOMER, session.whose)] if session.whose else [])

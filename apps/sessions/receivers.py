@@ -1,12 +1,11 @@
 """Receivers of other rooms' events that change a conversation: undeliverable messages, progress of promised work,
-and the clean-up of conversations and files.
+and the clean-up of conversations.
 
 A receiver runs inside the transaction that announced the event.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,27 +13,22 @@ from apps.approvals.signals import pause_ended
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import retention as cleanup
-from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
-from apps.bus.registry import on_dead_letter, register_job
+from apps.bus.registry import on_dead_letter
 from apps.memory import memories
 from apps.memory.enums import SourceKind
 from apps.sessions import chronicle, handoff, retention, rules, turn_pauses, window
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
-from apps.sessions.visitors import file_storage, transcripts
 from apps.skills.signals import skill_purged
 from apps.work import visitor_messages
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed, work_escalated
-from kernel.clock import now
 from kernel.taint import Taint
-from kernel.tenancy import in_thread
 from llm.offline import languages
 
-FILES_EVERY = timedelta(hours=1)
 APOLOGY = "I could not answer that, and I am sorry. A person has been told and will look at it."
 EARLIER_REQUEST = "An earlier request"
 MOVED_ON = "Something that another person asked for here has moved on. They can ask us about it."
@@ -53,17 +47,9 @@ def _apologise(message: QueueMessage) -> bool:
     return answered
 
 
-async def _delete_unnamed_files(delivery: Delivery) -> None:
-    await in_thread(file_storage.sweep)
-    await delivery.reschedule(lambda: now() + FILES_EVERY)
-
-
 pause_ended.connect(turn_pauses.owe)
 on_dead_letter(_apologise, Kind.USER_MESSAGE)
-register_job(Kind.TRANSCRIPT_MAIL, transcripts.send)
-on_dead_letter(transcripts.give_up, Kind.TRANSCRIPT_MAIL)
 cleanup.register(retention.forget_batch)
-register_job(Kind.FILE_CLEANUP, _delete_unnamed_files, recurring=True)
 
 
 @skill_purged.connect

@@ -1,6 +1,7 @@
 """Delete the texts of conversations after the time that their company keeps them, in short steps.
 
-Texts of notes, prompts and site attributes, files and form answers are deleted with them. That an entry existed, when
+Texts of notes and site attributes are deleted with them, and what visitors were asked and left
+beside messages (`conversations_forgotten`). That an entry existed, when
 and by whom, stays, as do cards, work and the audit log, which are evidence. Entries written afterwards are kept anew. A
 step of `bus.retention`.
 """
@@ -18,8 +19,8 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.sessions.context_state import Focus
 from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn, VisitorCard
-from apps.sessions.visitors import forgetting as beside
+from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn
+from apps.sessions.signals import conversations_forgotten
 from apps.tenants.queries import retention
 from kernel.clock import now
 from kernel.tenancy import for_each_row
@@ -52,7 +53,7 @@ def forget_batch() -> bool:
 
     entries = for_each_row(due, forget)
     if forgotten:
-        beside.forget(forgotten, actor="system", subject="")
+        conversations_forgotten(forgotten)
         record(AuditEvent.RETENTION_SWEPT, data={"kind": "conversations", "count": len(forgotten), "entries": entries})
     return len(forgotten) == BATCH
 
@@ -73,7 +74,6 @@ def _forget(session: ChatSession) -> int:
     said.exclude(kind__in=(EntryKind.MESSAGE, EntryKind.STATUS)).update(kind=EntryKind.STATUS, sender=Sender.SYSTEM)
     Turn.objects.filter(session_id=session.pk).exclude(read_as=None).update(read_as=FORGOTTEN)
     Note.objects.filter(session_id=session.pk).update(text=FORGOTTEN)
-    VisitorCard.objects.filter(session_id=session.pk).update(payload={}, chosen="", sealed=None, answers={})
     session.preview, session.customer_name, session.attributes = FORGOTTEN, "", {}
     session.focus = _focus_of(session).without_memory(session.seq).as_kept()
     session.forgotten_at = now()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from apps.sessions.models import ChatSession
@@ -11,3 +12,5 @@ from kernel.events import Event
 session_changed: Event[[UUID]] = Event("session_changed")
 # (session, the visitor's words, scrubbed): the bot answered without a document, a tool or a person to rest on.
 question_unanswered: Event[[ChatSession, str]] = Event("question_unanswered")
+# (session ids): the company keeps the words of these conversations no longer.
+conversations_forgotten: Event[[Collection[UUID]]] = Event("conversations_forgotten")

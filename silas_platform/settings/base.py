@@ -54,6 +54,7 @@ INSTALLED_APPS = [
     "apps.connections",
     "apps.work",
     "apps.sessions",
+    "apps.visitors",
     "apps.autonomy",
     "apps.widgets",
     "apps.console",

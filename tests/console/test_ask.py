@@ -9,8 +9,10 @@ import pytest
 import time_machine
 from django.urls import reverse
 
-from apps.sessions import handoff, prompts
-from apps.sessions.models import ChatSession, VisitorCard
+from apps.sessions import handoff
+from apps.sessions.models import ChatSession
+from apps.visitors import prompts
+from apps.visitors.models import VisitorCard
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser

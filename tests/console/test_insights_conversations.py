@@ -16,11 +16,13 @@ from apps.console.pages.insights.period import period_from
 from apps.console.pages.insights.presenter import reason_in_words
 from apps.console.pages.insights.views import _escape_formula
 from apps.sessions import handoff, insights
-from apps.sessions.enums import EntryKind, RatingScale, Sender
+from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.insights import Asked
 from apps.sessions.locks import lock_session
-from apps.sessions.models import ChatSession, ChronicleEntry, Rating, Turn
-from apps.sessions.visitors.ratings import rating_figures
+from apps.sessions.models import ChatSession, ChronicleEntry, Turn
+from apps.visitors.enums import RatingScale
+from apps.visitors.models import Rating
+from apps.visitors.ratings import rating_figures
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser

@@ -13,9 +13,9 @@ from apps.guard.models import GuardedRun, ToolCall
 from apps.memory.models import Document
 from apps.memory.services import forget_document
 from apps.sessions import turn
-from apps.sessions.forgetting import forget_visitor
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.window import call_reference
+from apps.visitors.forgetting import forget_visitor
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.console import browser
 from tests.factories.memories import conversation, remember, told

@@ -9,12 +9,12 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
-from apps.sessions.visitors import offers
+from apps.visitors import offers
 from kernel.canonical import sha256_hex
 from kernel.tenancy import tenant_scope
 from tests.console.test_studio_settings import FILLED, address, now_of, press, saved, written
-from tests.factories.beside import ask, offer
 from tests.factories.console import browser
+from tests.factories.visitors import ask, offer
 
 QUESTION = {"q0_kind": "choice", "q0_label": "About", "q0_required": "on", "q0_choices": "A claim\nA policy\nA claim"}
 

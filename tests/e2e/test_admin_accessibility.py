@@ -12,8 +12,8 @@ from playwright.async_api import Page, ViewportSize
 from apps.approvals.models import ApprovalPolicy
 from apps.audit.models import AuditEntry
 from apps.gates.models import Gate
-from apps.sessions.models import FormQuestion
 from apps.tenants.models import ApiKey, Deployment, Membership, Retention
+from apps.visitors.models import FormQuestion
 from kernel.tenancy import in_thread, tenant_scope
 from tests.e2e.axe import violations
 from tests.e2e.conftest import OpenPage

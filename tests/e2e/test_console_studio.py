@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from playwright.async_api import FrameLocator, Page, expect
 
-from apps.sessions.models import ChatSession, VisitorOffers
+from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
+from apps.visitors.models import VisitorOffers
 from kernel.tenancy import in_scope
 from tests.e2e.axe import violations
 from tests.e2e.console import log_in

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from apps.sessions.models import ChatSession, Rating
+from apps.sessions.models import ChatSession
+from apps.visitors.models import Rating
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.axe import violations
 from tests.e2e.conftest import OpenPage
 from tests.e2e.widget import Widget, opened
-from tests.factories.beside import FILES, ask, offer
+from tests.factories.visitors import FILES, ask, offer
 
 
 @pytest.fixture

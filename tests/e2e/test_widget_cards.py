@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from apps.sessions import prompts
 from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.visitors import prompts
 from kernel.tenancy import in_scope
 from tests.e2e.conftest import OpenPage
 from tests.e2e.console import log_in

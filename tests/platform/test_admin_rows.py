@@ -15,8 +15,9 @@ from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.gates.models import Gate
 from apps.guard.models import Budget
-from apps.sessions.models import AccessLevel, FormQuestion, VisitorOffers
+from apps.sessions.models import AccessLevel
 from apps.tenants.models import Deployment, Membership
+from apps.visitors.models import FormQuestion, VisitorOffers
 from apps.work.models import GoalFile, ReviewPolicy
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import make_plan, make_token

@@ -13,13 +13,14 @@ import time_machine
 from django.db import IntegrityError, connection
 
 from apps.audit.models import AuditEntry
-from apps.sessions import handoff, presence, prompts
+from apps.sessions import handoff, presence
 from apps.sessions.inbox import labels_and_replies, queries, rules, services
 from apps.sessions.inbox.enums import DeskStatus, Shown, Snooze
 from apps.sessions.inbox.queries import Asked
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, DeskState, Label, Note, SessionLabel
-from apps.sessions.prompts import Question
+from apps.visitors import prompts
+from apps.visitors.prompts import Question
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope

@@ -22,7 +22,7 @@ from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, Refused
 from apps.memory.enums import SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
-from apps.sessions import forgetting, handoff, levels, turn, window
+from apps.sessions import handoff, levels, turn, window
 from apps.sessions.access import Grant
 from apps.sessions.context_state import Focus
 from apps.sessions.locks import lock_session
@@ -32,6 +32,7 @@ from apps.sessions.ratelimit import limits
 from apps.sessions.state import Stop, TurnState
 from apps.skills import installation
 from apps.skills.schemas import ToolSpec
+from apps.visitors import forgetting
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.taint import Taint

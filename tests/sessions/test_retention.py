@@ -15,8 +15,9 @@ from apps.audit.models import AuditEntry
 from apps.memory.models import MemoryItem
 from apps.sessions import retention
 from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn, VisitorCard, VisitorFile
+from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn
 from apps.tenants.models import Retention
+from apps.visitors.models import VisitorCard, VisitorFile
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import make_session, say

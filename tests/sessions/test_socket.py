@@ -13,10 +13,10 @@ from django.core.signing import TimestampSigner
 
 from apps.sessions import catch_up, consumers, handoff, tokens
 from apps.sessions.models import ChatSession
-from apps.sessions.prompt_forms import FormWanted
-from apps.sessions.prompts import Question, ask_visitor, fill
 from apps.sessions.routing import websocket_urlpatterns
 from apps.sessions.schemas import MAX_FRAME_BYTES
+from apps.visitors.prompt_forms import FormWanted
+from apps.visitors.prompts import Question, ask_visitor, fill
 from kernel import live
 from kernel.presence import open_presences
 from kernel.tenancy import in_scope, in_thread

@@ -1,6 +1,6 @@
 """Forms with which a member asks the visitor a question, a form or confidential details, and the preview of the card.
 
-They only read and check what is typed; what may be asked is decided by `sessions.prompts`.
+They only read and check what is typed; what may be asked is decided by `visitors.prompts`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from django import forms
 from pydantic import ValidationError as SchemaError
 
-from apps.sessions.enums import FieldKind
-from apps.sessions.prompt_forms import MOST_CHOICES, MOST_FIELDS, FormWanted
-from apps.sessions.prompts import Asked, Question, SecretWanted
+from apps.visitors.enums import FieldKind
+from apps.visitors.prompt_forms import MOST_CHOICES, MOST_FIELDS, FormWanted
+from apps.visitors.prompts import Asked, Question, SecretWanted
 from kernel.unicode_safety import has_hidden_characters, replace_unstorable
 
 MAX_ANSWERS, MAX_CHARS = 8, 80

@@ -14,8 +14,9 @@ from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.filters import list_query, query_string
 from apps.console.pages.inbox.question_forms import FIELDS_OF_KIND, ROWS_SHOWN_AT_FIRST, AskForm, row_names, rows_of
 from apps.console.pages.inbox.views import list_address, to_conversation
-from apps.sessions import prompts, queries
-from apps.sessions.prompt_forms import MOST_FIELDS
+from apps.sessions import queries
+from apps.visitors import prompts
+from apps.visitors.prompt_forms import MOST_FIELDS
 from kernel.errors import SilasError
 
 # The fields in order, with the kinds that show them.

@@ -13,7 +13,7 @@ from apps.console.pages.insights.period import Period
 from apps.console.templatetags.console import percent, seconds
 from apps.sessions import insights
 from apps.sessions.insights import Asked, Day, GateAction, HandOff, Turns
-from apps.sessions.visitors.ratings import RatingFigures, rating_figures
+from apps.visitors.ratings import RatingFigures, rating_figures
 from kernel.tenancy import current_tenant_id
 
 

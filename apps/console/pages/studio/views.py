@@ -24,7 +24,6 @@ from apps.console.pages.studio.model_forms import PROVIDERS, ModelForm, problem_
 from apps.console.pages.studio.snippets import builders, is_inline, policy_lines, snippet
 from apps.console.pages.studio.visitor_forms import VisitorFeaturesForm
 from apps.sessions.tokens import test_ticket
-from apps.sessions.visitors import offers
 from apps.tenants import first_run, install_pings
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
@@ -32,6 +31,7 @@ from apps.tenants.provider_keys import copy_provider_keys, remove_provider_key, 
 from apps.tenants.queries import models_without_key
 from apps.tenants.rules import LANGUAGES
 from apps.tenants.services import change_deployment, create_deployment
+from apps.visitors import offers
 from apps.widgets.views import loader_integrity
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope

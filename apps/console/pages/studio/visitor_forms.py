@@ -12,10 +12,10 @@ from django import forms
 from django.conf import settings
 from django.forms import BoundField
 
-from apps.sessions.enums import QuestionKind, RatingScale
-from apps.sessions.models import FormQuestion, VisitorOffers
-from apps.sessions.visitors import offers
 from apps.tenants.models import Deployment
+from apps.visitors import offers
+from apps.visitors.enums import QuestionKind, RatingScale
+from apps.visitors.models import FormQuestion, VisitorOffers
 from kernel.unicode_safety import replace_unstorable
 
 GROUPS = (

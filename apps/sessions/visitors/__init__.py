@@ -1,2 +1,0 @@
-"""What visitors do beside talking: files, consent and pre-chat form, their other conversations, the transcript by
-e-mail, the rating. Called by `visitors_api`, the console and the workers."""

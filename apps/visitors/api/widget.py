@@ -1,0 +1,317 @@
+"""HTTP endpoints of what a visitor does beside talking: offers, the pre-chat form, files, conversations, transcripts,
+ratings.
+
+A URL belongs to one deployment and an answer to one conversation: the token names it, nothing in the body does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from apps.sessions.api import deployment_for, visitor_of
+from apps.sessions.models import ChatSession
+from apps.sessions.queries import session_by_id
+from apps.sessions.schemas import MAX_CLIENT_ID
+from apps.sessions.tokens import Visitor
+from apps.tenants.api_auth import RequestSerializer
+from apps.visitors import (
+    conversation_list,
+    file_serving,
+    files,
+    offers,
+    prechat,
+    rate_limit,
+    ratings,
+    transcripts,
+)
+from apps.visitors.models import VisitorFile, VisitorOffers
+from apps.visitors.models.visitors import MOST_MEGABYTES
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+
+_CLIENT_ID = r"^[\w.:-]+$"
+_NOT_STORED = {"Cache-Control": "no-store"}
+_REFUSED = {
+    400: OpenApiResponse(description="`invalid`: a field is wrong"),
+    401: OpenApiResponse(description="`not_authenticated`: no session token, or one that is no longer good"),
+    404: OpenApiResponse(description="`not_found`: not offered, unknown or another conversation's"),
+    409: OpenApiResponse(description="Not in this state of the conversation"),
+    429: OpenApiResponse(description="`rate_limited`: too often; `retry_after` seconds"),
+}
+
+
+class FilesOffered(serializers.Serializer[Any]):
+    endings = serializers.ListField(child=serializers.CharField())
+    most_bytes = serializers.IntegerField()
+
+
+class ConsentAsked(serializers.Serializer[Any]):
+    text = serializers.CharField()
+    link = serializers.CharField(allow_blank=True)
+    version = serializers.CharField()
+
+
+class Question(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    kind = serializers.CharField(help_text="name, email, text or choice")
+    label = serializers.CharField()  # type: ignore[assignment]  # its name on the wire
+    required = serializers.BooleanField()  # type: ignore[assignment]  # the same
+    choices = serializers.ListField(child=serializers.CharField(), required=False)
+
+
+class Offers(serializers.Serializer[Any]):
+    files = FilesOffered(allow_null=True)
+    consent = ConsentAsked(allow_null=True)
+    form = Question(many=True)
+    conversations = serializers.BooleanField()
+    transcripts = serializers.BooleanField()
+    rating = serializers.CharField(allow_blank=True, help_text="stars, thumbs, or empty")
+
+
+class WidgetOffers(APIView):
+    """What a deployment offers beside talking; asked before there is a conversation, and stores nothing."""
+
+    @extend_schema(operation_id="widget_offers", tags=["widget"], responses={200: Offers, 404: _REFUSED[404]})
+    def get(self, request: Request, key: str) -> Response:
+        deployment = deployment_for(request, key)
+        with tenant_scope(deployment.tenant_id):
+            shown = offers.shown(deployment)
+        return Response(shown, headers={"Cache-Control": "no-cache"})
+
+
+class FormRequest(RequestSerializer):
+    answers = serializers.DictField(child=serializers.CharField(allow_blank=True, max_length=2000), allow_empty=True)
+
+
+class FormAnswer(serializers.Serializer[Any]):
+    repeated = serializers.BooleanField(help_text="The form had been answered before; nothing was written")
+
+
+class WidgetForm(APIView):
+    """Answer the form before the first word; once a conversation."""
+
+    @extend_schema(
+        operation_id="widget_form", tags=["widget"], request=FormRequest, responses={200: FormAnswer, **_REFUSED}
+    )
+    def post(self, request: Request, key: str) -> Response:
+        visitor = _present(request, key)
+        wanted = FormRequest(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        rate_limit.count("form", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
+        with tenant_scope(visitor.tenant_id):
+            is_new = prechat.answer(visitor.session_id, wanted.validated_data["answers"])
+        return Response({"repeated": not is_new}, headers=_NOT_STORED)
+
+
+class FileRequest(RequestSerializer):
+    file = serializers.FileField(max_length=500)
+    client_id = serializers.RegexField(_CLIENT_ID, max_length=MAX_CLIENT_ID, help_text="Sent twice, kept once")
+
+
+class FileAnswer(serializers.Serializer[Any]):
+    file_id = serializers.UUIDField()
+    seq = serializers.IntegerField(help_text="Its place in the conversation; its `file` frame has the same")
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    size = serializers.IntegerField(help_text="Bytes")
+
+
+class WidgetFiles(APIView):
+    """Send a file into the conversation."""
+
+    parser_classes = (MultiPartParser,)
+
+    @extend_schema(
+        operation_id="widget_file_send",
+        tags=["widget"],
+        request={"multipart/form-data": FileRequest},
+        responses={
+            201: FileAnswer,
+            **_REFUSED,
+            400: OpenApiResponse(description="`file_kind`: not a kind that is taken; `invalid`: a field is wrong"),
+            413: OpenApiResponse(description="`file_too_large`; `most_bytes`"),
+        },
+    )
+    def post(self, request: Request, key: str) -> Response:
+        visitor = _present(request, key)
+        _refuse_endless(request)
+        wanted = FileRequest(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        rate_limit.count("file", visitor.session_id, most=30, address=_address(request), most_there=120, seconds=600)
+        sent, client_id = wanted.validated_data["file"], wanted.validated_data["client_id"]
+        row = files.keep(
+            visitor.tenant_id, visitor.session_id, name=sent.name, chunks=sent.chunks(), client_id=client_id
+        )
+        return Response(_shown(row), status=status.HTTP_201_CREATED, headers=_NOT_STORED)
+
+
+class WidgetFile(APIView):
+    """A file of this conversation, to save."""
+
+    @extend_schema(operation_id="widget_file", tags=["widget"], responses={200: OpenApiTypes.BINARY, **_REFUSED})
+    def get(self, request: Request, key: str, file_id: UUID) -> HttpResponseBase:
+        visitor = _present(request, key)
+        with tenant_scope(visitor.tenant_id):
+            row, place = files.file_of(visitor.session_id, file_id)
+        return file_serving.as_download(row, place)
+
+
+class ConversationsRequest(RequestSerializer):
+    resume_tokens = serializers.ListField(
+        child=serializers.CharField(max_length=128), max_length=conversation_list.MOST
+    )
+
+
+class Conversation(serializers.Serializer[Any]):
+    place = serializers.IntegerField(help_text="Of its token in what was sent")
+    session_id = serializers.UUIDField()
+    preview = serializers.CharField(help_text="The last line")
+    sender = serializers.CharField()
+    last_active_at = serializers.DateTimeField()
+    seq = serializers.IntegerField()
+
+
+class WidgetConversations(APIView):
+    """The conversations to which the browser holds the resume tokens. A POST, because tokens stand in no URL."""
+
+    @extend_schema(
+        operation_id="widget_conversations",
+        tags=["widget"],
+        request=ConversationsRequest,
+        responses={200: Conversation(many=True), **_REFUSED},
+    )
+    def post(self, request: Request, key: str) -> Response:
+        visitor = _present(request, key)
+        wanted = ConversationsRequest(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        rate_limit.count("list", visitor.session_id, most=120, address=_address(request), most_there=600, seconds=600)
+        shown = wanted.validated_data["resume_tokens"]
+        with tenant_scope(visitor.tenant_id):
+            _require_offered(visitor, "conversations")
+            found = conversation_list.conversations(visitor.session_id, shown)
+        return Response([_listed(shown.index(token), row) for token, row in found], headers=_NOT_STORED)
+
+
+class TranscriptAsked(RequestSerializer):
+    address = serializers.CharField(max_length=254)
+    client_id = serializers.RegexField(_CLIENT_ID, max_length=MAX_CLIENT_ID)
+
+
+class TranscriptAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    state = serializers.CharField(help_text="owed, sent or given_up")
+
+
+class WidgetTranscripts(APIView):
+    """Ask for what was said so far by e-mail."""
+
+    @extend_schema(
+        operation_id="widget_transcript_ask",
+        tags=["widget"],
+        request=TranscriptAsked,
+        responses={201: TranscriptAnswer, **_REFUSED},
+    )
+    def post(self, request: Request, key: str) -> Response:
+        visitor = _present(request, key)
+        wanted = TranscriptAsked(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        address = wanted.validated_data["address"]
+        with tenant_scope(visitor.tenant_id):
+            _require_offered(visitor, "transcripts")
+        transcripts.check_pace(visitor.session_id, address, ip=_address(request))
+        with tenant_scope(visitor.tenant_id):
+            row = transcripts.ask(visitor.session_id, **wanted.validated_data)
+        return Response({"id": row.pk, "state": row.state}, status=status.HTTP_201_CREATED, headers=_NOT_STORED)
+
+
+class WidgetTranscript(APIView):
+    """How far a letter is."""
+
+    @extend_schema(operation_id="widget_transcript", tags=["widget"], responses={200: TranscriptAnswer, **_REFUSED})
+    def get(self, request: Request, key: str, request_id: UUID) -> Response:
+        visitor = _present(request, key)
+        with tenant_scope(visitor.tenant_id):
+            row = transcripts.asked(visitor.session_id, request_id)
+        return Response({"id": row.pk, "state": row.state}, headers=_NOT_STORED)
+
+
+class RatingBody(RequestSerializer):
+    score = serializers.IntegerField(min_value=1, max_value=5, help_text="Of thumbs: 1 is down, 5 is up")
+    comment = serializers.CharField(max_length=1000, allow_blank=True, required=False, default="")
+
+
+class RatingAnswer(serializers.Serializer[Any]):
+    score = serializers.IntegerField(allow_null=True, help_text="Null as long as nobody rated")
+    comment = serializers.CharField(allow_blank=True)
+
+
+class WidgetRating(APIView):
+    """How it was: one rating a conversation, changeable for a day."""
+
+    @extend_schema(operation_id="widget_rating", tags=["widget"], responses={200: RatingAnswer, **_REFUSED})
+    def get(self, request: Request, key: str) -> Response:
+        visitor = _present(request, key)
+        with tenant_scope(visitor.tenant_id):
+            row = ratings.rating_of(visitor.session_id)
+        shown = {"score": row.score, "comment": row.comment} if row else {"score": None, "comment": ""}
+        return Response(shown, headers=_NOT_STORED)
+
+    @extend_schema(
+        operation_id="widget_rate", tags=["widget"], request=RatingBody, responses={200: RatingAnswer, **_REFUSED}
+    )
+    def put(self, request: Request, key: str) -> Response:
+        visitor = _present(request, key)
+        wanted = RatingBody(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        rate_limit.count("rate", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
+        with tenant_scope(visitor.tenant_id):
+            row = ratings.rate(visitor.session_id, **wanted.validated_data)
+        return Response({"score": row.score, "comment": row.comment}, headers=_NOT_STORED)
+
+
+def _present(request: Request, key: str) -> Visitor:
+    """Whose token this is. Raises 401, and `NotFound` where the deployment is not open any more."""
+    visitor = visitor_of(request, key)
+    with tenant_scope(visitor.tenant_id):
+        deployment = session_by_id(visitor.session_id).deployment
+    if not deployment.enabled or deployment.public_key != visitor.deployment_key:
+        raise NotFound("conversation")
+    return visitor
+
+
+def _require_offered(visitor: Visitor, what: str) -> VisitorOffers:
+    offered = offers.offers_of(session_by_id(visitor.session_id).deployment_id)
+    if not getattr(offered, what):
+        raise NotFound(what)
+    return offered
+
+
+def _refuse_endless(request: Request) -> None:
+    """Before the body is taken apart. Raises 413 `file_too_large`."""
+    most = MOST_MEGABYTES * 1024 * 1024
+    length = str(request.META.get("CONTENT_LENGTH") or "0")
+    if not length.isdecimal() or int(length) > most + 64 * 1024:
+        raise SilasError("file_too_large", "This file is too large.", extra={"most_bytes": most}, status=413)
+
+
+def _address(request: Request) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def _shown(row: VisitorFile) -> dict[str, Any]:
+    return {"file_id": row.pk, "seq": row.seq, "name": row.name, "kind": row.kind, "size": row.size}
+
+
+def _listed(place: int, row: ChatSession) -> dict[str, Any]:
+    shown = {"place": place, "session_id": row.pk, "preview": row.preview, "sender": row.last_sender, "seq": row.seq}
+    return shown | {"last_active_at": row.last_active_at}

@@ -1,0 +1,125 @@
+"""Accept a visitor's file into a conversation, and serve it again.
+
+Its bytes are examined before anything refers to them; the row, the entry in the conversation and the audit entry are
+one transaction; the same `client_id` sent twice is kept once. A file is found within its own conversation only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Sum
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.sessions import chronicle, rules
+from apps.sessions.enums import EntryKind, Sender
+from apps.sessions.locks import lock_session
+from apps.sessions.models import ChatSession
+from apps.visitors import file_storage, file_types
+from apps.visitors.models import VisitorFile
+from apps.visitors.offers import most_bytes, offers_of, taken_kinds
+from kernel.clock import now
+from kernel.errors import NotFound, SilasError
+from kernel.tenancy import tenant_scope
+
+
+@dataclass(frozen=True)
+class Received:
+    """Bytes on the disk that nothing names yet, and what they were found to be."""
+
+    path: Path
+    digest: str
+    size: int
+    name: str
+    kind: file_types.Kind
+
+
+def keep(tenant_id: UUID, session_id: UUID, *, name: str, chunks: Iterable[bytes], client_id: str) -> VisitorFile:
+    """Take one file. Opens its own scopes; nothing slow is done in them. Raises `NotFound` where no files are taken,
+    `SilasError`: 400 `file_kind`, 413 `file_too_large`, 409 `files_full`, `conversation_full`, 503 where it cannot be
+    looked at now (`sandbox.readers`)."""
+    with tenant_scope(tenant_id):
+        if before := _kept(session_id, client_id):
+            return before
+        taken, most = _taken(session_id)
+    received = _received(name, chunks, taken, most)
+    try:
+        with tenant_scope(tenant_id):
+            return _write(session_id, received, client_id)
+    finally:
+        received.path.unlink(missing_ok=True)
+
+
+def _taken(session_id: UUID) -> tuple[set[str], int]:
+    session: ChatSession | None = ChatSession.objects.filter(pk=session_id).first()
+    offers = offers_of(session.deployment_id) if session else None
+    if offers is None or not taken_kinds(offers):
+        raise NotFound("place for files")
+    return set(taken_kinds(offers)), most_bytes(offers)
+
+
+def _received(name: str, chunks: Iterable[bytes], taken: set[str], most: int) -> Received:
+    try:
+        path, digest, size = file_storage.receive(chunks, most=most)
+    except file_storage.TooLarge:
+        extra = {"most_bytes": most}
+        raise SilasError("file_too_large", "This file is too large.", extra=extra, status=413) from None
+    try:
+        kind = file_types.kind_of(path, name) if size else None
+        if kind is None or kind.name not in taken:
+            raise SilasError("file_kind", "Files of this kind are not taken here.", status=400)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return Received(path, digest, size, file_types.clean_name(name, kind), kind)
+
+
+def _write(session_id: UUID, received: Received, client_id: str) -> VisitorFile:
+    session = lock_session(session_id)
+    if before := _kept(session_id, client_id):
+        return before
+    _require_room(session, received.size)
+    file_storage.put(received.path, received.digest)
+    row = VisitorFile(session_id=session_id, digest=received.digest, client_id=client_id, created_at=now())
+    row.name, row.kind, row.size = received.name, received.kind.name, received.size
+    session.preview, session.last_sender = rules.preview_of(row.name), Sender.VISITOR
+    payload = {"file_id": str(row.pk), "name": row.name, "kind": row.kind, "size": row.size}
+    entry = chronicle.append(session, kind=EntryKind.FILE, sender=Sender.VISITOR, text=row.name, payload=payload)
+    row.seq = entry.seq
+    row.save(force_insert=True)
+    data = {"file": str(row.pk), "kind": row.kind, "bytes": row.size}
+    record(AuditEvent.FILE_KEPT, actor="visitor", subject=f"session:{session_id}", data=data)
+    return row
+
+
+def _require_room(session: ChatSession, size: int) -> None:
+    if session.seq >= settings.MAX_CHRONICLE:
+        raise SilasError("conversation_full", "This conversation is very long. Please begin a new one.", status=409)
+    here = VisitorFile.objects.filter(session=session).count()
+    held = VisitorFile.objects.aggregate(bytes=Sum("size"))["bytes"] or 0
+    if here >= offers_of(session.deployment_id).files_each or held + size > settings.VISITOR_FILES_BYTES:
+        raise SilasError("files_full", "No more files can be taken in this conversation.", status=409)
+
+
+def _kept(session_id: UUID, client_id: str) -> VisitorFile | None:
+    row: VisitorFile | None = VisitorFile.objects.filter(session_id=session_id, client_id=client_id).first()
+    return row
+
+
+def file_of(session_id: UUID, file_id: UUID) -> tuple[VisitorFile, Path]:
+    """The file and where its bytes lie. Raises `NotFound`, also for one of another conversation or a forgotten one."""
+    row: VisitorFile | None = VisitorFile.objects.filter(pk=file_id, session_id=session_id).first()
+    place = file_storage.place_of(row.tenant_id, row.digest) if row else None
+    if row is None or place is None or not place.is_file():
+        raise NotFound("file")
+    return row, place
+
+
+def kept_in(session_id: UUID) -> set[UUID]:
+    """Which files of this conversation are still there."""
+    return set(VisitorFile.objects.filter(session_id=session_id).values_list("pk", flat=True))

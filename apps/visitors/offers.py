@@ -1,0 +1,180 @@
+"""What a deployment offers its visitors beside talking, and changes of it.
+
+Without a row nothing is offered. `change` and `change_form` write before and after into the audit log; texts appear
+there as digests. Called by the console and the administration; read by everything that serves visitors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.tenants.models import Deployment
+from apps.visitors.enums import QuestionKind
+from apps.visitors.file_types import KINDS
+from apps.visitors.models import FormQuestion, VisitorOffers
+from kernel.canonical import sha256_hex
+from kernel.errors import SilasError
+
+MOST_QUESTIONS = 8
+MOST_CHOICES = 20
+GROUPS = ("pictures", "pdfs", "texts", "office")
+FIELDS = (
+    *GROUPS,
+    "file_megabytes",
+    "files_each",
+    "consent_text",
+    "consent_link",
+    "consent_version",
+    "conversations",
+    "transcripts",
+    "rating",
+)
+# Of which endings files are, by the group that takes them.
+ENDINGS = {group: [end for kind in KINDS.values() if kind.group == group for end in kind.endings] for group in GROUPS}
+_TEXTS = {"consent_text", "consent_link"}
+
+
+def offers_of(deployment_id: UUID) -> VisitorOffers:
+    """What is offered; a row that is not stored, with nothing in it, where nobody has said."""
+    row: VisitorOffers | None = VisitorOffers.objects.filter(deployment_id=deployment_id).first()
+    return row or VisitorOffers(deployment_id=deployment_id)
+
+
+def questions_of(deployment_id: UUID) -> list[FormQuestion]:
+    return list(FormQuestion.objects.filter(deployment_id=deployment_id).order_by("order", "pk"))
+
+
+def shown(deployment: Deployment) -> dict[str, Any]:
+    """What the widget has to know before there is a conversation."""
+    offers, questions = offers_of(deployment.pk), questions_of(deployment.pk)
+    endings = [ending for kind in taken_kinds(offers) for ending in KINDS[kind].endings]
+    consent = {"text": offers.consent_text, "link": offers.consent_link, "version": offers.consent_version}
+    return {
+        "files": {"endings": endings, "most_bytes": most_bytes(offers)} if endings else None,
+        "consent": consent if offers.consent_text else None,
+        "form": [_question(each) for each in questions],
+        "conversations": offers.conversations,
+        "transcripts": offers.transcripts and bool(settings.EMAIL_HOST),
+        "rating": offers.rating,
+    }
+
+
+def _question(row: FormQuestion) -> dict[str, Any]:
+    asked = {"id": str(row.pk), "kind": row.kind, "label": row.label, "required": row.required}
+    return asked | ({"choices": row.options} if row.kind == QuestionKind.CHOICE else {})
+
+
+def taken_kinds(offers: VisitorOffers) -> list[str]:
+    return [kind.name for kind in KINDS.values() if getattr(offers, kind.group)]
+
+
+def most_bytes(offers: VisitorOffers) -> int:
+    return offers.file_megabytes * 1024 * 1024
+
+
+def change(deployment: Deployment, *, actor: str, **changes: Any) -> VisitorOffers:
+    """Write what differs of `FIELDS`. Raises `SilasError("invalid_offers")` with the problem of each field."""
+    if unknown := set(changes) - set(FIELDS):
+        raise SilasError("invalid_offers", f"Nothing is called {min(unknown)}.")
+    row = _locked(deployment)
+    before = {name: getattr(row, name) for name in changes}
+    changed = [name for name in sorted(changes) if before[name] != changes[name]]
+    for name in changed:
+        setattr(row, name, changes[name])
+    if problems := problems_of(row):
+        raise SilasError("invalid_offers", " ".join(problems.values()), extra={"fields": problems})
+    if changed:
+        row.save()
+        data = {name: [_told(name, before[name]), _told(name, changes[name])] for name in changed}
+        record(AuditEvent.OFFERS_CHANGED, actor=actor, subject=f"deployment:{deployment.pk}", data={"changed": data})
+    return row
+
+
+def _locked(deployment: Deployment) -> VisitorOffers:
+    row: VisitorOffers = VisitorOffers.objects.get_or_create(deployment=deployment)[0]
+    locked: VisitorOffers = VisitorOffers.objects.select_for_update(no_key=True).get(pk=row.pk)
+    return locked
+
+
+def problems_of(row: VisitorOffers) -> dict[str, str]:
+    """What is wrong with these offers, by field."""
+    problems: dict[str, str] = {}
+    try:
+        row.clean_fields(exclude={"deployment", "tenant"})
+    except ValidationError as error:
+        problems = {name: " ".join(said) for name, said in error.message_dict.items()}
+    if bool(row.consent_text) != bool(row.consent_version):
+        problems["consent_version"] = "A consent has both a text and a version."
+    return problems
+
+
+def change_form(deployment: Deployment, questions: Sequence[Mapping[str, Any]], *, actor: str) -> list[FormQuestion]:
+    """Ask these from now on, in this order: `kind`, `label`, `required`, for a choice its `choices` as a list. Where
+    something differs all are new: whoever has the old form open is asked the new one. Raises
+    `SilasError("invalid_form")`."""
+    if len(questions) > MOST_QUESTIONS:
+        raise SilasError("invalid_form", f"At most {MOST_QUESTIONS} questions.")
+    _locked(deployment)
+    before = questions_of(deployment.pk)
+    rows = [question_of(deployment, order, each) for order, each in enumerate(questions)]
+    for problems in filter(None, map(question_problems, rows)):
+        raise SilasError("invalid_form", " ".join(problems.values()), extra={"fields": problems})
+    if [_question(each) | {"id": ""} for each in before] == [_question(each) | {"id": ""} for each in rows]:
+        return before
+    FormQuestion.objects.filter(deployment=deployment).delete()
+    for row in rows:
+        row.save(force_insert=True)
+    data = {"questions": [len(before), len(rows)], "required": [_required(before), _required(rows)]}
+    record(AuditEvent.OFFERS_CHANGED, actor=actor, subject=f"deployment:{deployment.pk}", data=data)
+    return rows
+
+
+def question_problems(row: FormQuestion) -> dict[str, str]:
+    """What is wrong with a question, by field."""
+    problems = {}
+    if row.kind not in QuestionKind.values:
+        problems["kind"] = "A question has a kind."
+    if not row.label.strip() or len(row.label) > 120:
+        problems["label"] = "A question has a label of at most 120 characters."
+    if (row.kind == QuestionKind.CHOICE) != bool(row.options):
+        problems["choices"] = "A choice, and nothing else, has what to choose from."
+    elif len(row.options) > MOST_CHOICES or any(len(each) > 80 for each in row.options):
+        problems["choices"] = f"At most {MOST_CHOICES} choices of 80 characters."
+    elif len(row.choices) > 1000:
+        problems["choices"] = "At most 1000 characters in all."
+    return problems
+
+
+def copy(source: Deployment, target: Deployment, *, actor: str) -> None:
+    """Offer at `target` what is offered at `source`, and ask the same before the first word."""
+    offered = offers_of(source.pk)
+    change(target, actor=actor, **{name: getattr(offered, name) for name in FIELDS})
+    change_form(target, [asked_as(row) for row in questions_of(source.pk)], actor=actor)
+
+
+def asked_as(row: FormQuestion) -> dict[str, Any]:
+    """A question as `change_form` takes it."""
+    return {"kind": row.kind, "label": row.label, "required": row.required, "choices": row.options}
+
+
+def question_of(deployment: Deployment, order: int, asked: Mapping[str, Any]) -> FormQuestion:
+    """The row that `change_form` makes of it, not stored."""
+    choices = "\n".join(" ".join(str(each).split()) for each in asked.get("choices", ()))
+    label, kind = " ".join(str(asked.get("label", "")).split()), str(asked.get("kind", ""))
+    required = bool(asked.get("required"))
+    return FormQuestion(deployment=deployment, order=order, kind=kind, label=label, required=required, choices=choices)
+
+
+def _required(rows: Sequence[FormQuestion]) -> int:
+    return sum(row.required for row in rows)
+
+
+def _told(name: str, value: Any) -> Any:
+    return sha256_hex(str(value))[:16] if name in _TEXTS and value else value

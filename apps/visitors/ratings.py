@@ -1,0 +1,80 @@
+"""A visitor's rating: one per conversation, which they may change for a day.
+
+`rating_figures` is for statistics; comments are visitors' words and as external as those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Count, Q
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.sessions.locks import lock_session
+from apps.tenants.models import Deployment
+from apps.visitors.enums import RatingScale
+from apps.visitors.models import Rating
+from apps.visitors.offers import offers_of
+from kernel.clock import now
+from kernel.errors import NotFound, SilasError
+from kernel.unicode_safety import replace_unstorable
+
+CHANGEABLE = timedelta(days=1)
+_SCORES = {RatingScale.STARS: frozenset(range(1, 6)), RatingScale.THUMBS: frozenset({1, 5})}
+
+
+@dataclass(frozen=True)
+class RatingFigures:
+    """`by_score` has each score that was given; `mean` is None where nobody rated."""
+
+    count: int
+    mean: float | None
+    by_score: Mapping[int, int]
+    comments: int
+
+
+def rate(session_id: UUID, *, score: int, comment: str = "") -> Rating:
+    """Keep or change the rating; the same once more changes nothing. Raises `NotFound` where none is asked for, 409
+    `nothing_said`, 409 `rating_settled` after a day, 400 `invalid_rating`."""
+    session = lock_session(session_id)
+    scale = offers_of(session.deployment_id).rating
+    if not scale:
+        raise NotFound("rating")
+    if score not in _SCORES[RatingScale(scale)]:
+        raise SilasError("invalid_rating", "Choose one of what is offered.", status=400)
+    if session.seq == 0:
+        raise SilasError("nothing_said", "Nothing has been said here yet.", status=409)
+    said, moment = replace_unstorable(comment).strip()[:1000], now()
+    row: Rating | None = Rating.objects.filter(session_id=session_id).first()
+    if row is None:
+        row = Rating(session_id=session_id, deployment_id=session.deployment_id, created_at=moment)
+    elif (row.scale, row.score, row.comment) == (scale, score, said):
+        return row
+    elif moment - row.created_at > CHANGEABLE:
+        raise SilasError("rating_settled", "This rating can no longer be changed.", status=409)
+    row.scale, row.score, row.comment, row.changed_at = scale, score, said, moment
+    row.save()
+    data = {"score": score, "scale": scale, "comment": bool(said)}
+    record(AuditEvent.CONVERSATION_RATED, actor="visitor", subject=f"session:{session_id}", data=data)
+    return row
+
+
+def rating_of(session_id: UUID) -> Rating | None:
+    row: Rating | None = Rating.objects.filter(session_id=session_id).first()
+    return row
+
+
+def rating_figures(deployment: Deployment | None, since: datetime, until: datetime) -> RatingFigures:
+    """Of what was first rated from `since` to before `until`; of all deployments of the scope's tenant for None."""
+    rows = Rating.objects.filter(created_at__gte=since, created_at__lt=until, session__is_test=False)
+    rows = rows.filter(deployment=deployment) if deployment else rows
+    commented = Count("pk", filter=~Q(comment=""))
+    counted = list(rows.values("score").annotate(many=Count("pk"), commented=commented).order_by("score"))
+    by_score: dict[int, int] = {each["score"]: each["many"] for each in counted}
+    count = sum(by_score.values())
+    mean = sum(score * many for score, many in by_score.items()) / count if count else None
+    return RatingFigures(count, mean, by_score, sum(each["commented"] for each in counted))

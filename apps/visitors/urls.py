@@ -1,0 +1,31 @@
+"""URLs of what a visitor's browser, and a company's own system, ask of a conversation beside talking (contract
+interfaces, HTTP)."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.visitors.api import prompts, sessions, widget
+
+_CARDS = "api/v1/sessions/<uuid:session_id>/cards"
+
+urlpatterns = [
+    path("api/v1/widget/<str:key>/sessions", sessions.WidgetSessions.as_view(), name="widget-sessions"),
+    path("secrets/<uuid:ref_id>", prompts.Secrets.as_view(), name="secrets"),
+    path(_CARDS, prompts.SessionCards.as_view(), name="api-session-cards"),
+    path(f"{_CARDS}/<uuid:card_id>", prompts.OneSessionCard.as_view(), name="api-session-card"),
+    path(f"{_CARDS}/<uuid:card_id>/secret", prompts.TakeSecret.as_view(), name="api-session-card-secret"),
+    path("api/v1/widget/<str:key>/offers", widget.WidgetOffers.as_view(), name="widget-offers"),
+    path("api/v1/widget/<str:key>/form", widget.WidgetForm.as_view(), name="widget-form"),
+    path("api/v1/widget/<str:key>/files", widget.WidgetFiles.as_view(), name="widget-files"),
+    path("api/v1/widget/<str:key>/files/<uuid:file_id>", widget.WidgetFile.as_view(), name="widget-file"),
+    path("api/v1/widget/<str:key>/conversations", widget.WidgetConversations.as_view(), name="widget-list"),
+    path("api/v1/widget/<str:key>/transcripts", widget.WidgetTranscripts.as_view(), name="widget-transcripts"),
+    path(
+        "api/v1/widget/<str:key>/transcripts/<uuid:request_id>",
+        widget.WidgetTranscript.as_view(),
+        name="widget-transcript",
+    ),
+    path("api/v1/widget/<str:key>/cards/<uuid:card_id>", prompts.WidgetCard.as_view(), name="widget-card"),
+    path("api/v1/widget/<str:key>/rating", widget.WidgetRating.as_view(), name="widget-rating"),
+]

@@ -1,0 +1,123 @@
+"""A visitor's other conversations: one token must never open another's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.sessions.models import ChatSession
+from apps.sessions.services import start_session
+from apps.tenants.models import Deployment
+from kernel.tenancy import tenant_scope
+from tests.factories.sessions import make_session, say
+from tests.factories.tenants import make_deployment
+from tests.factories.visitors import Browser, offer, refused
+
+
+@pytest.fixture
+def open_house(deployment: Deployment) -> Deployment:
+    offer(deployment, conversations=True)
+    return deployment
+
+
+def begun(deployment: Deployment, *said: str) -> tuple[ChatSession, str]:
+    """A conversation and its resume token."""
+    started = start_session(deployment)
+    with tenant_scope(deployment.tenant_id):
+        session: ChatSession = ChatSession.objects.get(pk=started.session_id)
+    for text in said:
+        say(session, text)
+    return session, started.resume_token
+
+
+def _listed(deployment: Deployment, session: ChatSession, *resume_tokens: str) -> Any:
+    return Browser(deployment, session).post("conversations", {"resume_tokens": list(resume_tokens)})
+
+
+def _named(session: ChatSession, customer: str) -> None:
+    with tenant_scope(session.tenant_id):
+        ChatSession.objects.filter(pk=session.pk).update(last_customer=customer)
+
+
+def test_conversation_is_not_listed_without_its_own_token(open_house: Deployment) -> None:
+    begun(open_house, "Secret of somebody else")
+    mine, token = begun(open_house, "Mine")
+    assert [each["preview"] for each in _listed(open_house, mine, token).json()] == ["Mine"]
+
+
+@pytest.mark.parametrize("guess", ["", "guess", "' OR 1=1", "x" * 128])
+def test_guessed_token_lists_nothing(open_house: Deployment, guess: str) -> None:
+    mine, _ = begun(open_house, "Mine")
+    assert _listed(open_house, mine, guess or "-").json() == []
+
+
+def test_short_lived_token_of_another_conversation_lists_nothing(open_house: Deployment) -> None:
+    theirs, _ = begun(open_house, "Theirs")
+    mine, _ = begun(open_house, "Mine")
+    assert _listed(open_house, mine, Browser(open_house, theirs).token[:128]).json() == []
+
+
+def test_conversations_are_not_listed_without_a_token(open_house: Deployment) -> None:
+    mine, token = begun(open_house, "Mine")
+    visitor = Browser(open_house, mine)
+    visitor.token = "forged"
+    assert refused(visitor.post("conversations", {"resume_tokens": [token]})) == (401, "not_authenticated")
+
+
+def test_conversation_of_another_deployment_is_not_listed(open_house: Deployment, tenant: Any) -> None:
+    _, token = begun(make_deployment(tenant), "Elsewhere")
+    mine, _ = begun(open_house, "Mine")
+    assert _listed(open_house, mine, token).json() == []
+
+
+def test_conversation_of_another_tenant_is_not_listed(open_house: Deployment, other_tenant: Any) -> None:
+    _, token = begun(make_deployment(other_tenant), "Elsewhere")
+    mine, _ = begun(open_house, "Mine")
+    assert _listed(open_house, mine, token).json() == []
+
+
+def test_conversation_of_another_customer_is_not_listed(open_house: Deployment) -> None:
+    theirs, token = begun(open_house, "Theirs")
+    mine, own = begun(open_house, "Mine")
+    _named(theirs, "C-1")
+    _named(mine, "C-2")
+    assert [each["preview"] for each in _listed(open_house, mine, token, own).json()] == ["Mine"]
+
+
+def test_conversations_are_listed_newest_first_with_their_place(open_house: Deployment) -> None:
+    _, first = begun(open_house, "First")
+    mine, second = begun(open_house, "Second", "and last")
+    told = [(each["place"], each["preview"]) for each in _listed(open_house, mine, first, second).json()]
+    assert told == [(1, "and last"), (0, "First")]
+
+
+def test_conversation_in_which_nothing_was_said_is_not_listed(open_house: Deployment) -> None:
+    mine, token = begun(open_house)
+    assert _listed(open_house, mine, token).json() == []
+
+
+def test_tokens_beyond_the_most_are_refused(open_house: Deployment) -> None:
+    mine, token = begun(open_house, "Mine")
+    assert _listed(open_house, mine, *[token] * 31).status_code == 400
+
+
+def test_conversations_are_not_listed_where_they_are_not_offered(deployment: Deployment) -> None:
+    mine, token = begun(deployment, "Mine")
+    assert _listed(deployment, mine, token).status_code == 404
+
+
+def test_each_conversation_is_its_own_session(open_house: Deployment) -> None:
+    old, token = begun(open_house, "Old")
+    path = f"/api/v1/widget/{open_house.public_key}/sessions"
+    new = Client().post(path, {}, content_type="application/json").json()
+    back = Client().post(path, {"resume_token": token}, content_type="application/json").json()
+    assert (back["session_id"], new["session_id"] != str(old.pk)) == (str(old.pk), True)
+
+
+def test_token_of_a_disabled_deployment_opens_nothing(open_house: Deployment) -> None:
+    visitor = Browser(open_house, make_session(open_house))
+    with tenant_scope(open_house.tenant_id):
+        Deployment.objects.filter(pk=open_house.pk).update(enabled=False)
+    assert visitor.post("conversations", {"resume_tokens": []}).status_code == 404
