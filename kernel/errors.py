@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.functional import Promise
+
 
 def error_location(error: BaseException) -> str:
     """An exception as a log may name it: its class and innermost source line, never its message."""
@@ -22,12 +24,18 @@ def error_location(error: BaseException) -> str:
 class SilasError(Exception):
     """A refusal with a machine-readable `code`, a sentence for people and an HTTP `status` (4xx)."""
 
-    def __init__(self, code: str, message: str, *, extra: Mapping[str, Any] | None = None, status: int = 400) -> None:
+    def __init__(
+        self, code: str, message: str | Promise, *, extra: Mapping[str, Any] | None = None, status: int = 400
+    ) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
         self.extra = dict(extra or {})
         self.status = status
+
+    @property
+    def message(self) -> str:
+        """The sentence in the language of the person who reads it now."""
+        return str(self.args[0])
 
     def as_json(self) -> dict[str, Any]:
         return {"error": {"code": self.code, "message": self.message, "extra": self.extra}}

@@ -31,6 +31,7 @@ class AuditEvent(TextChoices):
     LOGIN_ENDED = "login_ended", "A member ended one of their logins"
     PASSWORD_CHANGED = "password_changed", "A member's password was changed"
     NAME_CHANGED = "name_changed", "A member changed how colleagues see them"
+    LANGUAGE_CHANGED = "language_changed", "A member changed their language"
     SECOND_FACTOR_ADDED = "second_factor_added", "A member set up a second factor"
     SECOND_FACTOR_REMOVED = "second_factor_removed", "A member removed a second factor"
     SECOND_FACTOR_REFUSED = "second_factor_refused", "A member's second factor was rejected"

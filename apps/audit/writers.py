@@ -58,6 +58,7 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.LOGIN_ENDED: "",
     AuditEvent.PASSWORD_CHANGED: "",
     AuditEvent.NAME_CHANGED: "",
+    AuditEvent.LANGUAGE_CHANGED: "",
     AuditEvent.SECOND_FACTOR_ADDED: "",
     AuditEvent.SECOND_FACTOR_REMOVED: "",
     AuditEvent.SECOND_FACTOR_REFUSED: "",

@@ -12,7 +12,8 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Login, Membership
 from apps.tenants.queries import memberships_of, users_with_second_factor
-from kernel.errors import NotFound
+from kernel.errors import NotFound, SilasError
+from kernel.language import MEMBER_LANGUAGES
 from kernel.tenancy import tenant_scope
 
 
@@ -49,6 +50,17 @@ def change_name(user: Any, name: str) -> None:
         user.first_name, user.last_name = first, last
         user.save(update_fields=["first_name", "last_name"])
         record_in_all_tenants(user, AuditEvent.NAME_CHANGED)
+
+
+def change_language(user: Any, language: str) -> None:
+    """Set the language of the person's pages and e-mails; empty for the browser's. Raises `SilasError` 400 for one that
+    we do not have."""
+    if language and language not in MEMBER_LANGUAGES:
+        raise SilasError("unknown_language", f"Choose one of {', '.join(MEMBER_LANGUAGES.values())}.")
+    with transaction.atomic():
+        user.language = language
+        user.save(update_fields=["language"])
+        record_in_all_tenants(user, AuditEvent.LANGUAGE_CHANGED, data={"language": language})
 
 
 def record_in_all_tenants(

@@ -60,6 +60,13 @@ class User(AbstractUser):
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     email = models.EmailField("e-mail address", unique=True)
+    language = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Code of the person's language; empty for the browser's",
+    )
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
@@ -111,7 +118,7 @@ class Deployment(TenantModel):
     theme = models.JSONField(default=dict, blank=True)
     greeting = models.CharField(max_length=300, blank=True)
     suggestions = models.JSONField(default=list, blank=True)
-    # Codes of `rules.LANGUAGES` that the widget uses; the first is the default. Empty means all.
+    # Codes of `kernel.language.LANGUAGES` that the widget uses; the first is the default. Empty means all.
     languages: models.JSONField[list[str], list[str]] = models.JSONField(default=list, db_default=[], blank=True)
     persona = models.TextField(blank=True, help_text="How it sounds, in plain sentences; never policy")
     model_names = models.JSONField(default=_default_models, help_text="Model name per role: proxy, planner, executor")

@@ -9,6 +9,7 @@ from apps.console.pages.account import alerts, approval_keys, views
 urlpatterns = [
     path("account/", views.account, name="console-account"),
     path("account/name/", views.change_name, name="console-account-name"),
+    path("account/language/", views.change_language, name="console-account-language"),
     path("account/password/", views.change_password, name="console-account-password"),
     path("account/app/", views.begin_app, name="console-account-app"),
     path("account/app/confirm/", views.confirm_app, name="console-account-app-confirm"),

@@ -26,6 +26,7 @@ from apps.console.pages.login.views import password_problems
 from apps.tenants import access, login_passkeys, logins, members, resets, second_factors
 from kernel import webauthn
 from kernel.errors import SilasError
+from kernel.language import MEMBER_LANGUAGES
 from kernel.tenancy import tenant_scope
 
 _BY_COMPANY = SilasError(
@@ -43,6 +44,7 @@ def _render(request: StaffRequest, refusal: SilasError | None = None, *_: Any, *
     status = refusal.status if refusal else 200
     context = {
         "person": user,
+        "languages": MEMBER_LANGUAGES,
         "refusal": refusal,
         "wrong": _FIELDS.get(refusal.code, "") if refusal else "",
         "pressed": request.path,
@@ -123,6 +125,13 @@ def account(request: StaffRequest) -> HttpResponseBase:
 def change_name(request: StaffRequest) -> HttpResponseBase:
     _require_own(request, password=False)
     members.change_name(request.user, request.POST.get("name", ""))
+    return redirect("console-account")
+
+
+@require_POST
+@_own
+def change_language(request: StaffRequest) -> HttpResponseBase:
+    members.change_language(request.user, request.POST.get("language", ""))
     return redirect("console-account")
 
 

@@ -174,6 +174,7 @@ GROUPS: dict[str, frozenset[str]] = {
             "login_ended",
             "password_changed",
             "name_changed",
+            "language_changed",
             "second_factor_added",
             "second_factor_removed",
             "second_factor_refused",

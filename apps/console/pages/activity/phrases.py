@@ -36,6 +36,7 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
     "login_ended": ("", "{who} logged out a session", ""),
     "password_changed": ("", "{who} changed their password", ""),
     "name_changed": ("", "{who} changed their name", ""),
+    "language_changed": ("", "{who} changed their language", ""),
     "second_factor_added": ("", "{who} set up a second factor", ""),
     "second_factor_removed": ("", "A second factor was removed", "by {who}"),
     "second_factor_refused": ("bad", "Rejected a second factor", "of {who}"),
