@@ -21,7 +21,7 @@ from bench.report import Row
 from silas_platform.up.processes import marked, running
 from silas_platform.up.programs import MARK
 
-TENANTS, CALM_SECONDS, SECONDS = 10_000, 30.0, 60.0
+TENANTS, CALM_SECONDS, CALM_DEADLINE_SECONDS, SECONDS = 10_000, 30.0, 900.0, 60.0
 READY_SECONDS = 300
 _ROOT = Path(__file__).resolve().parents[1]
 _TENANTS = """
@@ -31,6 +31,12 @@ from apps.tenants.services import create_tenant
 for number in range(int(os.environ["BENCH_TENANTS"])):
     slug = f"idle-{uuid4().hex[:10]}"
     create_tenant(slug, name=slug, owner_email=f"{slug}@example.com")
+"""
+
+_DUE = """
+from apps.bus import queries
+from apps.bus.enums import Queue
+print("due:", len(queries.due_scopes(list(Queue))))
 """
 
 
@@ -55,7 +61,7 @@ def _measured(tenants: int) -> tuple[float, float]:
         try:
             _await_ready(process)
             _manage({**env, "BENCH_TENANTS": str(tenants)}, "-c", _TENANTS)
-            time.sleep(CALM_SECONDS)
+            _await_calm(env)
             before = _processor_seconds(var)
             time.sleep(SECONDS)
             return (_processor_seconds(var) - before) / SECONDS * 100, _memory(var)
@@ -78,8 +84,21 @@ def _await_ready(process: subprocess.Popen[str]) -> None:
     raise RuntimeError("the run did not come up")
 
 
-def _manage(env: dict[str, str], *arguments: str) -> None:
-    subprocess.run([sys.executable, "manage.py", "shell", *arguments], cwd=_ROOT, env=env, check=True, timeout=3600)
+def _manage(env: dict[str, str], *arguments: str) -> str:
+    command = [sys.executable, "manage.py", "shell", *arguments]
+    return subprocess.run(
+        command, cwd=_ROOT, env=env, check=True, timeout=3600, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
+def _await_calm(env: dict[str, str]) -> None:
+    """Wait until the work that making the tenants left behind is done: no message is due in the next minute."""
+    deadline = time.monotonic() + CALM_DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        time.sleep(CALM_SECONDS)
+        if _manage(env, "-c", _DUE).strip().endswith("due: 0"):
+            return
+    raise RuntimeError("the tenants' first work did not end")
 
 
 def _processes(var: str) -> list[psutil.Process]:
