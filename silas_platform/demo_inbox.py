@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from apps.sessions import handoff, turn
-from apps.sessions.inbox import services as desk
-from apps.sessions.inbox.labels_and_replies import save_label, save_reply
-from apps.sessions.models import CannedReply, ChatSession, Label
+from apps.inbox import handoff
+from apps.inbox import services as desk
+from apps.inbox.labels_and_replies import save_label, save_reply
+from apps.inbox.models import CannedReply, Label
+from apps.sessions import turn
+from apps.sessions.models import ChatSession
 from apps.sessions.services import accept_message, start_session
 from apps.tenants.models import Deployment, User
 from kernel.tenancy import in_scope, tenant_scope

@@ -17,7 +17,7 @@ from apps.audit.queries import head_of
 from apps.autonomy.services.notices import unread_count
 from apps.console.members import StaffRequest, staff_view
 from apps.guard.queries import highest_alert
-from apps.sessions.inbox.queries import unassigned_count
+from apps.inbox.queries import unassigned_count
 from apps.tenants import first_run, visits
 from kernel.errors import SilasError
 

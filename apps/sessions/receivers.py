@@ -18,7 +18,7 @@ from apps.bus.models import QueueMessage
 from apps.bus.registry import on_dead_letter
 from apps.memory import memories
 from apps.memory.enums import SourceKind
-from apps.sessions import chronicle, handoff, retention, rules, turn_pauses, window
+from apps.sessions import chronicle, person_wanted, retention, rules, turn_pauses, window
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
@@ -42,7 +42,7 @@ def _apologise(message: QueueMessage) -> bool:
     if answered:
         said = languages.translate(APOLOGY, rules.language_of(session))
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=said, taint=Taint.AUTH)
-        handoff.want_person(session, because=handoff.UNANSWERED, actor="system")
+        person_wanted.want_person(session, because=person_wanted.UNANSWERED, actor="system")
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
     return answered
 
@@ -88,4 +88,4 @@ def _look_at_it(item: WorkItem, text: str, needs_person: bool) -> None:
     if text and not _somebody_else(session, item):
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.SYSTEM, text=text, taint=Taint.AUTH)
     if needs_person:
-        handoff.want_person(session, because=handoff.WORK, actor="system")
+        person_wanted.want_person(session, because=person_wanted.WORK, actor="system")

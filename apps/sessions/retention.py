@@ -1,7 +1,7 @@
 """Delete the texts of conversations after the time that their company keeps them, in short steps.
 
-Texts of notes and site attributes are deleted with them, and what visitors were asked and left
-beside messages (`conversations_forgotten`). That an entry existed, when
+Site attributes are deleted with them; other rooms delete what they hold of the conversation
+(`conversations_forgotten`). That an entry existed, when
 and by whom, stays, as do cards, work and the audit log, which are evidence. Entries written afterwards are kept anew. A
 step of `bus.retention`.
 """
@@ -19,7 +19,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.sessions.context_state import Focus
 from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn
+from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.signals import conversations_forgotten
 from apps.tenants.queries import retention
 from kernel.clock import now
@@ -73,7 +73,6 @@ def _forget(session: ChatSession) -> int:
     count = int(said.update(text=FORGOTTEN, payload=kept))
     said.exclude(kind__in=(EntryKind.MESSAGE, EntryKind.STATUS)).update(kind=EntryKind.STATUS, sender=Sender.SYSTEM)
     Turn.objects.filter(session_id=session.pk).exclude(read_as=None).update(read_as=FORGOTTEN)
-    Note.objects.filter(session_id=session.pk).update(text=FORGOTTEN)
     session.preview, session.customer_name, session.attributes = FORGOTTEN, "", {}
     session.focus = _focus_of(session).without_memory(session.seq).as_kept()
     session.forgotten_at = now()

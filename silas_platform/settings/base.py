@@ -57,6 +57,7 @@ INSTALLED_APPS = [
     "apps.work",
     "apps.sessions",
     "apps.visitors",
+    "apps.inbox",
     "apps.autonomy",
     "apps.widgets",
     "apps.console",

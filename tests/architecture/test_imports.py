@@ -15,8 +15,27 @@ from tests.architecture.source import PACKAGES, ROOT
 
 SETTINGS: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
 CONTRACTS: dict[str, dict[str, Any]] = {contract["id"]: contract for contract in SETTINGS["contracts"]}
-ROOMS = ["console", "autonomy", "visitors", "sessions", "work", "connections", "skills", "memory", "persona", "widgets"]
-ROOMS += ["toolservers", "guard", "safety", "approvals", "gates", "bus", "tenants", "audit"]
+ROOMS = [
+    "console",
+    "autonomy",
+    "inbox",
+    "visitors",
+    "sessions",
+    "work",
+    "connections",
+    "skills",
+    "memory",
+    "persona",
+    "widgets",
+    "toolservers",
+    "guard",
+    "safety",
+    "approvals",
+    "gates",
+    "bus",
+    "tenants",
+    "audit",
+]
 
 
 @pytest.fixture(scope="module")

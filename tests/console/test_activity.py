@@ -23,7 +23,7 @@ from apps.console.names import Names
 from apps.console.pages.activity.event_groups import GROUPS, HIGHLIGHTS, QUIET
 from apps.console.pages.activity.feed import Sentence, describe_event
 from apps.console.pages.activity.phrases import SENTENCES
-from apps.sessions import handoff
+from apps.inbox import handoff
 from apps.tenants.services import change_deployment
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import make_entries, stranger_verdict, tampering, verdict

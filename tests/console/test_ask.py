@@ -9,7 +9,7 @@ import pytest
 import time_machine
 from django.urls import reverse
 
-from apps.sessions import handoff
+from apps.inbox import handoff
 from apps.sessions.models import ChatSession
 from apps.visitors import prompts
 from apps.visitors.models import VisitorCard

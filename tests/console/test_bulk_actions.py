@@ -9,8 +9,9 @@ import pytest
 from django.urls import reverse
 
 from apps.audit.models import AuditEntry
-from apps.sessions.inbox import bulk, labels_and_replies, services
-from apps.sessions.models import ChatSession, DeskState, SessionLabel
+from apps.inbox import bulk, labels_and_replies, services
+from apps.inbox.models import DeskState, SessionLabel
+from apps.sessions.models import ChatSession
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from apps.sessions import chronicle, handoff
+from apps.inbox import handoff
+from apps.inbox import queries as desk
+from apps.sessions import chronicle, person_wanted
 from apps.sessions.enums import EntryKind, Owner, Sender
-from apps.sessions.inbox import queries as desk
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from kernel.tenancy import tenant_scope
@@ -135,7 +136,7 @@ def test_tabs_hold_what_their_names_say(agent: Any, deployment: Any, session: Ch
         say(one, "Hello")
     with tenant_scope(deployment.tenant_id):
         handoff.take_over(mine.pk, agent)
-        handoff.want_person(lock_session(waiting.pk))
+        person_wanted.want_person(lock_session(waiting.pk))
     pages = {tab: browser(agent).get(reverse("console-inbox"), {"tab": tab}) for tab in ("mine", "bot", "unassigned")}
     found = {tab: [one.session.pk for one in page.context["listed"].rows] for tab, page in pages.items()}
     assert found == {"mine": [mine.pk], "bot": [session.pk], "unassigned": [waiting.pk]}
@@ -147,7 +148,7 @@ def test_unknown_tab_shows_all(agent: Any, session: ChatSession) -> None:
 
 def test_badge_counts_visitors_who_wait_for_a_person(agent: Any, session: ChatSession) -> None:
     with tenant_scope(session.tenant_id):
-        handoff.want_person(lock_session(session.pk))
+        person_wanted.want_person(lock_session(session.pk))
     page = browser(agent).get(reverse("console-rail")).content.decode()
     assert '<span class="count" id="wanted-count">1</span>' in page
 
@@ -195,7 +196,7 @@ QUERIES_OF_INBOX = 24  # two of them for the rail: the budget alert and the unre
 
 def _wanted(session: ChatSession, **why: str) -> None:
     with tenant_scope(session.tenant_id):
-        handoff.want_person(lock_session(session.pk), **why)
+        person_wanted.want_person(lock_session(session.pk), **why)
 
 
 def test_list_names_the_queue_in_which_a_visitor_waits(owner: Any, session: ChatSession) -> None:

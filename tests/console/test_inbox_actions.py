@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from apps.console import viewers
 from apps.console.pages.inbox.filters import list_query, query_string
-from apps.sessions import handoff
-from apps.sessions.inbox import labels_and_replies, queries, services
-from apps.sessions.inbox.enums import DeskStatus, Shown
-from apps.sessions.inbox.queries import Asked, Place
-from apps.sessions.models import CannedReply, ChatSession, DeskState, Note
+from apps.inbox import handoff, labels_and_replies, queries, services
+from apps.inbox.enums import DeskStatus, Shown
+from apps.inbox.models import CannedReply, DeskState, Note
+from apps.inbox.queries import Asked, Place
+from apps.sessions.models import ChatSession
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import HTMX, browser

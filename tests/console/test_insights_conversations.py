@@ -15,7 +15,8 @@ from apps.audit.services import record
 from apps.console.pages.insights.period import period_from
 from apps.console.pages.insights.presenter import reason_in_words
 from apps.console.pages.insights.views import _escape_formula
-from apps.sessions import handoff, insights
+from apps.inbox import handoff
+from apps.sessions import insights, person_wanted
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.insights import Asked
 from apps.sessions.locks import lock_session
@@ -52,7 +53,7 @@ def turn(session: ChatSession, *, seconds: float = 2, **fields: Any) -> None:
 
 def want(session: ChatSession, because: str = "asked") -> None:
     with tenant_scope(session.tenant_id):
-        handoff.want_person(lock_session(session.pk), because=because)
+        person_wanted.want_person(lock_session(session.pk), because=because)
 
 
 def answer(session: ChatSession, user: Any) -> None:
@@ -112,7 +113,7 @@ def test_conversation_that_wants_a_person_twice_counts_once(tenant: Any, deploym
     session = spoken(deployment)
     want(session)
     with tenant_scope(tenant):
-        handoff.want_person(lock_session(session.pk), queue="billing")
+        person_wanted.want_person(lock_session(session.pk), queue="billing")
     assert [one.wanted for one in of(tenant, insights.hand_offs)] == [1]
 
 

@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser
 from apps.console import consumers, viewers
 from apps.console.consumers import ConsoleConsumer
 from apps.console.members import TENANT_IN_SESSION
-from apps.sessions import handoff
+from apps.inbox import handoff
 from kernel import live
 from kernel.presence import open_presences
 from kernel.tenancy import in_thread, tenant_scope

@@ -17,7 +17,7 @@ from pydantic_ai import models
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.sessions.inbox.queries import Asked, conversations, counts, unassigned_count
+from apps.inbox.queries import Asked, conversations, counts, unassigned_count
 from apps.sessions.models import ChatSession
 from apps.sessions.tokens import test_ticket as ticket_for
 from apps.tenants.models import Deployment, Sighting

@@ -27,7 +27,7 @@ from apps.connections.models import Connection
 from apps.gates.models import Gate
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
-from apps.sessions import handoff
+from apps.inbox import handoff
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment, Membership, Tenant
 from apps.toolservers.models import ToolServer

@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.async_api import Page, expect
 
-from apps.sessions import handoff
+from apps.inbox import handoff
 from apps.sessions.models import ChatSession
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.console import log_in

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import pytest
 from playwright.async_api import Page, ViewportSize, expect
 
-from apps.sessions import handoff
-from apps.sessions.inbox import labels_and_replies, services
+from apps.inbox import handoff, labels_and_replies, services
 from apps.sessions.models import ChatSession
 from kernel.clock import now
 from kernel.tenancy import in_scope, in_thread, tenant_scope

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from playwright.async_api import Page, expect
 
-from apps.sessions import handoff
+from apps.inbox import handoff
 from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.tenancy import in_scope
 from tests.e2e.conftest import OpenPage

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.sessions import escalations, handoff, proposals, receivers
+from apps.sessions import escalations, person_wanted, proposals, receivers
 from apps.sessions.steps import context
 from apps.work import visitor_messages
 from apps.work.enums import WorkItemStatus, WorkReason
@@ -31,8 +31,8 @@ SESSIONS = [
     escalations.POLITE,
     escalations.HANDING_ON,
     escalations.PASSED_ON,
-    handoff.CLOSED,
-    handoff.BACK,
+    person_wanted.CLOSED,
+    person_wanted.BACK,
     context.TOO_MUCH,
     proposals.REFUSED,
     receivers.APOLOGY,

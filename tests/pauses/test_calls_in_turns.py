@@ -13,7 +13,7 @@ import time_machine
 from pydantic_ai import models
 
 from apps.guard.models import ToolCall
-from apps.sessions import handoff
+from apps.inbox import handoff
 from apps.sessions.models import ChatSession
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import expire_cards

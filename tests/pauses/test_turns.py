@@ -11,9 +11,10 @@ import time_machine
 from apps.approvals.enums import CardKind, PauseState
 from apps.approvals.models import Card, GatePause, TokenUse
 from apps.bus.models import QueueMessage
-from apps.sessions import handoff, turn
+from apps.inbox import handoff
+from apps.inbox import services as desk
+from apps.sessions import turn
 from apps.sessions.enums import Owner
-from apps.sessions.inbox import services as desk
 from apps.sessions.models import ChatSession
 from apps.visitors import forgetting
 from kernel.errors import SilasError

@@ -14,10 +14,11 @@ from apps.bus.enums import Queue
 from apps.connections.models import Connection
 from apps.gates.queries import active_gates
 from apps.gates.services import check_gates
+from apps.inbox import labels_and_replies
+from apps.inbox.models import CannedReply, Label, Note, SessionLabel
 from apps.memory.models import Document, DocumentVersion
 from apps.sessions import policy
-from apps.sessions.inbox import labels_and_replies
-from apps.sessions.models import CannedReply, ChatSession, ChronicleEntry, Label, Note, SessionLabel
+from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.skills.models import Record
 from apps.skills.queries import tools_for
 from apps.skills.services import save_record

@@ -15,7 +15,8 @@ from django.core.cache.backends.locmem import LocMemCache
 from django.test import Client, override_settings
 
 from apps.audit.models import AuditEntry
-from apps.sessions import handoff, identity_rate_limit, levels, policy, turn
+from apps.inbox import handoff
+from apps.sessions import identity_rate_limit, levels, policy, turn
 from apps.sessions.levels import Passed
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry

@@ -12,7 +12,8 @@ import pytest
 from django.test import override_settings
 
 from apps.audit.models import AuditEntry
-from apps.sessions import handoff, identity_rate_limit, turn
+from apps.inbox import handoff
+from apps.sessions import identity_rate_limit, turn
 from apps.sessions.models import ChatSession
 from apps.sessions.steps import input_gates
 from apps.tenants.models import Deployment

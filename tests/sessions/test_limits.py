@@ -12,7 +12,7 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from apps.sessions import handoff
+from apps.inbox import handoff
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.ratelimit import limits, open_sockets
 from apps.sessions.schemas import MAX_FRAME_BYTES, MAX_TEXT, Accepted, Busy

@@ -11,7 +11,8 @@ from channels.layers import get_channel_layer
 from apps.bus.models import QueueMessage
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
-from apps.sessions import handoff, runner, turn
+from apps.inbox import handoff
+from apps.sessions import runner, turn
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.rules import group_of
 from kernel import live

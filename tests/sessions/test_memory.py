@@ -20,9 +20,10 @@ from apps.gates.schemas import AccessLevel, GateSpec
 from apps.gates.services import save_gate
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Done, Refused
+from apps.inbox import handoff
 from apps.memory.enums import SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
-from apps.sessions import handoff, levels, turn, window
+from apps.sessions import levels, turn, window
 from apps.sessions.access import Grant
 from apps.sessions.context_state import Focus
 from apps.sessions.locks import lock_session

@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.sessions import handoff
+from apps.inbox import handoff
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.ratelimit import message_pace
 from apps.sessions.ratelimit.message_pace import Pace

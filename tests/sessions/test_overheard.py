@@ -13,8 +13,9 @@ from apps.bus import services as bus
 from apps.bus.services import pending_count
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
+from apps.inbox import handoff
 from apps.memory.models import MemoryItem
-from apps.sessions import handoff, receivers, turn
+from apps.sessions import receivers, turn
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.queries import KEPT_OUT, messages_at
 from apps.sessions.schemas import Accepted

@@ -12,10 +12,11 @@ from django.db.models import F
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
+from apps.inbox.models import Note
 from apps.memory.models import MemoryItem
 from apps.sessions import retention
 from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.models import ChatSession, ChronicleEntry, Note, Turn
+from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.tenants.models import Retention
 from apps.visitors.models import VisitorCard, VisitorFile
 from kernel.clock import now

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from apps.sessions import handoff, rules, turn
+from apps.inbox import handoff
+from apps.sessions import rules, turn
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import chronicle_after
 from apps.sessions.state import TurnState

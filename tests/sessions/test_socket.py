@@ -11,7 +11,8 @@ from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 from django.core.signing import TimestampSigner
 
-from apps.sessions import catch_up, consumers, handoff, tokens
+from apps.inbox import handoff
+from apps.sessions import catch_up, consumers, tokens
 from apps.sessions.models import ChatSession
 from apps.sessions.routing import websocket_urlpatterns
 from apps.sessions.schemas import MAX_FRAME_BYTES

@@ -15,7 +15,17 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Queue
 from apps.memory.enums import SourceKind
-from apps.sessions import chronicle, escalations, handoff, model_runs, proposals, rules, signals, turn_pauses, window
+from apps.sessions import (
+    chronicle,
+    escalations,
+    model_runs,
+    person_wanted,
+    proposals,
+    rules,
+    signals,
+    turn_pauses,
+    window,
+)
 from apps.sessions.enums import EntryKind, Sender, TurnStatus
 from apps.sessions.locks import lock_session
 from apps.sessions.models import Turn
@@ -105,9 +115,9 @@ def hand_over(state: TurnState) -> None:
     """Step 13, its other half: who asked for a person, or whom a gate hands on, waits for staff from here on."""
     stop = state.stop or _carried_out(state, _refusal(state))
     if stop is not None and stop.wants_person:
-        handoff.want_person(state.session, queue=stop.queue, because=stop.reason, language=_language(state))
+        person_wanted.want_person(state.session, queue=stop.queue, because=stop.reason, language=_language(state))
     elif state.stop is None and state.response is not None and state.response.handoff:
-        handoff.want_person(state.session, because=handoff.ASKED, language=_language(state))
+        person_wanted.want_person(state.session, because=person_wanted.ASKED, language=_language(state))
 
 
 def _refusal(state: TurnState) -> Stop | None:

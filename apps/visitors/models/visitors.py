@@ -15,7 +15,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, URLVali
 from django.db import models
 from django.db.models import Q
 
-from apps.sessions.models.conversations import ChatSession
+from apps.sessions.models import ChatSession
 from apps.visitors.enums import QuestionKind, RatingScale, TranscriptState
 from kernel.tenancy import TenantModel
 

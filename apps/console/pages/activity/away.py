@@ -27,7 +27,7 @@ from apps.console.members import Member, StaffRequest, staff_view
 from apps.console.pages.activity.feed import FeedLine, feed_lines, merge_repeats
 from apps.console.templatetags.console import usd
 from apps.guard.models import SpendEntry
-from apps.sessions.inbox.queries import unassigned_count
+from apps.inbox.queries import unassigned_count
 from apps.tenants.visits import last_visit_ended_at
 from kernel.clock import now
 

@@ -15,9 +15,9 @@ from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.bulk import action_from, result_message, selected_ids
 from apps.console.pages.inbox.views import list_address, to_conversation
-from apps.sessions.inbox import bulk, labels_and_replies, queries, rules, services
-from apps.sessions.inbox.enums import Colour, Snooze
-from apps.sessions.inbox.rules import VISITOR_NAME
+from apps.inbox import bulk, labels_and_replies, queries, rules, services
+from apps.inbox.enums import Colour, Snooze
+from apps.inbox.rules import VISITOR_NAME
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from apps.sessions.inbox import rules, services
-from apps.sessions.inbox.bulk import Outcome
-from apps.sessions.inbox.enums import Snooze
+from apps.inbox import rules, services
+from apps.inbox.bulk import Outcome
+from apps.inbox.enums import Snooze
 from kernel.errors import SilasError
 
 _NO_ACTION = SilasError("nothing_chosen", "Choose an action.")

@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from apps.sessions.inbox.enums import Shown
-from apps.sessions.inbox.queries import TABS, Asked, Place
-from apps.sessions.inbox.search import LONGEST
+from apps.inbox.enums import Shown
+from apps.inbox.queries import TABS, Asked, Place
+from apps.inbox.search import LONGEST
 
 
 def list_query(parameters: Mapping[str, str]) -> Asked:

@@ -10,9 +10,10 @@ from typing import Any
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from apps.inbox.models import Note
 from apps.sessions.chronicle import SAID
 from apps.sessions.enums import EntryKind, Owner, Sender
-from apps.sessions.models import ChatSession, ChronicleEntry, Note
+from apps.sessions.models import ChatSession, ChronicleEntry
 
 # Lines for entries that settle a prompt, by status; the text of an answer is part of the prompt's own line.
 _SETTLED = {

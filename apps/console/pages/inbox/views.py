@@ -17,11 +17,11 @@ from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.filters import is_filtered, list_query, parameters_without_search, query_string
 from apps.console.pages.inbox.thread import thread_lines, with_notes
-from apps.sessions import handoff, queries, summaries
+from apps.inbox import handoff, rules, summaries
+from apps.inbox import queries as desk
+from apps.inbox.enums import Shown, Snooze
+from apps.sessions import queries
 from apps.sessions.access import PUBLIC
-from apps.sessions.inbox import queries as desk
-from apps.sessions.inbox import rules
-from apps.sessions.inbox.enums import Shown, Snooze
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
 from apps.visitors import consent, file_serving, files, forgetting, prechat, prompts, ratings

@@ -17,12 +17,13 @@ from django.db import connection
 from django.db.models import F, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
+from apps.inbox import search
+from apps.inbox.enums import DeskStatus, Shown
+from apps.inbox.handoff import ANSWERING_ROLES
+from apps.inbox.models import CannedReply, DeskState, Label, Note, SessionLabel
+from apps.inbox.sql.search import KNOWN, NEAR, SAID
 from apps.sessions.enums import Owner
-from apps.sessions.handoff import ANSWERING_ROLES
-from apps.sessions.inbox import search
-from apps.sessions.inbox.enums import DeskStatus, Shown
-from apps.sessions.inbox.inbox_sql import KNOWN, NEAR, SAID
-from apps.sessions.models import CannedReply, ChatSession, DeskState, Label, Note, SessionLabel
+from apps.sessions.models import ChatSession
 from apps.tenants.models import Membership
 from kernel.clock import now
 from kernel.tenancy import current_tenant_id

@@ -6,35 +6,27 @@ transaction that would record its message, and drops it. Called by the console, 
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from apps.approvals.enums import Withdrawal
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.sessions import chronicle, rules, turn_pauses
+from apps.inbox.enums import DeskStatus
+from apps.inbox.models import DeskState
+from apps.sessions import chronicle, turn_pauses
 from apps.sessions.enums import EntryKind, Owner, Sender
-from apps.sessions.inbox.enums import DeskStatus
 from apps.sessions.locks import lock_session
-from apps.sessions.models import ChatSession, ChronicleEntry, DeskState
+from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.tenants.enums import Capability
-from apps.tenants.hours import is_open, next_opening
-from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.taint import Taint
-from kernel.timezones import first_known_timezone
-from llm.offline import languages
 
 ANSWERING_ROLES = roles_with(Capability.ANSWER)
 MAX_REPLY = 4000
-CLOSED = "Nobody of our team is here at the moment. What you write is kept, and you get an answer here."
-BACK = "Somebody is back on {day} at {time} ({zone})."
-# Why a person is wanted, where no gate said so: the visitor asked, an answer failed, work did not get done.
-ASKED, UNANSWERED, WORK = "asked", "unanswered", "work"
 
 
 def take_over(session_id: UUID, user: Any) -> ChatSession:
@@ -106,36 +98,6 @@ def writable(text: str) -> str:
     return text
 
 
-def want_person(
-    session: ChatSession, *, queue: str = "", because: str = "", language: str = "", actor: str = "visitor"
-) -> None:
-    """Note on the locked `session` that the visitor waits for a person, in the named `queue` if there is one; staff see
-    both in their list. Who waits already keeps their place; a queue's name is added to it. `because`: a short code;
-    `language`: what the visitor writes, else what their browser says."""
-    waited = session.wanted_person_at is not None
-    if session.owner != Owner.BOT or (waited and queue in ("", session.wanted_queue)):
-        return
-    session.wanted_person_at = session.wanted_person_at or now()
-    session.wanted_queue, session.wanted_because = queue[:80] or session.wanted_queue, because[:80]
-    session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
-    data = {name: value for name, value in (("queue", session.wanted_queue), ("because", because)) if value}
-    record(AuditEvent.PERSON_WANTED, actor=actor, subject=f"session:{session.pk}", data=data)
-    if not waited and (
-        closed := after_hours(session.deployment, now(), language=language or rules.language_of(session))
-    ):
-        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=closed, taint=Taint.AUTH)
-
-
-def after_hours(deployment: Deployment, moment: datetime, *, language: str = "") -> str:
-    """What somebody reads who waits for a person while nobody is there; "" where somebody is."""
-    zone = first_known_timezone(deployment.timezone, deployment.tenant.timezone)
-    if is_open(deployment.opening_hours, zone=zone, moment=moment):
-        return ""
-    opens = next_opening(deployment.opening_hours, zone=zone, moment=moment)
-    told = deployment.after_hours or languages.translate(CLOSED, language)
-    return f"{told} {_back(opens, language)}" if opens else told
-
-
 def _client_id(nonce: str) -> str:
     """Under which id a reply is kept: none that a visitor's message could bear by chance."""
     return f"staff:{nonce}"[:64] if nonce else ""
@@ -146,11 +108,6 @@ def _said_before(session: ChatSession, nonce: str) -> ChronicleEntry | None:
         session=session, client_id=_client_id(nonce), sender=Sender.HUMAN
     ).first()
     return found
-
-
-def _back(opens: datetime, language: str) -> str:
-    day = languages.translate(f"{opens:%A}", language)
-    return languages.translate(BACK, language).format(day=day, time=f"{opens:%H:%M}", zone=opens.tzinfo)
 
 
 def _require_mine(session: ChatSession, user: Any) -> None:

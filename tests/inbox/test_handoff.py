@@ -12,7 +12,8 @@ import time_machine
 from apps.approvals import queries as cards
 from apps.approvals.enums import CardKind
 from apps.bus.services import pending_count
-from apps.sessions import handoff
+from apps.inbox import handoff
+from apps.sessions import person_wanted
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import chronicle_after
@@ -109,10 +110,10 @@ def test_hand_back_lets_the_bot_answer_again(deployment: Any, agent: Any) -> Non
 def test_visitor_who_wants_a_person_again_waits_in_no_queue_of_before(deployment: Any, agent: Any) -> None:
     session = make_session(deployment)
     with tenant_scope(session.tenant_id):
-        handoff.want_person(lock_session(session.pk), queue="second_line", because="gate:toxicity_in")
+        person_wanted.want_person(lock_session(session.pk), queue="second_line", because="gate:toxicity_in")
         handoff.take_over(session.pk, agent)
         handoff.hand_back(session.pk, agent)
-        handoff.want_person(lock_session(session.pk), because="asked")
+        person_wanted.want_person(lock_session(session.pk), because="asked")
         found = ChatSession.objects.get(pk=session.pk)
     assert (found.wanted_queue, found.wanted_because) == ("", "asked")
 
@@ -168,14 +169,14 @@ def _told(deployment: Any, at: str, **fields: Any) -> list[str]:
     session = make_session(deployment)
     with time_machine.travel(at, tick=False), tenant_scope(session.tenant_id):
         for _ in range(2):
-            handoff.want_person(lock_session(session.pk))
+            person_wanted.want_person(lock_session(session.pk))
     with tenant_scope(session.tenant_id):
         return [entry.text for entry in chronicle_after(session.pk, 0)]
 
 
 def test_visitor_who_wants_a_person_on_a_sunday_reads_when_somebody_is_back_once(deployment: Any) -> None:
     assert _told(deployment, SUNDAY, opening_hours=HOURS) == [
-        f"{handoff.CLOSED} Somebody is back on Monday at 09:00 (Europe/London)."
+        f"{person_wanted.CLOSED} Somebody is back on Monday at 09:00 (Europe/London)."
     ]
 
 
@@ -189,7 +190,7 @@ def test_visitor_reads_it_in_the_language_of_their_browser(deployment: Any) -> N
         deployment.opening_hours = HOURS
         deployment.save()
     with time_machine.travel(SUNDAY, tick=False), tenant_scope(deployment.tenant_id):
-        handoff.want_person(lock_session(session))
+        person_wanted.want_person(lock_session(session))
     with tenant_scope(deployment.tenant_id):
         (entry,) = chronicle_after(session, 0)
     assert entry.text.endswith("Wieder da sind wir am Montag um 09:00 Uhr (Europe/London).")

@@ -1,7 +1,8 @@
 """What staff keep about a conversation: its state, assignee, labels and notes; and canned replies.
 
 None of it is in the chronicle, so none of it can reach a visitor or a model. A visitor's message reopens a snoozed or
-resolved conversation in the transaction that stores it, by a trigger (`inbox.inbox_sql`).
+resolved conversation in the transaction that stores it, by a trigger (`sessions.sql.inbox`). The
+models keep the label `silas_sessions`, under which their tables and migrations were made.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
 
-from apps.sessions.inbox.enums import Colour, DeskStatus
+from apps.inbox.enums import Colour, DeskStatus
 from kernel.tenancy import TenantModel
 
 
@@ -29,6 +30,7 @@ class DeskState(TenantModel):
     changed_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
+        app_label = "silas_sessions"
         indexes: ClassVar = [models.Index(fields=["tenant", "status"], name="desk_by_status")]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(status=DeskStatus.SNOOZED) | Q(until=None), name="desk_snoozed_until")
@@ -42,6 +44,7 @@ class Label(TenantModel):
     colour = models.CharField(max_length=8, choices=Colour.choices, default=Colour.GREY)
 
     class Meta(TenantModel.Meta):
+        app_label = "silas_sessions"
         ordering: ClassVar = [Lower("name")]
         constraints: ClassVar = [
             models.UniqueConstraint("tenant", Lower("name"), name="desk_label_once"),
@@ -59,6 +62,7 @@ class SessionLabel(TenantModel):
     label = models.ForeignKey(Label, on_delete=models.CASCADE, related_name="+")
 
     class Meta(TenantModel.Meta):
+        app_label = "silas_sessions"
         constraints: ClassVar = [models.UniqueConstraint(fields=["session", "label"], name="session_label_once")]
 
 
@@ -73,6 +77,7 @@ class Note(TenantModel):
     created_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
+        app_label = "silas_sessions"
         ordering: ClassVar = ["session", "created_at"]
         indexes: ClassVar = [models.Index(fields=["session", "-created_at"], name="note_by_session")]
         constraints: ClassVar = [
@@ -88,6 +93,7 @@ class CannedReply(TenantModel):
     text = models.TextField()
 
     class Meta(TenantModel.Meta):
+        app_label = "silas_sessions"
         verbose_name_plural = "canned replies"
         ordering: ClassVar = [Lower("name")]
         constraints: ClassVar = [

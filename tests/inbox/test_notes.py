@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from apps.inbox import services
+from apps.inbox.summaries import hand_over
 from apps.memory.models import Chunk, MemoryItem
 from apps.sessions import presence, turn, window
-from apps.sessions.inbox import services
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
-from apps.sessions.summaries import hand_over
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.sessions import make_session, say, visitor_of
 from tests.sessions.test_socket import Socket, _present

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apps.sessions import handoff, rules
+from apps.sessions import person_wanted, rules
 from apps.sessions.chronicle import SAID
 from apps.sessions.enums import Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -17,9 +17,9 @@ from llm.offline import intents
 
 ASKED_AT_MOST = 3
 _WHY = {
-    handoff.ASKED: "The visitor asked for a person.",
-    handoff.UNANSWERED: "The bot could not answer.",
-    handoff.WORK: "Something that was promised did not get done.",
+    person_wanted.ASKED: "The visitor asked for a person.",
+    person_wanted.UNANSWERED: "The bot could not answer.",
+    person_wanted.WORK: "Something that was promised did not get done.",
     "identity": "The visitor tried too often to say who they are.",
     "context": "There was no room left for an answer.",
     "guard": "The bot was stopped.",

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from apps.sessions import chronicle, handoff
+from apps.inbox import handoff, labels_and_replies, queries, services
+from apps.inbox.enums import Shown
+from apps.inbox.queries import Asked
+from apps.sessions import chronicle, person_wanted
 from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.inbox import labels_and_replies, queries, services
-from apps.sessions.inbox.enums import Shown
-from apps.sessions.inbox.queries import Asked
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from kernel.clock import now
@@ -43,7 +43,7 @@ def house(deployment: Any, agent: Any, owner: Any) -> dict[str, Any]:
     names = ("bot", "waits", "mine", "theirs", "assigned", "snoozed", "resolved")
     made = {name: _talk(deployment) for name in names}
     with tenant_scope(deployment.tenant_id):
-        handoff.want_person(lock_session(made["waits"].pk))
+        person_wanted.want_person(lock_session(made["waits"].pk))
         handoff.take_over(made["mine"].pk, agent)
         handoff.take_over(made["theirs"].pk, owner)
         services.assign(made["assigned"].pk, owner, to=agent)
@@ -100,7 +100,7 @@ def test_list_is_narrowed_to_a_deployment(deployment: Any, agent: Any) -> None:
 def test_list_is_narrowed_to_a_queue(deployment: Any, agent: Any, house: dict[str, Any]) -> None:
     session = _talk(deployment)
     with tenant_scope(deployment.tenant_id):
-        handoff.want_person(lock_session(session.pk), queue="second_line")
+        person_wanted.want_person(lock_session(session.pk), queue="second_line")
     assert _listed(deployment, agent, queue="second_line") == {session.pk}
 
 

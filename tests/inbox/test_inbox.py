@@ -13,12 +13,13 @@ import time_machine
 from django.db import IntegrityError, connection
 
 from apps.audit.models import AuditEntry
-from apps.sessions import handoff, presence
-from apps.sessions.inbox import labels_and_replies, queries, rules, services
-from apps.sessions.inbox.enums import DeskStatus, Shown, Snooze
-from apps.sessions.inbox.queries import Asked
+from apps.inbox import handoff, labels_and_replies, queries, rules, services
+from apps.inbox.enums import DeskStatus, Shown, Snooze
+from apps.inbox.models import DeskState, Label, Note, SessionLabel
+from apps.inbox.queries import Asked
+from apps.sessions import person_wanted, presence
 from apps.sessions.locks import lock_session
-from apps.sessions.models import ChatSession, DeskState, Label, Note, SessionLabel
+from apps.sessions.models import ChatSession
 from apps.visitors import prompts
 from apps.visitors.prompts import Question
 from kernel.clock import now
@@ -137,13 +138,13 @@ def test_colleagues_reply_leaves_a_resolved_conversation_resolved(session: ChatS
 def test_visitor_who_wants_a_person_opens_what_was_resolved_before(session: ChatSession, agent: Any) -> None:
     _do(session, services.resolve, agent)
     with tenant_scope(session.tenant_id):
-        handoff.want_person(lock_session(session.pk), because=handoff.WORK)
+        person_wanted.want_person(lock_session(session.pk), because=person_wanted.WORK)
     assert _listed(session, agent, tab="unassigned") == [session.pk]
 
 
 def test_resolving_ends_the_wait_for_a_person(session: ChatSession, agent: Any) -> None:
     with tenant_scope(session.tenant_id):
-        handoff.want_person(lock_session(session.pk), queue="second_line")
+        person_wanted.want_person(lock_session(session.pk), queue="second_line")
     _do(session, services.resolve, agent)
     with tenant_scope(session.tenant_id):
         found = ChatSession.objects.get(pk=session.pk)
@@ -206,7 +207,7 @@ def test_assigned_conversation_is_in_their_list_and_not_waiting_for_anybody(
     session: ChatSession, agent: Any, owner: Any
 ) -> None:
     with tenant_scope(session.tenant_id):
-        handoff.want_person(lock_session(session.pk))
+        person_wanted.want_person(lock_session(session.pk))
     _do(session, services.assign, owner, to=agent)
     mine, free = _listed(session, agent, tab="mine"), _listed(session, agent, tab="unassigned")
     assert (mine, free) == ([session.pk], [])

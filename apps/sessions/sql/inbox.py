@@ -1,4 +1,4 @@
-"""Database functions of the inbox: reopen a conversation when its visitor writes, and full-text search.
+"""Database functions on a conversation's rows for the inbox: reopen it when its visitor writes, and full-text search.
 
 The trigger runs under the conversation's row lock, which the writer of a message holds, so that nobody who resolves can
 slip between. The column of words belongs to the database and is no field of the model: entries are written with columns
@@ -51,19 +51,4 @@ CONTACT_REVERSE = """
 DROP INDEX session_by_contact;
 ALTER TABLE silas_sessions_chatsession DROP COLUMN contact;
 DROP FUNCTION sessions_grams(text);
-"""
-# The conversations of the scope's tenant in which a message holds these words, or whose contact does.
-SAID = """
-    SELECT entry.session_id FROM silas_sessions_chronicleentry entry
-    WHERE entry.tenant_id = %s AND entry.words @@ to_tsquery('simple'::regconfig, %s)
-"""
-KNOWN = """
-    SELECT known.id FROM silas_sessions_chatsession known WHERE known.tenant_id = %s AND known.contact @@ %s::tsquery
-"""
-# The names that share the most pieces with what was typed.
-NEAR = """
-    SELECT DISTINCT customer_name, length(contact) - length(ts_delete(contact, %s::text[])) AS shared
-    FROM silas_sessions_chatsession
-    WHERE tenant_id = %s AND contact @@ %s::tsquery AND customer_name <> ''
-    ORDER BY shared DESC, customer_name LIMIT %s
 """

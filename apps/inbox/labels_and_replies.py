@@ -9,9 +9,9 @@ from django.db import IntegrityError, transaction
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.sessions.handoff import ANSWERING_ROLES, writable
-from apps.sessions.inbox.enums import Colour
-from apps.sessions.models import CannedReply, Label
+from apps.inbox.enums import Colour
+from apps.inbox.handoff import ANSWERING_ROLES, writable
+from apps.inbox.models import CannedReply, Label
 from apps.tenants.queries import require_role
 from kernel.errors import NotFound, SilasError
 

@@ -7,7 +7,7 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apps.sessions.inbox import search
+from apps.inbox import search
 
 
 @pytest.mark.parametrize(

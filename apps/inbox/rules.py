@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, time, timedelta
 
-from apps.sessions.inbox.enums import Snooze
+from apps.inbox.enums import Snooze
 
 MORNING = time(9)
 MAX_SNOOZE = timedelta(days=366)

@@ -14,13 +14,14 @@ from uuid import UUID
 from apps.approvals.enums import Withdrawal
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.inbox import rules
+from apps.inbox.enums import DeskStatus
+from apps.inbox.handoff import ANSWERING_ROLES, writable
+from apps.inbox.models import DeskState, Label, Note, SessionLabel
 from apps.sessions import turn_pauses
 from apps.sessions.enums import Owner
-from apps.sessions.handoff import ANSWERING_ROLES, writable
-from apps.sessions.inbox import rules
-from apps.sessions.inbox.enums import DeskStatus
 from apps.sessions.locks import lock_session
-from apps.sessions.models import ChatSession, DeskState, Label, Note, SessionLabel
+from apps.sessions.models import ChatSession
 from apps.sessions.signals import session_changed
 from apps.tenants.queries import require_role, role_of
 from kernel.clock import now

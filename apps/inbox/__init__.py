@@ -1,0 +1,1 @@
+"""The staff side of conversations: state, assignee, labels, notes, canned replies, lists, and who answers."""

@@ -1,0 +1,60 @@
+"""Note that a visitor waits for a person, and tell them when somebody will be there.
+
+Called by the turn, and for messages and work that came to nothing; staff see who waits in the inbox.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.sessions import chronicle, rules
+from apps.sessions.enums import EntryKind, Owner, Sender
+from apps.sessions.models import ChatSession
+from apps.tenants.hours import is_open, next_opening
+from apps.tenants.models import Deployment
+from kernel.clock import now
+from kernel.taint import Taint
+from kernel.timezones import first_known_timezone
+from llm.offline import languages
+
+CLOSED = "Nobody of our team is here at the moment. What you write is kept, and you get an answer here."
+BACK = "Somebody is back on {day} at {time} ({zone})."
+# Why a person is wanted, where no gate said so: the visitor asked, an answer failed, work did not get done.
+ASKED, UNANSWERED, WORK = "asked", "unanswered", "work"
+
+
+def want_person(
+    session: ChatSession, *, queue: str = "", because: str = "", language: str = "", actor: str = "visitor"
+) -> None:
+    """Note on the locked `session` that the visitor waits for a person, in the named `queue` if there is one; staff see
+    both in their list. Who waits already keeps their place; a queue's name is added to it. `because`: a short code;
+    `language`: what the visitor writes, else what their browser says."""
+    waited = session.wanted_person_at is not None
+    if session.owner != Owner.BOT or (waited and queue in ("", session.wanted_queue)):
+        return
+    session.wanted_person_at = session.wanted_person_at or now()
+    session.wanted_queue, session.wanted_because = queue[:80] or session.wanted_queue, because[:80]
+    session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
+    data = {name: value for name, value in (("queue", session.wanted_queue), ("because", because)) if value}
+    record(AuditEvent.PERSON_WANTED, actor=actor, subject=f"session:{session.pk}", data=data)
+    if not waited and (
+        closed := after_hours(session.deployment, now(), language=language or rules.language_of(session))
+    ):
+        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=closed, taint=Taint.AUTH)
+
+
+def after_hours(deployment: Deployment, moment: datetime, *, language: str = "") -> str:
+    """What somebody reads who waits for a person while nobody is there; "" where somebody is."""
+    zone = first_known_timezone(deployment.timezone, deployment.tenant.timezone)
+    if is_open(deployment.opening_hours, zone=zone, moment=moment):
+        return ""
+    opens = next_opening(deployment.opening_hours, zone=zone, moment=moment)
+    told = deployment.after_hours or languages.translate(CLOSED, language)
+    return f"{told} {_back(opens, language)}" if opens else told
+
+
+def _back(opens: datetime, language: str) -> str:
+    day = languages.translate(f"{opens:%A}", language)
+    return languages.translate(BACK, language).format(day=day, time=f"{opens:%H:%M}", zone=opens.tzinfo)
