@@ -86,7 +86,7 @@ def _refuse_wide_role_with_retry() -> None:
             return refuse_wide_role()
         except psycopg.OperationalError as error:
             # The server may have come up between the connection and the ping, so only the second refusal counts.
-            refusals += PGconn.ping(env.secret("DATABASE_URL").encode()) == Ping.OK
+            refusals += PGconn.ping(env.text("DATABASE_URL").encode()) == Ping.OK
             if refusals > 1 or time.monotonic() >= deadline:
                 raise
             _log.warning("worker_waits_for_database: %s", error)

@@ -54,7 +54,7 @@ def refuse_without_signing_key() -> None:
 
 def refuse_signing_key() -> None:
     """Raise `ImproperlyConfigured` when this process could open approvers' keys and must not."""
-    if any(env.text(f"SILAS_SIGNING_KEY{form}") for form in ("", "_FILE", "_OLD", "_OLD_FILE")):
+    if any(os.environ.get(f"SILAS_SIGNING_KEY{form}") for form in ("", "_FILE", "_OLD", "_OLD_FILE")):
         raise ImproperlyConfigured(
             "E_CFG_SIGNING_KEY: only web processes and the trusted worker may hold SILAS_SIGNING_KEY"
         )
@@ -72,7 +72,7 @@ def refuse_without_root() -> None:
 def refuse_wide_role() -> None:
     """Raise `ImproperlyConfigured` when this worker's database role could create an approval, a login or a
     rule, or deceive the functions that prevent that."""
-    address = env.secret("DATABASE_URL")
+    address = env.text("DATABASE_URL")
     more = worker_rights.excess(address)
     with psycopg.connect(address) as connection:
         more += database_rights.excess(connection.cursor())
@@ -168,7 +168,7 @@ def servers_have_their_fixes(databases: Sequence[str] | None = None, **_: Any) -
     if not databases or "default" not in databases:
         return []
     try:
-        faults = server_faults(database=env.secret("DATABASE_URL"), cache=settings.REDIS_URL)
+        faults = server_faults(database=env.text("DATABASE_URL"), cache=settings.REDIS_URL)
     except (psycopg.Error, redis.RedisError):
         return []
     return [CheckMessage(WARNING, fault, id="silas.W001") for fault in faults]

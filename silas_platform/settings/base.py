@@ -17,14 +17,14 @@ VAR_DIR = Path(env.text("SILAS_VAR") or BASE_DIR / "var").resolve()
 
 DEBUG = False
 DEMO = False
-SECRET_KEY = env.secret("SECRET_KEY")
-SILAS_SIGNING_KEY = env.secret("SILAS_SIGNING_KEY")
-SILAS_SIGNING_KEY_OLD = env.secret("SILAS_SIGNING_KEY_OLD")  # manage.py reseal_keys only
+SECRET_KEY = env.text("SECRET_KEY")
+SILAS_SIGNING_KEY = env.text("SILAS_SIGNING_KEY")
+SILAS_SIGNING_KEY_OLD = env.text("SILAS_SIGNING_KEY_OLD")  # manage.py reseal_keys only
 # Public halves of installation keys whose certificates are believed, outside the database (kernel.trust).
 SILAS_ROOT_KEYS = env.public_keys("SILAS_ROOT_KEYS")
-SILAS_SECRETS_KEY = env.secret("SILAS_SECRETS_KEY")
+SILAS_SECRETS_KEY = env.text("SILAS_SECRETS_KEY")
 # While the key above is being changed: what was sealed under this one still opens (docs/connections.md).
-SILAS_SECRETS_KEY_OLD = env.secret("SILAS_SECRETS_KEY_OLD")
+SILAS_SECRETS_KEY_OLD = env.text("SILAS_SECRETS_KEY_OLD")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
 
 INSTALLED_APPS = [
@@ -97,15 +97,15 @@ TEMPLATES = [
 ]
 
 DATABASES = databases(
-    env.secret("DATABASE_URL"),
-    owner_url=env.secret("DATABASE_OWNER_URL"),
+    env.text("DATABASE_URL"),
+    owner_url=env.text("DATABASE_OWNER_URL"),
     prepared=env.number("DATABASE_PREPARED", 1) == 1,
 )
 DATABASE_THREADS = env.number("DATABASE_THREADS", 8)
 DATABASE_SLOW_THREADS = env.number("DATABASE_SLOW_THREADS", 3)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = env.secret("REDIS_URL")
+REDIS_URL = env.text("REDIS_URL")
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}},
 }
@@ -318,7 +318,7 @@ SKILL_GIT_SCHEMES = ("https",)
 EMAIL_HOST = env.text("SILAS_MAIL_HOST")
 EMAIL_PORT = env.number("SILAS_MAIL_PORT", 587)
 EMAIL_HOST_USER = env.text("SILAS_MAIL_USER")
-EMAIL_HOST_PASSWORD = env.secret("SILAS_MAIL_PASSWORD")
+EMAIL_HOST_PASSWORD = env.text("SILAS_MAIL_PASSWORD")
 EMAIL_USE_TLS = env.flag("SILAS_MAIL_TLS", default=True)
 EMAIL_TIMEOUT = 10
 # May a company's login provider stand in the house's own network? For those who host both.
@@ -326,7 +326,7 @@ LOGIN_PROVIDERS_PRIVATE = env.flag("SILAS_LOGIN_PROVIDERS_PRIVATE", default=Fals
 DEFAULT_FROM_EMAIL = env.text("SILAS_MAIL_FROM") or "silas@localhost"
 # One mode of the execution safety loop for all: enforcing, monitoring, logging or disabled; empty: as policies say.
 SAFETY_MODE = env.text("MCPAQL_SAFETY_LOOP")
-SAFETY_KEY = env.secret("SILAS_SAFETY_KEY")  # manage.py safety_server only
+SAFETY_KEY = env.text("SILAS_SAFETY_KEY")  # manage.py safety_server only
 # May codes leave by letter to whoever may decide, beside the console? (needs SILAS_MAIL_HOST)
 SAFETY_MAIL_CODES = env.flag("SILAS_SAFETY_MAIL_CODES", default=False)
 # After how long a silent execution is called off, and how often that is looked at.

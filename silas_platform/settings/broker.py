@@ -9,4 +9,4 @@ OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 10}
 
 
 def url() -> str:
-    return env.secret("REDIS_URL").replace("unix://", "redis+socket://", 1)
+    return env.text("REDIS_URL").replace("unix://", "redis+socket://", 1)

@@ -1,40 +1,37 @@
-"""What did the operator tell us? Reads the environment; a secret may come as NAME or as a file named by NAME_FILE.
+"""Read settings from the environment with django-environ; each may be given as NAME or as a file named by NAME_FILE.
 
-Fails loudly: a named file that cannot be read, or both forms at once, stops the start.
+Anything malformed stops the start with an `ImproperlyConfigured` that begins with a code: a file that cannot be read,
+both forms at once, a flag or number that is none. `environ.Env` itself is not used for values: it takes a password that
+begins with `$` for the name of another variable, and any unknown word for a false flag.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
+from environ.fileaware_mapping import FileAwareMapping
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
+_values = FileAwareMapping(cache=False)
 
 
 def text(name: str, default: str = "") -> str:
-    return os.environ.get(name, default).strip()
-
-
-def secret(name: str) -> str:
-    """The secret's value, or an empty string when it is not given to this process."""
-    path = text(f"{name}_FILE")
-    if path and text(name):
+    """The value without surrounding white space; `default` when it is not given to this process."""
+    if os.environ.get(name, "").strip() and os.environ.get(f"{name}_FILE"):
         raise ImproperlyConfigured(f"E_CFG_SECRET_TWICE: give {name} or {name}_FILE, not both")
-    if not path:
-        return text(name)
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ImproperlyConfigured(f"E_CFG_SECRET_FILE: {name}_FILE cannot be read: {error.strerror}") from None
+        return str(_values.get(name, default)).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", "it is not UTF-8")
+        raise ImproperlyConfigured(f"E_CFG_SECRET_FILE: {name}_FILE cannot be read: {reason}") from None
 
 
 def public_keys(name: str) -> tuple[str, ...]:
     """Public keys in hex, separated by commas or white space; by value or by file."""
-    found = tuple(re.split(r"[\s,]+", secret(name).strip(", \n"))) if secret(name) else ()
+    found = tuple(re.findall(r"[^\s,]+", text(name)))
     for key in found:
         if not re.fullmatch(r"[0-9a-f]{64}", key):
             raise ImproperlyConfigured(f"E_CFG_ROOT_KEYS: {name} holds public keys of 64 hex digits each")
@@ -42,9 +39,7 @@ def public_keys(name: str) -> tuple[str, ...]:
 
 
 def flag(name: str, *, default: bool) -> bool:
-    value = text(name).lower()
-    if name not in os.environ:
-        return default
+    value = text(name, "on" if default else "off").lower()
     if value in _TRUE | _FALSE:
         return value in _TRUE
     raise ImproperlyConfigured(f"E_CFG_FLAG: {name} must be on or off, not {value!r}")

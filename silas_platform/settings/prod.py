@@ -16,5 +16,5 @@ CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 for _name in ("SECRET_KEY", "REDIS_URL"):
     if not globals().get(_name):
         raise ImproperlyConfigured(f"E_CFG_MISSING: {_name} must be set")
-if not env.secret("DATABASE_URL"):
+if not env.text("DATABASE_URL"):
     raise ImproperlyConfigured("E_CFG_MISSING: DATABASE_URL must be set")

@@ -16,20 +16,20 @@ from silas_platform.settings import env
 def test_secret_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("from-a-file\n")
     monkeypatch.setenv("SOME_KEY_FILE", str(tmp_path / "key"))
-    assert env.secret("SOME_KEY") == "from-a-file"
+    assert env.text("SOME_KEY") == "from-a-file"
 
 
 def test_secret_given_twice_stops_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", "value")
     monkeypatch.setenv("SOME_KEY_FILE", os.devnull)
     with pytest.raises(ImproperlyConfigured, match="E_CFG_SECRET_TWICE"):
-        env.secret("SOME_KEY")
+        env.text("SOME_KEY")
 
 
 def test_secret_file_that_cannot_be_read_stops_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SOME_KEY_FILE", str(tmp_path))
     with pytest.raises(ImproperlyConfigured, match="E_CFG_SECRET_FILE"):
-        env.secret("SOME_KEY")
+        env.text("SOME_KEY")
 
 
 def test_flag_that_is_neither_stops_start(monkeypatch: pytest.MonkeyPatch) -> None:
