@@ -23,6 +23,7 @@ COPY skills skills
 COPY kernel kernel
 COPY llm llm
 COPY sandbox sandbox
+COPY locale locale
 COPY apps apps
 COPY silas_platform silas_platform
 ENV PATH=/opt/venv/bin:$PATH \

@@ -4,7 +4,7 @@ export PYTHONUNBUFFERED := 1
 # A machine that forbids to keep what was compiled makes each process compile all of the platform anew: 0.6 s a start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test chaos bench attack eval-gates eval-chat words check openapi screenshots guardrails environment environment-dev
+.PHONY: run test chaos bench attack eval-gates eval-chat words check openapi translations screenshots guardrails environment environment-dev
 
 run: environment
 	@exec $(PYTHON_IN_VENV) manage.py up
@@ -26,6 +26,9 @@ check: environment-dev
 
 openapi: environment-dev
 	@exec $(PYTHON_IN_VENV) manage.py spectacular --validate --file docs/openapi.yaml
+
+translations: environment-dev
+	@exec $(PYTHON_IN_VENV) tools/translations.py
 
 screenshots: environment-dev
 	@exec sh tools/test tests/e2e/screenshots.py -q

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from apps.tenants.enums import Capability, IdentityAlgorithm, Role
 from apps.tenants.hours import hours_problem
 from kernel.errors import SilasError
+from kernel.language import LANGUAGES
 from kernel.timezones import timezone_error
 
 # Which roles have which capability; the only such table. Used by the console, the REST API and the administration.
@@ -41,8 +42,6 @@ MODEL_ROLES = ("proxy", "planner", "executor")
 OPTIONAL_ROLES = ("scorer",)
 MOST_SUGGESTIONS = 6
 LONGEST_SUGGESTION = 80
-# Languages of the widget's own texts, each by its own name; its locale files have the same codes.
-LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "es": "Español", "ar": "العربية"}
 SHORTEST_RSA = 2048
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -116,7 +116,7 @@ def test_languages_are_saved_with_the_first_in_front(tenant: Any, owner: Any, de
 
 def test_first_language_alone_keeps_the_others(tenant: Any, owner: Any, deployment: Any) -> None:
     saved(owner, deployment, first_language="fr")
-    assert now_of(tenant, deployment).languages == ["fr", "en", "de", "es", "ar"]
+    assert now_of(tenant, deployment).languages == ["fr", "en", "de", "es", "nl", "ar"]
 
 
 def test_change_of_languages_and_look_is_written_down_with_before_and_after(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apps import widgets
-from apps.tenants.rules import LANGUAGES
+from kernel.language import LANGUAGES
 
 ROOT = Path(widgets.__file__).parent
 LOADER = ROOT / "static/widgets/loader.js"
@@ -49,14 +49,16 @@ def test_file_names_no_foreign_host(path: Path) -> None:
 
 
 def test_words_are_whole_in_every_language() -> None:
-    """The same names, with the same places to fill in; Arabic alone has more forms of a number."""
+    """The same names, with the same placeholders; Arabic alone has more plural forms."""
     spoken = {path.stem: _words(path) for path in FRAME if path.parent.name == "locales"}
     assert {language: words ^ spoken["en"] for language, words in spoken.items()} == {key: set() for key in LANGUAGES}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_every_word_that_is_asked_for_is_there(script: Path) -> None:
-    asked = set(re.findall(r'\bt\("(\w+)"', script.read_text()))
+    source = script.read_text()
+    asked = set(re.findall(r'\bt\("(\w+)"', source))
+    asked |= {f"panel_{name}" for name in re.findall(r'\bpanelText\("(\w+)"', source)}
     assert asked <= {name for name, _ in _words(ROOT / "static/widgets/frame/locales/en.js")}
 
 

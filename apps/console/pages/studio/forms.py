@@ -8,8 +8,9 @@ from django import forms
 
 from apps.tenants.hours import DAYS
 from apps.tenants.models import Deployment
-from apps.tenants.rules import LANGUAGES, MODEL_ROLES, OPTIONAL_ROLES, theme_problems
+from apps.tenants.rules import MODEL_ROLES, OPTIONAL_ROLES, theme_problems
 from apps.tenants.services import deployment_problems
+from kernel.language import LANGUAGES
 from kernel.unicode_safety import replace_unstorable
 
 _DAY_NAMES = dict(

@@ -29,11 +29,11 @@ from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 from apps.tenants.provider_keys import copy_provider_keys, remove_provider_key, store_provider_key
 from apps.tenants.queries import models_without_key
-from apps.tenants.rules import LANGUAGES
 from apps.tenants.services import change_deployment, create_deployment
 from apps.visitors import offers
 from apps.widgets.views import loader_integrity
 from kernel.errors import NotFound, SilasError
+from kernel.language import LANGUAGES
 from kernel.tenancy import tenant_scope
 from llm.models import GROUNDED
 

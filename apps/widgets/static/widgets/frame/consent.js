@@ -4,7 +4,7 @@
 import { el } from "./dom.js";
 import { link } from "./markdown.js";
 import { loadOffers } from "./offers.js";
-import { panelText } from "./panelText.js";
+import { panelText } from "./i18n.js";
 import { previewPanel, showPanel } from "./prechat.js";
 
 export function wireConsent(chat) {

@@ -1,9 +1,8 @@
 /* Lists this browser's earlier conversations. Each is opened with its own resume token, which only this browser has. */
 
 import { clock, el } from "./dom.js";
-import { dateLocale } from "./i18n.js";
+import { dateLocale, panelText } from "./i18n.js";
 import { onOffers, requestJson } from "./offers.js";
-import { panelText } from "./panelText.js";
 
 const MOST = 30;
 

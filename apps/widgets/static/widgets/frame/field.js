@@ -1,7 +1,7 @@
 /* One labelled form field with its error message. */
 
 import { el } from "./dom.js";
-import { panelText } from "./panelText.js";
+import { panelText } from "./i18n.js";
 
 /* Input type, autocomplete and maximum length for each kind. */
 const TYPES = { name: ["text", "name", 120], email: ["email", "email", 254], text: ["text", "off", 1000], number: ["number", "off"], date: ["date", "off"] };

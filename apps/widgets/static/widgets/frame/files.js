@@ -3,9 +3,8 @@
 
 import { part } from "./chat.js";
 import { el } from "./dom.js";
-import { dateLocale } from "./i18n.js";
+import { dateLocale, panelText } from "./i18n.js";
 import { newId, onOffers, request, requestJson } from "./offers.js";
-import { panelText } from "./panelText.js";
 import { clip } from "./sheet.js";
 
 const AT_ONCE = 5;

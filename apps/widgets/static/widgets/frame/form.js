@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { field } from "./field.js";
 import { loadOffers, requestJson } from "./offers.js";
-import { panelText } from "./panelText.js";
+import { panelText } from "./i18n.js";
 import { previewPanel, showPanel } from "./prechat.js";
 
 export function wireForm(chat) {

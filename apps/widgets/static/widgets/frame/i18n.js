@@ -1,12 +1,13 @@
-/* The widget's own texts: whole sentences, one file per language. */
+/* The widget's own texts: whole sentences, one file per language, written by `make translations`. */
 
 import { ar } from "./locales/ar.js";
 import { de } from "./locales/de.js";
 import { en } from "./locales/en.js";
 import { es } from "./locales/es.js";
 import { fr } from "./locales/fr.js";
+import { nl } from "./locales/nl.js";
 
-const LANGUAGES = { en, de, fr, es, ar };
+const LANGUAGES = { en, de, fr, es, nl, ar };
 let allowed = Object.keys(LANGUAGES);
 let texts = en;
 let locale = "en";
@@ -44,6 +45,11 @@ export function t(name, values = {}) {
   return filled(texts[name] ?? name, values);
 }
 
+/* A text of the panels: consent, form, files, conversations, transcript, rating. */
+export function panelText(name, values = {}) {
+  return t(`panel_${name}`, values);
+}
+
 /* The plural form for a number. */
 export function counted(name, n) {
   const form = texts[name][new Intl.PluralRules(locale).select(n)] ?? texts[name].other;
@@ -62,7 +68,7 @@ export function lasting(seconds) {
 
 /* The label of an access level, or its name if there is none. */
 export function named(level) {
-  return Object.hasOwn(texts.levels, level) ? texts.levels[level] : level;
+  return Object.hasOwn(texts, `level_${level}`) ? texts[`level_${level}`] : level;
 }
 
 function filled(text, values) {

@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { onOffers, requestJson } from "./offers.js";
-import { panelText } from "./panelText.js";
+import { panelText } from "./i18n.js";
 
 const FACES = { stars: [[1, "★"], [2, "★"], [3, "★"], [4, "★"], [5, "★"]], thumbs: [[5, "👍"], [1, "👎"]] };
 const PROBLEMS = { rating_settled: "settled", nothing_said: "nothing" };

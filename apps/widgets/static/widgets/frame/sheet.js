@@ -3,7 +3,7 @@
 
 import { part } from "./chat.js";
 import { el } from "./dom.js";
-import { panelText } from "./panelText.js";
+import { panelText } from "./i18n.js";
 
 export function wireSheet(chat) {
   const sections = new Map();

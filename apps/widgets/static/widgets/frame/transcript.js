@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { newId, onOffers, requestJson } from "./offers.js";
-import { panelText } from "./panelText.js";
+import { panelText } from "./i18n.js";
 
 const LOOK_EVERY = 2000;
 const LOOKS = 30;
