@@ -14,6 +14,8 @@ from uuid import UUID
 
 from django.db.models import Model
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.approvals.models import ApprovalToken, Card
 from apps.audit.models import AuditEntry
@@ -33,50 +35,50 @@ _NamesById = dict[UUID, str]
 
 # What something is called whose own name is not known, by kind.
 UNNAMED = {
-    "": "The platform",
-    "system": "The platform",
-    "seed_demo": "The demo setup",
-    "command": "An administrator",
-    "user": "A former member",
-    "visitor": "A visitor",
-    "bot": "The bot",
-    "card": "a card",
-    "session": "a conversation",
-    "connection": "a connection",
-    "secret": "a secret",
-    "work": "a task",
-    "run": "a run",
-    "gate": "a gate",
-    "token": "an approval",
-    "message": "a message",
-    "deployment": "a chatbot",
-    "safety_agent": "an agent",
-    "safety_execution": "an agent",
-    "safety_policy": "the safety policy",
-    "tenant": "the company",
-    "api_key": "an API key",
-    "identity_key": "a website key",
-    "message_key": "a member's key",
-    "document": "a document",
-    "collection": "a collection",
-    "skill": "a skill",
-    "skill_package": "a package",
-    "skill_draft": "a draft",
-    "publisher": "a publisher",
-    "tool_server": "a tool server",
-    "outside_tool": "an external tool",
-    "batch": "a batch",
-    "passkey": "a passkey",
-    "label": "a label",
-    "canned_reply": "a canned reply",
-    "task": "an automation",
-    "trigger": "an automation",
-    "autonomous": "an automation",
-    "webhook": "an address",
-    "proposal": "a proposal",
-    "preference": "a habit",
-    "precedent": "a pattern",
-    "context": "a pattern",
+    "": gettext_lazy("The platform"),
+    "system": gettext_lazy("The platform"),
+    "seed_demo": gettext_lazy("The demo setup"),
+    "command": gettext_lazy("An administrator"),
+    "user": gettext_lazy("A former member"),
+    "visitor": gettext_lazy("A visitor"),
+    "bot": gettext_lazy("The bot"),
+    "card": gettext_lazy("a card"),
+    "session": gettext_lazy("a conversation"),
+    "connection": gettext_lazy("a connection"),
+    "secret": gettext_lazy("a secret"),
+    "work": gettext_lazy("a task"),
+    "run": gettext_lazy("a run"),
+    "gate": gettext_lazy("a gate"),
+    "token": gettext_lazy("an approval"),
+    "message": gettext_lazy("a message"),
+    "deployment": gettext_lazy("a chatbot"),
+    "safety_agent": gettext_lazy("an agent"),
+    "safety_execution": gettext_lazy("an agent"),
+    "safety_policy": gettext_lazy("the safety policy"),
+    "tenant": gettext_lazy("the company"),
+    "api_key": gettext_lazy("an API key"),
+    "identity_key": gettext_lazy("a website key"),
+    "message_key": gettext_lazy("a member's key"),
+    "document": gettext_lazy("a document"),
+    "collection": gettext_lazy("a collection"),
+    "skill": gettext_lazy("a skill"),
+    "skill_package": gettext_lazy("a package"),
+    "skill_draft": gettext_lazy("a draft"),
+    "publisher": gettext_lazy("a publisher"),
+    "tool_server": gettext_lazy("a tool server"),
+    "outside_tool": gettext_lazy("an external tool"),
+    "batch": gettext_lazy("a batch"),
+    "passkey": gettext_lazy("a passkey"),
+    "label": gettext_lazy("a label"),
+    "canned_reply": gettext_lazy("a canned reply"),
+    "task": gettext_lazy("an automation"),
+    "trigger": gettext_lazy("an automation"),
+    "autonomous": gettext_lazy("an automation"),
+    "webhook": gettext_lazy("an address"),
+    "proposal": gettext_lazy("a proposal"),
+    "preference": gettext_lazy("a habit"),
+    "precedent": gettext_lazy("a pattern"),
+    "context": gettext_lazy("a pattern"),
 }
 
 
@@ -91,7 +93,7 @@ class Names:
         kind, _, id_text = word.partition(":")
         if kind == "record":
             return id_text.replace("/", " ")
-        return self.known.get(word) or UNNAMED.get(kind, "something")
+        return self.known.get(word) or str(UNNAMED.get(kind) or _("something"))
 
 
 def names_of(entries: Iterable[AuditEntry]) -> Names:
@@ -185,7 +187,7 @@ def _tools(runs: set[UUID]) -> dict[str, str]:
 
 
 def _tool(intent: str, tool: str) -> str:
-    return f"the model as {tool}" if intent == Intent.CONVERSE else tool
+    return _("the model as %(name)s") % {"name": tool} if intent == Intent.CONVERSE else tool
 
 
 _FINDERS: dict[str, Callable[[set[UUID]], _NamesById]] = {

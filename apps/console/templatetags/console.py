@@ -12,8 +12,11 @@ from urllib.parse import urlsplit
 import nh3
 from django import template
 from django.utils import timezone
+from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext, pgettext_lazy
+from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
 
 from apps.approvals.models import Card
@@ -56,7 +59,7 @@ def waited(moment: datetime) -> SafeString:
 def moment(at: datetime) -> SafeString:
     """The time for today, else the day and the time."""
     local, today = timezone.localtime(at), timezone.localdate()
-    return _time(at, f"{local:%H:%M}" if local.date() == today else f"{local.day} {local:%b}, {local:%H:%M}", "")
+    return _time(at, date_format(local, "H:i" if local.date() == today else "j M, H:i"), "")
 
 
 @register.filter
@@ -65,30 +68,29 @@ def clock(moment: datetime) -> SafeString:
 
 
 def _time(moment: datetime, text: str, kind: str) -> SafeString:
-    exact = timezone.localtime(moment).strftime("%a %d %b %Y, %H:%M:%S %Z")
+    exact = date_format(timezone.localtime(moment), "D d M Y, H:i:s T")
     return format_html(
         '<time datetime="{}" title="{}" data-relative="{}">{}</time>', moment.isoformat(), exact, kind, text
     )
 
 
 def past(seconds: int) -> str:
-    if seconds < _MINUTE:
-        return "now"
-    return f"{_span(seconds)} ago"
+    return _("%(span)s ago") % {"span": _span(seconds)} if seconds >= _MINUTE else _("now")
 
 
 def ahead(seconds: int) -> str:
-    return f"in {_span(seconds)}" if seconds > 0 else "now"
+    return _("in %(span)s") % {"span": _span(seconds)} if seconds > 0 else _("now")
 
 
 def _span(seconds: int) -> str:
     if seconds < _MINUTE:
-        return f"{seconds} s"
+        return _("%(number)s s") % {"number": seconds}
     if seconds < _HOUR:
-        return f"{seconds // _MINUTE} min"
+        return _("%(number)s min") % {"number": seconds // _MINUTE}
     if seconds < 2 * _DAY:
-        return f"{seconds // _HOUR} h"
-    return f"{seconds // _DAY} days"
+        return _("%(number)s h") % {"number": seconds // _HOUR}
+    days = seconds // _DAY
+    return ngettext("%(number)s day", "%(number)s days", days) % {"number": days}
 
 
 @register.filter
@@ -144,25 +146,38 @@ def pairs(values: object) -> list[tuple[str, Any]]:
 @register.filter
 def seconds(number: float) -> str:
     """A duration in seconds: with tenths below ten seconds."""
-    return f"{number:.1f} s" if number < 9.95 else _span(int(number + 0.5))
+    return _("%(number)s s") % {"number": number_format(number, 1)} if number < 9.95 else _span(int(number + 0.5))
 
 
 @register.filter
 def percent(share: float) -> str:
-    return f"{share * 100:.0f}\N{NO-BREAK SPACE}%" if share == 0 or share >= 0.01 else "under 1\N{NO-BREAK SPACE}%"
+    whole = f"{share * 100:.0f}\N{NO-BREAK SPACE}%"
+    return whole if share == 0 or share >= 0.01 else _("under %(share)s") % {"share": "1\N{NO-BREAK SPACE}%"}
 
 
 @register.filter
-def bar_width(share: float) -> float:
-    """The width of a bar for this share, from 0 to 100."""
-    return share_width(share)
+def bar_width(share: float) -> str:
+    """The width of a bar for this share, from 0 to 100, with a decimal point in every language."""
+    return str(share_width(share))
+
+
+@register.filter
+def typed(number: Decimal) -> str:
+    """An amount as it is typed into a form: with a decimal point in every language."""
+    return f"{number:f}"
+
+
+@register.filter
+def inline_label(label: str) -> str:
+    """A label within a sentence: in lower case, except in German, which capitalises nouns."""
+    return str(label) if (get_language() or "").startswith("de") else str(label).lower()
 
 
 _GOAL_STATUS = {
-    WorkItemStatus.PENDING: "not checked yet",
-    WorkItemStatus.HEALTHY: "healthy",
-    WorkItemStatus.FAILED: "not met yet",
-    WorkItemStatus.BLOCKED: "ended",
+    WorkItemStatus.PENDING: pgettext_lazy("a goal", "not checked yet"),
+    WorkItemStatus.HEALTHY: pgettext_lazy("a goal", "healthy"),
+    WorkItemStatus.FAILED: pgettext_lazy("a goal", "not met yet"),
+    WorkItemStatus.BLOCKED: pgettext_lazy("a goal", "ended"),
 }
 
 
@@ -173,14 +188,12 @@ def status_in_words(item: WorkItem) -> str:
     A goal with failed checks continues, so it reads as not met yet.
     """
     if item.type == WorkItemType.GOAL and item.status == WorkItemStatus.PENDING and item.due_at is None:
-        return "active"
-    if item.type == WorkItemType.GOAL:
-        return _GOAL_STATUS.get(WorkItemStatus(item.status)) or humane(item.status)
+        return pgettext("a goal", "active")
+    if item.type == WorkItemType.GOAL and item.status in _GOAL_STATUS:
+        return str(_GOAL_STATUS[WorkItemStatus(item.status)])
     if item.status != WorkItemStatus.PENDING:
-        return humane(item.status)
-    if item.is_part:
-        return "queued"
-    return "queued" if item.approval_token_id else "waiting for approval"
+        return inline_label(item.get_status_display())
+    return _("queued") if item.is_part or item.approval_token_id else _("waiting for approval")
 
 
 @register.filter
@@ -196,15 +209,15 @@ def host(address: str) -> str:
 @register.filter
 def threshold(key: str) -> str:
     """The name of an autonomy setting."""
-    return _THRESHOLDS.get(key, key)
+    return str(_THRESHOLDS.get(key, key))
 
 
 _THRESHOLDS = {
-    "standing.scope": "Actions without approval",
-    "standing.max_executions": "Executions before it asks again",
-    "standing.expires_at": "Valid until",
-    "batch_review.default_size": "Items in a batch",
-    "batch_review.confidence.high_min": "Minimum confidence for a batch",
+    "standing.scope": gettext_lazy("Actions without approval"),
+    "standing.max_executions": gettext_lazy("Executions before it asks again"),
+    "standing.expires_at": gettext_lazy("Valid until"),
+    "batch_review.default_size": gettext_lazy("Items in a batch"),
+    "batch_review.confidence.high_min": gettext_lazy("Minimum confidence for a batch"),
 }
 
 
@@ -213,7 +226,7 @@ def limits(payload: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The limits of a budget, before and after the change."""
     before, after = payload["before"], payload["after"]
     return [
-        {"name": name, "before": before.get(name, "none"), "after": value, "changed": before.get(name) != value}
+        {"name": name, "before": before.get(name, _("none")), "after": value, "changed": before.get(name) != value}
         for name, value in after.items()
     ]
 
@@ -257,4 +270,4 @@ def humane(code: str) -> str:
 
 @register.filter
 def thousands(number: int) -> str:
-    return f"{number:,}"
+    return number_format(number, force_grouping=True)

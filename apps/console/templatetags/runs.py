@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import template
+from django.utils.translation import gettext as _
 
 from apps.console.pages.automations.presenter import dollars_of
 
@@ -17,4 +18,4 @@ def exact_usd(amount: Any) -> str:
     """An amount in dollars with cents and every further digit."""
     dollars = dollars_of(amount).normalize()
     places = -int(dollars.as_tuple().exponent)
-    return f"${dollars:,.{max(places, 2)}f}" if abs(dollars) < Decimal("1e15") else "too large to show"
+    return f"${dollars:,.{max(places, 2)}f}" if abs(dollars) < Decimal("1e15") else _("too large to show")
