@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
 
 from apps.console.members import DECIDING_ROLES, Member
 from apps.tenants.enums import Role
@@ -17,7 +19,7 @@ from apps.tenants.enums import Role
 class Page:
     """A page; `words` are further search terms, `key` is its keyboard shortcut."""
 
-    title: str
+    title: str | Promise
     name: str
     words: str = ""
     key: str = ""
@@ -35,37 +37,59 @@ class Page:
 
 _OWNER = (Role.OWNER,)
 PAGES = (
-    Page("Inbox", "console-inbox", "conversations visitors chat messages", "1"),
-    Page("Review", "console-review", "decisions cards approvals waiting queue", "2"),
-    Page("Activity", "console-activity", "audit log history timeline happened", "3"),
-    Page("While you were away", "console-away", "summary slept missed since last visit"),
-    Page("Insights", "console-insights", "metrics numbers charts", "4"),
-    Page("Work", "console-work", "goals projects tasks standing"),
-    Page("Automations", "console-runs", "runs autonomous sessions tasks schedule"),
-    Page("New automation", "console-task-new", "task run schedule", roles=DECIDING_ROLES),
-    Page("Automation settings", "console-autonomy", "autonomy runs webhooks", roles=DECIDING_ROLES),
-    Page("Notifications", "console-notices", "notices results unread"),
-    Page("My account", "console-account", "password second factor authenticator passkeys devices log out"),
-    Page("Alerts", "console-alerts", "push email notifications", roles=DECIDING_ROLES),
-    Page("Labels", "console-labels", "tags colours conversations"),
-    Page("Canned replies", "console-replies", "templates ready answers"),
-    Page("Approval keys", "console-passkeys", "passkeys account signing security"),
-    Page("Spending", "console-spending", "money budget costs limits", roles=DECIDING_ROLES),
-    Page("Queues", "console-queues", "stuck failed retry discard", roles=DECIDING_ROLES),
-    Page("Safety", "console-safety", "agents executions blocks challenges codes", roles=DECIDING_ROLES),
-    Page("Connections", "console-connections", "accounts oauth link calendar mailbox outside", roles=DECIDING_ROLES),
-    Page("Knowledge", "console-knowledge", "documents website upload search collections", roles=DECIDING_ROLES),
-    Page("Skills", "console-skills", "tools capabilities catalogue import", roles=DECIDING_ROLES),
-    Page("Add a skill", "console-skill-add", "import upload archive git package", roles=DECIDING_ROLES),
-    Page("Create a skill", "console-draft-new", "make write draft skill-maker", roles=DECIDING_ROLES),
-    Page("Chatbots", "console-studios", "deployments studio widget install snippet look preview", roles=_OWNER),
-    Page("Tool servers", "console-tool-servers", "mcp outside tools", roles=_OWNER),
-    Page("Gates", "console-gates", "policy rules", roles=_OWNER),
-    Page("New gate", "console-gate-new", "write policy rule", roles=_OWNER),
-    Page("Members and roles", "console-members", "people invite colleagues staff", roles=_OWNER),
-    Page("Login settings", "console-member-logins", "members second factor openid single sign-on", roles=_OWNER),
-    Page("API keys", "console-api-keys", "rest tokens", roles=_OWNER),
-    Page("Administration", "admin:index", "settings members deployments api keys", roles=_OWNER),
+    Page(gettext_lazy("Inbox"), "console-inbox", "conversations visitors chat messages", "1"),
+    Page(gettext_lazy("Review"), "console-review", "decisions cards approvals waiting queue", "2"),
+    Page(gettext_lazy("Activity"), "console-activity", "audit log history timeline happened", "3"),
+    Page(gettext_lazy("While you were away"), "console-away", "summary slept missed since last visit"),
+    Page(gettext_lazy("Insights"), "console-insights", "metrics numbers charts", "4"),
+    Page(gettext_lazy("Work"), "console-work", "goals projects tasks standing"),
+    Page(gettext_lazy("Automations"), "console-runs", "runs autonomous sessions tasks schedule"),
+    Page(gettext_lazy("New automation"), "console-task-new", "task run schedule", roles=DECIDING_ROLES),
+    Page(gettext_lazy("Automation settings"), "console-autonomy", "autonomy runs webhooks", roles=DECIDING_ROLES),
+    Page(gettext_lazy("Notifications"), "console-notices", "notices results unread"),
+    Page(
+        gettext_lazy("My account"), "console-account", "password second factor authenticator passkeys devices log out"
+    ),
+    Page(gettext_lazy("Alerts"), "console-alerts", "push email notifications", roles=DECIDING_ROLES),
+    Page(gettext_lazy("Labels"), "console-labels", "tags colours conversations"),
+    Page(gettext_lazy("Canned replies"), "console-replies", "templates ready answers"),
+    Page(gettext_lazy("Approval keys"), "console-passkeys", "passkeys account signing security"),
+    Page(gettext_lazy("Spending"), "console-spending", "money budget costs limits", roles=DECIDING_ROLES),
+    Page(gettext_lazy("Queues"), "console-queues", "stuck failed retry discard", roles=DECIDING_ROLES),
+    Page(gettext_lazy("Safety"), "console-safety", "agents executions blocks challenges codes", roles=DECIDING_ROLES),
+    Page(
+        gettext_lazy("Connections"),
+        "console-connections",
+        "accounts oauth link calendar mailbox outside",
+        roles=DECIDING_ROLES,
+    ),
+    Page(
+        gettext_lazy("Knowledge"),
+        "console-knowledge",
+        "documents website upload search collections",
+        roles=DECIDING_ROLES,
+    ),
+    Page(gettext_lazy("Skills"), "console-skills", "tools capabilities catalogue import", roles=DECIDING_ROLES),
+    Page(gettext_lazy("Add a skill"), "console-skill-add", "import upload archive git package", roles=DECIDING_ROLES),
+    Page(gettext_lazy("Create a skill"), "console-draft-new", "make write draft skill-maker", roles=DECIDING_ROLES),
+    Page(
+        gettext_lazy("Chatbots"),
+        "console-studios",
+        "deployments studio widget install snippet look preview",
+        roles=_OWNER,
+    ),
+    Page(gettext_lazy("Tool servers"), "console-tool-servers", "mcp outside tools", roles=_OWNER),
+    Page(gettext_lazy("Gates"), "console-gates", "policy rules", roles=_OWNER),
+    Page(gettext_lazy("New gate"), "console-gate-new", "write policy rule", roles=_OWNER),
+    Page(gettext_lazy("Members and roles"), "console-members", "people invite colleagues staff", roles=_OWNER),
+    Page(
+        gettext_lazy("Login settings"),
+        "console-member-logins",
+        "members second factor openid single sign-on",
+        roles=_OWNER,
+    ),
+    Page(gettext_lazy("API keys"), "console-api-keys", "rest tokens", roles=_OWNER),
+    Page(gettext_lazy("Administration"), "admin:index", "settings members deployments api keys", roles=_OWNER),
 )
 
 

@@ -14,9 +14,12 @@ from uuid import UUID
 
 from django.db.models import Case, Q, QuerySet, When
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from apps.approvals.models import OPEN_STATUSES, Card
 from apps.autonomy.models import Task
+from apps.console.labels import inline_label
 from apps.console.members import Member
 from apps.console.pages.palette.pages import pages_for
 from apps.gates.models import Gate
@@ -52,27 +55,27 @@ class Group:
 def search(member: Member, words: str) -> list[Group]:
     """Return the results by kind; without words, all pages and the cards that wait for a decision."""
     words = " ".join(words.replace("\0", "")[:MAX_CHARS].split())
-    pages = [Hit(entry.title, entry.address, entry.key) for entry in pages_for(member, words)]
-    groups = [Group("Pages", pages), *_objects(member, words)]
+    pages = [Hit(str(entry.title), entry.address, entry.key) for entry in pages_for(member, words)]
+    groups = [Group(_("Pages"), pages), *_objects(member, words)]
     return [group for group in groups if group.hits]
 
 
 def _objects(member: Member, words: str) -> list[Group]:
     if not words:
-        return [Group("Waiting for a decision", _cards(_waiting()))]
+        return [Group(_("Waiting for a decision"), _cards(_waiting()))]
     if len(words) < _MIN_CHARS:
         return []
     groups = [
-        Group("Conversations", _conversations(words)),
+        Group(_("Conversations"), _conversations(words)),
         Group(
-            "Decisions",
+            _("Decisions"),
             _cards(Card.objects.filter(_contains_all(words, "intent")).order_by(_OPEN_FIRST, "-created_at")),
         ),
-        Group("Work", _work(words)),
-        Group("Automations", _automations(words)),
+        Group(_("Work"), _work(words)),
+        Group(_("Automations"), _automations(words)),
     ]
     return groups + (
-        [Group("Gates", _gates(words)), Group("Members", _members(words))] if member.may_administer else []
+        [Group(_("Gates"), _gates(words)), Group(_("Members"), _members(words))] if member.may_administer else []
     )
 
 
@@ -97,7 +100,7 @@ def _cards(rows: QuerySet[Card]) -> list[Hit]:
         Hit(
             escape_hidden(card.intent),
             reverse("console-card", args=[card.pk]),
-            "waiting" if card.is_open else str(card.get_status_display()).lower(),
+            pgettext("a card", "waiting") if card.is_open else inline_label(card.get_status_display()),
             card.risk if card.is_open else "",
         )
         for card in rows[:MAX_RESULTS]
@@ -120,19 +123,19 @@ def _conversations(words: str) -> list[Hit]:
 
 def _work(words: str) -> list[Hit]:
     rows = WorkItem.objects.filter(_contains_all(words, "title")).order_by("-created_at")
-    return _hits(rows, lambda item: (item.title, "console-work-item", str(item.get_status_display()).lower()))
+    return _hits(rows, lambda item: (item.title, "console-work-item", inline_label(item.get_status_display())))
 
 
 def _automations(words: str) -> list[Hit]:
     rows = Task.objects.filter(_contains_all(words, "name"), deleted_at=None).order_by("name")
-    return _hits(rows, lambda task: (task.name, "console-task", "automation"))
+    return _hits(rows, lambda task: (task.name, "console-task", _("automation")))
 
 
 def _gates(words: str) -> list[Hit]:
     rows = Gate.objects.filter(_contains_all(words.replace(" ", "_"), "name") | _contains_all(words, "name")).order_by(
         "name"
     )
-    return _hits(rows, lambda gate: (gate.name.replace("_", " "), "console-gate", "gate"))
+    return _hits(rows, lambda gate: (gate.name.replace("_", " "), "console-gate", _("gate")))
 
 
 def _members(words: str) -> list[Hit]:
@@ -140,7 +143,7 @@ def _members(words: str) -> list[Hit]:
     rows = Membership.objects.filter(condition).select_related("user").order_by("user__email")
     page = reverse("console-members")
     return [
-        Hit(escape_hidden(one.user.display_name), f"{page}#member-{one.pk}", str(one.get_role_display()).lower())
+        Hit(escape_hidden(one.user.display_name), f"{page}#member-{one.pk}", inline_label(one.get_role_display()))
         for one in rows[:MAX_RESULTS]
     ]
 
