@@ -15,12 +15,13 @@ from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import get_language, gettext_lazy, ngettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 from markdown_it import MarkdownIt
 
 from apps.approvals.models import Card
 from apps.console.charts import share_width
+from apps.console.labels import inline_label
 from apps.console.pages.review import presenter
 from apps.tenants.models import User
 from apps.work.enums import WorkItemStatus, WorkItemType
@@ -167,10 +168,7 @@ def typed(number: Decimal) -> str:
     return f"{number:f}"
 
 
-@register.filter
-def inline_label(label: str) -> str:
-    """A label within a sentence: in lower case, except in German, which capitalises nouns."""
-    return str(label) if (get_language() or "").startswith("de") else str(label).lower()
+register.filter(inline_label)
 
 
 _GOAL_STATUS = {
@@ -242,12 +240,6 @@ def verdict(card: Card) -> str:
 def decision_message(card: Card) -> str:
     """The message after a decision."""
     return escape_confusables(presenter.decision_message(card))
-
-
-@register.filter
-def confirmation(label: str) -> str:
-    """The label of a button that asks for confirmation."""
-    return escape_confusables(presenter.confirmation_label(label))
 
 
 @register.filter

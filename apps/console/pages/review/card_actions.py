@@ -10,6 +10,7 @@ from uuid import UUID
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals import queries
@@ -43,7 +44,7 @@ def _member(user_id: str) -> Any:
     """Return the member with this id. Raises `SilasError`: `assignee_unfit` 409."""
     user = next((user for user in queries.members() if str(user.pk) == user_id), None)
     if user is None:
-        raise SilasError("assignee_unfit", "This person can't decide this card.", status=409)
+        raise SilasError("assignee_unfit", _("This person can't decide this card."), status=409)
     return user
 
 
@@ -53,7 +54,7 @@ def withdraw(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Withdraw the bot's requests in a conversation, for the member who answers it."""
     opened, user = session_by_id(session_id), request.member.user
     if opened.owner_user_id != user.pk:
-        raise SilasError("not_yours", "Take over the conversation first.", status=409)
+        raise SilasError("not_yours", _("Take over the conversation first."), status=409)
     approvals.withdraw_session_cards(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
     return redirect(f"{reverse('console-conversation', args=[session_id])}?tab={request.GET.get('tab', 'all')}")
 
@@ -154,5 +155,5 @@ def _parse(request: StaffRequest, field: str, name: str, old: Any) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        message = f"“{name.replace('_', ' ')}” is not a valid value."
+        message = _("“%(name)s” is not a valid value.") % {"name": name.replace("_", " ")}
         raise SilasError("edit_refused", message, status=409) from None

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import Card
 from apps.console.names import Names, names_for
@@ -24,25 +27,25 @@ from kernel.provenance import Origin
 from llm.calls import PlannedCall, parse_calls
 
 _WORDS = {
-    Origin.VISITOR: "From the customer's message",
-    Origin.STAFF: "Entered by a colleague",
-    Origin.RECORDS: "From your records",
-    Origin.AUTHOR: "Set in this chatbot's own rules",
-    Origin.DOCUMENT: "From the document “{label}”",
-    Origin.TOOL: "From an external tool: {label}",
-    Origin.MEMORY: "From memory, not said in this conversation",
-    Origin.MODEL: "Written by the assistant",
+    Origin.VISITOR: gettext_lazy("From the customer's message"),
+    Origin.STAFF: gettext_lazy("Entered by a colleague"),
+    Origin.RECORDS: gettext_lazy("From your records"),
+    Origin.AUTHOR: gettext_lazy("Set in this chatbot's own rules"),
+    Origin.DOCUMENT: gettext_lazy("From the document “%(label)s”"),
+    Origin.TOOL: gettext_lazy("From an external tool: %(label)s"),
+    Origin.MEMORY: gettext_lazy("From memory, not said in this conversation"),
+    Origin.MODEL: gettext_lazy("Written by the assistant"),
 }
 _STARTED = {
-    Origin.VISITOR: "A customer, in a message to the assistant",
-    Origin.STAFF: "A colleague",
-    Origin.RECORDS: "One of your goals, based on your records",
-    Origin.AUTHOR: "This chatbot's own rules",
-    Origin.TOOL: "One of your goals, based on an external tool: {label}",
+    Origin.VISITOR: gettext_lazy("A customer, in a message to the assistant"),
+    Origin.STAFF: gettext_lazy("A colleague"),
+    Origin.RECORDS: gettext_lazy("One of your goals, based on your records"),
+    Origin.AUTHOR: gettext_lazy("This chatbot's own rules"),
+    Origin.TOOL: gettext_lazy("One of your goals, based on an external tool: %(label)s"),
 }
-_OFFERED = "Offered automatically after the work was done"
-_AFTER_READING = "The assistant, after reading {read}. The customer may not have asked for this."
-_OWN_CHOICE = "The assistant, in a conversation with a customer. Not every value came from the customer."
+_OFFERED = gettext_lazy("Offered automatically after the work was done")
+_AFTER_READING = gettext_lazy("The assistant, after reading %(read)s. The customer may not have asked for this.")
+_OWN_CHOICE = gettext_lazy("The assistant, in a conversation with a customer. Not every value came from the customer.")
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def origins_of(card: Card) -> Origins | None:
     lines = [line for calls, account in accounts for line in _lines(calls, account, people)]
     marked = any(line.is_marked for line in lines)
     offered = card.kind == CardKind.POST_EXECUTION
-    return Origins(_OFFERED if offered else _asked_by([account for _, account in accounts]), tuple(lines), marked)
+    return Origins(str(_OFFERED) if offered else _asked_by([account for _, account in accounts]), tuple(lines), marked)
 
 
 def _accounts(card: Card) -> Iterator[tuple[Sequence[PlannedCall], PlanOrigins]]:
@@ -131,10 +134,10 @@ def _lines(calls: Sequence[PlannedCall], account: PlanOrigins, people: Names) ->
 
 def _origin_in_words(value: ValueOrigin, people: Names) -> str:
     if value.origin is Origin.MODEL and value.listed:
-        return "Chosen by the assistant from a fixed list"
+        return _("Chosen by the assistant from a fixed list")
     if value.origin is Origin.STAFF and value.ref.startswith("user:"):
-        return f"Entered by {people.of(value.ref)}"
-    return _WORDS[value.origin].format(label=value.label or "an unnamed source")
+        return _("Entered by %(name)s") % {"name": people.of(value.ref)}
+    return str(_WORDS[value.origin]) % {"label": value.label or _("an unnamed source")}
 
 
 def _asked_by(accounts: list[PlanOrigins]) -> str:
@@ -149,7 +152,7 @@ def _asked_by(accounts: list[PlanOrigins]) -> str:
         if value.origin in (Origin.DOCUMENT, Origin.TOOL) and value.label and value.label not in read
     ]
     if first.origin is Origin.VISITOR and read:
-        return _AFTER_READING.format(read=", ".join(dict.fromkeys(f"“{name}”" for name in read)))
+        return str(_AFTER_READING) % {"read": ", ".join(dict.fromkeys(f"“{name}”" for name in read))}
     if first.origin is Origin.VISITOR and any(account.is_marked for account in accounts):
-        return _OWN_CHOICE
-    return _STARTED.get(first.origin, "The assistant").format(label=first.label)
+        return str(_OWN_CHOICE)
+    return str(_STARTED.get(first.origin) or _("The assistant")) % {"label": first.label}

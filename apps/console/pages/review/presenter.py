@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
+
 from apps.approvals.cards import kinds, risk
 from apps.approvals.cards.risk import Friction
 from apps.approvals.enums import ApprovalVerdict, CardKind, Risk
 from apps.approvals.models import Card
+from apps.console.labels import inline_label
 
 # Kinds whose consequences are complete labels; for the other kinds the label begins with Approve or Decline.
 _COMPLETE_LABELS = frozenset(
@@ -24,25 +28,40 @@ _COMPLETE_LABELS = frozenset(
         CardKind.CONNECTION_FAILURE,
     }
 )
-_VERBS = {kinds.APPROVE: "Approve", kinds.DECLINE: "Decline"}
-_KEYS = {kinds.APPROVE: ("a", "approve"), kinds.DECLINE: ("d", "decline")}
+_VERBS = {kinds.APPROVE: gettext_lazy("Approve"), kinds.DECLINE: gettext_lazy("Decline")}
+_VERBS_BEFORE_CONSEQUENCE = {
+    kinds.APPROVE: gettext_lazy("Approve, %(consequence)s"),
+    kinds.DECLINE: gettext_lazy("Decline, %(consequence)s"),
+}
+_KEYS = {
+    kinds.APPROVE: ("a", pgettext_lazy("a key", "approve")),
+    kinds.DECLINE: ("d", pgettext_lazy("a key", "decline")),
+}
 # A result card appears by itself right after someone pressed A, so undoing has a key of its own.
-_KEYS_OF_RESULTS = {kinds.APPROVE: ("u", "undo"), kinds.DECLINE: ("d", "keep")}
+_KEYS_OF_RESULTS = {
+    kinds.APPROVE: ("u", pgettext_lazy("a key", "undo")),
+    kinds.DECLINE: ("d", pgettext_lazy("a key", "keep")),
+}
 SELECTION = "edit_selection"
 # In a batch with unusual lines, approving the selected ones comes first and has the first key.
-_KEYS_OF_MIXED = {SELECTION: ("a", "approve selected"), kinds.DECLINE: ("d", "decline")}
+_KEYS_OF_MIXED = {
+    SELECTION: ("a", pgettext_lazy("a key", "approve selected")),
+    kinds.DECLINE: ("d", pgettext_lazy("a key", "decline")),
+}
 
 
 @dataclass(frozen=True)
 class Button:
     """A button of a card.
 
-    `approves` is true if pressing it needs the gesture of the card's risk; `key` is its keyboard shortcut and `hint` a
-    word for what the key does; `place` is `first`, `middle` or `last`.
+    `confirmation` is its label when it asks for confirmation; `approves` is true if pressing it needs the gesture of
+    the card's risk; `key` is its keyboard shortcut and `hint` a word for what the key does; `place` is `first`,
+    `middle` or `last`.
     """
 
     value: str
     label: str
+    confirmation: str
     approves: bool
     key: str
     hint: str
@@ -66,12 +85,14 @@ def is_mixed(card: Card) -> bool:
 def _button(card: Card, position: int, choice: kinds.Choice) -> Button:
     keys = _KEYS_OF_RESULTS if card.kind == CardKind.POST_EXECUTION else _KEYS_OF_MIXED if is_mixed(card) else _KEYS
     key, hint = keys.get(choice.value, ("", ""))
+    label, confirmation = _labels(card, choice.value)
     return Button(
         choice.value,
-        _label(card, choice.value),
+        label,
+        confirmation,
         approves=choice.verdict == ApprovalVerdict.APPROVED and kinds.get_kind(card.kind).binds,
         key=key,
-        hint=hint,
+        hint=str(hint),
         place="first" if choice.value == SELECTION and position == 0 else _place(position, choice),
     )
 
@@ -83,35 +104,51 @@ def _place(position: int, choice: kinds.Choice) -> str:
     return "last" if choice.value == kinds.DECLINE else "middle"
 
 
-def _label(card: Card, value: str) -> str:
+def _labels(card: Card, value: str) -> tuple[str, str]:
+    """Return the label of a button, and its label when it asks for confirmation."""
     consequence = str(card.consequence.get(value, ""))
-    verb = "" if card.kind in _COMPLETE_LABELS else _VERBS.get(value, "")
-    if not verb:
-        return consequence
-    rest = consequence.removeprefix("Approve, ").removeprefix("Decline, ")
-    return f"{verb}, {rest if rest[1:2].isupper() else rest[:1].lower() + rest[1:]}" if rest else verb
-
-
-def confirmation_label(label: str) -> str:
-    """Return the label of the same button when it asks for confirmation."""
-    return f"Confirm, {label.partition(', ')[2]}" if label.startswith("Approve, ") else f"Confirm: {label}"
+    label = consequence
+    if value in _VERBS and card.kind not in _COMPLETE_LABELS:
+        rest = consequence.removeprefix("Approve, ").removeprefix("Decline, ")
+        rest = rest if rest[1:2].isupper() else rest[:1].lower() + rest[1:]
+        label = str(_VERBS_BEFORE_CONSEQUENCE[value]) % {"consequence": rest} if rest else str(_VERBS[value])
+        if rest and value == kinds.APPROVE:
+            return label, _("Confirm, %(consequence)s") % {"consequence": rest}
+    elif label.startswith("Approve, "):
+        return label, _("Confirm, %(consequence)s") % {"consequence": label.removeprefix("Approve, ")}
+    return label, _("Confirm: %(label)s") % {"label": label}
 
 
 def answer_in_words(card: Card) -> str:
     """Return the answer to a decided card: approved, declined, resubmitted, or the label of the chosen answer."""
-    chosen = str(card.decision.said.get("choice", ""))
-    if card.decision.verdict == ApprovalVerdict.EDIT_REQUESTED and chosen in ("", "edit", "edit_selection"):
-        return "resubmitted"
+    match _plain_answer(card):
+        case ApprovalVerdict.APPROVED:
+            return pgettext("a card", "approved")
+        case ApprovalVerdict.DECLINED:
+            return pgettext("a card", "declined")
+        case ApprovalVerdict.EDIT_REQUESTED:
+            return pgettext("a card", "resubmitted")
+        case _:
+            chosen = str(card.decision.said.get("choice", ""))
+            return f"“{card.consequence.get(chosen, chosen)}”"
+
+
+def _plain_answer(card: Card) -> ApprovalVerdict | None:
+    """Return the verdict of a decided card, or None for an answer that has a label of its own."""
+    chosen, verdict = str(card.decision.said.get("choice", "")), ApprovalVerdict(card.decision.verdict)
+    if verdict == ApprovalVerdict.EDIT_REQUESTED and chosen in ("", "edit", "edit_selection"):
+        return verdict
     if not chosen or (card.kind not in _COMPLETE_LABELS and chosen in (kinds.APPROVE, kinds.DECLINE)):
-        return "approved" if card.decision.verdict == ApprovalVerdict.APPROVED else "declined"
-    return f"“{card.consequence.get(chosen, chosen)}”"
+        return ApprovalVerdict.APPROVED if verdict == ApprovalVerdict.APPROVED else ApprovalVerdict.DECLINED
+    return None
 
 
 def decision_message(card: Card) -> str:
     """Return the message after a decision: the answer, and what happens now."""
-    answer = answer_in_words(card)
-    after = {"approved": " It is running now.", "declined": " Nothing was changed."}.get(answer, "")
-    return f"{answer[:1].upper()}{answer[1:]}: {card.intent}.{after}"
+    answer, plain = answer_in_words(card), _plain_answer(card)
+    after = {ApprovalVerdict.APPROVED: _("It is running now."), ApprovalVerdict.DECLINED: _("Nothing was changed.")}
+    message = _("%(answer)s: %(intent)s.") % {"answer": answer[:1].upper() + answer[1:], "intent": card.intent}
+    return f"{message} {after[plain]}" if plain in after else message
 
 
 def required_gesture(card: Card, button: Button) -> Friction:
@@ -122,5 +159,5 @@ def required_gesture(card: Card, button: Button) -> Friction:
 def count_by_risk(cards: Iterable[Card], minimum: int) -> list[tuple[str, int]]:
     """Return how many cards of each risk above low are waiting, if at least `minimum` are (spec 0.5.4)."""
     risky = [Risk(card.risk) for card in cards if card.risk != Risk.LOW]
-    counts = [(str(level.label).lower(), risky.count(level)) for level in reversed(Risk) if level in risky]
+    counts = [(inline_label(level.label), risky.count(level)) for level in reversed(Risk) if level in risky]
     return counts if len(risky) >= minimum else []
