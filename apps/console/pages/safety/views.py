@@ -13,6 +13,7 @@ from django.http import JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.approvals.schemas import AnswerRefused
@@ -58,7 +59,7 @@ def safety(request: StaffRequest) -> HttpResponseBase:
 def _trends() -> dict[str, Any]:
     """Return the chart of the last days, which a refresh of the page leaves out."""
     recent = trends()
-    names = [f"{day.date.day} {day.date:%b}" for day in recent.days]
+    names = [date_format(day.date, "j M") for day in recent.days]
     chart = columns(names, [day.told for day in recent.days], [day.held for day in recent.days])
     return {"trends": recent, "chart": chart, "daily": zip(names, recent.days, strict=True)}
 

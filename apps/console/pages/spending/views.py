@@ -15,6 +15,9 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.base import page
@@ -29,18 +32,22 @@ from apps.guard.schemas import ZERO
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 
-SPANS = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"))
+SPANS = (7, 30, 90)
 _RUNNING = 20
-_PERIODS = {Period.DAY: "today", Period.MONTH: "this month"}
+_PERIODS = {Period.DAY: gettext_lazy("today"), Period.MONTH: gettext_lazy("this month")}
 _PURPOSES = {
-    "proxy": "answering visitors",
-    "planner": "planning",
-    "executor": "executing",
-    "researcher": "research",
-    "scorer": "shortening conversations",
-    "gate": "gates",
+    "proxy": gettext_lazy("answering visitors"),
+    "planner": gettext_lazy("planning"),
+    "executor": gettext_lazy("executing"),
+    "researcher": gettext_lazy("research"),
+    "scorer": gettext_lazy("shortening conversations"),
+    "gate": pgettext_lazy("purpose of spending", "gates"),
 }
-_WORK = {Origin.CHAT: "A conversation", Origin.WORK: "Approved work", Origin.BACKGROUND: "Automation run"}
+_WORK = {
+    Origin.CHAT: gettext_lazy("A conversation"),
+    Origin.WORK: gettext_lazy("Approved work"),
+    Origin.BACKGROUND: gettext_lazy("Automation run"),
+}
 _PAGES = {Origin.CHAT: "console-conversation", Origin.WORK: "console-work-item", Origin.BACKGROUND: "console-run"}
 
 
@@ -71,8 +78,7 @@ class Running:
 @require_safe
 @staff_view(*DECIDING_ROLES)
 def spending_page(request: StaffRequest) -> HttpResponseBase:
-    span = request.GET.get("days", "7")
-    days = int(span) if span in dict(SPANS) else 7
+    days = next((span for span in SPANS if str(span) == request.GET.get("days")), SPANS[0])
     today = timezone.localdate()
     since = today - timedelta(days=days - 1)
     titles = {deployment.pk: deployment.title for deployment in Deployment.objects.all()}
@@ -80,8 +86,8 @@ def spending_page(request: StaffRequest) -> HttpResponseBase:
     names = _names(lines, running)
     policy = SpendingPolicy.objects.first()
     context = {
-        "days": str(days),
-        "spans": SPANS,
+        "days": days,
+        "spans": [(span, ngettext("%(number)s day", "%(number)s days", span) % {"number": span}) for span in SPANS],
         "lines": [(_whose(line, titles, names), _PERIODS[Period(line.period)], line) for line in lines],
         "paused": any(line.paused for line in lines),
         "on_limit": OnLimit(policy.on_limit if policy else OnLimit.PAUSE_ALL),
@@ -100,7 +106,7 @@ def resume(request: StaffRequest) -> HttpResponseBase:
 
 
 def _chart(since: date, today: date) -> dict[str, Any]:
-    daily = [(f"{day.day} {day:%b}", amount) for day, amount in queries.spent_by_day(since, today)]
+    daily = [(date_format(day, "j M"), amount) for day, amount in queries.spent_by_day(since, today)]
     amounts = [float(amount) for _, amount in daily]
     chart = columns([name for name, _ in daily], amounts, least=min(max(amounts), 1.0) or 1.0, text_of=usd)
     return {"daily": daily, "chart": chart, "total": sum((amount for _, amount in daily), ZERO)}
@@ -108,13 +114,15 @@ def _chart(since: date, today: date) -> dict[str, Any]:
 
 def _tables(since: date, titles: dict[UUID, str]) -> list[tuple[str, str, list[Row]]]:
     """Return the tables as (dimension, heading, rows)."""
-    purposes = [(_PURPOSES.get(name, name or "other"), amount) for name, amount in queries.spent_by("purpose", since)]
-    chatbots = [(titles.get(key, "no chatbot"), amount) for key, amount in queries.spent_by("deployment_id", since)]
-    models = [(name or "no model", amount) for name, amount in queries.spent_by("model", since)]
+    purposes = [
+        (str(_PURPOSES.get(name) or name or _("other")), amount) for name, amount in queries.spent_by("purpose", since)
+    ]
+    chatbots = [(titles.get(key, _("no chatbot")), amount) for key, amount in queries.spent_by("deployment_id", since)]
+    models = [(name or _("no model"), amount) for name, amount in queries.spent_by("model", since)]
     return [
-        ("chatbot", "By chatbot", _rows(chatbots)),
-        ("model", "By model", _rows(models)),
-        ("purpose", "By purpose", _rows(purposes)),
+        ("chatbot", _("By chatbot"), _rows(chatbots)),
+        ("model", _("By model"), _rows(models)),
+        ("purpose", _("By purpose"), _rows(purposes)),
     ]
 
 
@@ -136,16 +144,16 @@ def _session(run: GuardedRun) -> str:
 def _whose(line: queries.BudgetLine, titles: dict[UUID, str], names: Names) -> str:
     match Holder(line.holder):
         case Holder.DEPLOYMENT:
-            return titles.get(line.ref, "a chatbot")
+            return titles.get(line.ref, _("a chatbot"))
         case Holder.TASK:
-            return names.known.get(f"task:{line.ref}", "One automation")
+            return names.known.get(f"task:{line.ref}", _("One automation"))
         case _:
-            return "The company"
+            return _("The company")
 
 
 def _running(run: GuardedRun, names: Names) -> Running:
     origin = Origin(run.origin)
-    named = names.known.get(_session(run), "") if origin is Origin.BACKGROUND else _WORK[origin]
+    named = names.known.get(_session(run), "") if origin is Origin.BACKGROUND else str(_WORK[origin])
     address = reverse(_PAGES[origin], args=[run.owner_ref]) if named else ""
     cap = run.frozen_limits.cost_usd or ZERO
-    return Running(named or _WORK[origin], address, run.cost_total + run.cost_reserved, cap, run)
+    return Running(named or str(_WORK[origin]), address, run.cost_total + run.cost_reserved, cap, run)

@@ -13,6 +13,8 @@ from uuid import UUID
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals.enums import Risk
@@ -31,10 +33,10 @@ from kernel.tenancy import tenant_scope
 
 _SHOWN_CHARS = 600
 _EXPECTATIONS = [
-    ("contains", "contains"),
-    ("equals", "is exactly"),
-    ("regex", "matches"),
-    ("output_gt", "is greater than"),
+    ("contains", gettext_lazy("contains")),
+    ("equals", gettext_lazy("is exactly")),
+    ("regex", gettext_lazy("matches")),
+    ("output_gt", gettext_lazy("is greater than")),
 ]
 
 
@@ -200,7 +202,7 @@ def _terms(sent: Any) -> Terms:
     try:
         price, seconds = Decimal(sent.get("price") or "0"), int(sent.get("timeout") or "30")
     except (InvalidOperation, ValueError):
-        raise SilasError("tool_terms", "Enter numbers for price and timeout.", status=422) from None
+        raise SilasError("tool_terms", _("Enter numbers for price and timeout."), status=422) from None
     return Terms(
         acting=bool(sent.get("acting")),
         risk=sent.get("risk", ""),

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from apps.console.members import StaffRequest, staff_view
@@ -47,7 +48,7 @@ def _numbers(sent: Any) -> dict[str, Any]:
     try:
         return {"most_results": int(sent.get("most_results") or "5"), "price": Decimal(sent.get("price") or "0")}
     except (InvalidOperation, ValueError):
-        raise SilasError("search_terms", "Enter numbers for price and maximum results.", status=422) from None
+        raise SilasError("search_terms", _("Enter numbers for price and maximum results."), status=422) from None
 
 
 def _actor(request: StaffRequest) -> str:

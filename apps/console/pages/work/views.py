@@ -11,6 +11,8 @@ from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals.models import Card
@@ -25,11 +27,11 @@ from apps.work.models import Attempt, WorkItem
 
 SHOWN = 50
 _REQUESTERS = {
-    "visitor": "A visitor",
-    "goal": "One of your goals",
-    "system": "The platform",
-    "seed_demo": "The demo setup",
-    "user": "A former member",
+    "visitor": gettext_lazy("A visitor"),
+    "goal": gettext_lazy("One of your goals"),
+    "system": gettext_lazy("The platform"),
+    "seed_demo": gettext_lazy("The demo setup"),
+    "user": gettext_lazy("A former member"),
 }
 
 
@@ -84,7 +86,7 @@ def _asked_by(item: WorkItem) -> str:
         and (member := Membership.objects.filter(user_id=user_id).select_related("user").first())
     ):
         return str(member.user.display_name)
-    return _REQUESTERS.get(kind, "Unknown")
+    return str(_REQUESTERS.get(kind) or _("Unknown"))
 
 
 def _attempts(item: WorkItem) -> Any:
