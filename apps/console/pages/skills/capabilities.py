@@ -12,6 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import Count, Max, Q, Sum
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext
 
 from apps.guard.enums import CallState, Intent
 from apps.guard.models import ToolCall
@@ -24,11 +26,11 @@ _RUNS = [intent for name in ("RUN_SKILL", "RUN_CONNECTION") if (intent := getatt
 
 # Access to documents (docs/skills.md, Documents).
 _DOCUMENTS = {
-    "read": "reads documents",
-    "add": "adds documents",
-    "change": "changes the text of documents",
-    "take_out": "removes documents",
-    "put_back": "restores documents",
+    "read": gettext_lazy("reads documents"),
+    "add": gettext_lazy("adds documents"),
+    "change": gettext_lazy("changes the text of documents"),
+    "take_out": gettext_lazy("removes documents"),
+    "put_back": gettext_lazy("restores documents"),
 }
 
 
@@ -53,16 +55,19 @@ def permissions_in_words(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     acting = {tool["name"] for tool in tools if tool.get("acting")}
     needs = manifest.get("requirements") or {}
     lines = [
-        ("Actions", _join(_humane(tool["name"]) for tool in tools if tool.get("acting"))),
-        ("Accounts", _join(_account(tool["connection"]) for tool in tools if tool.get("connection"))),
-        ("Network", _join(_host(name) for name in needs.get("network") or ()) or "None"),
-        ("Changes", _join(_humane(record) for tool in tools for record in tool.get("writes") or ())),
-        ("Reads", _join(_humane(record) for tool in tools for record in tool.get("records") or ())),
-        ("Files", _files(tools_called, acting)),
-        ("Documents", _join(_DOCUMENTS[tool["knowledge"]] for tool in tools if tool.get("knowledge"))),
-        ("Settings", _join(name for name in needs.get("env") or () if not name.startswith("SILAS_"))),
-        ("Libraries", _join(needs.get("packages") or ())),
-        ("Lookups", _join(_humane(name) for name in tools_called if name not in acting)),
+        (_("Actions"), _join(_humane(tool["name"]) for tool in tools if tool.get("acting"))),
+        (_("Accounts"), _join(_account(tool["connection"]) for tool in tools if tool.get("connection"))),
+        (_("Network"), _join(_host(name) for name in needs.get("network") or ()) or _("None")),
+        (_("Changes"), _join(_humane(record) for tool in tools for record in tool.get("writes") or ())),
+        (
+            pgettext("permissions of a skill", "Reads"),
+            _join(_humane(record) for tool in tools for record in tool.get("records") or ()),
+        ),
+        (_("Files"), _files(tools_called, acting)),
+        (_("Documents"), _join(_DOCUMENTS[tool["knowledge"]] for tool in tools if tool.get("knowledge"))),
+        (_("Settings"), _join(name for name in needs.get("env") or () if not name.startswith("SILAS_"))),
+        (_("Libraries"), _join(needs.get("packages") or ())),
+        (_("Lookups"), _join(_humane(name) for name in tools_called if name not in acting)),
     ]
     return [(about, words) for about, words in lines if words]
 
@@ -103,9 +108,10 @@ def total_usage(tools: Iterable[str], usage: Mapping[str, Usage]) -> Usage:
 def _files(tools_called: Collection[str], acting: Collection[str]) -> str:
     """Return which files the sandbox lets it read and create (docs/sandbox.md)."""
     if not tools_called:
-        return "reads its own files"
-    left = ", creates new ones" if acting else ""
-    return f"reads its own files and those of the task{left}"
+        return _("reads its own files")
+    if acting:
+        return _("reads its own files and those of the task, creates new ones")
+    return _("reads its own files and those of the task")
 
 
 def _join(words: Iterable[str]) -> str:
@@ -118,9 +124,11 @@ def _humane(name: str) -> str:
 
 def _host(name: str) -> str:
     """Return the host in words; a name in braces is a setting of the account (docs/connections.md)."""
-    return f"the {_humane(name[1:-1])} of the account" if name[:1] == "{" and name[-1:] == "}" else name
+    if name[:1] == "{" and name[-1:] == "}":
+        return _("the %(setting)s of the account") % {"setting": _humane(name[1:-1])}
+    return name
 
 
 def _account(name: str) -> str:
     kind, _, word = name.partition(":")
-    return f"any {word} account" if kind == "type" and word else name
+    return _("any %(type)s account") % {"type": word} if kind == "type" and word else name

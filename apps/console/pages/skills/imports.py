@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from apps.console.members import StaffRequest
 from apps.skills import imports
 from apps.skills.enums import PackageState, SkillSource
@@ -31,16 +33,16 @@ def import_from_request(request: StaffRequest) -> Target:
         case "paste":
             return _text(request)
         case _:
-            raise SilasError("nothing_in_it", "Choose a source.", status=422)
+            raise SilasError("nothing_in_it", _("Choose a source."), status=422)
 
 
 def _file(request: StaffRequest) -> Target:
     sent = request.FILES.get("archive")
     if sent is None:
-        raise SilasError("nothing_in_it", "Choose a file first.", status=422)
+        raise SilasError("nothing_in_it", _("Choose a file first."), status=422)
     raw = sent.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
-        raise SilasError("too_large", "The file is larger than 12 MB.", status=413)
+        raise SilasError("too_large", _("The file is larger than 12 MB."), status=413)
     if archive.is_package(raw):
         return _package(request, raw)
     return _imported(request, imports.from_archive(raw, name=str(sent.name or "")))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from apps.approvals.models import Answer, Card
 from apps.console.names import Names
 from apps.console.pages.skills import capabilities
@@ -95,7 +97,9 @@ def _plain(value: Any) -> str:
         return ", ".join(f"{_humane(str(name))} {_plain(item)}" for name, item in value.items())
     if isinstance(value, list):
         return ", ".join(_plain(item) for item in value)
-    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else truncate(str(value), 500)
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return truncate(str(value), 500)
 
 
 def _humane(name: str) -> str:
@@ -147,7 +151,7 @@ def _matches_payload(version: SkillVersion, contents: Mapping[str, bytes], paylo
 def _signed_report(version: SkillVersion, payload: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     if sha256_hex(dict(version.report)) == payload.get("report_hash"):
         return report_of(version)
-    return [("changed", ["The report has changed since then. The signed version is under Checked."])]
+    return [(_("changed"), [_("The report has changed since then. The signed version is under Checked.")])]
 
 
 def _before(version: SkillVersion) -> SkillVersion | None:

@@ -14,6 +14,8 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.console.base import page
@@ -31,7 +33,12 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
 SHOWN, SHOWN_DRAFTS = 100, 20
-_STATES = {"": "all", "in-use": "active", "waiting": "waiting for approval", "off": "off"}
+_STATES = {
+    "": pgettext_lazy("skills", "all"),
+    "in-use": pgettext_lazy("skills", "active"),
+    "waiting": gettext_lazy("waiting for approval"),
+    "off": pgettext_lazy("state", "off"),
+}
 _OF_STATE = {
     "in-use": (SkillStatus.ACTIVE,),
     "waiting": (SkillStatus.PROPOSED,),
@@ -214,7 +221,7 @@ def trust(request: StaffRequest, package_id: UUID) -> HttpResponseBase:
         row = _waiting(package_id)
         fingerprint = archive.fingerprint(row.public_key)
         if request.POST.get("last", "").strip().lower() != fingerprint.split()[-1]:
-            refusal = SilasError("fingerprint_differs", "These are not the last four characters of the fingerprint.")
+            refusal = SilasError("fingerprint_differs", _("These are not the last four characters of the fingerprint."))
             return _package(request, package_id, refusal=refusal).render()
         raw = bytes(row.content or b"")
     package = archive.unpack(raw)
