@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.dates import WEEKDAYS
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from apps.tenants.hours import DAYS
 from apps.tenants.models import Deployment
@@ -13,31 +17,30 @@ from apps.tenants.services import deployment_problems
 from kernel.language import LANGUAGES
 from kernel.unicode_safety import replace_unstorable
 
-_DAY_NAMES = dict(
-    zip(DAYS, ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"), strict=True)
-)
+_DAY_NAMES = dict(zip(DAYS, WEEKDAYS.values(), strict=True))
 _ROLE_NAMES = {
-    "proxy": "Talks to visitors",
-    "planner": "Plans work",
-    "executor": "Carries out approved work",
-    "scorer": "Shortens long conversations",
+    "proxy": gettext_lazy("Talks to visitors"),
+    "planner": gettext_lazy("Plans work"),
+    "executor": gettext_lazy("Carries out approved work"),
+    "scorer": gettext_lazy("Shortens long conversations"),
 }
 _LOOKS = ("accent", "mode", "position", "font", "launcher", "placement")
 GROUPS = (
-    ("Appearance", ("title", "greeting", "suggestions", "accent", "mode", "font")),
-    ("Placement", ("placement", "position", "launcher")),
-    ("Languages", ("languages", "first_language")),
-    ("Tone of voice", ("persona",)),
-    ("Allowed websites", ("allowed_origins",)),
-    ("Models", tuple(f"model_{role}" for role in (*MODEL_ROLES, *OPTIONAL_ROLES))),
-    ("Team hours", (*(f"hours_{day}" for day in DAYS), "timezone", "after_hours")),
+    (gettext_lazy("Appearance"), ("title", "greeting", "suggestions", "accent", "mode", "font")),
+    (gettext_lazy("Placement"), ("placement", "position", "launcher")),
+    (gettext_lazy("Languages"), ("languages", "first_language")),
+    (gettext_lazy("Tone of voice"), ("persona",)),
+    (gettext_lazy("Allowed websites"), ("allowed_origins",)),
+    (gettext_lazy("Models"), tuple(f"model_{role}" for role in (*MODEL_ROLES, *OPTIONAL_ROLES))),
+    (gettext_lazy("Team hours"), (*(f"hours_{day}" for day in DAYS), "timezone", "after_hours")),
 )
-FOLDED = ("Consent", "Models", "Team hours")
+# The groups that can be collapsed, by their first field.
+FOLDED = ("consent_text", "model_proxy", "hours_mon")
 # Fields that show the problems of composed settings.
 _ERROR_FIELDS = {"opening_hours": "hours_mon", "model_names": "model_proxy"}
 
 
-def _area(label: str, help_text: str = "", *, rows: int = 3, most: int = 4000) -> forms.CharField:
+def _area(label: str | Promise, help_text: str | Promise = "", *, rows: int = 3, most: int = 4000) -> forms.CharField:
     return forms.CharField(
         label=label, help_text=help_text, required=False, max_length=most, widget=forms.Textarea(attrs={"rows": rows})
     )
@@ -46,55 +49,79 @@ def _area(label: str, help_text: str = "", *, rows: int = 3, most: int = 4000) -
 class DeploymentForm(forms.Form):
     """`initial_of` fills the form; after `is_valid`, `values` is what `change_deployment` takes."""
 
-    title = forms.CharField(label="Name", max_length=80, help_text="Shown at the top of the chat")
-    greeting = _area("Greeting", rows=2, most=300)
-    suggestions = _area("Suggestions", "Buttons that a visitor can use instead of typing, one per line")
+    title = forms.CharField(
+        label=gettext_lazy("Name"), max_length=80, help_text=gettext_lazy("Shown at the top of the chat")
+    )
+    greeting = _area(gettext_lazy("Greeting"), rows=2, most=300)
+    suggestions = _area(
+        gettext_lazy("Suggestions"), gettext_lazy("Buttons that a visitor can use instead of typing, one per line")
+    )
     accent = forms.RegexField(
         r"^#[0-9a-fA-F]{6}$",
-        label="Colour",
+        label=gettext_lazy("Colour"),
         required=False,
         widget=forms.TextInput(attrs={"type": "color"}),
-        error_messages={"invalid": "A colour such as #1f5f8b."},
+        error_messages={"invalid": gettext_lazy("A colour such as #1f5f8b.")},
     )
     mode = forms.ChoiceField(
-        label="Light or dark",
-        choices=[("auto", "Same as the browser"), ("light", "Light"), ("dark", "Dark")],
+        label=gettext_lazy("Light or dark"),
+        choices=[
+            ("auto", gettext_lazy("Same as the browser")),
+            ("light", pgettext_lazy("colours", "Light")),
+            ("dark", pgettext_lazy("colours", "Dark")),
+        ],
         required=False,
     )
     font = forms.CharField(
-        label="Font", max_length=200, required=False, help_text="Leave empty to use the website's font"
+        label=gettext_lazy("Font"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("Leave empty to use the website's font"),
     )
     placement = forms.ChoiceField(
-        label="Bubble or inline",
-        choices=[("bubble", "A bubble in the corner"), ("inline", "Inside the page")],
+        label=gettext_lazy("Bubble or inline"),
+        choices=[("bubble", gettext_lazy("A bubble in the corner")), ("inline", gettext_lazy("Inside the page"))],
         required=False,
-        help_text="If you change this, also replace the code on your website",
+        help_text=gettext_lazy("If you change this, also replace the code on your website"),
     )
-    position = forms.ChoiceField(label="Side", choices=[("right", "Right"), ("left", "Left")], required=False)
-    launcher = forms.CharField(
-        label="Text on the bubble",
+    position = forms.ChoiceField(
+        label=gettext_lazy("Side"),
+        choices=[("right", pgettext_lazy("side", "Right")), ("left", pgettext_lazy("side", "Left"))],
         required=False,
-        help_text="Up to 40 characters, such as: Ask us. Leave empty for the icon only",
+    )
+    launcher = forms.CharField(
+        label=gettext_lazy("Text on the bubble"),
+        required=False,
+        help_text=gettext_lazy("Up to 40 characters, such as: Ask us. Leave empty for the icon only"),
     )
     languages = forms.MultipleChoiceField(
-        label="Widget languages",
+        label=gettext_lazy("Widget languages"),
         choices=list(LANGUAGES.items()),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="Select none for all languages. The page's language comes first, then the browser's. This does not "
-        "affect the language of the bot's answers",
+        help_text=gettext_lazy(
+            "Select none for all languages. The page's language comes first, then the browser's. This does not "
+            "affect the language of the bot's answers"
+        ),
     )
     first_language = forms.ChoiceField(
-        label="Default language",
-        choices=[("", "First selected language, or English"), *LANGUAGES.items()],
+        label=gettext_lazy("Default language"),
+        choices=[("", gettext_lazy("First selected language, or English")), *LANGUAGES.items()],
         required=False,
     )
-    persona = _area("Persona", "Describe the tone in plain sentences. For rules, use gates.", rows=6)
-    allowed_origins = _area("Websites", "One per line, such as https://www.example.com", rows=4, most=8000)
-    timezone = forms.CharField(
-        label="Time zone", max_length=60, required=False, help_text="Leave empty to use the company's"
+    persona = _area(
+        gettext_lazy("Persona"), gettext_lazy("Describe the tone in plain sentences. For rules, use gates."), rows=6
     )
-    after_hours = forms.CharField(label="Message outside these hours", max_length=500, required=False)
+    allowed_origins = _area(
+        gettext_lazy("Websites"), gettext_lazy("One per line, such as https://www.example.com"), rows=4, most=8000
+    )
+    timezone = forms.CharField(
+        label=gettext_lazy("Time zone"),
+        max_length=60,
+        required=False,
+        help_text=gettext_lazy("Leave empty to use the company's"),
+    )
+    after_hours = forms.CharField(label=gettext_lazy("Message outside these hours"), max_length=500, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.theme: dict[str, str] = dict(kwargs.pop("theme", {}))
@@ -108,7 +135,7 @@ class DeploymentForm(forms.Form):
             )
         for day, name in _DAY_NAMES.items():
             self.fields[f"hours_{day}"] = forms.CharField(
-                label=name, required=False, max_length=80, widget=forms.TextInput(attrs={"placeholder": "closed"})
+                label=name, required=False, max_length=80, widget=forms.TextInput(attrs={"placeholder": _("closed")})
             )
 
     @property
@@ -143,14 +170,16 @@ class DeploymentForm(forms.Form):
                 self.add_error(_ERROR_FIELDS.get(name, name if name in self.fields else "accent"), problem)
         first, ticked = cleaned.get("first_language"), cleaned.get("languages")
         if first and ticked and first not in ticked:
-            self.add_error("first_language", "Select this language above, or choose a selected one.")
+            self.add_error("first_language", _("Select this language above, or choose a selected one."))
         return cleaned
 
 
 class NewDeploymentForm(forms.Form):
-    title = forms.CharField(label="Name", max_length=80, help_text="Shown at the top of the chat")
+    title = forms.CharField(
+        label=gettext_lazy("Name"), max_length=80, help_text=gettext_lazy("Shown at the top of the chat")
+    )
     like: forms.ModelChoiceField[Deployment] = forms.ModelChoiceField(
-        queryset=None, label="Copy settings from", required=False, empty_label="None"
+        queryset=None, label=gettext_lazy("Copy settings from"), required=False, empty_label=gettext_lazy("None")
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

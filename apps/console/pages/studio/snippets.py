@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from django.urls import reverse
 from django.utils.html import escape
+from django.utils.translation import gettext_lazy
 
 from apps.tenants.models import Deployment
 
@@ -48,7 +49,7 @@ def policy_lines(address: str) -> list[str]:
 def builders(code: str, *, inline: bool = False) -> list[Builder]:
     """Return the site builders; an inline chat leaves out those that can't place it inside a page."""
     places = _INLINE if inline else _PLACES
-    return [Builder(slug, name, where, _wrapped(slug, code)) for slug, name, where in places]
+    return [Builder(slug, str(name), str(where), _wrapped(slug, code)) for slug, name, where in places]
 
 
 def _wrapped(slug: str, code: str) -> str:
@@ -69,26 +70,29 @@ def _wrapped(slug: str, code: str) -> str:
 
 
 _PLACES = (
-    ("html", "Plain HTML", "Just before </body>, on every page that should show the chat."),
+    ("html", gettext_lazy("Plain HTML"), gettext_lazy("Just before </body>, on every page that should show the chat.")),
     (
         "wordpress",
         "WordPress",
-        "A plugin that adds code to the footer (such as WPCode): Code Snippets, Header & Footer, then the footer box.",
+        gettext_lazy(
+            "A plugin that adds code to the footer (such as WPCode): Code Snippets, Header & Footer, then the footer "
+            "box."
+        ),
     ),
-    ("shopify", "Shopify", "Online Store, Themes, Edit code, theme.liquid: just before </body>."),
-    ("squarespace", "Squarespace", "Settings, Advanced, Code Injection: the footer box."),
-    ("wix", "Wix", "Settings, Custom Code, Add Custom Code: all pages, at the end of the body."),
-    ("webflow", "Webflow", "Site settings, Custom code: the footer box. Publish the site afterwards."),
-    ("tag-manager", "Google Tag Manager", "A new tag of type Custom HTML, fired on all pages."),
+    ("shopify", "Shopify", gettext_lazy("Online Store, Themes, Edit code, theme.liquid: just before </body>.")),
+    ("squarespace", "Squarespace", gettext_lazy("Settings, Advanced, Code Injection: the footer box.")),
+    ("wix", "Wix", gettext_lazy("Settings, Custom Code, Add Custom Code: all pages, at the end of the body.")),
+    ("webflow", "Webflow", gettext_lazy("Site settings, Custom code: the footer box. Publish the site afterwards.")),
+    ("tag-manager", "Google Tag Manager", gettext_lazy("A new tag of type Custom HTML, fired on all pages.")),
 )
 _INLINE = (
-    ("html", "Plain HTML", "Where the chat should appear on the page."),
-    ("wordpress", "WordPress", "In the page's editor, a Custom HTML block."),
+    ("html", gettext_lazy("Plain HTML"), gettext_lazy("Where the chat should appear on the page.")),
+    ("wordpress", "WordPress", gettext_lazy("In the page's editor, a Custom HTML block.")),
     (
         "shopify",
         "Shopify",
-        "Online Store, Customize: a Custom Liquid section, where the chat should appear.",
+        gettext_lazy("Online Store, Customize: a Custom Liquid section, where the chat should appear."),
     ),
-    ("squarespace", "Squarespace", "In the page's editor, a Code block."),
-    ("webflow", "Webflow", "In the designer, a Code Embed element. Publish the site afterwards."),
+    ("squarespace", "Squarespace", gettext_lazy("In the page's editor, a Code block.")),
+    ("webflow", "Webflow", gettext_lazy("In the designer, a Code Embed element. Publish the site afterwards.")),
 )

@@ -13,6 +13,8 @@ from django.forms import Form
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -66,7 +68,8 @@ def new(request: StaffRequest) -> HttpResponseBase:
     if not form.is_valid():
         return _listing(request, form, status=422)
     if Deployment.objects.count() >= MOST_DEPLOYMENTS:
-        raise SilasError("deployments_full", f"A company can have up to {MOST_DEPLOYMENTS} chatbots.", status=409)
+        message = _("A company can have up to %(number)s chatbots.") % {"number": MOST_DEPLOYMENTS}
+        raise SilasError("deployments_full", message, status=409)
     title, like = form.cleaned_data["title"], form.cleaned_data["like"]
     key = first_run.new_public_key(title)
     fields = {name: getattr(like, name) for name in _COPIED} if like else {}
@@ -195,14 +198,14 @@ def _features_form(place: Deployment) -> VisitorFeaturesForm:
     return VisitorFeaturesForm(place=place, initial=initial)
 
 
-def _groups(form: Form, groups: Iterable[tuple[str, tuple[str, ...]]]) -> list[dict[str, Any]]:
+def _groups(form: Form, groups: Iterable[tuple[str | Promise, tuple[str, ...]]]) -> list[dict[str, Any]]:
     """Return the groups of a form for the template; some can be collapsed."""
     titled = [(title, [form[name] for name in names]) for title, names in groups]
     return [
         {
             "title": title,
             "fields": fields,
-            "folds": title in FOLDED,
+            "folds": fields[0].name in FOLDED,
             "open": any(field.errors for field in fields),
         }
         for title, fields in titled

@@ -11,6 +11,9 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.forms import BoundField
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.tenants.models import Deployment
 from apps.visitors import offers
@@ -19,27 +22,27 @@ from apps.visitors.models import FormQuestion, VisitorOffers
 from kernel.unicode_safety import replace_unstorable
 
 GROUPS = (
-    ("Files from visitors", (*offers.GROUPS, "file_megabytes", "files_each")),
-    ("Consent", ("consent_text", "consent_link", "consent_version")),
-    ("In the chat's menu", ("conversations", "transcripts", "rating")),
+    (gettext_lazy("Files from visitors"), (*offers.GROUPS, "file_megabytes", "files_each")),
+    (gettext_lazy("Consent"), ("consent_text", "consent_link", "consent_version")),
+    (gettext_lazy("In the chat's menu"), ("conversations", "transcripts", "rating")),
 )
 QUESTION_FIELDS = ("kind", "label", "required", "choices")
 # Question rows that are shown at least; always one more than there are questions.
 _ROWS_SHOWN = 2
 
 
-def _checkbox(label: str, help_text: str = "") -> forms.BooleanField:
+def _checkbox(label: str | Promise, help_text: str | Promise = "") -> forms.BooleanField:
     return forms.BooleanField(label=label, help_text=help_text, required=False)
 
 
-def _files(group: str, label: str, help_text: str = "") -> forms.BooleanField:
+def _files(group: str, label: str | Promise, help_text: str | Promise = "") -> forms.BooleanField:
     """A checkbox for a group of file types; the preview reads the file extensions from it."""
     field = _checkbox(label, help_text)
     field.widget.attrs["data-endings"] = " ".join(offers.ENDINGS[group])
     return field
 
 
-def _area(label: str, help_text: str, *, rows: int, most: int) -> forms.CharField:
+def _area(label: str | Promise, help_text: str | Promise, *, rows: int, most: int) -> forms.CharField:
     widget = forms.Textarea(attrs={"rows": rows})
     return forms.CharField(label=label, help_text=help_text, required=False, max_length=most, widget=widget)
 
@@ -48,25 +51,37 @@ class VisitorFeaturesForm(forms.Form):
     """`initial_of` fills the form; after `is_valid`, `features` and `question_values` are what `offers.change` and
     `offers.change_form` take."""
 
-    pictures = _files("pictures", "Pictures", "PNG, JPEG, WebP and GIF")
-    pdfs = _files("pdfs", "PDF files")
-    texts = _files("texts", "Text files", "TXT and CSV")
-    office = _files("office", "Office files", "DOCX and XLSX without macros")
-    file_megabytes = forms.IntegerField(label="Maximum file size in MB", min_value=1, max_value=25)
-    files_each = forms.IntegerField(label="Maximum files per conversation", min_value=1, max_value=100)
-    consent_text = _area("Text", "What a visitor agrees to before anything is sent or stored", rows=3, most=2000)
-    consent_link = forms.CharField(label="Link for more", max_length=500, required=False)
+    pictures = _files("pictures", gettext_lazy("Pictures"), gettext_lazy("PNG, JPEG, WebP and GIF"))
+    pdfs = _files("pdfs", gettext_lazy("PDF files"))
+    texts = _files("texts", gettext_lazy("Text files"), gettext_lazy("TXT and CSV"))
+    office = _files("office", gettext_lazy("Office files"), gettext_lazy("DOCX and XLSX without macros"))
+    file_megabytes = forms.IntegerField(label=gettext_lazy("Maximum file size in MB"), min_value=1, max_value=25)
+    files_each = forms.IntegerField(label=gettext_lazy("Maximum files per conversation"), min_value=1, max_value=100)
+    consent_text = _area(
+        gettext_lazy("Text"),
+        gettext_lazy("What a visitor agrees to before anything is sent or stored"),
+        rows=3,
+        most=2000,
+    )
+    consent_link = forms.CharField(label=gettext_lazy("Link for more"), max_length=500, required=False)
     consent_version = forms.CharField(
-        label="Version",
+        label=gettext_lazy("Version"),
         max_length=40,
         required=False,
-        help_text="Such as 2026-03. Visitors are asked again for each new version",
+        help_text=gettext_lazy("Such as 2026-03. Visitors are asked again for each new version"),
     )
     conversations = _checkbox(
-        "Several conversations", "Visitors can see their earlier conversations and start new ones"
+        gettext_lazy("Several conversations"),
+        gettext_lazy("Visitors can see their earlier conversations and start new ones"),
     )
-    transcripts = _checkbox("Transcript by email", "Sent to the address that the visitor enters")
-    rating = forms.ChoiceField(label="Rating at the end", choices=[("", "None"), *RatingScale.choices], required=False)
+    transcripts = _checkbox(
+        gettext_lazy("Transcript by email"), gettext_lazy("Sent to the address that the visitor enters")
+    )
+    rating = forms.ChoiceField(
+        label=gettext_lazy("Rating at the end"),
+        choices=[("", gettext_lazy("None")), *RatingScale.choices],
+        required=False,
+    )
 
     def __init__(self, *args: Any, place: Deployment, **kwargs: Any) -> None:
         self.place = place
@@ -75,7 +90,7 @@ class VisitorFeaturesForm(forms.Form):
             for name, field in _question_fields().items():
                 self.fields[f"q{number}_{name}"] = field
         if not settings.EMAIL_HOST:
-            self.fields["transcripts"].help_text = "Needs a mail server, which this installation doesn't have yet"
+            self.fields["transcripts"].help_text = _("Needs a mail server, which this installation doesn't have yet")
 
     @property
     def features(self) -> dict[str, Any]:
@@ -128,12 +143,12 @@ class VisitorFeaturesForm(forms.Form):
 
 
 def _question_fields() -> dict[str, forms.Field]:
-    kinds = [("", "Not used"), *QuestionKind.choices]
+    kinds = [("", gettext_lazy("Not used")), *QuestionKind.choices]
     return {
-        "kind": forms.ChoiceField(label="Type", choices=kinds, required=False),
-        "label": forms.CharField(label="Question", max_length=120, required=False),
-        "required": _checkbox("Required"),
-        "choices": _area("Choices", "For a choice: one per line", rows=2, most=1000),
+        "kind": forms.ChoiceField(label=gettext_lazy("Type"), choices=kinds, required=False),
+        "label": forms.CharField(label=gettext_lazy("Question"), max_length=120, required=False),
+        "required": _checkbox(gettext_lazy("Required")),
+        "choices": _area(gettext_lazy("Choices"), gettext_lazy("For a choice: one per line"), rows=2, most=1000),
     }
 
 
