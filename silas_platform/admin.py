@@ -13,6 +13,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path, reverse
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from apps.console.members import refused
@@ -23,14 +24,14 @@ from kernel.errors import SilasError
 from kernel.tenancy import platform_scope, tenant_scope
 from silas_platform import gate_trial
 
-_NOT_AN_OWNER = SilasError("owners_only", "Only an owner can administer.", status=403)
+_NOT_AN_OWNER = SilasError("owners_only", gettext_lazy("Only an owner can administer."), status=403)
 _ORDER = ("tenants", "gates", "guard", "memory", "skills")
 
 
 class SilasAdminSite(AdminSite):
-    site_title = "Silas administration"
-    site_header = "Silas administration"
-    index_title = "Policy, gates, levels and budgets"
+    site_title = gettext_lazy("Silas administration")
+    site_header = gettext_lazy("Silas administration")
+    index_title = gettext_lazy("Policy, gates, levels and budgets")
     site_url = "/console/"
 
     def has_permission(self, request: HttpRequest) -> bool:

@@ -13,6 +13,7 @@ from django.contrib.admin import AdminSite
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
+from django.utils.translation import gettext as _
 
 from apps.gates.models import Gate
 from apps.sessions.gate_backtest import Rehearsal, rehearse
@@ -31,7 +32,8 @@ def try_newest(request: HttpRequest, gate_id: UUID, *, site: AdminSite, own_tena
         deployment_id=_deployment(request),
         ask_models="_trial_models" in request.POST,
     )
-    shown = {**site.each_context(request), "done": done, "title": f"{done.gate.name}, version {number}: tried"}
+    title = _("%(gate)s, version %(number)s: tried") % {"gate": done.gate.name, "number": number}
+    shown = {**site.each_context(request), "done": done, "title": title}
     response = TemplateResponse(request, "admin/gates/gate/tried.html", {**shown, "counts": _counts(done)})
     add_never_cache_headers(response)
     return response.render()
@@ -59,5 +61,5 @@ def _deployment(request: HttpRequest) -> UUID | None:
 
 def _counts(done: Rehearsal) -> list[tuple[str, int, int]]:
     before, after = done.before or {}, done.after or {}
-    words = {"continue": "Passes", "block": "Blocked", "require_approval": "A person decides"}
+    words = {"continue": _("Passes"), "block": _("Blocked"), "require_approval": _("A person decides")}
     return [(said, before.get(action, 0), after.get(action, 0)) for action, said in words.items()]

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.approvals import queries
 from apps.approvals.enums import Deciders, PasskeyRule
@@ -29,8 +31,8 @@ from apps.tenants.admin import TenantRowAdmin, TenantRowForm
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.scope import current_scope
 
-PASSKEYS_MISSING = (
-    "Only {having} of the members who may approve have a passkey. Until more of them add one (Your account, Approval "
+PASSKEYS_MISSING = gettext_lazy(
+    "Only %(having)s of the members who may approve have a passkey. Until more of them add one (Your account, Approval "
     "keys), nothing of this kind can be approved."
 )
 
@@ -88,11 +90,15 @@ class TokenRevocationAdmin(ReadOnlyAdmin):
 class ApprovalPolicyForm(TenantRowForm):
     class Meta:
         help_texts: ClassVar = {
-            "scope": "What is asked for. Blank: every scope",
-            "risk": "How risky it is. Blank: every risk",
-            "who": "Whose approval counts. Anyone who may decide can still reject, and one rejection is final",
-            "people": "How many different people have to approve. The requester does not count, unless allowed below",
-            "passkey": "People add passkeys themselves: Your account, Approval keys",
+            "scope": gettext_lazy("What is asked for. Blank: every scope"),
+            "risk": gettext_lazy("How risky it is. Blank: every risk"),
+            "who": gettext_lazy(
+                "Whose approval counts. Anyone who may decide can still reject, and one rejection is final"
+            ),
+            "people": gettext_lazy(
+                "How many different people have to approve. The requester does not count, unless allowed below"
+            ),
+            "passkey": gettext_lazy("People add passkeys themselves: Your account, Approval keys"),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -100,7 +106,8 @@ class ApprovalPolicyForm(TenantRowForm):
         who = Deciders(cleaned.get("who") or Deciders.APPROVERS)
         able = queries.eligible_memberships(who, tenant_id=_tenant_of(self, cleaned)).count()
         if (cleaned.get("people") or 0) > able:
-            self.add_error("people", f"Only {able} of your members may approve, so nothing would ever be approved.")
+            problem = _("Only %(number)s of your members may approve, so nothing would ever be approved.")
+            self.add_error("people", problem % {"number": able})
         return cleaned
 
 
@@ -124,7 +131,7 @@ class ApprovalPolicyAdmin(TenantRowAdmin):
         super().save_model(request, obj, form, change)
         having = queries.count_with_passkey(queries.eligible_memberships(Deciders(obj.who), tenant_id=obj.tenant_id))
         if obj.passkey == PasskeyRule.REQUIRED and having < obj.people:
-            messages.warning(request, PASSKEYS_MISSING.format(having=having))
+            messages.warning(request, str(PASSKEYS_MISSING) % {"having": having})
 
 
 @admin.register(Passkey)
@@ -147,8 +154,10 @@ class PasskeyAdmin(ReadOnlyAdmin):
 class CardTimingForm(TenantRowForm):
     class Meta:
         help_texts: ClassVar = {
-            "pace": "Which cards, by who waits for the answer",
-            "seconds": "From 10 to 2,592,000 (30 days). When the time is up nothing runs, and the requester is told",
+            "pace": gettext_lazy("Which cards, by who waits for the answer"),
+            "seconds": gettext_lazy(
+                "From 10 to 2,592,000 (30 days). When the time is up nothing runs, and the requester is told"
+            ),
         }
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.audit.enums import AuditEvent
@@ -15,7 +16,7 @@ from apps.audit.models import AuditCheckpoint, AuditEntry
 class EventFilter(admin.SimpleListFilter):
     """Filter by event, from the enum, so that no query has to collect the events that occur."""
 
-    title = "event"
+    title = gettext_lazy("event")
     parameter_name = "event"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:

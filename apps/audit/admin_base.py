@@ -23,6 +23,8 @@ from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
@@ -81,7 +83,12 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
                 request, self.opts, object_id
             )
             return redirect
-        shown = {"title": f"History: {row}", "object": row, "opts": self.opts, "entries": self._entries(row)}
+        shown = {
+            "title": _("History: %(row)s") % {"row": row},
+            "object": row,
+            "opts": self.opts,
+            "entries": self._entries(row),
+        }
         context = {**self.admin_site.each_context(request), **shown, **(extra_context or {})}
         return TemplateResponse(request, "admin/audit_history.html", context)
 
@@ -107,7 +114,7 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
         """Write nothing, as `log_addition`."""
 
 
-def confirm_action(question: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def confirm_action(question: str | Promise) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate an admin action: ask `question` on a page that lists the rows, and run the action once confirmed."""
 
     def wrap(act: Callable[..., Any]) -> Callable[..., Any]:
@@ -117,7 +124,7 @@ def confirm_action(question: str) -> Callable[[Callable[..., Any]], Callable[...
                 return act(self, request, queryset)
             chosen = [str(pk) for pk in queryset.values_list("pk", flat=True)]
             shown = {
-                "title": "Are you sure?",
+                "title": _("Are you sure?"),
                 "question": question,
                 "opts": self.opts,
                 "named": list(queryset[:MAX_NAMED]),

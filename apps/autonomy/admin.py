@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import ReadOnlyAdmin, confirm_action
 from apps.autonomy.calibration_policy import CalibrationConfig, config_problems
@@ -109,8 +110,10 @@ class OutcomeAdmin(ReadOnlyAdmin):
     list_select_related: ClassVar = ["tenant", "deployment"]
     actions = ("tighten",)  # type: ignore[assignment]  # the only action here: it can only add cards
 
-    @admin.action(description="Require approval more often for the selected families", permissions=["view"])
-    @confirm_action("From now on, actions of these families need approval more often.")
+    @admin.action(
+        description=gettext_lazy("Require approval more often for the selected families"), permissions=["view"]
+    )
+    @confirm_action(gettext_lazy("From now on, actions of these families need approval more often."))
     def tighten(self, request: HttpRequest, queryset: Any) -> None:
         families = {(row.tenant_id, row.deployment_id, row.family) for row in queryset}
         for tenant_id, deployment_id, family in sorted(families, key=str):

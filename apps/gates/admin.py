@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import confirm_action
 from apps.gates import queries, services
@@ -48,11 +49,11 @@ class GateAdmin(TenantRowAdmin):
     actions = ("put_in_force", "retire")
     fieldsets: ClassVar = [
         (None, {"fields": ("name", "deployment", "on", "after_step", "order", "on_block")}),
-        ("Check", {"fields": _CHECK}),
-        ("Allowed values", {"fields": _LIMITS}),
-        ("Scripts", {"fields": _SCRIPT}),
-        ("Models", {"fields": ("promote_to_policy",)}),
-        ("This change", {"fields": ("note", "seen")}),
+        (gettext_lazy("Check"), {"fields": _CHECK}),
+        (gettext_lazy("Allowed values"), {"fields": _LIMITS}),
+        (gettext_lazy("Scripts"), {"fields": _SCRIPT}),
+        (gettext_lazy("Models"), {"fields": ("promote_to_policy",)}),
+        (gettext_lazy("This change"), {"fields": ("note", "seen")}),
     ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
@@ -87,14 +88,14 @@ class GateAdmin(TenantRowAdmin):
         context = {"versions": queries.versions_of(gate) if gate else [], "trial_places": places}
         return super().change_view(request, object_id, form_url, {**context, **(extra_context or {})})
 
-    @admin.action(description="Activate the newest version of the selected gates", permissions=["change"])
-    @confirm_action("The newest version of these gates will apply from the next message on.")
+    @admin.action(description=gettext_lazy("Activate the newest version of the selected gates"), permissions=["change"])
+    @confirm_action(gettext_lazy("The newest version of these gates will apply from the next message on."))
     def put_in_force(self, request: HttpRequest, queryset: Any) -> None:
         for gate in queryset:
             self._set_active(request, gate, retire=False)
 
-    @admin.action(description="Deactivate the selected gates", permissions=["change"])
-    @confirm_action("These gates won't apply from the next message on.")
+    @admin.action(description=gettext_lazy("Deactivate the selected gates"), permissions=["change"])
+    @confirm_action(gettext_lazy("These gates won't apply from the next message on."))
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for gate in queryset:
             self._set_active(request, gate, retire=True)

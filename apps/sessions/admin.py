@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.sessions import policy, rules
@@ -17,8 +19,8 @@ from kernel.tenancy import tenant_scope
 class AccessLevelForm(TenantRowForm):
     class Meta:
         help_texts: ClassVar = {
-            "tools": 'What may be called at this level, all of it: ["knowledge_search", "claim_status"]',
-            "requires": 'The gates that all have to be passed: ["identity_verified"]',
+            "tools": gettext_lazy('What may be called at this level, all of it: ["knowledge_search", "claim_status"]'),
+            "requires": gettext_lazy('The gates that all have to be passed: ["identity_verified"]'),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -31,7 +33,7 @@ class AccessLevelForm(TenantRowForm):
             self._refuse("tools", rules.tools_problem(cleaned["tools"], tools))
             self._refuse("requires", rules.requires_problem(cleaned["requires"], gates, is_public=is_public))
             if is_public and cleaned.get("expires_after") is not None:
-                self._refuse("expires_after", "Public does not end.")
+                self._refuse("expires_after", _("Public does not end."))
         return cleaned
 
     def _refuse(self, field: str, problem: str) -> None:

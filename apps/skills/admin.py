@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.skills.models import Record, SkillVersion
@@ -33,7 +34,7 @@ class SkillVersionAdmin(ReadOnlyAdmin):
     )
     readonly_fields = ("contents",)
 
-    @admin.display(description="Files")
+    @admin.display(description=gettext_lazy("Files"))
     def contents(self, version: SkillVersion) -> str:
         return "\n".join(f"{file.path} ({len(file.content)} bytes)" for file in version.files.order_by("path"))
 

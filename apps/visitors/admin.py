@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
@@ -29,8 +30,11 @@ class VisitorOffersAdmin(TenantRowAdmin):
     list_select_related: ClassVar = ["deployment", "tenant"]
     fieldsets: ClassVar = [
         (None, {"fields": ("deployment", "conversations", "transcripts", "rating")}),
-        ("Files", {"fields": ("pictures", "pdfs", "texts", "office", "file_megabytes", "files_each")}),
-        ("Consent before the first word", {"fields": ("consent_text", "consent_link", "consent_version")}),
+        (gettext_lazy("Files"), {"fields": ("pictures", "pdfs", "texts", "office", "file_megabytes", "files_each")}),
+        (
+            gettext_lazy("Consent before the first word"),
+            {"fields": ("consent_text", "consent_link", "consent_version")},
+        ),
     ]
 
 

@@ -8,6 +8,8 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
@@ -32,12 +34,14 @@ class WorkItemAdmin(ReadOnlyAdmin):
 class GoalFileForm(TenantRowForm):
     """Form that imports a goal. Errors carry the code and line that `import_goal` reports."""
 
-    file = forms.FileField(required=False, help_text="A markdown file")
+    file = forms.FileField(required=False, help_text=gettext_lazy("A markdown file"))
     markdown = forms.CharField(
         required=False,
         strip=False,
         widget=forms.Textarea(attrs={"rows": 30, "cols": 100}),
-        help_text="Or its text. It governs the deployment from the next turn on and replaces the previous goal",
+        help_text=gettext_lazy(
+            "Or its text. It governs the deployment from the next turn on and replaces the previous goal"
+        ),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -67,14 +71,16 @@ def _text_of(cleaned: dict[str, Any]) -> str:
     if file is None:
         text = str(cleaned.get("markdown") or "")
     elif file.size > MAX_BYTES:
-        raise SilasError("goal_too_long", f"a goal file may have at most {MAX_BYTES // 1024} KiB.")
+        raise SilasError(
+            "goal_too_long", _("a goal file may have at most %(number)s KiB.") % {"number": MAX_BYTES // 1024}
+        )
     else:
         try:
             text = file.read().decode("utf-8")
         except UnicodeDecodeError:
-            raise SilasError("goal_no_text", "this isn't UTF-8 text.") from None
+            raise SilasError("goal_no_text", _("this isn't UTF-8 text.")) from None
     if not text.strip():
-        raise SilasError("goal_missing", "choose a file or paste its text.")
+        raise SilasError("goal_missing", _("choose a file or paste its text."))
     return text.replace("\r\n", "\n")
 
 
@@ -106,7 +112,7 @@ class GoalFileAdmin(TenantRowAdmin):
             installed = install_goal(form.cleaned_data["goal"], deployment=deployment, requested_by=actor)
         obj.pk, obj.title, obj._state.adding = installed.goal.pk, installed.goal.title, False
         if not installed.changed:
-            messages.info(request, "This goal is already active. Nothing was changed.")
+            messages.info(request, _("This goal is already active. Nothing was changed."))
 
 
 @admin.register(Attempt)
@@ -128,15 +134,17 @@ class VerificationRunAdmin(ReadOnlyAdmin):
 class ReviewPolicyForm(TenantRowForm):
     class Meta:
         labels: ClassVar = {
-            "default_size": "Items in a batch",
-            "high_min": "Minimum confidence for a batch",
-            "medium_min": "Minimum confidence for a draft",
+            "default_size": gettext_lazy("Items in a batch"),
+            "high_min": gettext_lazy("Minimum confidence for a batch"),
+            "medium_min": gettext_lazy("Minimum confidence for a draft"),
         }
         help_texts: ClassVar = {
-            "deployment": "One row per deployment",
-            "default_size": "1 to 50. Blank: {default_size}",
-            "high_min": "Between 0 and 1. Blank: {high_min}. Nothing runs without approval at any confidence",
-            "medium_min": "Between 0 and 1. Blank: {medium_min}. Anything below comes as a question",
+            "deployment": gettext_lazy("One row per deployment"),
+            "default_size": gettext_lazy("1 to 50. Blank: {default_size}"),
+            "high_min": gettext_lazy(
+                "Between 0 and 1. Blank: {high_min}. Nothing runs without approval at any confidence"
+            ),
+            "medium_min": gettext_lazy("Between 0 and 1. Blank: {medium_min}. Anything below comes as a question"),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import BaseAdmin
 from apps.tenants import queries, services
@@ -14,8 +15,8 @@ from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, is_superuser
 from apps.tenants.models import Deployment, Retention, Tenant, VisitorLimits
 from kernel.tenancy import tenant_scope
 
-KEYLESS = (
-    "There is no provider key for {models}, so the built-in model answers instead. The platform operator can allow "
+KEYLESS = gettext_lazy(
+    "There is no provider key for %(models)s, so the built-in model answers instead. The platform operator can allow "
     "the keys of this installation here."
 )
 
@@ -23,12 +24,18 @@ KEYLESS = (
 class DeploymentForm(TenantRowForm):
     class Meta:
         help_texts: ClassVar = {
-            "allowed_origins": 'Websites that may show the widget, as exact origins: ["https://www.example.com"]',
-            "theme": 'Accent, mode, position, font, launcher, placement: {"accent": "#1f5f8b", "mode": "auto"}',
-            "languages": 'Languages of the widget, the default first: ["en", "de"]; empty for all',
-            "suggestions": 'Suggested questions: ["Where is my order?"]',
-            "opening_hours": 'By day, in the time zone below: {"mon": "08:00-18:00", "sat": "09:00-12:00"}',
-            "active_goal_id": "Id of the goal whose access levels and rules apply to the conversations",
+            "allowed_origins": gettext_lazy(
+                'Websites that may show the widget, as exact origins: ["https://www.example.com"]'
+            ),
+            "theme": gettext_lazy(
+                'Accent, mode, position, font, launcher, placement: {"accent": "#1f5f8b", "mode": "auto"}'
+            ),
+            "languages": gettext_lazy('Languages of the widget, the default first: ["en", "de"]; empty for all'),
+            "suggestions": gettext_lazy('Suggested questions: ["Where is my order?"]'),
+            "opening_hours": gettext_lazy(
+                'By day, in the time zone below: {"mon": "08:00-18:00", "sat": "09:00-12:00"}'
+            ),
+            "active_goal_id": gettext_lazy("Id of the goal whose access levels and rules apply to the conversations"),
         }
 
     def clean_opening_hours(self) -> Any:
@@ -56,9 +63,9 @@ class DeploymentAdmin(TenantRowAdmin):
     search_fields = ("title", "slug", "public_key")
     fieldsets: ClassVar = [
         (None, {"fields": ("title", "slug", "enabled", "public_key", "allowed_origins")}),
-        ("Appearance and tone", {"fields": ("greeting", "suggestions", "theme", "languages", "persona")}),
-        ("Opening hours", {"fields": ("opening_hours", "timezone", "after_hours")}),
-        ("Models", {"fields": ("model_names", "environment_keys", "active_goal_id")}),
+        (gettext_lazy("Appearance and tone"), {"fields": ("greeting", "suggestions", "theme", "languages", "persona")}),
+        (gettext_lazy("Opening hours"), {"fields": ("opening_hours", "timezone", "after_hours")}),
+        (gettext_lazy("Models"), {"fields": ("model_names", "environment_keys", "active_goal_id")}),
     ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
@@ -69,7 +76,7 @@ class DeploymentAdmin(TenantRowAdmin):
     def save_model(self, request: HttpRequest, obj: Deployment, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if keyless := queries.models_without_key(obj):
-            messages.warning(request, KEYLESS.format(models=", ".join(keyless)))
+            messages.warning(request, str(KEYLESS) % {"models": ", ".join(keyless)})
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -8,6 +8,8 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import confirm_action
 from apps.tenants import queries, rules, services
@@ -52,12 +54,12 @@ class ApiKeyAdmin(KeyAdmin):
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         context = {**self.admin_site.each_context(request), "opts": self.opts, "made": request.__dict__["api_key"]}
-        response = TemplateResponse(request, "admin/tenants/apikey/made.html", {**context, "title": "New API key"})
+        response = TemplateResponse(request, "admin/tenants/apikey/made.html", {**context, "title": _("New API key")})
         add_never_cache_headers(response)
         return response
 
-    @admin.action(description="Revoke selected keys", permissions=["change"])
-    @confirm_action("Requests with these keys will be refused from now on. This can't be undone.")
+    @admin.action(description=gettext_lazy("Revoke selected keys"), permissions=["change"])
+    @confirm_action(gettext_lazy("Requests with these keys will be refused from now on. This can't be undone."))
     def revoke(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
@@ -102,13 +104,13 @@ class IdentityKeyAdmin(KeyAdmin):
         made = request.__dict__["identity_key"]
         if not made.secret:
             return super().response_add(request, obj, post_url_continue)
-        context = {**self.admin_site.each_context(request), "opts": self.opts, "made": made, "title": "New secret"}
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "made": made, "title": _("New secret")}
         response = TemplateResponse(request, "admin/tenants/identitykey/made.html", context)
         add_never_cache_headers(response)
         return response
 
-    @admin.action(description="Retire selected keys", permissions=["change"])
-    @confirm_action("Signatures of these keys won't be accepted from now on. This can't be undone.")
+    @admin.action(description=gettext_lazy("Retire selected keys"), permissions=["change"])
+    @confirm_action(gettext_lazy("Signatures of these keys won't be accepted from now on. This can't be undone."))
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):
@@ -124,7 +126,7 @@ class MessageKeyForm(TenantRowForm):
         if user is not None:
             with tenant_scope(tenant.pk if tenant else current_scope().tenant_id):
                 if queries.role_of(user) is None:
-                    self.add_error("user", "Only members can sign messages.")
+                    self.add_error("user", _("Only members can sign messages."))
         return cleaned
 
 
@@ -154,8 +156,8 @@ class MessageKeyAdmin(KeyAdmin):
             )
         obj.pk = made.pk
 
-    @admin.action(description="Retire selected keys", permissions=["change"])
-    @confirm_action("Signatures of these keys won't be accepted from now on. This can't be undone.")
+    @admin.action(description=gettext_lazy("Retire selected keys"), permissions=["change"])
+    @confirm_action(gettext_lazy("Signatures of these keys won't be accepted from now on. This can't be undone."))
     def retire(self, request: HttpRequest, queryset: Any) -> None:
         for row in queryset:
             with tenant_scope(row.tenant_id):

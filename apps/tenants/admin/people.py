@@ -9,6 +9,8 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import BaseAdmin, record_change
 from apps.tenants import queries, rules, services
@@ -30,7 +32,10 @@ class RoleForm(TenantRowForm):
 
 
 class MembershipForm(TenantRowForm):
-    email = forms.EmailField(label="E-mail address", help_text="Creates an account if there is none with this address.")
+    email = forms.EmailField(
+        label=gettext_lazy("E-mail address"),
+        help_text=gettext_lazy("Creates an account if there is none with this address."),
+    )
 
     class Meta:
         model = Membership
@@ -42,7 +47,7 @@ class MembershipForm(TenantRowForm):
         mine = tenant.pk if tenant else current_scope().tenant_id
         taken = Membership.objects.filter(tenant_id=mine, user__email__iexact=cleaned.get("email", ""))
         if taken.exists():
-            self.add_error("email", "This person is already a member.")
+            self.add_error("email", _("This person is already a member."))
         return cleaned
 
 
@@ -53,7 +58,9 @@ class NewMemberForm(MembershipForm):
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
         if not self.has_error("email") and User.objects.filter(email__iexact=cleaned.get("email", "")).exists():
-            self.add_error("email", "An account with this address already exists. Ask the platform operator to add it.")
+            self.add_error(
+                "email", _("An account with this address already exists. Ask the platform operator to add it.")
+            )
         return cleaned
 
 
@@ -87,9 +94,8 @@ class MembershipAdmin(TenantRowAdmin):
         obj.pk, obj.user = new.membership.pk, new.membership.user
         if new.welcome:
             link = request.build_absolute_uri(new.welcome)
-            messages.info(
-                request, f"Send this link to {obj.user.email}. It works once and expires in three days: {link}"
-            )
+            sentence = _("Send this link to %(email)s. It works once and expires in three days: %(link)s")
+            messages.info(request, sentence % {"email": obj.user.email, "link": link})
 
     def delete_model(self, request: HttpRequest, obj: Membership) -> None:
         with tenant_scope(obj.tenant_id):
@@ -116,8 +122,8 @@ class PersonAdmin(BaseAdmin, UserAdmin):  # type: ignore[type-arg]  # generic in
     ordering = ("email",)
     fieldsets: ClassVar = [
         (None, {"fields": ("email", "password")}),
-        ("Person", {"fields": ("first_name", "last_name")}),
-        ("Access", {"fields": ("is_active", "is_superuser")}),
+        (gettext_lazy("Person"), {"fields": ("first_name", "last_name")}),
+        (gettext_lazy("Access"), {"fields": ("is_active", "is_superuser")}),
     ]
     add_fieldsets = ((None, {"fields": ("email", "usable_password", "password1", "password2")}),)
     filter_horizontal = ()

@@ -12,6 +12,7 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import models
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from apps.audit.admin_base import BaseAdmin, actor_of, is_superuser
 from kernel.tenancy import TenantModel, tenant_scope
@@ -45,7 +46,7 @@ class TenantRowForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in it
         mine = tenant.pk if tenant else self.instance.tenant_id or current_scope().tenant_id
         for name, value in list(cleaned.items()):
             if isinstance(value, TenantModel) and value.tenant_id != mine:
-                self.add_error(name, "This belongs to another tenant.")
+                self.add_error(name, _("This belongs to another tenant."))
         return cleaned
 
 
