@@ -14,6 +14,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import send_mail
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from apps.approvals import webpush
 from apps.approvals.services import alerts
@@ -22,6 +24,7 @@ from apps.autonomy import webhook_delivery
 from apps.bus.deliveries import Delivery
 from apps.safety.services import notices
 from kernel.clock import now
+from kernel.language import in_language
 from kernel.tenancy import in_scope
 
 _log = logging.getLogger(__name__)
@@ -96,11 +99,24 @@ async def _push(push: Push) -> int:
 def _send_email(letter: AlertEmail) -> None:
     if not settings.EMAIL_HOST:
         return
-    total = sum(letter.counts.values())
-    counts = "\n".join(f"{risk} risk: {count}" for risk, count in letter.counts.items())
-    link = f"{settings.PASSKEY_ORIGIN}{REVIEW_PATH}" if settings.PASSKEY_ORIGIN else "the console, under Review"
-    subject = f"{total} decision{'' if total == 1 else 's'} waiting for you"
+    with in_language(letter.language):
+        subject, text = _write_email(letter)
     try:
-        send_mail(subject, f"{counts}\n\nDecide: {link}\n", None, [letter.address])
+        send_mail(subject, text, None, [letter.address])
     except Exception as error:  # noqa: BLE001 (a mail server refuses in many ways)
         _log.warning("letter_not_sent: %s", type(error).__name__)
+
+
+def _write_email(letter: AlertEmail) -> tuple[str, str]:
+    """Return the subject and the text, in the active language."""
+    total = sum(letter.counts.values())
+    by_risk = {
+        "low": _("low risk: {count}"),
+        "medium": _("medium risk: {count}"),
+        "high": _("high risk: {count}"),
+        "irreversible": _("irreversible risk: {count}"),
+    }
+    counts = "\n".join(by_risk[risk].format(count=count) for risk, count in letter.counts.items())
+    link = f"{settings.PASSKEY_ORIGIN}{REVIEW_PATH}" if settings.PASSKEY_ORIGIN else _("the console, under Review")
+    subject = ngettext("{count} decision waiting for you", "{count} decisions waiting for you", total)
+    return subject.format(count=total), f"{counts}\n\n{_('Decide: {link}').format(link=link)}\n"

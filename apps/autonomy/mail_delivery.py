@@ -7,12 +7,14 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import send_mail
+from django.utils.translation import gettext as _
 
 from apps.autonomy.models import Outbox
 from apps.autonomy.services import notice_emails
 from apps.autonomy.services.notice_emails import Email, NoEmail
 from apps.autonomy.webhook_delivery import NotSent
 from apps.tenants.models import User
+from kernel.language import in_language
 from kernel.tenancy import in_scope
 
 
@@ -44,5 +46,9 @@ def _result_email(row: Outbox) -> Email | NoEmail:
     if person is None:
         return NoEmail("no_address")
     counts = row.body.get("counts", {})
-    text = f"{counts.get('findings', 0)} findings, {counts.get('proposals', 0)} proposals. Read them in the console."
-    return Email(person.email, " ".join(f"Done: {row.body['task']}".split()), text)
+    with in_language(person.language):
+        text = _("{findings} findings, {proposals} proposals. Read them in the console.").format(
+            findings=counts.get("findings", 0), proposals=counts.get("proposals", 0)
+        )
+        subject = _("Done: {task}").format(task=row.body["task"])
+    return Email(person.email, " ".join(subject.split()), text)

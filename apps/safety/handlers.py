@@ -13,15 +13,18 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.mail import send_mail
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from apps.bus.deliveries import Delivery
 from apps.safety.services import claim_code_email
 from apps.safety.services.challenges import CodeEmail
 from apps.tenants.emails import can_send
+from kernel.language import in_language
 from kernel.tenancy import in_scope
 
 _log = logging.getLogger(__name__)
-_BODY = """{agent} is on hold: {reason}
+_BODY = gettext_noop("""{agent} is on hold: {reason}
 
 Intended action:
 {hint}
@@ -30,7 +33,7 @@ The code: {code}
 
 Give this code to the agent only if it may continue. It works once, within {seconds} seconds. Showing a new code in the
 console makes this one invalid. To let the agent continue without a code, or to keep it stopped, open {where}.
-"""
+""")
 
 
 async def send_code(delivery: Delivery) -> None:
@@ -39,13 +42,17 @@ async def send_code(delivery: Delivery) -> None:
         return
     email = await in_scope(delivery.tenant_id, claim_code_email, UUID(delivery.message.subject))
     if email is not None:
-        for address in email.addresses:
-            await asyncio.to_thread(_send, email, address)
+        for address, language in email.addresses.items():
+            await asyncio.to_thread(_send, email, address, language)
 
 
-def _send(email: CodeEmail, address: str) -> None:
-    """Send each person their own e-mail, so that no recipient sees the others."""
-    where = f"{settings.PASSKEY_ORIGIN}/console/safety/" if settings.PASSKEY_ORIGIN else "the console, under Safety"
+def _send(email: CodeEmail, address: str, language: str) -> None:
+    """Send each person their own e-mail in their language, so that no recipient sees the others."""
+    with in_language(language):
+        subject, body = _("An agent is waiting for your decision"), _(_BODY)
+        where = (
+            f"{settings.PASSKEY_ORIGIN}/console/safety/" if settings.PASSKEY_ORIGIN else _("the console, under Safety")
+        )
     hold = email.hold
     values = {
         "agent": hold.agent.name,
@@ -54,12 +61,7 @@ def _send(email: CodeEmail, address: str) -> None:
         "seconds": hold.challenge_seconds,
     }
     try:
-        send_mail(
-            "An agent is waiting for your decision",
-            _BODY.format(**values, code=email.code, where=where),
-            None,
-            [address],
-        )
+        send_mail(subject, body.format(**values, code=email.code, where=where), None, [address])
     except Exception as error:  # noqa: BLE001 (one failed e-mail must not stop the others)
         # The error's own text may quote the e-mail, hence only its type.
         _log.warning("safety_letter_not_sent: %s", type(error).__name__)

@@ -19,14 +19,18 @@ from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
 from django.db import transaction
 from django.template.loader import render_to_string
+from django.utils.functional import Promise
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from apps.audit.enums import AuditEvent
 from apps.tenants import invitations, resets
-from apps.tenants.enums import EmailKind, EmailState
+from apps.tenants.enums import EmailKind, EmailState, Role
 from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import Letter, Tenant, User
 from apps.tenants.signals import email_enqueued
 from kernel.clock import now
+from kernel.language import in_language
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 
 if TYPE_CHECKING:
@@ -42,10 +46,12 @@ _SMTP = "django.core.mail.backends.smtp.EmailBackend"
 
 @dataclass(frozen=True)
 class EmailContent:
-    """Subject of an e-mail and the context of its templates `tenants/emails/<kind>.{txt,html}`."""
+    """Subject of an e-mail, the context of its templates `tenants/emails/<kind>.{txt,html}`, and the language of its
+    reader."""
 
-    subject: str
+    subject: str | Promise
     context: Mapping[str, Any]
+    language: str
 
 
 def can_send() -> bool:
@@ -121,9 +127,11 @@ def _start_attempt(letter_id: UUID) -> tuple[Letter, EmailContent | None] | None
 
 
 def _deliver(letter: Letter, content: EmailContent) -> None:
-    context = {**content.context, "subject": content.subject, "origin": letter.origin, "address": letter.address}
-    text, html = (render_to_string(f"tenants/emails/{letter.kind}.{form}", context) for form in ("txt", "html"))
-    message = EmailMultiAlternatives(" ".join(content.subject.split()), text, None, [letter.address])
+    with in_language(content.language):
+        subject = " ".join(str(content.subject).split())
+        context = {**content.context, "subject": subject, "origin": letter.origin, "address": letter.address}
+        text, html = (render_to_string(f"tenants/emails/{letter.kind}.{form}", context) for form in ("txt", "html"))
+    message = EmailMultiAlternatives(subject, text, None, [letter.address])
     message.attach_alternative(html, "text/html")
     message.send()
 
@@ -149,7 +157,7 @@ def _reset(letter: Letter) -> EmailContent | None:
     user = _person(letter.address)
     if user is None or not user.has_usable_password() or now() - letter.created_at > resets.GOOD_FOR:
         return None
-    return EmailContent("Reset your password", {"link": letter.origin + resets.path_of(user)})
+    return EmailContent(_("Reset your password"), {"link": letter.origin + resets.path_of(user)}, user.language)
 
 
 def _locked(letter: Letter) -> EmailContent | None:
@@ -159,7 +167,7 @@ def _locked(letter: Letter) -> EmailContent | None:
         return None
     if letter.attempts == 1:
         record_in_all_tenants(user, AuditEvent.LOGIN_LOCKED)
-    return EmailContent("Failed attempts to log in to your account", {})
+    return EmailContent(_("Failed attempts to log in to your account"), {}, user.language)
 
 
 def _invitation(letter: Letter) -> EmailContent | None:
@@ -169,8 +177,11 @@ def _invitation(letter: Letter) -> EmailContent | None:
         link = invitations.new_link(letter.invitation_id)
     if link is None:
         return None
-    context = {"company": company.name, "link": letter.origin + link.path, "role": link.invitation.get_role_display()}
-    return EmailContent(f"Join {company.name}", context)
+    invitation, user = link.invitation, _person(letter.address)
+    context = {"company": company.name, "link": letter.origin + link.path, "role": Role(invitation.role).label}
+    # Who has no account here yet most likely speaks the language of the person who invites them.
+    language = user.language if user else invitation.invited_by.language
+    return EmailContent(format_lazy(_("Join {company}"), company=company.name), context, language)
 
 
 def _person(address: str) -> User | None:

@@ -364,3 +364,15 @@ def test_lone_superuser_with_a_wrong_password_adds_no_factor(database: None) -> 
 
 def test_person_of_no_company_has_no_account_page(database: None) -> None:
     assert browser(make_user()).get(reverse("console-account")).status_code == 403
+
+
+# --- language of emails
+
+
+def test_email_is_in_the_recipients_language(owner: Any) -> None:
+    owner.language = "de"
+    owner.save(update_fields=["language"])
+    enqueue(EmailKind.RESET, owner.email, origin=HOST)
+    send_letters()
+    [message] = sent_to(owner.email)
+    assert '<html lang="de">' in str(message.alternatives[0][0])

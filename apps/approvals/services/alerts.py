@@ -58,10 +58,11 @@ class Push:
 
 @dataclass(frozen=True)
 class AlertEmail:
-    """One e-mail for one member, with the number of waiting cards by risk."""
+    """One e-mail for one member in their language, with the number of waiting cards by risk."""
 
     address: str
     counts: dict[str, int]
+    language: str = ""
 
 
 def alert_choice(user: Any) -> AlertChoice | None:
@@ -261,4 +262,8 @@ def _due_emails(choice: AlertChoice, waiting: _WaitingCards, moment: datetime) -
     unseen = [card for card in due if card.pk not in looked_at and waiting.may_decide(card, choice.user_id)]
     choice.mailed_at = moment if unseen else choice.mailed_at
     choice.save(update_fields=["mailed_until", "mailed_at"])
-    return [AlertEmail(choice.user.email, dict(Counter(card.risk for card in unseen)))] if unseen else []
+    return (
+        [AlertEmail(choice.user.email, dict(Counter(card.risk for card in unseen)), choice.user.language)]
+        if unseen
+        else []
+    )

@@ -12,6 +12,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from apps.approvals.enums import AlertWay
 from apps.approvals.models import AlertChoice
@@ -23,6 +25,7 @@ from apps.autonomy.services.outbox import enqueue_rows, mark_sent
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership
 from kernel.clock import now
+from kernel.language import in_language
 
 _MOST_LINES = 20
 
@@ -83,10 +86,15 @@ def email_for(row: Outbox) -> Email | NoEmail:
         notice__created_at__lte=moment - timedelta(minutes=choice.minutes),
     ).exclude(pk=row.pk)
     included = [row, *waiting.select_related("notice")[: _MOST_LINES - 1]]
-    lines = [line_for(item.notice) for item in included if item.notice is not None]
-    subject = _summary(lines[0]) if len(lines) == 1 else f"{len(lines)} notices for you"
-    text = "\n\n".join(f"{_summary(line)}\n{line.button}: {_link(line.path)}" for line in lines)
-    footer = f"All notices: {_link(reverse('console-notices'))}"
+    with in_language(choice.user.language):
+        lines = [line_for(item.notice) for item in included if item.notice is not None]
+        subject = (
+            _summary(lines[0])
+            if len(lines) == 1
+            else ngettext("{count} notice for you", "{count} notices for you", len(lines)).format(count=len(lines))
+        )
+        text = "\n\n".join(f"{_summary(line)}\n{line.button}: {_link(line.path)}" for line in lines)
+        footer = _("All notices: {link}").format(link=_link(reverse("console-notices")))
     others = tuple(item.pk for item in included[1:])
     return Email(choice.user.email, " ".join(subject.split()), f"{text}\n\n{footer}\n", others)
 
@@ -102,4 +110,4 @@ def _summary(line: Line) -> str:
 
 
 def _link(path: str) -> str:
-    return f"{settings.PASSKEY_ORIGIN}{path}" if settings.PASSKEY_ORIGIN else f"the console, {path}"
+    return f"{settings.PASSKEY_ORIGIN}{path}" if settings.PASSKEY_ORIGIN else _("the console, {path}").format(path=path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -58,11 +59,11 @@ def show_code(hold_id: UUID, *, actor: str, proof: str = "") -> str:
 
 @dataclass(frozen=True, repr=False)
 class CodeEmail:
-    """A code to be mailed to these addresses; the code exists only here."""
+    """A code to be mailed to these addresses, each with its reader's language; the code exists only here."""
 
     hold: Hold
     code: str
-    addresses: tuple[str, ...]
+    addresses: Mapping[str, str]
 
 
 def claim_code_email(hold_id: UUID) -> CodeEmail | None:
@@ -76,7 +77,7 @@ def claim_code_email(hold_id: UUID) -> CodeEmail | None:
     if hold.challenges.filter(state=ChallengeState.PENDING, shown_at__isnull=False).exists():
         return None
     risk = approval_risk(hold.kind)
-    addresses = tuple(user.email for user in _deciding_users() if not needs_passkey(risk, user))
+    addresses = {user.email: user.language for user in _deciding_users() if not needs_passkey(risk, user)}
     if not addresses:
         return None
     hold.mailed_at = now()
