@@ -120,8 +120,8 @@ def _gates() -> Iterator[tuple[str, bool]]:
 
 
 def _levels() -> Iterator[tuple[str, bool]]:
+    from apps.access.models import AccessLevel
     from apps.sessions import policy
-    from apps.sessions.models import AccessLevel
     from kernel.tenancy import tenant_scope
     from tests.factories.tenants import make_deployment, make_tenant
 

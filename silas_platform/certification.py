@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from apps.access.levels import sealed_levels
 from apps.approvals.queries import policies_to_certify, revocations_to_certify
 from apps.approvals.services import certify_keys
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.queries import sealed_gates
-from apps.sessions.policy import sealed_levels
 from apps.skills.integrity import sealed_skills
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind

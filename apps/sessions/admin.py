@@ -8,10 +8,11 @@ from django.contrib import admin
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from apps.access.models import AccessLevel
+from apps.access.rules import PUBLIC, requires_problem, tools_problem
 from apps.audit.admin_base import ReadOnlyAdmin
-from apps.sessions import policy, rules
-from apps.sessions.access import PUBLIC
-from apps.sessions.models import AccessLevel, ChatSession, ChronicleEntry, Turn
+from apps.sessions import policy
+from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
 from kernel.tenancy import tenant_scope
 
@@ -30,8 +31,8 @@ class AccessLevelForm(TenantRowForm):
             with tenant_scope(deployment.tenant_id):
                 tools, gates = policy.known_tools(deployment), policy.known_gates(deployment)
             is_public = cleaned["name"] == PUBLIC
-            self._refuse("tools", rules.tools_problem(cleaned["tools"], tools))
-            self._refuse("requires", rules.requires_problem(cleaned["requires"], gates, is_public=is_public))
+            self._refuse("tools", tools_problem(cleaned["tools"], tools))
+            self._refuse("requires", requires_problem(cleaned["requires"], gates, is_public=is_public))
             if is_public and cleaned.get("expires_after") is not None:
                 self._refuse("expires_after", _("Public does not end."))
         return cleaned

@@ -16,10 +16,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from apps.access import tokens
+from apps.access.grants import grant_of
+from apps.access.rules import AccessController
 from apps.memory import queries as knowledge
-from apps.sessions import policy, tokens
-from apps.sessions.access import AccessController
-from apps.sessions.levels import grant_of
+from apps.sessions import policy
 from apps.sessions.queries import session_by_id
 from apps.tenants.api_auth import RequestSerializer
 from apps.tenants.models import Deployment

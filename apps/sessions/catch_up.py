@@ -11,8 +11,8 @@ from collections import defaultdict
 from typing import Protocol
 from uuid import UUID
 
+from apps.access.tokens import Visitor
 from apps.sessions import queries
-from apps.sessions.tokens import Visitor
 from kernel.tenancy import in_scope
 
 

@@ -22,7 +22,8 @@ from django.conf import settings
 from django.db import Error as DatabaseError
 from pydantic import ValidationError
 
-from apps.sessions import catch_up, message_signatures, presence, registry, rules, runner, services, tokens
+from apps.access import tokens
+from apps.sessions import catch_up, presence, registry, rules, runner, services
 from apps.sessions.ratelimit import limits, message_pace, open_sockets
 from apps.sessions.ratelimit.message_pace import Pace
 from apps.sessions.schemas import (
@@ -249,7 +250,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
                 visitor.tenant_id, accept, text=frame.text, client_id=frame.client_id, bounds=self.bounds
             )
         where = visitor.deployment_key
-        signed = partial(message_signatures.accept_signed, visitor.session_id, signed=frame.signed, deployment=where)
+        signed = partial(services.accept_signed, visitor.session_id, signed=frame.signed, deployment=where)
         return await in_scope(visitor.tenant_id, signed, text=frame.text, client_id=frame.client_id, bounds=self.bounds)
 
     # -- to the visitor --------------------------------------------------------------------------------------------

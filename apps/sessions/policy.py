@@ -6,51 +6,27 @@ rows; without these there is one, `public`, that reaches knowledge only. Escalat
 
 from __future__ import annotations
 
-import functools
-import json
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
-from django.db import connection
-from pydantic import ValidationError
-
+from apps.access.levels import KNOWLEDGE_TOOL, levels_of
+from apps.access.rules import Level
 from apps.connections.queries import usable_names
 from apps.gates.enums import GateProvider, GateTrigger
 from apps.gates.providers import claim_for, needs_claim
 from apps.gates.queries import active_gates
 from apps.gates.schemas import AccessLevel, GateSpec
-from apps.sessions.access import PUBLIC, Level
-from apps.sessions.models import AccessLevel as AccessLevelRow
 from apps.sessions.state import Policy
 from apps.skills import outside_tools, roles
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
-from apps.tenants import policy_seals
-from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from apps.tenants.queries import signed_gates
 from apps.toolservers.web.queries import search_terms
 from apps.toolservers.web.schemas import SearchTerms
 from apps.work.queries import active_goal_spec
 from apps.work.schemas import WorkItemSpec
-from kernel.tenancy import current_tenant_id
 from sandbox.spec import Mount
-
-KNOWLEDGE_TOOL = "knowledge_search"
-_BARE_LEVELS = {PUBLIC: AccessLevel(tools=[KNOWLEDGE_TOOL])}
-
-
-_LEVELS = """
-    SELECT version, signature, items FROM tenants_policyseal WHERE tenant_id = %s AND kind = 'levels'
-    UNION ALL (
-    SELECT 0, level.id::text, (row_to_json(level)::jsonb - 'id')::text FROM (
-        SELECT id, deployment_id AS deployment, name, "order", description, tools, requires, expires_after
-        FROM silas_sessions_accesslevel
-        WHERE tenant_id = %s AND deployment_id = %s ORDER BY name <> 'public', "order"
-    ) level)
-"""
 
 
 def load(deployment: Deployment) -> Policy:
@@ -80,57 +56,6 @@ def load_with(deployment: Deployment, *systems: tuple[GateSpec, ...]) -> tuple[P
 def _levels_under(goal: WorkItemSpec | None, deployment: Deployment) -> Mapping[str, AccessLevel]:
     """The goal's own levels; of a goal without any, and without a goal, the deployment's."""
     return (goal.access_levels if goal else {}) or levels_of(deployment)
-
-
-def levels_of(deployment: Deployment) -> Mapping[str, AccessLevel]:
-    """The deployment's own levels, lowest first; `public` is always there. A level that is not certified is not. One
-    statement, so that list and rows are of one moment."""
-    tenant_id = current_tenant_id()
-    with connection.cursor() as cursor:
-        cursor.execute(_LEVELS, [tenant_id, tenant_id, deployment.pk])
-        rows = cursor.fetchall()
-    seals = [row for row in rows if row[0]]
-    if policy_seals.verified_items(tenant_id, PolicyKind.LEVELS, seals) is None:
-        return _BARE_LEVELS
-    levels, doubts = _levels(tuple((row_id, text) for version, row_id, text in rows if not version), seals[0][2])
-    for name in doubts:
-        policy_seals.report_untrusted(PolicyKind.LEVELS, name, "forged")
-    return levels
-
-
-@functools.lru_cache(maxsize=256)
-def _levels(rows: tuple[tuple[str, str], ...], sealed: str) -> tuple[Mapping[str, AccessLevel], tuple[str, ...]]:
-    """Made once for each state of rows and list. A row that is no level, or not the one that was put in force, opens
-    nothing: it is left out."""
-    levels, doubts = dict(_BARE_LEVELS), []
-    wanted: dict[str, str] = json.loads(sealed)
-    for row_id, text in rows:
-        values = json.loads(text)
-        if wanted.get(row_id) != policy_seals.digest(values):
-            doubts.append(row_id)
-            continue
-        fields = {field: value for field, value in values.items() if field not in ("deployment", "name", "order")}
-        with suppress(ValidationError):
-            levels[values["name"]] = AccessLevel.model_validate(fields)
-    return levels, tuple(doubts)
-
-
-def sealed_level(row: AccessLevelRow) -> dict[str, Any]:
-    """All of a level that decides what it opens, as `_LEVELS` reads it."""
-    return {
-        "deployment": str(row.deployment_id),
-        "name": row.name,
-        "order": row.order,
-        "description": row.description,
-        "tools": row.tools,
-        "requires": row.requires,
-        "expires_after": row.expires_after,
-    }
-
-
-def sealed_levels() -> dict[str, dict[str, Any]]:
-    """What the rows say in this tenant, for `manage.py certify`."""
-    return {str(row.pk): sealed_level(row) for row in AccessLevelRow.objects.all()}
 
 
 def _policy(

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.access.rules import PUBLIC
+from apps.access.tokens import Visitor
 from apps.sessions import queries, registry, rules
-from apps.sessions.access import PUBLIC
 from apps.sessions.models import ChatSession
 from apps.sessions.ratelimit.limits import Bounds, bounds
-from apps.sessions.tokens import Visitor
 from kernel.clock import now
 from kernel.errors import SilasError
 

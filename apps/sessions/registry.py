@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from django.core.exceptions import ImproperlyConfigured
 
+from apps.access.tokens import Visitor
 from apps.sessions.models import ChatSession
 from apps.sessions.schemas import Accepted, DecisionFrame
-from apps.sessions.tokens import Visitor
 
 DecisionHandler = Callable[[Visitor, DecisionFrame], Accepted]
 # True while the visitor still has something to do before a message of theirs is accepted.

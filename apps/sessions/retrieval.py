@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from apps.access.rules import PUBLIC, AccessController, Grant
 from apps.memory import queries as knowledge
 from apps.memory.embedding import embed
 from apps.sessions import policy
-from apps.sessions.access import PUBLIC, AccessController, Grant
 from apps.sessions.steps.context import PASSAGES
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound

@@ -5,7 +5,6 @@ Frames are those of the contract's widget socket; error texts about levels are f
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -51,25 +50,3 @@ def language_of(session: ChatSession) -> str:
 def preview_of(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1].rstrip() + "…"
-
-
-def tools_problem(listed: Any, known: Collection[str]) -> str:
-    """A level may name tools that there are."""
-    return _names_problem(listed, known, "tool", "of this deployment")
-
-
-def requires_problem(listed: Any, known: Collection[str], *, is_public: bool) -> str:
-    """A level above public names gates that can tell who somebody is; public names none."""
-    if problem := _names_problem(listed, known, "gate", "that can tell who somebody is"):
-        return problem
-    if is_public:
-        return "Public needs no gate: it is what everybody has." if listed else ""
-    return "" if listed else "Name at least one gate: a level that needs none would be everybody's."
-
-
-def _names_problem(listed: Any, known: Collection[str], what: str, whose: str) -> str:
-    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        return f'Give a list of names, such as ["{min(known, default="name")}"].'
-    wrong = [name for name in listed if name not in known]
-    there = ", ".join(sorted(known)) or "none"
-    return f"{wrong[0][:80]} is no {what} {whose}. There are: {there}." if wrong else ""

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
+from apps.access.schemas import Signed
+
 MAX_FRAME_BYTES = 16 * 1024
 # The close code of a socket that sends what is not allowed, or too much of it (contract interfaces).
 POLICY_VIOLATION = 4008
@@ -53,17 +55,6 @@ class AuthFrame(_Frame):
     type: Literal["auth"]
     token: str
     after_seq: Annotated[int, Field(ge=0)] = 0
-
-
-class Signed(_Frame):
-    """A member's signature: Ed25519 over `signing.signed_bytes` (contract silas 3, ADR 35). `v`: the format of what is
-    signed; one that is not today's proves nothing."""
-
-    v: int = 1
-    key_id: Annotated[str, StringConstraints(min_length=1, max_length=60, pattern=r"^[\w-]+$")]
-    nonce: Annotated[str, StringConstraints(min_length=16, max_length=64, pattern=r"^[\w-]+$")]
-    timestamp: Annotated[str, StringConstraints(min_length=1, max_length=40)]
-    signature: Annotated[str, StringConstraints(min_length=1, max_length=128)]
 
 
 class MessageFrame(_Frame):

@@ -10,14 +10,18 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 
+from apps.access import tokens
+from apps.access.message_signatures import REPLAYED, judge_signature
+from apps.access.rules import PUBLIC
+from apps.access.schemas import Signed
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue
 from apps.bus.enums import Sender as BusSender
-from apps.sessions import chronicle, tokens
-from apps.sessions.access import PUBLIC
+from apps.sessions import chronicle
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -148,3 +152,26 @@ def _too_many_wait(session: ChatSession, bounds: Bounds) -> str:
     if in_tenant >= bounds.tenant_pending_turns:
         return TOO_MANY_HERE
     return ""
+
+
+def accept_signed(
+    session_id: UUID,
+    *,
+    text: str,
+    signed: Signed,
+    deployment: str,
+    client_id: str = "",
+    bounds: Bounds | None = None,
+) -> Accepted | Busy:
+    """`accept_message` for a message that bears a signature; inside a scope of the tenant, in which the nonce is used
+    up with the message or not at all: one sent again, because its answer was lost, is the same message."""
+    with transaction.atomic():
+        taint, problem = judge_signature(text, signed, deployment)
+        accepted = accept_message(session_id, text=text, client_id=client_id, bounds=bounds, signed=taint)
+        stored = isinstance(accepted, Accepted) and not accepted.repeated
+        if stored and problem:
+            event = AuditEvent.MESSAGE_REPLAYED if problem in REPLAYED else AuditEvent.SIGNATURE_REFUSED
+            record(event, subject=f"session:{session_id}", data={"reason": problem})
+        if not stored:
+            transaction.set_rollback(True)
+    return accepted

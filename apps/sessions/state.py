@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from apps.access.rules import AccessController, Level
 from apps.approvals.enums import PauseTrigger
 from apps.approvals.models import GatePause
 from apps.approvals.schemas import GatePass
@@ -17,7 +18,6 @@ from apps.gates.schemas import EscalationSpec, GateResult, GateSpec
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Admitted, CallOutcome, Done, Failed, NeedsApproval, Refused, RunRef
 from apps.memory.schemas import Note
-from apps.sessions.access import AccessController, Level
 from apps.sessions.context_state import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import Said

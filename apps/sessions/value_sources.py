@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from apps.access.levels import KNOWLEDGE_TOOL
 from apps.sessions.enums import Sender
-from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.queries import Said
 from apps.sessions.state import Heard, TurnState
 from apps.skills.outside_tools import WEB_SEARCH as SEARCH

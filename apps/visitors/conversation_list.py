@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from apps.sessions import tokens
+from apps.access import tokens
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import session_by_id
 

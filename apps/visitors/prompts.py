@@ -15,6 +15,8 @@ from uuid import UUID, uuid4, uuid5
 
 from pydantic import Field, model_validator
 
+from apps.access.rules import PUBLIC
+from apps.access.tokens import Visitor
 from apps.approvals.cards.schemas import Guidance, Option, Options
 from apps.approvals.enums import Risk
 from apps.approvals.schemas import FrozenModel
@@ -24,12 +26,10 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue
 from apps.bus.enums import Sender as From
 from apps.sessions import chronicle
-from apps.sessions.access import PUBLIC
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.sessions.schemas import Accepted
-from apps.sessions.tokens import Visitor
 from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
 from apps.visitors import prompt_forms

@@ -6,13 +6,13 @@ from collections.abc import Collection
 from datetime import timedelta
 from uuid import UUID
 
+from apps.access.tokens import Visitor
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.registry import on_dead_letter, register_job
 from apps.sessions.registry import register_decision_handler, register_precondition
 from apps.sessions.schemas import Accepted, DecisionFrame
 from apps.sessions.signals import conversations_forgotten
-from apps.sessions.tokens import Visitor
 from apps.visitors import file_storage, forgetting, prechat, prompts, transcripts
 from apps.visitors.models import VisitorCard
 from kernel.clock import now

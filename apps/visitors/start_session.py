@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from apps.sessions import identity
 from apps.sessions.schemas import StartedSession
 from apps.sessions.services import describe, start_session
 from apps.tenants.models import Deployment
-from apps.visitors import consent, prechat
+from apps.visitors import consent, identity, prechat
 from kernel.tenancy import tenant_scope
 
 

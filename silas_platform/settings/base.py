@@ -55,6 +55,7 @@ INSTALLED_APPS = [
     "apps.skills",
     "apps.connections",
     "apps.work",
+    "apps.access",
     "apps.sessions",
     "apps.visitors",
     "apps.inbox",

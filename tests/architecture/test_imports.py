@@ -21,6 +21,7 @@ ROOMS = [
     "inbox",
     "visitors",
     "sessions",
+    "access",
     "work",
     "connections",
     "skills",

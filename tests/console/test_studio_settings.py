@@ -15,11 +15,11 @@ from django.test import Client
 from django.urls import reverse
 from pydantic_ai import models
 
+from apps.access.tokens import test_ticket as ticket_for
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.inbox.queries import Asked, conversations, counts, unassigned_count
 from apps.sessions.models import ChatSession
-from apps.sessions.tokens import test_ticket as ticket_for
 from apps.tenants.models import Deployment, Sighting
 from apps.tenants.provider_keys import store_provider_key
 from kernel.clock import now

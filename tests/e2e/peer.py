@@ -11,7 +11,7 @@ from typing import Any
 
 from playwright.async_api import WebSocketRoute
 
-from apps.sessions import tokens
+from apps.access import tokens
 
 
 class Peer:

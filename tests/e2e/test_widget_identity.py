@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from apps.sessions.models import AccessLevel, ChatSession
+from apps.access.models import AccessLevel
+from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
 from kernel.tenancy import in_thread, tenant_scope
 from tests.e2e.conftest import OpenPage, Site

@@ -6,14 +6,15 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from apps.access.models import AccessLevel
+from apps.access.rules import Grant
 from apps.memory import embedding, memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier
 from apps.memory.models import MemoryItem
 from apps.memory.recall import recall
 from apps.memory.schemas import Note, Scope
 from apps.sessions import turn
-from apps.sessions.access import Grant
-from apps.sessions.models import AccessLevel, ChatSession
+from apps.sessions.models import ChatSession
 from apps.sessions.state import TurnState
 from kernel.clock import now
 from kernel.tenancy import in_scope, in_thread, tenant_scope

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from apps.access.tokens import Visitor
 from apps.sessions import turn
 from apps.sessions.models import ChatSession
 from apps.sessions.services import accept_message, start_session
-from apps.sessions.tokens import Visitor
 from apps.tenants.models import Deployment
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from apps.sessions import tokens
+from apps.access import tokens
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
 from apps.visitors import offers

@@ -10,12 +10,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps.access.models import AccessLevel
 from apps.approvals.models import ApprovalPolicy, CardTiming
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.gates.models import Gate
 from apps.guard.models import Budget
-from apps.sessions.models import AccessLevel
 from apps.tenants.models import Deployment, Membership
 from apps.visitors.models import FormQuestion, VisitorOffers
 from apps.work.models import GoalFile, ReviewPolicy

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from apps.access.models import AccessLevel
 from apps.approvals import payloads, queries, services
 from apps.approvals.enums import Reason
 from apps.audit.checkpoint_file import read_newest
@@ -16,7 +17,6 @@ from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates, retire, save_gate
 from apps.sessions import policy
-from apps.sessions.models import AccessLevel
 from apps.skills import installation, integrity
 from apps.skills import queries as skills
 from apps.tenants import policy_pins, policy_seals

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from apps.access.models import AccessLevel
 from apps.approvals.enums import Deciders, Risk
 from apps.approvals.models import ApprovalPolicy
 from apps.approvals.queries import always_needs_passkey, require_certified_policy
@@ -16,7 +17,6 @@ from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates, retire, roll_back, save_gate
 from apps.sessions import policy
-from apps.sessions.models import AccessLevel
 from apps.tenants import policy_pins, policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import PolicySeal, Tenant

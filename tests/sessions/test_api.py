@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client, override_settings
 
-from apps.sessions import tokens
+from apps.access import tokens
 from apps.sessions.models import ChatSession
 from apps.sessions.ratelimit import new_conversations
 from apps.tenants.models import Deployment

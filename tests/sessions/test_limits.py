@@ -12,11 +12,11 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
+from apps.access.tokens import Visitor
 from apps.inbox import handoff
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.ratelimit import limits, open_sockets
 from apps.sessions.schemas import MAX_FRAME_BYTES, MAX_TEXT, Accepted, Busy
-from apps.sessions.tokens import Visitor
 from apps.tenants.models import VisitorLimits
 from kernel import live
 from kernel.ratelimit import concurrency

@@ -14,6 +14,8 @@ import pytest
 import time_machine
 from pydantic import ValidationError
 
+from apps.access.grants import Passed
+from apps.access.rules import Grant
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.gates.schemas import AccessLevel, GateSpec
@@ -24,7 +26,6 @@ from apps.inbox import handoff
 from apps.memory.enums import SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
 from apps.sessions import levels, turn, window
-from apps.sessions.access import Grant
 from apps.sessions.context_state import Focus
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -84,7 +85,7 @@ def give_in_scope(session: ChatSession, grant: Grant) -> None:
 def claim_half(session: ChatSession) -> None:
     asked = {"verified": AccessLevel(tools=[], requires=["name", "birth"])}
     with tenant_scope(session.tenant_id):
-        levels.move(lock_session(session.pk), asked, [levels.Passed("name", "C-1")])
+        levels.move(lock_session(session.pk), asked, [Passed("name", "C-1")])
 
 
 def row_of(session: ChatSession) -> ChatSession:

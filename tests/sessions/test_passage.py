@@ -11,9 +11,9 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from apps.access import tokens
 from apps.memory import services as knowledge
 from apps.memory.models import DocumentVersion
-from apps.sessions import tokens
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
 from apps.work.services import adopt_goal

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from apps.access.rules import AccessController, Grant
 from apps.audit.models import AuditEntry
 from apps.gates.schemas import EscalationSpec, GateSpec
 from apps.gates.services import save_gate
 from apps.memory.models import MemoryItem
 from apps.sessions import turn
-from apps.sessions.access import AccessController, Grant
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.state import TurnState

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from apps.access.rules import AccessController, Grant
 from apps.approvals.enums import PauseTrigger, Risk
 from apps.approvals.models import Card
 from apps.approvals.payloads import payload_hash
@@ -19,7 +20,6 @@ from apps.gates.enums import GateAction, GateCode, GateLane
 from apps.gates.schemas import GateResult
 from apps.guard.schemas import Done, Failed
 from apps.sessions import turn, turn_pauses
-from apps.sessions.access import AccessController, Grant
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.state import Held, TurnState
 from apps.work.models import WorkItem

@@ -11,8 +11,9 @@ from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 from django.core.signing import TimestampSigner
 
+from apps.access import tokens
 from apps.inbox import handoff
-from apps.sessions import catch_up, consumers, tokens
+from apps.sessions import catch_up, consumers
 from apps.sessions.models import ChatSession
 from apps.sessions.routing import websocket_urlpatterns
 from apps.sessions.schemas import MAX_FRAME_BYTES

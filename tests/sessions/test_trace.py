@@ -7,11 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from apps.access.rules import AccessController, Grant
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
 from apps.sessions import proposals, services, turn
-from apps.sessions.access import AccessController, Grant
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.work.models import WorkItem

@@ -10,11 +10,11 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import RunContext
 from pydantic_ai.usage import RunUsage
 
+from apps.access.rules import AccessController
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.gates.schemas import AccessLevel
 from apps.sessions import turn
-from apps.sessions.access import AccessController
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.prompt_trace import last_attempt, seen_in
 from apps.sessions.queries import Said

@@ -13,12 +13,12 @@ from uuid import uuid4
 
 import pytest
 
+from apps.access.models import AccessLevel
 from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin, Phase
 from apps.guard.models import ToolCall
 from apps.guard.schemas import Call, Done, Failed, Limits, Refused, RunRef
 from apps.sessions import policy
-from apps.sessions.models import AccessLevel
 from apps.skills import outside_tools
 from apps.tenants import vault
 from apps.tenants.models import Deployment

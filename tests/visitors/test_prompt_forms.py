@@ -10,9 +10,9 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from pydantic import ValidationError
 
+from apps.access import tokens
 from apps.audit.models import AuditEntry
 from apps.bus.services import pending_count
-from apps.sessions import tokens
 from apps.sessions.queries import said_until
 from apps.sessions.rules import frame_of
 from apps.visitors import forgetting, prompt_forms, prompts

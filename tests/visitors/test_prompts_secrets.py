@@ -10,7 +10,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
 
-from apps.sessions import tokens
+from apps.access import tokens
 from apps.sessions.rules import frame_of
 from apps.tenants.services import create_api_key
 from apps.visitors import prompts

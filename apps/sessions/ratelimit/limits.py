@@ -16,8 +16,8 @@ from uuid import UUID
 
 from django.conf import settings
 
+from apps.access.tokens import Visitor
 from apps.sessions.ratelimit import new_conversations
-from apps.sessions.tokens import Visitor
 from apps.tenants.queries import visitor_limits
 from kernel.errors import SilasError
 from kernel.ratelimit import fixed_window

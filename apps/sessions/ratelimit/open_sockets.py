@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from apps.sessions.tokens import Visitor
+from apps.access.tokens import Visitor
 from kernel import live
 from kernel.ratelimit import concurrency
 

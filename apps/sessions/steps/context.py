@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from apps.access.levels import KNOWLEDGE_TOOL
 from apps.gates.content import DOCUMENT, MEMORY, WRITTEN_AFTER, ContentMark, check_content
 from apps.guard import services as guard
 from apps.memory import embedding, memories
@@ -16,7 +17,7 @@ from apps.memory.enums import ScopeKind, Tier
 from apps.memory.queries import search
 from apps.memory.recall import recall
 from apps.memory.schemas import Note
-from apps.sessions import policy, window, window_scoring
+from apps.sessions import window, window_scoring
 from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.memory import left_the_window, said_since_the_last_answer, scopes_of
@@ -39,7 +40,7 @@ async def classify(state: TurnState) -> Stop | None:
     identity gate's level stands, else `external`. Levels do not bind the owner's own words (spec 5.6)."""
     if state.message.taint == Taint.OWNER:
         state.taint = Taint.OWNER
-        state.access = state.access.for_owner({*(tool.name for tool in state.policy.tools), policy.KNOWLEDGE_TOOL})
+        state.access = state.access.for_owner({*(tool.name for tool in state.policy.tools), KNOWLEDGE_TOOL})
     else:
         state.taint = Taint.AUTH if state.access.subject else Taint.EXTERNAL
     return None

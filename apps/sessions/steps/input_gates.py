@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from apps.access.grants import Passed, grant_of
 from apps.approvals.enums import PauseTrigger
 from apps.audit.enums import AuditEvent
 from apps.gates.allowance import Allowance
@@ -20,9 +21,8 @@ from apps.gates.providers import needs_claim
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
 from apps.guard.services import GateJudge
-from apps.sessions import escalations, identity_rate_limit, levels, policy, turn_pauses
+from apps.sessions import escalations, identity_claims, levels, policy, turn_pauses
 from apps.sessions.enums import Sender
-from apps.sessions.levels import Passed, grant_of
 from apps.sessions.locks import lock_session
 from apps.sessions.model_runs import model_of
 from apps.sessions.ratelimit import limits
@@ -38,13 +38,13 @@ async def check(state: TurnState) -> Stop | None:
     if (refused := turn_pauses.refusal(state, PauseTrigger.INPUT)) is not None:
         return refused
     context = _asked_about(state)
-    guess = await identity_rate_limit.begin(state, context)
+    guess = await identity_claims.begin(state, context)
     held_back = guess.gates if guess.stop else frozenset[str]()
     report, stop = await _judged(state, context, without=held_back)
     state.text = str(report.context.get("message", state.text))
     state.verified = report.verified
     if any(result.gate_name in guess.gates for result in report.verified):
-        await identity_rate_limit.passed(guess)
+        await identity_claims.passed(guess)
     if stop is None:
         return guess.stop
     if report.blocked and report.blocked.gate_name in policy.level_gates(state.policy):

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from apps.access.levels import KNOWLEDGE_TOOL
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.enums import GateTrigger
@@ -24,7 +25,6 @@ from apps.memory.schemas import Note, Scope, conversation_scope
 from apps.sessions import window
 from apps.sessions.context_state import Focus
 from apps.sessions.enums import Sender
-from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.queries import Said
 from apps.sessions.ratelimit import limits
 from apps.sessions.state import Heard, Stop, TurnState, Wish

@@ -12,6 +12,8 @@ from uuid import UUID, uuid5
 
 from django.conf import settings
 
+from apps.access.grants import grant_of
+from apps.access.rules import AccessController
 from apps.approvals.locks import lock_pause
 from apps.approvals.models import GatePause
 from apps.approvals.services import pauses
@@ -24,10 +26,8 @@ from apps.guard.enums import Origin
 from apps.guard.schemas import Limits, RunRef
 from apps.guard.services import open_run
 from apps.sessions import policy, queries, turn_pauses
-from apps.sessions.access import AccessController
 from apps.sessions.context_state import Focus
 from apps.sessions.enums import Owner, Sender, TurnStatus
-from apps.sessions.levels import grant_of
 from apps.sessions.model_runs import admit_free
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.queries import Said

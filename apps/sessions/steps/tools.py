@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic_ai.toolsets import AbstractToolset
 
+from apps.access.levels import KNOWLEDGE_TOOL
+from apps.access.rules import Level
 from apps.guard.enums import Intent
 from apps.guard.toolset import GuardedToolset, OfferedTool
 from apps.sessions import value_sources, window
-from apps.sessions.access import Level
-from apps.sessions.policy import KNOWLEDGE_TOOL
 from apps.sessions.state import Stop, TurnState
 from apps.skills.schemas import ToolSpec
 from llm.briefing import SkillBrief, ToolBrief, WithheldTool

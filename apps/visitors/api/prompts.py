@@ -18,8 +18,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from apps.access import tokens
 from apps.connections.api import store_for_connection
-from apps.sessions import tokens
 from apps.sessions.api import visitor_of
 from apps.sessions.queries import session_by_id
 from apps.tenants.api_auth import MembersView, OwnersView, RequestSerializer

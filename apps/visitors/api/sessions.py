@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from apps.sessions import tokens
+from apps.access import tokens
+from apps.access.signed_identity import MAX_TOKEN
 from apps.sessions.api import deployment_for
-from apps.sessions.identity import MAX_TOKEN
 from apps.sessions.ratelimit import new_conversations
 from apps.sessions.services import MAX_ATTRIBUTES
 from apps.tenants.api_auth import RequestSerializer

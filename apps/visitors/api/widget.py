@@ -18,11 +18,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from apps.access.tokens import Visitor
 from apps.sessions.api import deployment_for, visitor_of
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import session_by_id
 from apps.sessions.schemas import MAX_CLIENT_ID
-from apps.sessions.tokens import Visitor
 from apps.tenants.api_auth import RequestSerializer
 from apps.visitors import (
     conversation_list,

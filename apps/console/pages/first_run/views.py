@@ -20,6 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
+from apps.access.tokens import test_ticket
 from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
 from apps.console.pages.knowledge.uploads import Upload, collection_of
@@ -27,7 +28,6 @@ from apps.console.pages.studio.model_forms import ModelForm, problem_with
 from apps.console.pages.studio.snippets import snippet
 from apps.memory import intake
 from apps.memory.models import Intake
-from apps.sessions.tokens import test_ticket
 from apps.tenants import first_run
 from apps.tenants.enums import Role
 from apps.tenants.models import FirstRun

@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from apps.access.rules import PUBLIC
 from apps.approvals.queries import members, open_cards
 from apps.console import viewers
 from apps.console.base import page
@@ -21,7 +22,6 @@ from apps.inbox import handoff, rules, summaries
 from apps.inbox import queries as desk
 from apps.inbox.enums import Shown, Snooze
 from apps.sessions import queries
-from apps.sessions.access import PUBLIC
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
 from apps.visitors import consent, file_serving, files, forgetting, prechat, prompts, ratings

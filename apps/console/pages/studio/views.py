@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.access.tokens import test_ticket
 from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
 from apps.console.pages.studio import visitor_forms
@@ -25,7 +26,6 @@ from apps.console.pages.studio.forms import FOLDED, GROUPS, DeploymentForm, NewD
 from apps.console.pages.studio.model_forms import PROVIDERS, ModelForm, problem_with
 from apps.console.pages.studio.snippets import builders, is_inline, policy_lines, snippet
 from apps.console.pages.studio.visitor_forms import VisitorFeaturesForm
-from apps.sessions.tokens import test_ticket
 from apps.tenants import first_run, install_pings
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment

@@ -10,9 +10,9 @@ import pytest
 from django.db import IntegrityError
 from django.test import Client
 
+from apps.access.models import AccessLevel
 from apps.gates.services import save_gate
 from apps.sessions import policy
-from apps.sessions.models import AccessLevel
 from apps.tenants.models import Deployment
 from apps.work import services as work
 from kernel.tenancy import in_thread, tenant_scope

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.sessions.access import AccessController, Grant, highest_level
+from apps.access.rules import AccessController, Grant, highest_level
 
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 

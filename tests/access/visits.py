@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
 
+from apps.access.rules import PUBLIC, AccessController, Grant
 from apps.gates.schemas import AccessLevel
 from apps.guard import rules
 from apps.guard.enums import HaltState, Intent, OnLimit, Origin, Phase, RunStatus
 from apps.guard.schemas import ApprovedCalls, Limits, RunFacts, call_digest
-from apps.sessions.access import PUBLIC, AccessController, Grant
 
 NOON = datetime(2026, 2, 1, 12, tzinfo=UTC)
 ACTING = frozenset({"file_claim", "close_account"})

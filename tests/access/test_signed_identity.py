@@ -14,10 +14,11 @@ import time_machine
 from django.core.cache.backends.locmem import LocMemCache
 from django.test import Client, override_settings
 
+from apps.access import identity_rate_limit
+from apps.access.grants import Passed
 from apps.audit.models import AuditEntry
 from apps.inbox import handoff
-from apps.sessions import identity_rate_limit, levels, policy, turn
-from apps.sessions.levels import Passed
+from apps.sessions import levels, policy, turn
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.tenants.models import Deployment
@@ -25,12 +26,12 @@ from apps.tenants.services import retire_identity_key
 from kernel.clock import now
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from kernel.tenancy.scope import ScopeError, current_scope
+from tests.access.test_identity_rate_limit import NO_CACHE, wrong
 from tests.factories.identity import JONAS, MARIA, converse, make_identity_desk
 from tests.factories.sessions import say
 from tests.factories.signed import Site, key_pair, make_site, unsigned
 from tests.factories.tenants import make_deployment
 from tests.rivals import interrupted
-from tests.sessions.test_identity_rate_limit import NO_CACHE, wrong
 
 ALGORITHMS = ("HS256", "EdDSA", "ES256", "RS256")
 

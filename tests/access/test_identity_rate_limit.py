@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
+from apps.access import identity_rate_limit
 from apps.audit.models import AuditEntry
 from apps.inbox import handoff
-from apps.sessions import identity_rate_limit, turn
+from apps.sessions import identity_claims, turn
 from apps.sessions.models import ChatSession
 from apps.sessions.steps import input_gates
 from apps.tenants.models import Deployment
@@ -63,7 +64,7 @@ async def test_right_claim_after_five_wrong_ones_is_not_checked(session: ChatSes
 
 async def test_sixth_claim_is_told_to_wait_and_a_person_is_asked_for(session: ChatSession) -> None:
     after = await converse(session, *wrong(1950, 1951, 1952, 1953, 1954, 1955))
-    assert await last_words(session) == identity_rate_limit.WAIT
+    assert await last_words(session) == identity_claims.WAIT
     assert after.wanted_person_at is not None
 
 
@@ -74,7 +75,7 @@ async def test_sixth_claim_is_audited_without_whom_it_named(session: ChatSession
 
 async def test_conversation_that_is_used_up_still_answers_other_messages(session: ChatSession) -> None:
     await converse(session, *wrong(1950, 1951, 1952, 1953, 1954, 1955), "Hello")
-    assert await last_words(session) != identity_rate_limit.WAIT
+    assert await last_words(session) != identity_claims.WAIT
 
 
 async def test_own_right_claim_in_between_wins_no_further_guesses(session: ChatSession) -> None:
@@ -125,7 +126,7 @@ async def test_rivals_guessing_one_name_get_no_more_tries_together(desk: Deploym
 async def test_turn_that_is_made_again_is_the_same_guess(session: ChatSession, monkeypatch: pytest.MonkeyPatch) -> None:
     await converse(session, *wrong(1950, 1951, 1952, 1953))
     await in_scope(session.tenant_id, _interrupted, session, wrong(1954)[0])
-    guess = [await identity_rate_limit.begin(*await in_scope(session.tenant_id, _opened, session)) for _ in range(3)]
+    guess = [await identity_claims.begin(*await in_scope(session.tenant_id, _opened, session)) for _ in range(3)]
     assert [each.stop for each in guess] == [None, None, None]
 
 
@@ -148,7 +149,7 @@ async def test_claim_without_a_cache_raises_no_level(session: ChatSession, no_ca
 
 async def test_claim_without_a_cache_is_answered_plainly(session: ChatSession, no_cache: None) -> None:
     await converse(session, MARIA)
-    assert await last_words(session) == identity_rate_limit.CANNOT_CHECK
+    assert await last_words(session) == identity_claims.CANNOT_CHECK
 
 
 async def test_claim_without_a_cache_is_audited(session: ChatSession, no_cache: None) -> None:
@@ -158,7 +159,7 @@ async def test_claim_without_a_cache_is_audited(session: ChatSession, no_cache: 
 
 async def test_message_without_a_claim_needs_no_cache(session: ChatSession, no_cache: None) -> None:
     await converse(session, "Hello")
-    assert await last_words(session) != identity_rate_limit.CANNOT_CHECK
+    assert await last_words(session) != identity_claims.CANNOT_CHECK
 
 
 def _interrupted(session: ChatSession, text: str) -> None:

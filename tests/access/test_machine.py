@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from apps.access.rules import PUBLIC, AccessController, Grant
 from apps.guard.enums import Intent
-from apps.sessions.access import PUBLIC, AccessController, Grant
-from tests.sessions.visits import CUSTOMERS, GATES, POLICIES, TOOLS, Turn, Visit
+from tests.access.visits import CUSTOMERS, GATES, POLICIES, TOOLS, Turn, Visit
 
 SECONDS = (0, 1, 60, 299, 300, 301, 899, 900, 901, 86_400)
 LASTS = (None, -1, 0, 1, 60, 3600)

@@ -6,10 +6,10 @@ conversation's row; nothing is kept between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 PUBLIC = "public"
 
@@ -173,3 +173,25 @@ def highest_level(levels: Mapping[str, Level], verified: Iterable[str]) -> str:
     passed = set(verified)
     earned = [name for name, level in levels.items() if level.requires and passed.issuperset(level.requires)]
     return earned[-1] if earned else PUBLIC
+
+
+def tools_problem(listed: Any, known: Collection[str]) -> str:
+    """A level may name tools that there are."""
+    return _names_problem(listed, known, "tool", "of this deployment")
+
+
+def requires_problem(listed: Any, known: Collection[str], *, is_public: bool) -> str:
+    """A level above public names gates that can tell who somebody is; public names none."""
+    if problem := _names_problem(listed, known, "gate", "that can tell who somebody is"):
+        return problem
+    if is_public:
+        return "Public needs no gate: it is what everybody has." if listed else ""
+    return "" if listed else "Name at least one gate: a level that needs none would be everybody's."
+
+
+def _names_problem(listed: Any, known: Collection[str], what: str, whose: str) -> str:
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        return f'Give a list of names, such as ["{min(known, default="name")}"].'
+    wrong = [name for name in listed if name not in known]
+    there = ", ".join(sorted(known)) or "none"
+    return f"{wrong[0][:80]} is no {what} {whose}. There are: {there}." if wrong else ""

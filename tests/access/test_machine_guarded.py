@@ -15,8 +15,8 @@ from apps.guard.enums import Intent
 from apps.guard.schemas import ApprovedCalls, Call, CallContext, Done, HandlerResult, Refused, call_digest
 from apps.guard.services import guarded_call
 from kernel.clock import now
+from tests.access.visits import ACTING, GATES, TOOLS, Turn, Visit, aged, is_allowed
 from tests.factories.guard import audited, make_run
-from tests.sessions.visits import ACTING, GATES, TOOLS, Turn, Visit, aged, is_allowed
 
 
 class LifeAtTheDoor(RuleBasedStateMachine):

@@ -1,7 +1,8 @@
 """Verify a member's signature on a message and derive how far it is trusted (step 2).
 
 A valid signature of an owner gives `owner`, of any other member `auth`. One that is repeated, late or invalid makes the
-message an external one and is audited; the message itself is kept like any other. Called by the sockets.
+message an external one and is audited; the message itself is kept like any other. Called by
+`sessions.services.accept_signed`.
 """
 
 from __future__ import annotations
@@ -10,19 +11,14 @@ import base64
 import binascii
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from django.db import IntegrityError, transaction
 
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
-from apps.sessions import services
-from apps.sessions.models import MessageNonce
-from apps.sessions.ratelimit.limits import Bounds
-from apps.sessions.schemas import Accepted, Busy, Signed
+from apps.access.models import MessageNonce
+from apps.access.schemas import Signed
 from apps.tenants.enums import Role
 from apps.tenants.queries import message_key
 from kernel.canonical import canonical_bytes
@@ -45,30 +41,7 @@ def signed_bytes(text: str, *, deployment: str, timestamp: str, nonce: str) -> b
     return canonical_bytes({"v": VERSION, "deployment": deployment, **said})
 
 
-def accept_signed(
-    session_id: UUID,
-    *,
-    text: str,
-    signed: Signed,
-    deployment: str,
-    client_id: str = "",
-    bounds: Bounds | None = None,
-) -> Accepted | Busy:
-    """`accept_message` for a message that bears a signature; inside a scope of the tenant, in which the nonce is used
-    up with the message or not at all: one sent again, because its answer was lost, is the same message."""
-    with transaction.atomic():
-        taint, problem = _judged(text, signed, deployment)
-        accepted = services.accept_message(session_id, text=text, client_id=client_id, bounds=bounds, signed=taint)
-        stored = isinstance(accepted, Accepted) and not accepted.repeated
-        if stored and problem:
-            event = AuditEvent.MESSAGE_REPLAYED if problem in REPLAYED else AuditEvent.SIGNATURE_REFUSED
-            record(event, subject=f"session:{session_id}", data={"reason": problem})
-        if not stored:
-            transaction.set_rollback(True)
-    return accepted
-
-
-def _judged(text: str, signed: Signed, deployment: str) -> tuple[Taint, str]:
+def judge_signature(text: str, signed: Signed, deployment: str) -> tuple[Taint, str]:
     """How far the message is trusted, and what is wrong with its signature."""
     if signed.v != VERSION:
         return Taint.EXTERNAL, "version"

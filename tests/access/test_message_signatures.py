@@ -16,12 +16,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apps.access import message_signatures
+from apps.access.models import MessageNonce
+from apps.access.rules import AccessController, Grant
+from apps.access.schemas import Signed
 from apps.audit.models import AuditEntry
 from apps.gates.schemas import AccessLevel
-from apps.sessions import message_signatures, turn
-from apps.sessions.access import AccessController, Grant
-from apps.sessions.models import ChatSession, ChronicleEntry, MessageNonce
-from apps.sessions.schemas import Accepted, Busy, Signed
+from apps.sessions import services, turn
+from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.schemas import Accepted, Busy
 from apps.sessions.steps import context
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership, MessageKey
@@ -83,9 +86,7 @@ def session(deployment: Any) -> ChatSession:
 def accept(session: ChatSession, text: str, signed: Signed, client_id: str = "") -> Accepted | Busy:
     with tenant_scope(session.tenant_id):
         where = session.deployment.public_key
-        return message_signatures.accept_signed(
-            session.pk, text=text, signed=signed, deployment=where, client_id=client_id
-        )
+        return services.accept_signed(session.pk, text=text, signed=signed, deployment=where, client_id=client_id)
 
 
 def taint(session: ChatSession, text: str, signed: Signed) -> str:
