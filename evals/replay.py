@@ -24,7 +24,7 @@ from apps.tenants.models import Deployment
 from apps.work.models import WorkItem
 from evals.scripts import Cite, Conversation, Expected
 from kernel.tenancy import in_scope, in_thread
-from llm.offline.languages import detect_language
+from llm.language_detection import detect_language
 
 _SECTION = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.MULTILINE)
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django.utils.functional import Promise
+
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import card_decided, card_edited
 from apps.autonomy import alert_delivery, executor, handlers, queries
@@ -77,14 +79,14 @@ def _on_goal_checked(cycle: GoalCycle) -> None:
 
 
 @work_changed.connect
-def _on_work_done(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
+def _on_work_done(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
     """Suggest the next steps that finished work names, only where unattended work is enabled (spec 11)."""
     if item.status == WorkItemStatus.DONE and next_steps and queries.autonomy_settings().enabled:
         bus_messages.enqueue_review(bus_messages.AFTER_WORK, item.pk)
 
 
 @work_changed.connect
-def _on_work_changed(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
+def _on_work_changed(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
     if item.status in work_rules.FINAL:
         record_occurrence(f"event:{Topic.WORK_ENDED}", str(item.pk))
     approved = session_end.approval_in_status(item.status)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django.utils.functional import Promise
+
 from apps.approvals.models import ApprovalToken, Card, TokenRevocation
 from apps.approvals.signals import card_changed, token_revoked
 from apps.autonomy.enums import TaskEvent
@@ -47,7 +49,7 @@ def _session_changed(session_id: UUID) -> None:
 
 
 @work_changed.connect
-def _work_changed(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
+def _work_changed(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
     _poke(f"session:{item.session_id}" if item.session_id else "inbox")
 
 

@@ -16,10 +16,11 @@ from apps.gates.enums import EscalationKind, GateAction, GateCode, GateLane
 from apps.gates.rules import escalation_chain, escalation_for
 from apps.gates.schemas import EscalationSpec, GateResult
 from apps.sessions.state import Fix, Stop, TurnState
+from kernel.language import gettext_lazy
 
-POLITE = "I can't help with that. How else can I assist you?"
-HANDING_ON = "I am passing you on to a colleague, who will answer here."
-PASSED_ON = "I have asked a colleague to look into this. You read here what comes of it."
+POLITE = gettext_lazy("I can't help with that. How else can I assist you?")
+HANDING_ON = gettext_lazy("I am passing you on to a colleague, who will answer here.")
+PASSED_ON = gettext_lazy("I have asked a colleague to look into this. You read here what comes of it.")
 SAY_OTHERWISE = "Say it differently."
 # The step that was blocked may run so often again; a gate that objects to everything must not run for ever.
 MAX_TRIES = 6

@@ -17,13 +17,16 @@ from apps.gates.claims import Claim
 from apps.gates.enums import GateTrigger
 from apps.gates.providers import claim_for
 from apps.sessions.state import Stop, TurnState
+from kernel.language import gettext_lazy
 from kernel.ratelimit.fixed_window import Limit
 
-WAIT = (
+WAIT = gettext_lazy(
     "That was tried too often, so I have not checked it. Please wait at least a quarter of an hour before you try again"
     ", or talk to a person: I have asked a colleague to look in here."
 )
-CANNOT_CHECK = "I cannot check who you are at the moment. Please try again in a few minutes, or ask for a person."
+CANNOT_CHECK = gettext_lazy(
+    "I cannot check who you are at the moment. Please try again in a few minutes, or ask for a person."
+)
 
 
 @dataclass(frozen=True)

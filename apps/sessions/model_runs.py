@@ -15,6 +15,7 @@ from apps.guard.enums import Intent, RefusalCode
 from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused
 from apps.sessions.ratelimit import limits
 from apps.sessions.state import ModelCharge, Stop, TurnState
+from kernel.language import gettext_lazy
 from kernel.tenancy import in_scope
 from llm import pricing
 from llm.agents import AgentRun
@@ -26,7 +27,7 @@ Output = TypeVar("Output")
 Ask = Callable[[str], Awaitable[AgentRun[Output]]]
 
 TOO_OFTEN = "asked_too_often"
-STOPPED = "This conversation has been stopped by a person. A colleague will look at it."
+STOPPED = gettext_lazy("This conversation has been stopped by a person. A colleague will look at it.")
 _WITHOUT_MODEL = frozenset(
     {
         RefusalCode.COST_CAP_REACHED,

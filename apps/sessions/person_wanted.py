@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.utils.dates import WEEKDAYS
+
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.sessions import chronicle, rules
@@ -15,12 +17,12 @@ from apps.sessions.models import ChatSession
 from apps.tenants.hours import is_open, next_opening
 from apps.tenants.models import Deployment
 from kernel.clock import now
+from kernel.language import gettext_lazy, in_language
 from kernel.taint import Taint
 from kernel.timezones import first_known_timezone
-from llm.offline import languages
 
-CLOSED = "Nobody of our team is here at the moment. What you write is kept, and you get an answer here."
-BACK = "Somebody is back on {day} at {time} ({zone})."
+CLOSED = gettext_lazy("Nobody of our team is here at the moment. What you write is kept, and you get an answer here.")
+BACK = gettext_lazy("Somebody is back on {day} at {time} ({zone}).")
 # Why a person is wanted, where no gate said so: the visitor asked, an answer failed, work did not get done.
 ASKED, UNANSWERED, WORK = "asked", "unanswered", "work"
 
@@ -51,10 +53,10 @@ def after_hours(deployment: Deployment, moment: datetime, *, language: str = "")
     if is_open(deployment.opening_hours, zone=zone, moment=moment):
         return ""
     opens = next_opening(deployment.opening_hours, zone=zone, moment=moment)
-    told = deployment.after_hours or languages.translate(CLOSED, language)
-    return f"{told} {_back(opens, language)}" if opens else told
+    with in_language(language, *deployment.languages):
+        told = deployment.after_hours or str(CLOSED)
+        return f"{told} {_back(opens)}" if opens else told
 
 
-def _back(opens: datetime, language: str) -> str:
-    day = languages.translate(f"{opens:%A}", language)
-    return languages.translate(BACK, language).format(day=day, time=f"{opens:%H:%M}", zone=opens.tzinfo)
+def _back(opens: datetime) -> str:
+    return str(BACK).format(day=WEEKDAYS[opens.weekday()], time=f"{opens:%H:%M}", zone=opens.tzinfo)

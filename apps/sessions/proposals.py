@@ -16,13 +16,13 @@ from apps.work.interaction import DEFAULT_HINTS, InteractionHints
 from apps.work.locks import lock_customer
 from apps.work.schemas import Proposal
 from kernel.clock import now
+from kernel.language import gettext_lazy, in_language
 from llm.enums import PlanActionType
-from llm.offline import languages
 from llm.schemas import PlanAction
 
 # What names no work at all is refused like work that is not there.
 _NOWHERE = UUID(int=0)
-REFUSED = "I cannot do this: {reason}"
+REFUSED = gettext_lazy("I cannot do this: {reason}")
 
 
 def hold(state: TurnState) -> None:
@@ -45,25 +45,26 @@ def screen(state: TurnState, *, language: str) -> None:
     if state.response is None or action is None or not _is_plan(action):
         return
     access = state.access.at(now())
-    found = work.screen(
-        deployment=state.session.deployment,
-        session_id=state.session.pk,
-        plan_markdown=str(action.plan_markdown),
-        access=access.allowed_tools(),
-        subject=access.subject,
-        gates=state.policy.gates,
-        trace_id=state.lease.message.trace_id,
-        continuation_of=_earlier(action.continuation_of),
-        hints=DEFAULT_HINTS if state.marks else InteractionHints(planner_override=action.interaction_mode_override),
-        marks=sentences(state.marks),
-        tracing=value_sources.tracing_of(state),
-    )
+    with in_language(language):
+        found = work.screen(
+            deployment=state.session.deployment,
+            session_id=state.session.pk,
+            plan_markdown=str(action.plan_markdown),
+            access=access.allowed_tools(),
+            subject=access.subject,
+            gates=state.policy.gates,
+            trace_id=state.lease.message.trace_id,
+            continuation_of=_earlier(action.continuation_of),
+            hints=DEFAULT_HINTS if state.marks else InteractionHints(planner_override=action.interaction_mode_override),
+            marks=sentences(state.marks),
+            tracing=value_sources.tracing_of(state),
+        )
     if not isinstance(found, Proposal):
         state.screened = found
         return
     state.refused_by, state.answer_note = found.gate, None
-    reason = languages.translate(found.reason, language)
-    refusal = languages.translate(REFUSED, language).format(reason=reason)
+    with in_language(language):
+        refusal = str(REFUSED).format(reason=found.reason)
     state.response = state.response.model_copy(update={"message": refusal, "citations": [], "suggestions": []})
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.utils.functional import Promise
+
 from apps.approvals.signals import pause_ended
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -23,15 +25,14 @@ from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.skills.signals import skill_purged
-from apps.work import visitor_messages
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed, work_escalated
+from kernel.language import gettext_lazy, in_language
 from kernel.taint import Taint
-from llm.offline import languages
 
-APOLOGY = "I could not answer that, and I am sorry. A person has been told and will look at it."
-EARLIER_REQUEST = "An earlier request"
-MOVED_ON = "Something that another person asked for here has moved on. They can ask us about it."
+APOLOGY = gettext_lazy("I could not answer that, and I am sorry. A person has been told and will look at it.")
+EARLIER_REQUEST = gettext_lazy("An earlier request")
+MOVED_ON = gettext_lazy("Something that another person asked for here has moved on. They can ask us about it.")
 
 
 def _apologise(message: QueueMessage) -> bool:
@@ -40,8 +41,9 @@ def _apologise(message: QueueMessage) -> bool:
     session = lock_session(UUID(message.scope_id))
     answered = session.owner == Owner.BOT and not (message.payload or {}).get("overheard")
     if answered:
-        said = languages.translate(APOLOGY, rules.language_of(session))
-        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=said, taint=Taint.AUTH)
+        with in_language(*rules.languages_of(session)):
+            apology = str(APOLOGY)
+        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=apology, taint=Taint.AUTH)
         person_wanted.want_person(session, because=person_wanted.UNANSWERED, actor="system")
     record(AuditEvent.TURN_FAILED, subject=f"session:{session.pk}", data={"reason": message.reason.split()[0][:60]})
     return answered
@@ -59,19 +61,19 @@ def _let_go(name: str, actor: str) -> None:
 
 
 @work_changed.connect
-def _tell_progress(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
+def _tell_progress(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
     """Progress of work that was promised in a conversation is recorded there, whoever answers in it now."""
     if item.session_id is None:
         return
     session = lock_session(item.session_id)
-    text = visitor_messages.translate(text, item.title, rules.language_of(session))
     payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
     payload |= {"reason": item.reason} if item.reason else {}
     payload |= {"next_steps": next_steps} if next_steps else {}
     if _somebody_else(session, item):
         # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
-        payload |= {"title": languages.translate(EARLIER_REQUEST, rules.language_of(session)), "next_steps": []}
-        text = languages.translate(MOVED_ON, rules.language_of(session))
+        text, payload = MOVED_ON, payload | {"title": EARLIER_REQUEST, "next_steps": []}
+    with in_language(*rules.languages_of(session)):
+        text, payload["title"] = str(text), str(payload["title"])
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)
 
 

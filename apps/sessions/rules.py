@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from kernel.language import LANGUAGES
+
 if TYPE_CHECKING:
     from apps.sessions.models import ChatSession, ChronicleEntry
 
@@ -45,6 +47,12 @@ def may_speak(owner: str, epoch: int, *, began_in: int) -> bool:
 def language_of(session: ChatSession) -> str:
     """In which language the platform speaks to this visitor: the one they wrote last, else their browser's."""
     return session.language or session.locale[:2].lower()
+
+
+def languages_of(session: ChatSession) -> tuple[str, ...]:
+    """The languages in which to write to this visitor, the best first: their own, else those of the deployment."""
+    language = language_of(session)
+    return (language,) if language in LANGUAGES else tuple(session.deployment.languages)
 
 
 def preview_of(text: str) -> str:

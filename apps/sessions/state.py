@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.utils.functional import Promise
+
 from apps.access.rules import AccessController, Level
 from apps.approvals.enums import PauseTrigger
 from apps.approvals.models import GatePause
@@ -70,7 +72,7 @@ class Stop:
     """
 
     reason: str
-    text: str = ""
+    text: str | Promise = ""
     wants_person: bool = False
     queue: str = ""
     report: bool = False

@@ -26,10 +26,11 @@ from apps.sessions.context_state import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.state import Held, Stop, TurnState
 from apps.work.provenance import PlanOrigins
+from kernel.language import gettext_lazy
 from llm.calls import PlannedCall
 
 TURN = "turn"
-WAITING = "A colleague is checking this. We'll reply here."
+WAITING = gettext_lazy("A colleague is checking this. We'll reply here.")
 # A visitor floods no review queue: beyond these the safe answer is given at once.
 MOST_WAITING, MOST_FOR_A_MESSAGE = 3, 3
 _REASON_CHARS = 300

@@ -27,15 +27,16 @@ from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import session_by_id
+from apps.sessions.rules import languages_of
 from apps.tenants.addresses import is_email
 from apps.visitors import rate_limit
 from apps.visitors.enums import TranscriptState
 from apps.visitors.models import TranscriptRequest
 from apps.visitors.offers import offers_of
-from apps.visitors.transcript_phrases import words_in
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext, in_language
 from kernel.ratelimit.fixed_window import Limit
 from kernel.tenancy import in_scope
 
@@ -115,26 +116,30 @@ def _letter(request_id: UUID) -> EmailMultiAlternatives | None:
     if row is None:
         return None
     session = session_by_id(row.session_id)
-    words = words_in(session.locale)
     entries = ChronicleEntry.objects.filter(session=session, kind__in=_SEEN, seq__lte=row.until_seq)
-    lines = [_line(session, entry, words) for entry in entries.order_by("-seq")[:MOST_LINES]][::-1]
     title = " ".join(session.deployment.title.split())
-    shown = {"lines": lines, "title": title, "words": words, "about": words["about"].format(title=title)}
-    letter = EmailMultiAlternatives(
-        words["subject"].format(title=title),
-        render_to_string("visitors/transcript.txt", shown),
-        None,
-        [row.address],
-        headers={"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"},
-    )
-    letter.attach_alternative(render_to_string("visitors/transcript.html", shown), "text/html")
+    with in_language(*languages_of(session)):
+        lines = [_line(session, entry) for entry in entries.order_by("-seq")[:MOST_LINES]][::-1]
+        about = gettext(
+            "Somebody asked in the chat of {title} for this conversation to be sent to you. If it was not you, nothing"
+            " has to be done."
+        )
+        shown = {"lines": lines, "title": title, "about": about.format(title=title)}
+        letter = EmailMultiAlternatives(
+            gettext("Your conversation with {title}").format(title=title),
+            render_to_string("visitors/transcript.txt", shown),
+            None,
+            [row.address],
+            headers={"Auto-Submitted": "auto-generated", "X-Auto-Response-Suppress": "All"},
+        )
+        letter.attach_alternative(render_to_string("visitors/transcript.html", shown), "text/html")
     return letter
 
 
-def _line(session: ChatSession, entry: ChronicleEntry, words: dict[str, str]) -> dict[str, object]:
-    by = {Sender.VISITOR: words["you"], Sender.HUMAN: str(entry.payload.get("name", "")) or words["person"]}
+def _line(session: ChatSession, entry: ChronicleEntry) -> dict[str, object]:
+    by = {Sender.VISITOR: gettext("You"), Sender.HUMAN: str(entry.payload.get("name", "")) or gettext("A colleague")}
     who = by.get(Sender(entry.sender), session.deployment.title)
-    text = entry.text if entry.kind == EntryKind.MESSAGE else f"{words['file']}: {entry.text}"
+    text = entry.text if entry.kind == EntryKind.MESSAGE else gettext("File: {name}").format(name=entry.text)
     return {"who": who, "text": text, "at": entry.created_at}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.functional import Promise
+
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.signals import before_card_approval, card_changed, card_decided, card_edited, pause_ended
@@ -82,7 +84,7 @@ def _on_card_changed(card: Card) -> None:
 
 
 @work_changed.connect
-def _on_work_changed(item: WorkItem, status: str, text: str, next_steps: list[str]) -> None:
+def _on_work_changed(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
     undo.on_work_changed(item)
     projects.on_work_changed(item)
     batches.on_work_changed(item)

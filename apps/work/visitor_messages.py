@@ -1,62 +1,66 @@
-"""Messages that a visitor reads about their work. Plain sentences without internal words (card, token, gate). Pure."""
+"""Messages that a visitor reads about their work. Plain sentences without internal words (card, token, gate).
+
+The messages are lazy: whoever writes one into a conversation does so in the visitor's language. Pure.
+"""
 
 from __future__ import annotations
 
+from django.utils.functional import Promise
+from django.utils.text import format_lazy
+
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkReason as Reason
-from llm.offline import languages
+from kernel.language import gettext_lazy
 
-WAITING = "Waiting for approval by our team: {title}."
-# Warning on the card of work planned after such a read.
+WAITING = gettext_lazy("Waiting for approval by our team: {title}.")
+# Warning on the card of work planned after such a read; stored with the card, so in English.
 READ_INSTRUCTIONS = "Content read by the earlier work contained instructions to the assistant."
-APPROVED = "Approved by our team: {title}."
-CHANGED = "The details have changed in the meantime, so our team will review this again: {title}."
-NOTHING_CHANGED = "Nothing was changed."
-PARTS_STAY = "Anything already done stays in place. Our team can tell you what that was."
-_STARTED = "In progress: {title}."
-_DONE = "Done: {title}."
-_REVIEWED = "Our team is reviewing this before it continues: {title}."
-_LONGER = "This is taking a little longer: {title}. I'm trying another way."
-_OPEN = "I couldn't finish this: {title}. Nothing more will happen automatically, and our team has been notified."
-_STOPPED: dict[Reason, str] = {
-    Reason.DECLINED: "We couldn't approve this change: {title}. Nothing was changed.",
-    Reason.EXPIRED: "We couldn't review this in time, so nothing was changed: {title}. You're welcome to ask again.",
-    Reason.REVIEW_DECLINED: "Our team reviewed this and stopped it: {title}.",
-    Reason.REVIEW_EXPIRED: "This needed a review that didn't happen in time, so it was stopped: {title}.",
-    Reason.CANCELLED: "Cancelled: {title}.",
-    Reason.REPLANNED: "This didn't work: {title}. I've prepared another way.",
-    Reason.HANDED_OVER: "Handed over, not verified: {title}. We can't check whether it was done.",
-    Reason.UNCERTAIN: "I couldn't confirm that this went through: {title}. Our team will check it first.",
+APPROVED = gettext_lazy("Approved by our team: {title}.")
+CHANGED = gettext_lazy("The details have changed in the meantime, so our team will review this again: {title}.")
+NOTHING_CHANGED = gettext_lazy("Nothing was changed.")
+PARTS_STAY = gettext_lazy("Anything already done stays in place. Our team can tell you what that was.")
+_STARTED = gettext_lazy("In progress: {title}.")
+_DONE = gettext_lazy("Done: {title}.")
+_REVIEWED = gettext_lazy("Our team is reviewing this before it continues: {title}.")
+_LONGER = gettext_lazy("This is taking a little longer: {title}. I'm trying another way.")
+_OPEN = gettext_lazy(
+    "I couldn't finish this: {title}. Nothing more will happen automatically, and our team has been notified."
+)
+_STOPPED: dict[Reason, str | Promise] = {
+    Reason.DECLINED: gettext_lazy("We couldn't approve this change: {title}. Nothing was changed."),
+    Reason.EXPIRED: gettext_lazy(
+        "We couldn't review this in time, so nothing was changed: {title}. You're welcome to ask again."
+    ),
+    Reason.REVIEW_DECLINED: gettext_lazy("Our team reviewed this and stopped it: {title}."),
+    Reason.REVIEW_EXPIRED: gettext_lazy("This needed a review that didn't happen in time, so it was stopped: {title}."),
+    Reason.CANCELLED: gettext_lazy("Cancelled: {title}."),
+    Reason.REPLANNED: gettext_lazy("This didn't work: {title}. I've prepared another way."),
+    Reason.HANDED_OVER: gettext_lazy("Handed over, not verified: {title}. We can't check whether it was done."),
+    Reason.UNCERTAIN: gettext_lazy("I couldn't confirm that this went through: {title}. Our team will check it first."),
 }
 
 
-def all_templates() -> tuple[str, ...]:
-    """Every message that names a work item."""
-    return (WAITING, APPROVED, CHANGED, _STARTED, _DONE, _REVIEWED, _LONGER, _OPEN, *_STOPPED.values())
+def about(message: str | Promise, title: str) -> Promise:
+    """Return the message with the title of the work item that it is about."""
+    return format_lazy(message, title=title.rstrip("."))
 
 
-def translate(text: str, title: str, language: str) -> str:
-    """Translate our own messages in `text`, which is about work of this title; the title and the company's own words
-    stay unchanged."""
-    subject = title.rstrip(".")
-    for template in all_templates():
-        text = text.replace(
-            template.format(title=subject), languages.translate(template, language).format(title=subject)
-        )
-    return languages.translate(text, language)
+def join(separator: str, *parts: str | Promise) -> str | Promise:
+    """Join those parts that are not empty, without choosing a language yet."""
+    given = [part for part in parts if part]
+    return format_lazy(separator.join(["{}"] * len(given)), *given) if given else ""
 
 
-def status_message(status: Status, reason: Reason, title: str) -> str:
+def status_message(status: Status, reason: Reason, title: str) -> Promise:
     """Return the message for an item of this title that reaches this status."""
-    subject = title.rstrip(".")
     match status:
         case Status.PENDING:
-            return WAITING.format(title=subject)
+            return about(WAITING, title)
         case Status.RUNNING:
-            return _STARTED.format(title=subject)
+            return about(_STARTED, title)
         case Status.DONE | Status.HEALTHY:
-            return _DONE.format(title=subject)
+            return about(_DONE, title)
         case Status.PAUSED:
-            return (_REVIEWED if reason == Reason.REVIEW else _LONGER).format(title=subject)
+            return about(_REVIEWED if reason == Reason.REVIEW else _LONGER, title)
         case Status.FAILED | Status.STUCK | Status.BLOCKED:
-            return _STOPPED.get(reason, _OPEN).format(title=subject)
+            return about(_STOPPED.get(reason, _OPEN), title)

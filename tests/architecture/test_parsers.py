@@ -29,6 +29,7 @@ ALLOWED = {
     "apps.work.project_rules": "Markdown of our own plans",
     "apps.work.provenance": "Markdown of our own plans",
     "llm.calls": "a model's answer, bounded by its tokens",
+    "llm.language_detection": "a file of this code",
     "llm.offline.languages": "files of this code",
     "sandbox.launch": "between two processes of ours",
     "sandbox.keeper.contained": "between two processes of ours",

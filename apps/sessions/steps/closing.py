@@ -31,8 +31,10 @@ from apps.sessions.locks import lock_session
 from apps.sessions.models import Turn
 from apps.sessions.state import Stop, TurnState
 from kernel.clock import now
+from kernel.language import in_language
 from kernel.taint import Taint
-from llm.offline import intents, languages
+from llm.language_detection import detect_language
+from llm.offline import intents
 
 INPUT_GATES = "input_gates"
 
@@ -91,13 +93,14 @@ def record_response(state: TurnState) -> None:
 def _told(state: TurnState) -> str:
     """Sentences of our own in the visitor's language; what a model or an author wrote stays as it is."""
     if state.stop is not None:
-        return languages.translate(state.stop.text, _language(state))
+        with in_language(_language(state)):
+            return str(state.stop.text)
     return state.response.message if state.response else ""
 
 
 def _language(state: TurnState) -> str:
     before = (said.text for said in reversed(state.recent) if said.sender == Sender.VISITOR)
-    return languages.detect_language((state.message.text, *before))
+    return detect_language((state.message.text, *before))
 
 
 def screen_plan(state: TurnState) -> None:

@@ -22,6 +22,7 @@ from apps.sessions.queries import Said
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.memory import left_the_window, said_since_the_last_answer, scopes_of
 from kernel.errors import SilasError
+from kernel.language import gettext_lazy
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from llm.briefing import HistoryMessage, RecalledMemory
@@ -32,7 +33,7 @@ from llm.context.subscriptions import Subscription
 from llm.enums import MemoryQueryStrategy
 
 PASSAGES, MEMORIES = 6, 5
-TOO_MUCH = "I cannot answer here just now. A colleague will look at it."
+TOO_MUCH = gettext_lazy("I cannot answer here just now. A colleague will look at it.")
 
 
 async def classify(state: TurnState) -> Stop | None:

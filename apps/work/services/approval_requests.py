@@ -23,7 +23,7 @@ from apps.gates.schemas import GateResult
 from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
 from apps.skills.schemas import ToolSpec
-from apps.work import document_tools
+from apps.work import document_tools, visitor_messages
 from apps.work.checks import checks_of
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
@@ -31,7 +31,6 @@ from apps.work.provenance import origins_in, without_origins
 from apps.work.schemas import VerificationCheck, WorkItemSpec
 from apps.work.services import execution_facts
 from apps.work.services.items import announce
-from apps.work.visitor_messages import WAITING
 from kernel.provenance import Origin
 from llm.calls import PlannedCall
 
@@ -122,7 +121,8 @@ def request_approval(
         supersedes=instead_of,
     )
     if instead_of is None:
-        announce(item, "\n".join(filter(None, (WAITING.format(title=item.title.rstrip(".")), visible_values))))
+        waiting = visitor_messages.about(visitor_messages.WAITING, item.title)
+        announce(item, visitor_messages.join("\n", waiting, visible_values))
     return card
 
 

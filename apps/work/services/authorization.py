@@ -9,6 +9,7 @@ from __future__ import annotations
 from apps.approvals import services as approvals
 from apps.approvals.models import ApprovalToken
 from apps.approvals.schemas import TokenVerdict
+from apps.work import visitor_messages
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
 from apps.work.services import projects
@@ -16,14 +17,13 @@ from apps.work.services.authority import bound_by
 from apps.work.services.execution_queue import enqueue
 from apps.work.services.items import announce, move
 from apps.work.services.standing_tasks import approvable_child
-from apps.work.visitor_messages import APPROVED
 
 
 def authorize(item: WorkItem, token: ApprovalToken) -> TokenVerdict:
     """Spend the token for exactly this item; dispatch it, or end it when the token is not valid."""
     verdict = approvals.verify_token(token, bound_by(item, token))
     if verdict.ok:
-        announce(item, APPROVED.format(title=item.title.rstrip(".")))
+        announce(item, visitor_messages.about(visitor_messages.APPROVED, item.title))
         _start(item, token)
     else:
         move(item, WorkItemStatus.BLOCKED, reason=WorkReason.NOT_APPROVED, last_error=verdict.reason.value)

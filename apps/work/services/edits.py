@@ -18,6 +18,7 @@ from apps.approvals.enums import CardKind
 from apps.approvals.models import Card
 from apps.approvals.services import edit_card
 from apps.gates.schemas import GateResult
+from apps.work import visitor_messages
 from apps.work.attempt_jobs import gates_of
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
@@ -27,7 +28,6 @@ from apps.work.schemas import WorkItemSpec
 from apps.work.services import screening
 from apps.work.services.approval_requests import RequestedCall, card_reads_of, card_text_of, highest_risk, title_of
 from apps.work.services.items import announce
-from apps.work.visitor_messages import WAITING
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.provenance import Origin, Traced
@@ -111,7 +111,9 @@ def announce_edit(item: WorkItem) -> None:
     if item.session_id is not None:
         tools = screening.tools_in(item.spec.skills)
         values = screening.visible_values(screening.resolve_calls(item.spec.calls, tools), gates_of(item))
-        announce(item, "\n".join(filter(None, (WAITING.format(title=item.title.rstrip(".")), values))))
+        announce(
+            item, visitor_messages.join("\n", visitor_messages.about(visitor_messages.WAITING, item.title), values)
+        )
 
 
 def _spec(payload: Mapping[str, Any]) -> WorkItemSpec:

@@ -50,7 +50,7 @@ def fresh_rationale(rationale: str) -> str:
 
 def _open(item: WorkItem, old: Card | None) -> Card:
     """`old`: None for a part of a batch or project, which had no card of its own."""
-    announce(item, visitor_messages.CHANGED.format(title=item.title.rstrip(".")))
+    announce(item, visitor_messages.about(visitor_messages.CHANGED, item.title))
     calls, rationale = _calls_of(item), fresh_rationale(old.rationale if old else "")
     if old is not None and old.kind == CardKind.DRAFT_REVIEW:
         return drafts.reopen_draft_card(item, calls[0], old, rationale=rationale)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.utils.functional import Promise
+
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.work import rules, signals, visitor_messages
@@ -53,7 +55,7 @@ def move(
     *,
     reason: WorkReason = WorkReason.NONE,
     next_steps: list[str] | None = None,
-    result: str = "",
+    result: str | Promise = "",
     **changes: Any,
 ) -> None:
     """Move the item to `status`, with `changes` of its other fields, and notify the rooms above. `result`: what the
@@ -69,8 +71,8 @@ def move(
     for name, value in values.items():
         setattr(item, name, value)
     record(AuditEvent.WORK_MOVED, subject=f"work:{item.pk}", data={"status": status.value, "reason": reason.value})
-    announce(item, " ".join(filter(None, (visitor_messages.status_message(status, reason, item.title), result))))
+    announce(item, visitor_messages.join(" ", visitor_messages.status_message(status, reason, item.title), result))
 
 
-def announce(item: WorkItem, text: str) -> None:
+def announce(item: WorkItem, text: str | Promise) -> None:
     signals.work_changed(item, item.status, text, list(item.next_steps))

@@ -32,9 +32,10 @@ from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext_lazy
 from llm.calls import PlannedCall
 
-_NOT_FOLLOWABLE = "what this builds on isn't finished or isn't yours"
+_NOT_FOLLOWABLE = gettext_lazy("what this builds on isn't finished or isn't yours")
 
 
 @dataclass(frozen=True)

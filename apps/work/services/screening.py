@@ -32,16 +32,17 @@ from apps.work.queries import open_items_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services.approval_requests import RequestedCall, shorten, title_of
 from kernel.errors import SilasError
+from kernel.language import gettext, gettext_lazy
 from kernel.tenancy.scope import current_scope
 from kernel.unicode_safety import escape_hidden, has_hidden_characters
 from llm.calls import PlannedCall
 
 # Gates that decide from values alone: no script, library or model, so they may run while rows are locked.
 _FROM_VALUES = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
-_NOT_HERE = "that isn't something I can do here"
-_UNREADABLE = "I couldn't prepare it properly"
+_NOT_HERE = gettext_lazy("that isn't something I can do here")
+_UNREADABLE = gettext_lazy("I couldn't prepare it properly")
 _MAX_LINES, _LINE_CHARS, _NAME_CHARS = 20, 200, 80
-_HIDDEN = "it contains invisible characters; please type it again"
+_HIDDEN = gettext_lazy("it contains invisible characters; please type it again")
 
 
 def read_plan(plan_markdown: str) -> WorkItemSpec | ProjectPlan:
@@ -102,7 +103,7 @@ def resolve_plan_calls(
     calls_by_task = tuple(_task_calls(task, tools, access) for task in tasks)
     calls = [requested.call for requested_calls in calls_by_task for requested in requested_calls]
     if len({call_digest(call.tool, call.args) for call in calls}) < len(calls):
-        raise SilasError("plan_call_twice", "the plan asks for the same thing twice")
+        raise SilasError("plan_call_twice", gettext("the plan asks for the same thing twice"))
     return calls_by_task
 
 
@@ -110,7 +111,7 @@ def _task_calls(plan: WorkItemSpec, tools: Mapping[str, ToolSpec], access: froze
     if plan.type != WorkItemType.TASK or plan.gates:
         raise SilasError("plan_gate_not_allowed" if plan.gates else "plan_type_not_allowed", _NOT_HERE)
     if not plan.calls:
-        raise SilasError("plan_without_calls", "the plan does not say what to do")
+        raise SilasError("plan_without_calls", gettext("the plan does not say what to do"))
     if has_hidden_characters(plan.body):
         raise SilasError("hidden_characters", _HIDDEN)
     return resolve_calls(plan.calls, {name: tool for name, tool in tools.items() if name in access})
@@ -121,7 +122,9 @@ def _require_arguments(requested: RequestedCall) -> None:
     tool, args = requested.tool, requested.call.args
     if skill_rules.argument_problem(tool, args):
         which = skill_rules.faulty_argument(tool, args)
-        raise SilasError("bad_arguments", "something is missing or incorrect" + (f" ({which})" if which else ""))
+        raise SilasError(
+            "bad_arguments", gettext("something is missing or incorrect") + (f" ({which})" if which else "")
+        )
     if has_hidden_characters(args):
         raise SilasError("hidden_characters", _HIDDEN)
 
@@ -140,10 +143,12 @@ def require_room(
     open_items = open_items_of(subject=subject, session_id=session_id)
     waiting = [item for item in open_items if replaces is None or item.pk != replaces.pk]
     if not many and sum(not item.is_part for item in waiting) >= rules.MAX_WAITING:
-        raise SilasError("too_much_waiting", "several of your requests are still open; please wait for those first")
+        raise SilasError(
+            "too_much_waiting", gettext("several of your requests are still open; please wait for those first")
+        )
     digests = {call_digest(requested.call.tool, requested.call.args) for requested in calls}
     if any(call_digest(call.tool, call.args) in digests for item in waiting for call in item.spec.calls):
-        raise SilasError("waiting_already", "this is already in progress")
+        raise SilasError("waiting_already", gettext("this is already in progress"))
 
 
 def check_call_gates(
@@ -161,7 +166,7 @@ def check_call_gates(
         if report.blocked:
             raise SilasError("gate_blocked", _sentence(report.blocked, goal), extra={"gate": report.blocked.gate_name})
         if report.context["tool_args"] != requested.call.args:
-            raise SilasError("gate_blocked", "the values are outside of what is allowed")
+            raise SilasError("gate_blocked", gettext("the values are outside of what is allowed"))
         asks = asks or report.needs_approval
     _require_tellable_titles(calls, from_values)
     return asks

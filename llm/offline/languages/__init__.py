@@ -1,4 +1,5 @@
-"""Translate between English and the visitor's language for `builtin:grounded`: German, French, Spanish and Arabic.
+"""Translate between English and the visitor's language for `builtin:grounded`: German, French, Spanish, Dutch
+and Arabic.
 
 Small talk is mapped to its English counterpart, and the model's own sentences are translated last, sentence by sentence
 (`<language>.yaml`, keyed by the English sentence). Documents are quoted as they are. Earlier messages of the bot are
@@ -9,23 +10,19 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
 from llm.briefing import Briefing, HistoryMessage
+from llm.language_detection import ENGLISH, detect_language
 from llm.offline.moves import Move, Say
 from llm.schemas import AgentResponse, RouteDecision
 
-ENGLISH = "en"
-LANGUAGES = ("de", "fr", "es", "ar")
+LANGUAGES = ("de", "fr", "es", "nl", "ar")
 _FOLDER = Path(__file__).parent
-_KNOWN_BY: Mapping[str, Mapping[str, str]] = yaml.safe_load((_FOLDER / "words.yaml").read_text(encoding="utf-8"))
-_TELL = {language: frozenset(words.split()) for language, words in _KNOWN_BY["tell"].items()}
-_GREET = {language: frozenset(words.split()) for language, words in _KNOWN_BY["greet"].items()}
-_TOKEN = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 _SHORT = 200
 
 
@@ -38,6 +35,8 @@ _DE_TALK = r"sprechen|reden|verbinden|chatten|schreiben"
 _FR_PEOPLE = r"humaine?|personne|conseill\w+|agente?|quelqu['\u2019]un|collègue"
 _AR_PEOPLE = r"شخص\w*|موظف\w*|إنسان|بشر\w*|أحد|زميل\w*"
 _AR_TALK = r"التحدث|أتحدث|التكلم|أتكلم|الحديث|التواصل|أتواصل"
+_NL_PEOPLE = r"mens\w*|medewerker\w*|persoon|adviseur\w*|collega\w*|iemand"
+_NL_TALK = r"spreken|praten|doorverbinden|doorverbonden|chatten|schrijven"
 _ES_PEOPLE = r"persona|human[oa]|agente|alguien|asesora?|compañer[oa]"
 # What a visitor says, as its English counterpart; first match wins.
 _SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
@@ -71,6 +70,21 @@ _SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
         (_whole(r"(?:no|ahora no),? gracias"), "no"),
         (_whole(r"olvíd[ae]lo|déj[ae]lo|cancelar"), "cancel"),
     ),
+    "nl": (
+        (
+            re.compile(rf"\b(?:{_NL_PEOPLE})\b.*\b(?:{_NL_TALK})\b|\b(?:{_NL_TALK})\b.*\b(?:{_NL_PEOPLE})\b", re.I),
+            "person",
+        ),
+        (
+            _whole(r"(?:hallo|hoi|dag|goe(?:de|ie)(?:n?avond|morgen|middag|n?dag))(?: allemaal)?"),
+            "hello",
+        ),
+        (_whole(r"(?:heel erg |hartelijk |heel )?(?:bedankt|dank (?:je|u)(?: wel)?|dankjewel|dankuwel)"), "thanks"),
+        (_whole(r"tot ziens|doei|tot (?:later|straks)|(?:een )?(?:prettige|fijne) (?:dag|avond)(?: nog)?"), "bye"),
+        (_whole(r"(?:ja|graag|prima|oké|klopt|natuurlijk)(?:,? (?:graag|alstublieft|alsjeblieft))?"), "yes"),
+        (_whole(r"(?:nee|niet nu)(?:,? (?:bedankt|dank (?:je|u)(?: wel)?))?"), "no"),
+        (_whole(r"laat (?:maar|het maar zitten)|vergeet het(?: maar)?|annuleren|toch niet"), "cancel"),
+    ),
     "ar": (
         (re.compile(rf"\b(?:{_AR_TALK})\b.*\b(?:{_AR_PEOPLE})\b"), "person"),
         (_whole(r"مرحب.{1,2}|أهل.{1,2}(?: وسهل.{1,2})?|السلام عليكم|صباح الخير|مساء الخير"), "hello"),
@@ -92,22 +106,6 @@ _ENGLISH = {
 }
 # A short sentence may stand in a document too: it is ours at the beginning only.
 _SHORTEST = 16
-
-
-def detect_language(texts: Iterable[str]) -> str:
-    """The language of the first of `texts` (newest first) that can be told; English if none can."""
-    return next((language for text in texts if (language := _language(text))), ENGLISH)
-
-
-@functools.lru_cache(maxsize=1024)
-def _language(text: str) -> str:
-    words = [word.lower().replace("\u2019", "'") for word in _TOKEN.findall(text[:_SHORT])]
-    counts = {
-        language: sum(word in known for word in words) + 2 * sum(word in _GREET.get(language, ()) for word in words)
-        for language, known in _TELL.items()
-    }
-    best = max(counts, key=lambda language: (counts[language], language == ENGLISH))
-    return best if counts[best] >= 2 else ""
 
 
 @functools.lru_cache(maxsize=1024)

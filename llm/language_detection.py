@@ -1,0 +1,34 @@
+"""Recognise the language of a visitor's message by frequent words. Pure."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import yaml
+
+ENGLISH = "en"
+_WORDS_FILE = Path(__file__).with_name("language_words.yaml")
+_WORDS: Mapping[str, Mapping[str, str]] = yaml.safe_load(_WORDS_FILE.read_text(encoding="utf-8"))
+_TELL = {language: frozenset(words.split()) for language, words in _WORDS["tell"].items()}
+_GREET = {language: frozenset(words.split()) for language, words in _WORDS["greet"].items()}
+_TOKEN = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_FIRST_CHARS = 200
+
+
+def detect_language(texts: Iterable[str]) -> str:
+    """Return the language of the first of `texts` (newest first) that can be told; English if none can."""
+    return next((language for text in texts if (language := _language(text))), ENGLISH)
+
+
+@functools.lru_cache(maxsize=1024)
+def _language(text: str) -> str:
+    words = [word.lower().replace("\u2019", "'") for word in _TOKEN.findall(text[:_FIRST_CHARS])]
+    counts = {
+        language: sum(word in known for word in words) + 2 * sum(word in _GREET.get(language, ()) for word in words)
+        for language, known in _TELL.items()
+    }
+    best = max(counts, key=lambda language: (counts[language], language == ENGLISH))
+    return best if counts[best] >= 2 else ""
