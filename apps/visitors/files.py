@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
+from django.core.files import File
 from django.db.models import Sum
 
 from apps.audit.enums import AuditEvent
@@ -49,10 +50,18 @@ def keep(tenant_id: UUID, session_id: UUID, *, name: str, chunks: Iterable[bytes
         taken, most = _taken(session_id)
     received = _received(name, chunks, taken, most)
     try:
-        with tenant_scope(tenant_id):
-            return _write(session_id, received, client_id)
+        stored_name = file_storage.put(received.path, tenant_id)
     finally:
         received.path.unlink(missing_ok=True)
+    try:
+        with tenant_scope(tenant_id):
+            row = _write(session_id, received, client_id, stored_name)
+    except SilasError:  # after any other error the row may have been committed, and the sweep decides
+        file_storage.storage().delete(stored_name)
+        raise
+    if row.stored_name != stored_name:
+        file_storage.storage().delete(stored_name)
+    return row
 
 
 def _taken(session_id: UUID) -> tuple[set[str], int]:
@@ -79,13 +88,13 @@ def _received(name: str, chunks: Iterable[bytes], taken: set[str], most: int) ->
     return Received(path, digest, size, file_types.clean_name(name, kind), kind)
 
 
-def _write(session_id: UUID, received: Received, client_id: str) -> VisitorFile:
+def _write(session_id: UUID, received: Received, client_id: str, stored_name: str) -> VisitorFile:
     session = lock_session(session_id)
     if before := _kept(session_id, client_id):
         return before
     _require_room(session, received.size)
-    file_storage.put(received.path, received.digest)
     row = VisitorFile(session_id=session_id, digest=received.digest, client_id=client_id, created_at=now())
+    row.stored_name = stored_name
     row.name, row.kind, row.size = received.name, received.kind.name, received.size
     session.preview, session.last_sender = rules.preview_of(row.name), Sender.VISITOR
     payload = {"file_id": str(row.pk), "name": row.name, "kind": row.kind, "size": row.size}
@@ -111,13 +120,15 @@ def _kept(session_id: UUID, client_id: str) -> VisitorFile | None:
     return row
 
 
-def file_of(session_id: UUID, file_id: UUID) -> tuple[VisitorFile, Path]:
-    """The file and where its bytes lie. Raises `NotFound`, also for one of another conversation or a forgotten one."""
+def file_of(session_id: UUID, file_id: UUID) -> tuple[VisitorFile, File[bytes]]:
+    """The file and its bytes, opened. Raises `NotFound`, also for one of another conversation or a forgotten one."""
     row: VisitorFile | None = VisitorFile.objects.filter(pk=file_id, session_id=session_id).first()
-    place = file_storage.place_of(row.tenant_id, row.digest) if row else None
-    if row is None or place is None or not place.is_file():
+    if row is None:
         raise NotFound("file")
-    return row, place
+    try:
+        return row, file_storage.storage().open(row.stored_name)
+    except FileNotFoundError:
+        raise NotFound("file") from None
 
 
 def kept_in(session_id: UUID) -> set[UUID]:

@@ -86,7 +86,7 @@ def delete_leftovers(session_ids: Collection[UUID], *, actor: str, subject: str)
     rating itself stay. Inside the scope of whoever forgets; the bytes go once that has committed."""
     files = list(VisitorFile.objects.filter(session_id__in=session_ids))
     VisitorFile.objects.filter(pk__in=[each.pk for each in files]).delete()
-    file_storage.let_go(each.digest for each in files)
+    file_storage.delete_on_commit(file.stored_name for file in files)
     forms, _ = FormAnswers.objects.filter(session_id__in=session_ids).delete()
     forms += _filled_in(session_ids).update(answers={})
     comments = Rating.objects.filter(session_id__in=session_ids).exclude(comment="").update(comment="")

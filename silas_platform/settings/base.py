@@ -11,6 +11,7 @@ from kernel.language import DEFAULT_LANGUAGE
 from kernel.language import LANGUAGES as LANGUAGE_NAMES
 from silas_platform.settings import broker, env
 from silas_platform.settings.databases import databases
+from silas_platform.settings.storage import file_storage
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 VAR_DIR = Path(env.text("SILAS_VAR") or BASE_DIR / "var").resolve()
@@ -189,6 +190,7 @@ STATIC_ROOT = VAR_DIR / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "files": file_storage(VAR_DIR),
 }
 
 SESSION_COOKIE_SAMESITE = "Lax"

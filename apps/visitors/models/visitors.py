@@ -134,8 +134,8 @@ class Consent(TenantModel):
 
 
 class VisitorFile(TenantModel):
-    """A file that a visitor sent. Its bytes lie under its tenant and `digest` (`file_storage`); `seq` is its place in
-    the conversation."""
+    """A file that a visitor sent. Its bytes are stored as `stored_name` (`file_storage`), `digest` is their SHA-256 and
+    `seq` its place in the conversation."""
 
     session = models.ForeignKey(ChatSession, on_delete=models.PROTECT, related_name="+")
     seq = models.PositiveBigIntegerField()
@@ -143,6 +143,7 @@ class VisitorFile(TenantModel):
     kind = models.CharField(max_length=8)
     size = models.PositiveBigIntegerField()
     digest = models.CharField(max_length=64)
+    stored_name = models.CharField(max_length=120)
     client_id = models.CharField(max_length=64)
     created_at = models.DateTimeField()
 
@@ -150,7 +151,7 @@ class VisitorFile(TenantModel):
 
     class Meta(TenantModel.Meta):
         app_label = "silas_sessions"
-        indexes: ClassVar = [models.Index(fields=["tenant", "digest"], name="file_by_digest")]
+        indexes: ClassVar = [models.Index(fields=["tenant", "stored_name"], name="file_by_stored_name")]
         constraints: ClassVar = [models.UniqueConstraint(fields=["session", "client_id"], name="file_client_id_once")]
 
 
