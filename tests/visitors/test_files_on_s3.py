@@ -34,7 +34,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """A bucket of its own, in which the platform keeps its files during the test."""
     name = uuid4().hex
     credentials = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "eu-central-1"}
@@ -45,7 +45,7 @@ def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.setenv(f"SILAS_FILES_{variable}", value)
     monkeypatch.setattr(storages, "_backends", {"files": storage_settings(settings.VAR_DIR)})
     monkeypatch.setattr(storages, "_storages", {})
-    yield name
+    return name
 
 
 @pytest.fixture
