@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from apps.console.members import DECIDING_ROLES, Member
 from apps.tenants.enums import Role
@@ -21,7 +21,7 @@ class Page:
 
     title: str | Promise
     name: str
-    words: str = ""
+    words: str | Promise = ""
     key: str = ""
     roles: tuple[Role, ...] = tuple(Role)
 
@@ -36,60 +36,41 @@ class Page:
 
 
 _OWNER = (Role.OWNER,)
+# Translators: the lists of words below are search terms; add those that people type in your language.
 PAGES = (
-    Page(gettext_lazy("Inbox"), "console-inbox", "conversations visitors chat messages", "1"),
-    Page(gettext_lazy("Review"), "console-review", "decisions cards approvals waiting queue", "2"),
-    Page(gettext_lazy("Activity"), "console-activity", "audit log history timeline happened", "3"),
-    Page(gettext_lazy("While you were away"), "console-away", "summary slept missed since last visit"),
-    Page(gettext_lazy("Insights"), "console-insights", "metrics numbers charts", "4"),
-    Page(gettext_lazy("Work"), "console-work", "goals projects tasks standing"),
-    Page(gettext_lazy("Automations"), "console-runs", "runs autonomous sessions tasks schedule"),
-    Page(gettext_lazy("New automation"), "console-task-new", "task run schedule", roles=DECIDING_ROLES),
-    Page(gettext_lazy("Automation settings"), "console-autonomy", "autonomy runs webhooks", roles=DECIDING_ROLES),
-    Page(gettext_lazy("Notifications"), "console-notices", "notices results unread"),
+    Page(_("Inbox"), "console-inbox", _("conversations visitors chat messages"), "1"),
+    Page(_("Review"), "console-review", _("decisions cards approvals waiting queue"), "2"),
+    Page(_("Activity"), "console-activity", _("audit log history timeline happened"), "3"),
+    Page(_("While you were away"), "console-away", _("summary slept missed since last visit")),
+    Page(_("Insights"), "console-insights", _("metrics numbers charts"), "4"),
+    Page(_("Work"), "console-work", _("goals projects tasks standing")),
+    Page(_("Automations"), "console-runs", _("runs autonomous sessions tasks schedule")),
+    Page(_("New automation"), "console-task-new", _("task run schedule"), roles=DECIDING_ROLES),
+    Page(_("Automation settings"), "console-autonomy", _("autonomy runs webhooks"), roles=DECIDING_ROLES),
+    Page(_("Notifications"), "console-notices", _("notices results unread")),
+    Page(_("My account"), "console-account", _("password second factor authenticator passkeys devices log out")),
+    Page(_("Alerts"), "console-alerts", _("push email notifications"), roles=DECIDING_ROLES),
+    Page(_("Labels"), "console-labels", _("tags colours conversations")),
+    Page(_("Canned replies"), "console-replies", _("templates ready answers")),
+    Page(_("Approval keys"), "console-passkeys", _("passkeys account signing security")),
+    Page(_("Spending"), "console-spending", _("money budget costs limits"), roles=DECIDING_ROLES),
+    Page(_("Queues"), "console-queues", _("stuck failed retry discard"), roles=DECIDING_ROLES),
+    Page(_("Safety"), "console-safety", _("agents executions blocks challenges codes"), roles=DECIDING_ROLES),
     Page(
-        gettext_lazy("My account"), "console-account", "password second factor authenticator passkeys devices log out"
+        _("Connections"), "console-connections", _("accounts oauth link calendar mailbox outside"), roles=DECIDING_ROLES
     ),
-    Page(gettext_lazy("Alerts"), "console-alerts", "push email notifications", roles=DECIDING_ROLES),
-    Page(gettext_lazy("Labels"), "console-labels", "tags colours conversations"),
-    Page(gettext_lazy("Canned replies"), "console-replies", "templates ready answers"),
-    Page(gettext_lazy("Approval keys"), "console-passkeys", "passkeys account signing security"),
-    Page(gettext_lazy("Spending"), "console-spending", "money budget costs limits", roles=DECIDING_ROLES),
-    Page(gettext_lazy("Queues"), "console-queues", "stuck failed retry discard", roles=DECIDING_ROLES),
-    Page(gettext_lazy("Safety"), "console-safety", "agents executions blocks challenges codes", roles=DECIDING_ROLES),
-    Page(
-        gettext_lazy("Connections"),
-        "console-connections",
-        "accounts oauth link calendar mailbox outside",
-        roles=DECIDING_ROLES,
-    ),
-    Page(
-        gettext_lazy("Knowledge"),
-        "console-knowledge",
-        "documents website upload search collections",
-        roles=DECIDING_ROLES,
-    ),
-    Page(gettext_lazy("Skills"), "console-skills", "tools capabilities catalogue import", roles=DECIDING_ROLES),
-    Page(gettext_lazy("Add a skill"), "console-skill-add", "import upload archive git package", roles=DECIDING_ROLES),
-    Page(gettext_lazy("Create a skill"), "console-draft-new", "make write draft skill-maker", roles=DECIDING_ROLES),
-    Page(
-        gettext_lazy("Chatbots"),
-        "console-studios",
-        "deployments studio widget install snippet look preview",
-        roles=_OWNER,
-    ),
-    Page(gettext_lazy("Tool servers"), "console-tool-servers", "mcp outside tools", roles=_OWNER),
-    Page(gettext_lazy("Gates"), "console-gates", "policy rules", roles=_OWNER),
-    Page(gettext_lazy("New gate"), "console-gate-new", "write policy rule", roles=_OWNER),
-    Page(gettext_lazy("Members and roles"), "console-members", "people invite colleagues staff", roles=_OWNER),
-    Page(
-        gettext_lazy("Login settings"),
-        "console-member-logins",
-        "members second factor openid single sign-on",
-        roles=_OWNER,
-    ),
-    Page(gettext_lazy("API keys"), "console-api-keys", "rest tokens", roles=_OWNER),
-    Page(gettext_lazy("Administration"), "admin:index", "settings members deployments api keys", roles=_OWNER),
+    Page(_("Knowledge"), "console-knowledge", _("documents website upload search collections"), roles=DECIDING_ROLES),
+    Page(_("Skills"), "console-skills", _("tools capabilities catalogue import"), roles=DECIDING_ROLES),
+    Page(_("Add a skill"), "console-skill-add", _("import upload archive git package"), roles=DECIDING_ROLES),
+    Page(_("Create a skill"), "console-draft-new", _("make write draft skill-maker"), roles=DECIDING_ROLES),
+    Page(_("Chatbots"), "console-studios", _("deployments studio widget install snippet look preview"), roles=_OWNER),
+    Page(_("Tool servers"), "console-tool-servers", _("mcp outside tools"), roles=_OWNER),
+    Page(_("Gates"), "console-gates", _("policy rules"), roles=_OWNER),
+    Page(_("New gate"), "console-gate-new", _("write policy rule"), roles=_OWNER),
+    Page(_("Members and roles"), "console-members", _("people invite colleagues staff"), roles=_OWNER),
+    Page(_("Login settings"), "console-member-logins", _("members second factor openid single sign-on"), roles=_OWNER),
+    Page(_("API keys"), "console-api-keys", _("rest tokens"), roles=_OWNER),
+    Page(_("Administration"), "admin:index", _("settings members deployments api keys"), roles=_OWNER),
 )
 
 
