@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.console.pages.tool_servers import views, web_search
+from apps.console.pages.tool_servers import views
 
 urlpatterns = [
     path("tool-servers/", views.listing, name="console-tool-servers"),
-    path("tool-servers/web/", web_search.save, name="console-web-search"),
-    path("tool-servers/web/remove/", web_search.remove, name="console-web-search-remove"),
+    path("tool-servers/web/", views.save_search, name="console-web-search"),
+    path("tool-servers/web/remove/", views.remove_search, name="console-web-search-remove"),
     path("tool-servers/new/", views.new, name="console-tool-server-new"),
     path("tool-servers/program/", views.new_program, name="console-tool-program-new"),
     path("tool-servers/<uuid:server_id>/", views.server, name="console-tool-server"),

@@ -1,7 +1,7 @@
-"""Tool servers (MCP), their tools, and the terms on which a tool is accepted. For owners.
+"""Tool servers (MCP), their tools, the terms on which a tool is accepted, and web search. For owners.
 
 A server's descriptions are untrusted text: they are shown escaped and shortened, and a person accepts exactly the
-description they saw, by its digest.
+description they saw, by its digest. The key of web search is never shown again.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from apps.toolservers import queries, server_refresh, services
 from apps.toolservers.enums import SearchProvider, ToolState
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.toolservers.schemas import Terms
+from apps.toolservers.web import services as web_services
 from apps.toolservers.web.calls import failure_message as search_sentence
 from apps.toolservers.web.queries import web_search as search_setting
 from kernel.errors import SilasError
@@ -43,7 +44,7 @@ _EXPECTATIONS = [
 @require_safe
 @staff_view(Capability.ADMINISTER)
 def listing(request: StaffRequest) -> HttpResponseBase:
-    return show_listing(request)
+    return _listing(request)
 
 
 @require_POST
@@ -55,7 +56,7 @@ def new(request: StaffRequest) -> HttpResponseBase:
             name, url=url, secret=request.POST.get("secret", "").strip(), actor=_actor(request)
         )
     except SilasError as refusal:
-        return show_listing(request, refusal=refusal, given={"name": name, "url": url})
+        return _listing(request, refusal=refusal, given={"name": name, "url": url})
     return redirect("console-tool-server", server.pk)
 
 
@@ -74,7 +75,7 @@ def new_program(request: StaffRequest) -> HttpResponseBase:
             actor=_actor(request),
         )
     except SilasError as refusal:
-        return show_listing(request, program_refusal=refusal, given={"program": sent})
+        return _listing(request, program_refusal=refusal, given={"program": sent})
     return redirect("console-tool-server", server.pk)
 
 
@@ -134,7 +135,33 @@ def remove(request: StaffRequest, server_id: UUID) -> HttpResponseBase:
     return redirect("console-tool-servers")
 
 
-def show_listing(
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def save_search(request: StaffRequest) -> HttpResponseBase:
+    sent = request.POST
+    try:
+        web_services.set_search(
+            sent.get("provider", ""),
+            key=sent.get("key", "").strip(),
+            base_url=sent.get("base_url", "").strip(),
+            domains=sent.get("domains", "").replace(",", " ").split(),
+            level=sent.get("level", "").strip(),
+            actor=_actor(request),
+            **_search_numbers(sent),
+        )
+    except SilasError as refusal:
+        return _listing(request, search_refusal=refusal)
+    return redirect("console-tool-servers")
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def remove_search(request: StaffRequest) -> HttpResponseBase:
+    web_services.remove_search(actor=_actor(request))
+    return redirect("console-tool-servers")
+
+
+def _listing(
     request: StaffRequest,
     *,
     refusal: SilasError | None = None,
@@ -224,6 +251,14 @@ def _proof(sent: Any) -> dict[str, Any]:
         "args": {name.strip(): value.strip() for name, _, value in pairs},
         "expect": {kind: value},
     }
+
+
+def _search_numbers(sent: Any) -> dict[str, Any]:
+    """Return price and number of results. Raises `SilasError`: `search_terms` 422 for invalid numbers."""
+    try:
+        return {"most_results": int(sent.get("most_results") or "5"), "price": Decimal(sent.get("price") or "0")}
+    except (InvalidOperation, ValueError):
+        raise SilasError("search_terms", _("Enter numbers for price and maximum results."), status=422) from None
 
 
 def _actor(request: StaffRequest) -> str:
