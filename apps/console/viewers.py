@@ -7,11 +7,12 @@ viewers are shown and nothing is blocked.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 from uuid import UUID
 
 from django.core.cache import cache
 from redis.exceptions import RedisError
+
+from apps.tenants.models import User
 
 # Consoles report every 20 seconds; a member who misses two reports counts as gone.
 SECONDS = 45
@@ -25,7 +26,7 @@ def mark_left(tenant_id: UUID, object_id: UUID, user_id: UUID) -> None:
     cache.delete(_key(tenant_id, object_id, user_id))
 
 
-def viewers_of(tenant_id: UUID, object_id: UUID, among: Iterable[Any]) -> list[Any]:
+def viewers_of(tenant_id: UUID, object_id: UUID, among: Iterable[User]) -> list[User]:
     """Return those of the users who have this card or conversation open."""
     keys = {_key(tenant_id, object_id, user.pk): user for user in among}
     try:

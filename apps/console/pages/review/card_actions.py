@@ -113,17 +113,19 @@ def resubmit(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
 
 def _form(request: StaffRequest, card: Card, *, status: int = 200, **context: Any) -> HttpResponseBase:
     fields = [
-        {"tool": call["tool"], "fields": _fields(request, place, call["args"])}
+        {
+            "tool": call["tool"],
+            "fields": [
+                _field(request, f"{place}.{number}", name, value)
+                for number, (name, value) in enumerate(call["args"].items())
+            ],
+        }
         for place, call in enumerate(card.details["calls"])
     ]
     response = page(request, "console/edit.html", at="review", status=status, card=card, fields=fields, **context)
     if status >= 400:
         response["X-Console-Refusal"] = "edit"
     return response
-
-
-def _fields(request: StaffRequest, place: int, args: dict[str, Any]) -> list[Field]:
-    return [_field(request, f"{place}.{number}", name, value) for number, (name, value) in enumerate(args.items())]
 
 
 def _field(request: StaffRequest, name: str, label: str, value: Any) -> Field:

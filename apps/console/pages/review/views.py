@@ -163,8 +163,8 @@ def _details(request: StaffRequest, card: Card) -> dict[str, Any]:
         "body": f"console/cards/{card.kind}.html",
         "buttons": presenter.buttons_of(card),
         "editable": may and is_editable(card),
-        "conversation": _conversation(card),
-        "work": _work(card),
+        "conversation": ChatSession.objects.filter(pk=card.session_id).first() if card.session_id else None,
+        "work": WorkItem.objects.filter(pk=card.subject_id).first() if card.status == CardStatus.DECIDED else None,
         "origins": origins_of(card),
         "skill": skill_presenter.skill_under_review(card),
         **_approval(request, card),
@@ -215,14 +215,6 @@ def _queue(card: Card | None) -> dict[str, Any]:
     }
 
 
-def _work(card: Card) -> WorkItem | None:
-    """Return the work item of a decided card."""
-    if card.status != CardStatus.DECIDED:
-        return None
-    row: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first()
-    return row
-
-
 def _approval(request: StaffRequest, card: Card) -> dict[str, Any]:
     """Return the approval of a decided card. It can be revoked while it is valid or its work is still in progress."""
     approval = queries.approval_for(card) if card.status == CardStatus.DECIDED else None
@@ -237,10 +229,3 @@ def _is_in_progress(token: ApprovalToken) -> bool:
     """True if work based on this approval is unfinished. The goal of a standing approval does not count."""
     items = WorkItem.objects.filter(approval_token=token).exclude(type=WorkItemType.GOAL)
     return bool(items.exclude(status__in=FINAL).exists())
-
-
-def _conversation(card: Card) -> ChatSession | None:
-    if card.session_id is None:
-        return None
-    row: ChatSession | None = ChatSession.objects.filter(pk=card.session_id).first()
-    return row

@@ -102,7 +102,7 @@ def _act(request: StaffRequest, hold_id: UUID, what: OperatorAction) -> HttpResp
         return refused(request, SilasError(result.code, result.message, status=409))
     if what is OperatorAction.ALLOW:
         return redirect("console-safety")
-    hold = _hold(hold_id)
+    hold = Hold.objects.select_related("agent").get(pk=hold_id)
     about: dict[str, Any] = {
         "secret": result,
         "hold": hold,
@@ -123,13 +123,6 @@ def key(request: StaffRequest) -> HttpResponseBase:
     if not created.key:
         return redirect("console-safety")
     return page(request, "console/safety_secret.html", at="safety", secret=created.key, hold=None, kind="key")
-
-
-def _hold(hold_id: UUID) -> Hold:
-    row: Hold | None = Hold.objects.select_related("agent").filter(pk=hold_id).first()
-    if row is None:
-        raise NotFound("hold")
-    return row
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

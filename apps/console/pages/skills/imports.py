@@ -29,9 +29,11 @@ def import_from_request(request: StaffRequest) -> Target:
         case "archive":
             return _file(request)
         case "git":
-            return _repository(request)
+            address, folder = request.POST.get("address", "")[:500].strip(), request.POST.get("path", "")[:200].strip()
+            return _imported(request, imports.from_git(address, folder=folder))
         case "paste":
-            return _text(request)
+            text = request.POST.get("text", "").replace("\r\n", "\n")
+            return _imported(request, imports.Fetched({"SKILL.md": text.encode()}, SkillSource.FOLDER, uri="pasted"))
         case _:
             raise SilasError("nothing_in_it", _("Choose a source."), status=422)
 
@@ -46,11 +48,6 @@ def _file(request: StaffRequest) -> Target:
     if archive.is_package(raw):
         return _package(request, raw)
     return _imported(request, imports.from_archive(raw, name=str(sent.name or "")))
-
-
-def _repository(request: StaffRequest) -> Target:
-    address, folder = request.POST.get("address", "")[:500].strip(), request.POST.get("path", "")[:200].strip()
-    return _imported(request, imports.from_git(address, folder=folder))
 
 
 def _imported(request: StaffRequest, fetched: imports.Fetched) -> Target:
@@ -68,8 +65,3 @@ def _package(request: StaffRequest, raw: bytes) -> Target:
     if row.state == PackageState.WAITING:
         return ("console-skill-package", row.pk)
     return ("console-skill", row.name)
-
-
-def _text(request: StaffRequest) -> Target:
-    text = request.POST.get("text", "").replace("\r\n", "\n")
-    return _imported(request, imports.Fetched({"SKILL.md": text.encode()}, SkillSource.FOLDER, uri="pasted"))

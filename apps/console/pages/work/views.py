@@ -69,7 +69,7 @@ def _context(request: StaffRequest, item: WorkItem) -> dict[str, Any]:
         "calls": item.spec.calls if not is_goal else (),
         "tasks": queries.children_of(item) if item.type == WorkItemType.PROJECT else (),
         "cycles": list(queries.cycles_of(item, SHOWN)) if is_goal else (),
-        "attempts": list(_attempts(item)),
+        "attempts": list(Attempt.objects.filter(work_item=item).select_related("verification").order_by("number")),
         "files": queries.files_left_by(item),
         "card": Card.objects.filter(subject_kind="work_item", subject_id=item.pk).order_by("-created_at").first(),
         "may_cancel": request.member.may_answer and not ended and not is_goal,
@@ -87,11 +87,6 @@ def _asked_by(item: WorkItem) -> str:
     ):
         return str(member.user.display_name)
     return str(_REQUESTERS.get(kind) or _("Unknown"))
-
-
-def _attempts(item: WorkItem) -> Any:
-    attempts = Attempt.objects.filter(work_item=item).select_related("verification")
-    return attempts.order_by("number")
 
 
 @require_POST
