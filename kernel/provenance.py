@@ -2,7 +2,7 @@
 
 A model's own claims about origins are never used. `Sources` hold what one run was shown; a value is traced to the least
 trusted source that contains it verbatim, and a value in no source was written by the model. So an external or invented
-value never passes for the customer's words or the company's records (ADR 0103). Pure.
+value never passes for the customer's words or the company's records (ADR 103). Pure.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Triggers and functions enforce the services' guarantees even against arbitrary SQL of a role. Objects that it creates
 beside ours could deceive them, so no role may create any, and every function of ours searches `pg_catalog` first, then
-`public`, temporary objects last (docs/adr/0097). `secure` runs as the tables' owner at the end of each `migrate`, also
+`public`, temporary objects last (ADR 97). `secure` runs as the tables' owner at the end of each `migrate`, also
 for functions of earlier releases; a process whose role has more rights does not start.
 """
 

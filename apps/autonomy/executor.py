@@ -1,4 +1,4 @@
-"""Run a session: five phases in a fixed order, none left out, each effect by a guarded call (contract A2, C).
+"""Run a session: five phases in a fixed order, none left out, each effect by a guarded call (contract autonomy A2, C).
 
 Slow, and outside of every transaction. When a phase fails, ethics review and delivery still run, so that the failure is
 reported. A brake stops everything at once. Whatever happens, one terminal handler ends the session with its receipt.

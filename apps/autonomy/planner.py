@@ -1,4 +1,4 @@
-"""The model's part of an analysis: choose what to read next, and draw conclusions (contract A2, A9).
+"""The model's part of an analysis: choose what to read next, and draw conclusions (contract autonomy A2, A9).
 
 A loop of at most six steps in which a model chooses among reading actions only: search the documents, call a tool that
 reads, or delegate a question. Unreadable and unknown choices end it; a brake passes through; any other failure is an

@@ -85,7 +85,7 @@ SPECS: Mapping[TriggerKind, type[BaseModel]] = {
     TriggerKind.MANUAL: ManualSpec,
 }
 
-# How a session ends after a refusal of the guard. A refusal that is not listed fails one call only (contract A3, C).
+# How a session ends after a refusal of the guard. Others fail one call only (contract autonomy A3, C).
 _ENDINGS: Mapping[RefusalCode, tuple[SessionStatus, TerminalReason]] = {
     RefusalCode.HALTED: (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT),
     RefusalCode.PAUSED: (SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT),
@@ -124,7 +124,7 @@ def ending_for(code: RefusalCode) -> tuple[SessionStatus, TerminalReason] | None
 
 
 def smallest_limits(*limits: TaskLimits) -> TaskLimits:
-    """Field by field the smallest limit that is set; 0 is set (contract C, D: which cap)."""
+    """Field by field the smallest limit that is set; 0 is set (contract autonomy C, D: which cap)."""
     names = TaskLimits.model_fields
     given = {name: [value for caps in limits if (value := getattr(caps, name)) is not None] for name in names}
     return TaskLimits(**{name: min(values, default=None) for name, values in given.items()})

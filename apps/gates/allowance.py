@@ -1,7 +1,7 @@
 """Limit gate evaluations: at most 32 per turn over all triggers (spec 11), with one model.
 
 Every gate that runs on a message, an answer or a call counts; the pieces of a streamed answer are one answer. Beyond
-the limit, policy gates block and quality gates are skipped (ADR 0034). Gates that run inside a transaction share a
+the limit, policy gates block and quality gates are skipped (ADR 34). Gates that run inside a transaction share a
 `ComputeLimit` as well, because row locks must not be held for long."""
 
 from __future__ import annotations

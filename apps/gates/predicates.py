@@ -1,8 +1,8 @@
 """Evaluate predicate gates with further conditions in `config`: lengths, keywords and nested predicates.
 
 All conditions must hold; of nested `predicates` with `logic: or`, one is enough. Pure, like `rules`. `validation`
-defines the settings; every unclear case blocks (contract 6). All patterns and keywords of a gate share `GATE_SECONDS`,
-because one gate must not delay everybody else."""
+defines the settings; every unclear case blocks (contract silas 6). All patterns and keywords of a gate share
+`GATE_SECONDS`, because one gate must not delay everybody else."""
 
 from __future__ import annotations
 

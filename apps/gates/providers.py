@@ -34,7 +34,7 @@ _CLAIM = frozenset({"CUSTOMER_NAME", "CUSTOMER_DOB"})
 @dataclass(frozen=True)
 class Request:
     """Input of one evaluation. `files` are a script's read-only mounts. `is_level_gate`: some access level requires
-    this gate, so without a claim it only withholds the level (contract 16, gap). `ask` is the model, if there is one.
+    this gate, so without a claim it only withholds the level (contract silas 16). `ask` is the model, if there is one.
     `spellings` are shared by the run."""
 
     gate: GateSpec
@@ -70,7 +70,7 @@ def evaluate_script(request: Request) -> GateResult:
 
 
 def evaluate_custom(request: Request) -> GateResult:
-    """Run the detector that `check` names with the settings in `config` (contract 2: a python callable)."""
+    """Run the detector that `check` names with the settings in `config` (contract silas 2: a python callable)."""
     return _judge_text(request, None)
 
 

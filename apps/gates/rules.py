@@ -1,4 +1,4 @@
-"""Predicates, expectations and escalations (spec 5.5.2, contract 5.2). Pure.
+"""Predicates, expectations and escalations (spec 5.5.2, contract silas 5.2). Pure.
 
 Every unclear case blocks.
 """
@@ -72,7 +72,7 @@ def judge(gate: GateSpec, value: Any, *, file: FileFacts | None = None) -> Answe
 
 
 def numeric_range(gate: GateSpec, value: Any) -> Answer:
-    """The order is normative (contract 6): not a number, hard block, automatic, approval, else block."""
+    """The order is normative (contract silas 6): not a number, hard block, automatic, approval, else block."""
     number = as_number(value)
     if number is None:
         return Answer(GateAction.BLOCK, GateCode.NOT_A_NUMBER, "Not a number")
@@ -144,12 +144,12 @@ def file_valid(gate: GateSpec, file: FileFacts | None) -> Answer:
 
 
 def is_permitted_path(path: Any) -> bool:
-    """Whether the path stays within its directory by its form, checked before any file access (contract 5.2)."""
+    """Whether the path stays within its directory by its form, checked before any file access (contract silas 5.2)."""
     return isinstance(path, str) and bool(path) and "\0" not in path and ".." not in PurePosixPath(path).parts
 
 
 def meets(expectation: Expectation, *, output: str, exit_code: int | None, file_exists: bool = False) -> bool:
-    """Whether a finished command meets an expectation. One trailing newline of `output` is ignored (contract 5.2).
+    """Whether a finished command meets an expectation, less one trailing newline of `output` (contract silas 5.2).
 
     `file_exists` is the caller's check of the path named there. Without an exit code no expectation is met.
     """
@@ -211,7 +211,7 @@ def split_mutations(changes: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[s
 
 
 def merge(context: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply changes: `tool_args` are merged shallowly, `response` and `message` are replaced (contract 6)."""
+    """Apply changes: `tool_args` are merged shallowly, `response` and `message` are replaced (contract silas 6)."""
     merged = {**context, **changes}
     if "tool_args" in changes:
         merged["tool_args"] = {**(context.get("tool_args") or {}), **changes["tool_args"]}

@@ -27,7 +27,7 @@ class Frozen(BaseModel):
 
 
 class Expectation(Frozen):
-    """The expected outcome of a check. Exactly one field is set; `not_empty: false` counts as unset (contract 5.2)."""
+    """The expected outcome of a check: exactly one field; `not_empty: false` counts as unset (contract silas 5.2)."""
 
     exit_code: int | None = None
     equals: str | None = None
@@ -60,7 +60,7 @@ class Outside(Frozen):
 
 
 class GateSpec(Frozen):
-    """One gate. The lane is derived, never stored (contract 6)."""
+    """One gate. The lane is derived, never stored (contract silas 6)."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,80}$")
     on: GateTrigger
@@ -136,12 +136,12 @@ class GateSpec(Frozen):
         return bool(self.always_needs_approval or self.require_approval or self.approval_values or words)
 
     def to_plan_dict(self) -> dict[str, Any]:
-        """The specification's fields only, nulls included, as a plan hash binds them (contract 5.7)."""
+        """The specification's fields only, nulls included, as a plan hash binds them (contract silas 5.7)."""
         return self.model_dump(mode="json")
 
 
 class EscalationSpec(Frozen):
-    """What happens after a block; carried out by sessions (contract 5.4, spec 5.1.1)."""
+    """What happens after a block; carried out by sessions (contract silas 5.4, spec 5.1.1)."""
 
     action: EscalationKind
     queue: str | None = None
@@ -152,7 +152,7 @@ class EscalationSpec(Frozen):
 
 
 class AccessLevel(Frozen):
-    """An access level: its tools, the gates it requires, and seconds until it expires, None for never (contract 6)."""
+    """An access level: its tools, required gates, and seconds until it expires, None for never (contract silas 6)."""
 
     description: str = ""
     tools: list[str] = Field(default_factory=list)

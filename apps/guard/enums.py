@@ -22,7 +22,7 @@ class Phase(TextChoices):
 
 
 class Intent(TextChoices):
-    """The seven first intents of contract A2, and others.
+    """The seven first intents of contract autonomy A2, and others.
 
     `converse` and `plan` (the next step of an analysis) are model runs that their caller makes itself; `read_file`
     reads a file of the work item itself; `call_mcp_tool` calls a tool of an outside server; `web_search` searches with

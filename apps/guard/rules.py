@@ -88,7 +88,7 @@ def is_paused(pauses: Collection[str], *, critical: bool) -> bool:
 
 
 def limit_stops(on_limit: str, *, critical: bool) -> bool:
-    """True if a reached limit of the tenant or a deployment stops such a run, by the tenant's setting (contract B4)."""
+    """True if a reached limit of the tenant or a deployment stops such a run, by its setting (contract autonomy B4)."""
     match OnLimit(on_limit):
         case OnLimit.PAUSE_ALL:
             return True
@@ -242,7 +242,7 @@ def is_exhausted(budget: BudgetFacts) -> bool:
 
 
 def limit_ends_run(origin: str) -> bool:
-    """True for unattended runs and work. A conversation goes on with what costs nothing (contract D)."""
+    """True for unattended runs and work. A conversation goes on with what costs nothing (contract autonomy D)."""
     return origin != Origin.CHAT
 
 

@@ -27,7 +27,7 @@ class Trust(TextChoices):
 
 
 class SourceKind(TextChoices):
-    """Where it came from (contract 10)."""
+    """Where it came from (contract silas 10)."""
 
     CONVERSATION_RAW = "conversation_raw", "A visitor's message"
     AGENT_RESPONSE_RAW = "agent_response_raw", "An answer of the bot"

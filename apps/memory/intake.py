@@ -1,4 +1,4 @@
-"""Submit files, texts and websites to the knowledge from the console (docs/adr/0053).
+"""Submit files, texts and websites to the knowledge from the console (ADR 53).
 
 A submission writes a row and enqueues one message. Files and websites are read by the worker without the signing key
 (`intake_reading`), and the trusted worker stores the result (`intake_indexing`). Typed texts, and texts that are stored

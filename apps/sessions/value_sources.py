@@ -1,4 +1,4 @@
-"""Everything that the models of a turn were shown, as sources of values (`kernel.provenance`, ADR 0103).
+"""Everything that the models of a turn were shown, as sources of values (`kernel.provenance`, ADR 103).
 
 Collected by the harness while the turn runs: messages as they were typed, passages with their documents, recalled
 memories, and each tool's answer with its call. The bot's own words come from a model and are no source.

@@ -1,7 +1,7 @@
 """Shapes of a skill: the manifest in its SKILL.md, one tool of it, and the changes that a tool's run may make.
 
 All frozen. A tool's `skill` is its pinned reference `name@digest`, so that an approval of the tool is about these very
-files (spec 10.3, 10.4; ADR 020).
+files (spec 10.3, 10.4; ADR 20).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Always holds: a challenge belongs to the login session that asked and to one purpose, is good once and for a few
 minutes; the device has made sure of its person; a counter that runs backwards is refused. The checks themselves are
-py_webauthn's. The passkeys that stand behind approvals are others, of one tenant (docs/adr/0049).
+py_webauthn's. The passkeys that stand behind approvals are others, of one tenant (ADR 49).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Store and remove a deployment's own model provider keys.
 
-Sealed at once; only model runs read them (docs/adr/0052).
+Sealed at once; only model runs read them (ADR 52).
 """
 
 from __future__ import annotations

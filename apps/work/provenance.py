@@ -1,7 +1,7 @@
 """Record where each value of a plan comes from and what started the plan. The record is bound with the plan.
 
 The harness writes it as the first block of the body, so a person's approval covers it. A model cannot write it: its own
-blocks of that name are removed, and only the first lines of a body are ever read (ADR 0103). Pure.
+blocks of that name are removed, and only the first lines of a body are ever read (ADR 103). Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Subscriptions of a context window: questions that are asked again for every turn (spec 5.7, contract 7).
+"""Subscriptions of a context window: questions that are asked again for every turn (spec 5.7, contract silas 7).
 
 Only the harness subscribes and deactivates, never a model. A conversation has no files, so only `memory_query` can be
 subscribed to here. An inactive subscription costs nothing, stays listed for a while and is reactivated when it is asked

@@ -1,4 +1,4 @@
-"""Delegation: what delegated sessions may spend, reach and outlive, and what is collected (contract C)."""
+"""Delegation: what delegated sessions may spend, reach and outlive, and what is collected (contract autonomy C)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The identity gate: a claim is checked, a failed one blocks, no claim withholds and disturbs nobody (contract 16)."""
+"""The identity gate: a claim is checked, a failed one blocks, no claim withholds a level (contract silas 16)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who hears that money runs out, and what does a reached limit stop, until when? (contract B4, issue 5)"""
+"""Who hears that money runs out, and what does a reached limit stop, until when? (contract autonomy B4, issue 5)"""
 
 from __future__ import annotations
 

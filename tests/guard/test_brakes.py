@@ -176,7 +176,7 @@ def test_call_without_a_known_price_is_refused_where_a_price_is_due(tenant: Any)
     assert outcome == refused(RefusalCode.PRICE_UNKNOWN)
 
 
-# How many `tool_call` rows a call leaves (contract A3): two, one for R6's no, none for R5's and R4's.
+# How many `tool_call` rows a call leaves (contract autonomy A3): two, one for R6's no, none for R5's and R4's.
 ROWS = {
     "a normal call": ({}, {}, 2),
     "not granted": ({}, {"access": frozenset()}, 1),

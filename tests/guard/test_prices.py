@@ -199,7 +199,7 @@ def test_ledger_says_which_model_was_asked_what_for(tenant: Any) -> None:
         assert set(SpendEntry.objects.values_list("model", "purpose")) == {(KNOWN, "planner")}
 
 
-# What is learned (contract A5)
+# What is learned (contract autonomy A5)
 
 
 @pytest.mark.parametrize(("runs", "expected"), [(0, "3"), (4, "3"), (5, "0.2"), (100, "0.2")])

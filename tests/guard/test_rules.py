@@ -210,7 +210,7 @@ def test_r4_asks_the_installations_budget(platform: str, expected: str | None) -
     assert rules.check_budgets([], platform) == expected
 
 
-# What a tenant wants at its own limit: who is stopped there (contract B4), and what no wish softens.
+# What a tenant wants at its own limit: who is stopped there (contract autonomy B4), and what no wish softens.
 STOPPED = {
     "pause_all": {"critical", "other"},
     "pause_non_critical": {"other"},

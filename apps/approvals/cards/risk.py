@@ -8,7 +8,7 @@
 
 A connection that only reads, or only widens what it already reaches, is medium instead of high (spec 0.5.3, 5.10.1).
 What a skill or a plan declares can raise the risk and never lower it. A value from outside, or one that the model made
-up, that decides where something goes raises it by one level (ADR 0103). No agent computes a risk.
+up, that decides where something goes raises it by one level (ADR 103). No agent computes a risk.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def _overview_data(task: TaskOverview) -> dict[str, Any]:
 
 
 def _status(row: TaskOverview) -> str:
-    """The status as specification 003 names it; done and failed belong to sessions, not tasks."""
+    """The status as spec 003 names it; done and failed belong to sessions, not tasks."""
     if row.task.quarantined_at is not None:
         return "dead_letter"
     if row.last is not None and row.last.status not in FINAL:

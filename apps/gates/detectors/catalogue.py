@@ -1,6 +1,6 @@
 """The detectors by name, their settings and thresholds. `detect` runs one.
 
-Names and settings are those of `check` and `config` of a gate (spec 5.5.1, contract 13.2). Unknown settings are
+Names and settings are those of `check` and `config` of a gate (spec 5.5.1, contract silas 16). Unknown settings are
 refused, never ignored: a gate with a typo must not look as if it worked."""
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ DECLARE
     v_asked tsvector := to_tsvector('english', p_question);
     v_any tsquery;
     v_telling tsquery;
-    -- Without this declaration row-level security keeps the index on words out of reach (docs/adr/0012).
+    -- Without this declaration row-level security keeps the index on words out of reach (ADR 12).
     v_indexed boolean := (SELECT proleakproof FROM pg_catalog.pg_proc WHERE oid = 'pg_catalog.ts_match_vq'::regproc);
 BEGIN
     SELECT array_agg(id), sum(chunk_count) INTO v_collections, v_size

@@ -49,14 +49,14 @@ def handle_request(
 
 
 def _meta(request: Mapping[str, Any], begun: float) -> dict[str, Any]:
-    """Metadata for logs, with the request's own id if it has one. A refusal has none (contract 2)."""
+    """Metadata for logs, with the request's own id if it has one. A refusal has none (contract safety-loop 2)."""
     given = request.get("_request_id")
     request_id = given if isinstance(given, str) and 0 < len(given) <= MAX_REQUEST_ID_LENGTH else str(uuid4())
     return {"request_id": request_id, "duration_ms": round((time.perf_counter() - begun) * 1000, 2)}
 
 
 def envelope(reply: Reply) -> dict[str, Any]:
-    """Serialise a reply for the wire (contract 2)."""
+    """Serialise a reply for the wire (contract safety-loop 2)."""
     if isinstance(reply, Success):
         return {"success": True, "data": reply.data}
     error: dict[str, Any] = {"code": reply.code, "message": reply.message}

@@ -1,7 +1,7 @@
 """Build the plan that is bound, hashed and shown; of a model's plan only calls and prose remain.
 
 Ids, skills by content, the skills' own checks, the customer, the budget and the mode are set by the harness (spec
-5.1.2, 5.2.3; ADR 0010, 0013). Plans by staff keep their checks, budgets and escalations.
+5.1.2, 5.2.3; ADR 10, 0013). Plans by staff keep their checks, budgets and escalations.
 """
 
 from __future__ import annotations
