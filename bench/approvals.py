@@ -1,6 +1,6 @@
 """Measure the cost of spending an approval, and of checking whether it is still valid.
 
-Figures of issue B: `verify`, which spends and commits, at most three times a transaction with one locked UPDATE and one
+Goals: `verify`, which spends and commits, at most three times a transaction with one locked UPDATE and one
 INSERT; `check` at most 1.5 times a bare Ed25519 verification plus one indexed SELECT. Ours and the baseline take turns,
 each counts with its middle time. The bare SELECT is asked inside the same open scope, since row security hides the key
 from anybody else.

@@ -1,6 +1,6 @@
 """Measure connection health checks: a thousand that are due at once, on two worker processes.
 
-Figure of issue G: within 60 seconds, none of them twice. Each is a guarded call that runs the skill's `health_check.py`
+Goals: within 60 seconds, none of them twice. Each is a guarded call that runs the skill's `health_check.py`
 in a sandbox with its credentials; the script answers at once, so what is measured is ours.
 """
 

@@ -1,6 +1,6 @@
 """Measure the cost of gates that need no network.
 
-Figures of issue C, on one core: the full deterministic set, in and out, over texts of 512 tokens, p95 at most 10 ms;
+Goals, on one core: the full deterministic set, in and out, over texts of 512 tokens, p95 at most 10 ms;
 32 predicate gates at most 0.6 ms. The set is what the demo's tenants write plus all six detectors in both directions;
 the texts are a customer's letter, an answer with links and names, and an attack. Counted is the time that the one core
 works on it. Beside them the least that a gate could do: one search of the same texts for one pattern.

@@ -1,6 +1,6 @@
 """Measure whether a turn gets slower as a conversation grows: from 10 to 10,000 recorded messages, in one run.
 
-Figure of issue C: less than 10 % more. Each recorded message stands in the chronicle and in the raw lane of memory,
+Goals: less than 10 % more. Each recorded message stands in the chronicle and in the raw lane of memory,
 with words and vector. A turn in a short conversation and one in a long one take turns, in this process, without a
 socket. The second row is promised nothing: a turn whose model asked memory, which looks through the raw lane.
 """

@@ -1,6 +1,6 @@
 """Measure a guarded call: admitted, dispatched and settled, with a budget and the audit log.
 
-Figures of issue D: the decision at most 0.5 ms beyond its waits for the database; a complete call, with both commits,
+Goals: the decision at most 0.5 ms beyond its waits for the database; a complete call, with both commits,
 at most five times a transaction with one locked UPDATE and one INSERT, its p99 at most fifteen times; at least 300 a
 second on two cores, here all from one tenant's budget, which every call locks. The tool answers at once.
 """

@@ -1,6 +1,6 @@
 """Measure cost and quality of hybrid search (text and vectors) against nearest neighbours alone.
 
-Figure of issue A: over 20,000 chunks, warm, p95 at most three times the bare nearest-neighbour query over the same
+Goals: over 20,000 chunks, warm, p95 at most three times the bare nearest-neighbour query over the same
 rows, and under 30 ms on a quiet machine. Only the queries are timed, turn by turn, not the scopes around them; every
 question is asked several times and counts with its middle time, so that a noisy second of the machine does not decide.
 """

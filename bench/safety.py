@@ -1,6 +1,6 @@
 """Measure the cost of reporting to the safety loop before every action.
 
-Figures of issue F: the evaluator alone at most 0.1 ms with 500 patterns, and linear in the hint; a committed and
+Goals: the evaluator alone at most 0.1 ms with 500 patterns, and linear in the hint; a committed and
 audited `record_execution_step` at most three times a tool that does nothing on the same SDK's server over the same
 transport, its p99 with 20 agents at once at most four times its own p50; inside a guarded call at most 0.3 ms; the
 scorer's tiers on its written set.

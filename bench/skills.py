@@ -1,7 +1,7 @@
 """What do skills cost? A tool's call from the guard's door to its commit beside bare bubblewrap that runs the same
 script with python; the checks of a folder of 50 files; the metadata of 500 skills for a turn's window.
 
-Figures of issue G: at most 3 times, 300 ms, 5 ms and within the budget. Call and baseline take turns.
+Goals: at most 3 times, 300 ms, 5 ms and within the budget. Call and baseline take turns.
 """
 
 from __future__ import annotations

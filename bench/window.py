@@ -1,6 +1,6 @@
 """Measure the cost of keeping a model's window within its budget.
 
-Figure of issue C: `enforce_budget` over 5,000 items, p95 at most 15 ms; a mixed window in which all rules have work to
+Goals: `enforce_budget` over 5,000 items, p95 at most 15 ms; a mixed window in which all rules have work to
 do (a third are tool results to mask, groups, acknowledgements, three zones above their room). Beside it the least that
 such a rule could do: count every text once. The window of an ordinary turn is shown without a promise.
 """

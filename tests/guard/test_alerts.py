@@ -1,4 +1,4 @@
-"""Who hears that money runs out, and what does a reached limit stop, until when? (contract autonomy B4, issue 5)"""
+"""Alerts about spending: who is told, what a reached limit stops, and until when (contract autonomy B4)."""
 
 from __future__ import annotations
 
