@@ -375,4 +375,5 @@ def test_email_is_in_the_recipients_language(owner: Any) -> None:
     enqueue(EmailKind.RESET, owner.email, origin=HOST)
     send_letters()
     [message] = sent_to(owner.email)
+    assert message.subject == "Setzen Sie Ihr Passwort zurück"
     assert '<html lang="de">' in str(message.alternatives[0][0])
