@@ -90,7 +90,7 @@ class Names:
 
     def of(self, word: str) -> str:
         """Return the name of `kind:id`, or a generic word for its kind."""
-        kind, _, id_text = word.partition(":")
+        kind, _separator, id_text = word.partition(":")
         if kind == "record":
             return id_text.replace("/", " ")
         return self.known.get(word) or str(UNNAMED.get(kind) or _("something"))

@@ -130,5 +130,5 @@ def _host(name: str) -> str:
 
 
 def _account(name: str) -> str:
-    kind, _, word = name.partition(":")
+    kind, _separator, word = name.partition(":")
     return _("any %(type)s account") % {"type": word} if kind == "type" and word else name
