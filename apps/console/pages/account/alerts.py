@@ -10,6 +10,8 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals import webpush
@@ -26,12 +28,12 @@ _SYSTEMS = ("Android", "iPhone", "iPad", "Windows", "Mac OS", "Linux")
 
 
 class AlertForm(forms.Form):
-    way = forms.ChoiceField(label="Alert me", choices=AlertWay.choices)
+    way = forms.ChoiceField(label=gettext_lazy("Alert me"), choices=AlertWay.choices)
     minutes = forms.IntegerField(
-        label="Email delay in minutes",
+        label=gettext_lazy("Email delay in minutes"),
         min_value=MIN_MINUTES,
         max_value=MAX_MINUTES,
-        help_text="Sent if you haven't viewed the card by then. At most one email every ten minutes.",
+        help_text=gettext_lazy("Sent if you haven't viewed the card by then. At most one email every ten minutes."),
     )
 
 
@@ -89,6 +91,6 @@ def _page(request: StaffRequest, form: AlertForm, *, status: int = 200) -> HttpR
 
 def _browser(agent: str) -> str:
     """Return the browser and system of a user agent, such as `Firefox, Linux`."""
-    name = next((name for name in _NAMES if name in agent), "Browser")
+    name = next((name for name in _NAMES if name in agent), _("Browser"))
     system = next((system for system in _SYSTEMS if system in agent), "")
     return ", ".join(filter(None, (_SHOWN.get(name, name), system)))

@@ -14,6 +14,8 @@ from uuid import UUID
 from django.http import JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
@@ -30,7 +32,9 @@ from kernel.language import MEMBER_LANGUAGES
 from kernel.tenancy import tenant_scope
 
 _BY_COMPANY = SilasError(
-    "provider_login", "You signed in with your company's login, which manages your password and factors.", status=403
+    "provider_login",
+    gettext_lazy("You signed in with your company's login, which manages your password and factors."),
+    status=403,
 )
 
 
@@ -38,7 +42,7 @@ _BY_COMPANY = SilasError(
 _FIELDS = {"wrong_password": "password", "weak_password": "new_password", "wrong_code": "code"}
 
 
-def _render(request: StaffRequest, refusal: SilasError | None = None, *_: Any, **more: Any) -> HttpResponseBase:
+def _render(request: StaffRequest, refusal: SilasError | None = None, *_args: Any, **more: Any) -> HttpResponseBase:
     user, session, (here, _origin) = request.user, request.session, passkey_origin(request)
     member: Member | None = getattr(request, "member", None)
     status = refusal.status if refusal else 200
@@ -145,7 +149,7 @@ def change_password(request: StaffRequest) -> HttpResponseBase:
     if problems := password_problems(new_password, request.user):
         raise SilasError("weak_password", " ".join(problems), status=409)
     resets.change_password(request, request.user, new_password)
-    return _in_scope(request, message="Password changed. You were logged out everywhere else.")
+    return _in_scope(request, message=_("Password changed. You were logged out everywhere else."))
 
 
 @require_POST
@@ -164,12 +168,12 @@ def confirm_app(request: StaffRequest) -> HttpResponseBase:
     _require_own(request, password=False)
     user, first = request.user, not access.has_second_factor(request.user)
     if wait := throttle.wait_before_code("confirm", user.pk):
-        raise SilasError("too_many_attempts", f"Too many attempts. Wait {wait.words}.", status=429)
+        raise SilasError("too_many_attempts", _("Too many attempts. Wait %(time)s.") % {"time": wait.words}, status=429)
     codes = second_factors.confirm_totp(user, request.POST.get("code", "")[:20])
     throttle.code_was_right("confirm", user.pk)
     if first:
         logins.end_others(request.session, user)
-    return _in_scope(request, codes=codes, message="Authenticator app is on.")
+    return _in_scope(request, codes=codes, message=_("Authenticator app is on."))
 
 
 @require_POST
@@ -187,9 +191,9 @@ def remove_app(request: StaffRequest) -> HttpResponseBase:
 def make_codes(request: StaffRequest) -> HttpResponseBase:
     _require_own(request)
     if not access.has_second_factor(request.user):
-        raise SilasError("no_second_factor", "Set up an app or a passkey first.", status=409)
+        raise SilasError("no_second_factor", _("Set up an app or a passkey first."), status=409)
     codes = second_factors.make_recovery_codes(request.user)
-    return _in_scope(request, codes=codes, message="Your previous recovery codes no longer work.")
+    return _in_scope(request, codes=codes, message=_("Your previous recovery codes no longer work."))
 
 
 @require_POST
