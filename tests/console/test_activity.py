@@ -184,7 +184,7 @@ ODD = ["null", "true", "1e400", "[]", "{}", "[[1]]", "[{}]", '{"a":{"b":[]}}', '
 @pytest.mark.parametrize("value", ODD)
 def test_entry_of_a_taken_over_worker_stops_no_page(tenant: Any, owner: Any, value: str) -> None:
     """Its data is any JSON object that the database lets in."""
-    names = sorted({name for parts in SENTENCES.values() for name in re.findall(r"{(\w+)}", " ".join(parts))})
+    names = sorted({name for _mark, sentence in SENTENCES.values() for name in re.findall(r"{(\w+)}", str(sentence))})
     data = "{" + ",".join(f'"{name}":{value}' for name in [*names, "fields", "before", "after", "seq"]) + "}"
     kinds = [(event.value, kind) for event, words in WORKERS_WRITE.items() for kind in words.split()]
     entries = [

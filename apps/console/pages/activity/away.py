@@ -17,6 +17,8 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_safe
 
 from apps.approvals.models import Card
@@ -25,13 +27,18 @@ from apps.audit.queries import count_entries, newest_entries, within_period
 from apps.console.base import page
 from apps.console.members import Member, StaffRequest, staff_view
 from apps.console.pages.activity.feed import FeedLine, feed_lines, merge_repeats
-from apps.console.templatetags.console import usd
+from apps.console.templatetags.console import thousands, usd
 from apps.guard.models import SpendEntry
 from apps.inbox.queries import unassigned_count
 from apps.tenants.visits import last_visit_ended_at
 from kernel.clock import now
 
-SPANS = (("", "Last visit"), ("24h", "24 hours"), ("7d", "7 days"), ("30d", "30 days"))
+SPANS = (
+    ("", gettext_lazy("Last visit")),
+    ("24h", gettext_lazy("24 hours")),
+    ("7d", gettext_lazy("7 days")),
+    ("30d", gettext_lazy("30 days")),
+)
 _LENGTHS = {"24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 # The span of a member's first visit, and the longest span that can be chosen.
 _FIRST_VISIT, _LONGEST = timedelta(days=1), timedelta(days=366)
@@ -137,65 +144,121 @@ def summarize(member: Member, since: datetime) -> list[Part]:
 def _waiting() -> Part:
     cards = list(open_cards())
     visitors = unassigned_count()
-    counts = [_count(len(cards), "decision"), _count(visitors, "visitor")]
-    subjects = " and ".join(text for text in counts if text)
-    verb = "is" if len(cards) + visitors == 1 else "are"
-    sentence = f"{subjects} {verb} waiting for a person." if subjects else "Nothing is waiting for a person."
+    sentence = _("Nothing is waiting for a person.")
+    if cards and visitors:
+        sentence = _("{decisions} and {visitors} are waiting for a person.").format(
+            decisions=_count(ngettext("{number} decision", "{number} decisions", len(cards)), len(cards)),
+            visitors=_count(ngettext("{number} visitor", "{number} visitors", visitors), visitors),
+        )
+    elif cards:
+        sentence = _count(
+            ngettext(
+                "{number} decision is waiting for a person.", "{number} decisions are waiting for a person.", len(cards)
+            ),
+            len(cards),
+        )
+    elif visitors:
+        sentence = _count(
+            ngettext(
+                "{number} visitor is waiting for a person.", "{number} visitors are waiting for a person.", visitors
+            ),
+            visitors,
+        )
     address = f"{reverse('console-inbox')}?tab=unassigned" if visitors else ""
-    return Part("waiting", "Waiting for you", _capitalize(sentence), [], address, tuple(cards[:LINES]))
+    return Part("waiting", _("Waiting for you"), sentence, [], address, tuple(cards[:LINES]))
 
 
 def _conversations(span: Span) -> Part:
     answered = span.count_subjects(Q(event="turn_completed"))
     handed_over = span.count_subjects(Q(event__in=_HANDED_OVER))
     failed = span.count_subjects(Q(event="turn_failed"))
-    sentences = [f"Answered in {_count(answered, 'conversation')}." if answered else "No answers sent."]
-    sentences += [f"{_count(handed_over, 'conversation')} handed over to a person."] if handed_over else []
-    sentences += [f"{_count(failed, 'conversation')} could not be answered and went to a person."] if failed else []
+    sentences = [
+        _count(
+            ngettext("Answered in {number} conversation.", "Answered in {number} conversations.", answered), answered
+        )
+        or _("No answers sent."),
+        _count(
+            ngettext(
+                "{number} conversation handed over to a person.",
+                "{number} conversations handed over to a person.",
+                handed_over,
+            ),
+            handed_over,
+        ),
+        _count(
+            ngettext(
+                "{number} conversation could not be answered and went to a person.",
+                "{number} conversations could not be answered and went to a person.",
+                failed,
+            ),
+            failed,
+        ),
+    ]
     lines = span.lines(Q(event__in=TALK))
-    return Part("talk", "Conversations", _join(sentences), lines, span.activity_address("conversations"))
+    return Part("talk", _("Conversations"), _join(sentences), lines, span.activity_address("conversations"))
 
 
 def _work(span: Span) -> Part:
     done, runs = span.count_entries(_VERIFIED), span.count_entries(_COMPLETED_RUN)
     failed, undone = span.count_entries(_FAILED), span.count_entries(_UNDONE)
-    sentences = [f"{_count(done, 'task')} completed and independently verified."] if done else []
-    sentences += [f"{_count(runs, 'automation run')} completed."] if runs else []
-    sentences += [f"{_count(failed, 'task')} failed or could not be verified."] if failed else []
-    sentences += [f"{_count(undone, 'change')} undone."] if undone else []
+    sentences = [
+        _count(
+            ngettext(
+                "{number} task completed and independently verified.",
+                "{number} tasks completed and independently verified.",
+                done,
+            ),
+            done,
+        ),
+        _count(ngettext("{number} automation run completed.", "{number} automation runs completed.", runs), runs),
+        _count(
+            ngettext(
+                "{number} task failed or could not be verified.",
+                "{number} tasks failed or could not be verified.",
+                failed,
+            ),
+            failed,
+        ),
+        _count(ngettext("{number} change undone.", "{number} changes undone.", undone), undone),
+    ]
     lines = span.lines(_VERIFIED | _COMPLETED_RUN | _FAILED | _UNDONE)
-    sentence = _join(sentences or ["No changes were made."])
-    return Part("done", "Completed and verified", sentence, lines, span.activity_address("work"))
+    sentence = _join(sentences) or _("No changes were made.")
+    return Part("done", _("Completed and verified"), sentence, lines, span.activity_address("work"))
 
 
 def _refused(span: Span) -> Part:
     where = Q(event__in=REFUSALS)
     times = span.count_entries(where)
-    verb = "was" if times == 1 else "were"
-    sentence = f"{_count(times, 'action')} {verb} refused, blocked or stopped." if times else "Nothing was refused."
-    return Part("refused", "Refused and blocked", sentence, span.lines(where), span.activity_address("everything"))
+    sentence = _count(
+        ngettext(
+            "{number} action was refused, blocked or stopped.",
+            "{number} actions were refused, blocked or stopped.",
+            times,
+        ),
+        times,
+    ) or _("Nothing was refused.")
+    return Part("refused", _("Refused and blocked"), sentence, span.lines(where), span.activity_address("everything"))
 
 
 def _spent(since: datetime) -> Part:
     rows = SpendEntry.objects.filter(day__gte=timezone.localtime(since).date(), created_at__gte=since)
     total = rows.aggregate(sum=Sum("amount"))["sum"] or Decimal(0)
     models = [model for model in rows.values_list("model", flat=True).order_by("model").distinct() if model]
-    on = f" on {', '.join(models)}" if models else ""
-    sentence = f"{usd(total)}{on}." if total else "Nothing."
-    return Part("spent", "Spent", sentence, [], reverse("console-spending"))
+    sentence = _("Nothing.")
+    if total and models:
+        sentence = _("{amount} on {models}.").format(amount=usd(total), models=", ".join(models))
+    elif total:
+        sentence = f"{usd(total)}."
+    return Part("spent", _("Spent"), sentence, [], reverse("console-spending"))
 
 
-def _count(number: int, noun: str) -> str:
-    """Return `3 visitors`, or nothing for none."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""
-
-
-def _capitalize(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
+def _count(sentence: str, number: int) -> str:
+    """Return the sentence with its number, or nothing for none."""
+    return sentence.format(number=thousands(number)) if number else ""
 
 
 def _join(sentences: Iterable[str]) -> str:
-    return " ".join(map(_capitalize, sentences))
+    return " ".join(filter(None, sentences))
 
 
 def _moment(text: str) -> datetime | None:

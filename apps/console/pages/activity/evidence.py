@@ -11,6 +11,9 @@ from uuid import UUID
 
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
 
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.queries import approval_for
@@ -37,7 +40,7 @@ def evidence_for(entry: AuditEntry, *, owner: bool) -> list[Evidence]:
     if subject_id is None:
         return []
     if kind == "gate" and owner:
-        return [Evidence("Gate", "Versions and who activated them", address_of(entry.subject, owner=True))]
+        return [Evidence(_("Gate"), _("Versions and who activated them"), address_of(entry.subject, owner=True))]
     finder = _FINDERS.get(kind)
     return list(finder(subject_id)) if finder else []
 
@@ -62,14 +65,24 @@ def _of_token(token_id: UUID) -> Iterator[Evidence]:
 
 def _decision(card: Card) -> Iterator[Evidence]:
     address = reverse("console-card", args=[card.pk])
-    yield Evidence("Decision", f"{card.intent} ({str(card.get_status_display()).lower()})", address)
-    yes = approval_for(card)
-    if yes is not None:
-        token = yes.token
-        signed = f"{timezone.localtime(token.issued_at):%d %b %Y, %H:%M}"
-        text = f"{token.nonce[:12]}, signed by {token.decision.user.display_name} with key {token.key_id} on {signed}"
-        used = f"used {yes.used} of {token.max_executions} time{'' if token.max_executions == 1 else 's'}"
-        yield Evidence("Approval token", f"{text}; {used}; binds {token.plan_hash[:12]}", address)
+    yield Evidence(_("Decision"), f"{card.intent} ({card.get_status_display().lower()})", address)
+    approval = approval_for(card)
+    if approval is not None:
+        token = approval.token
+        text = ngettext(
+            "{nonce}, signed by {name} with key {key} on {time}; used {used} of {most} time; binds {plan}",
+            "{nonce}, signed by {name} with key {key} on {time}; used {used} of {most} times; binds {plan}",
+            token.max_executions,
+        ).format(
+            nonce=token.nonce[:12],
+            name=token.decision.user.display_name,
+            key=token.key_id,
+            time=date_format(timezone.localtime(token.issued_at), "d M Y, H:i"),
+            used=approval.used,
+            most=token.max_executions,
+            plan=token.plan_hash[:12],
+        )
+        yield Evidence(_("Approval token"), text, address)
 
 
 def _of_work(item_id: UUID) -> Iterator[Evidence]:
@@ -82,25 +95,29 @@ def _of_work(item_id: UUID) -> Iterator[Evidence]:
     address = reverse("console-work-item", args=[item.pk])
     checked = VerificationRun.objects.filter(attempt__work_item=item).order_by("-ran_at").first()
     if checked is None:
-        yield Evidence("Work", f"{item.title} ({str(item.get_status_display()).lower()})", address)
+        yield Evidence(_("Work"), f"{item.title} ({item.get_status_display().lower()})", address)
         return
     passed = sum(bool(result.get("passed")) for result in checked.results)
-    of = f"{len(checked.results)} independent check{'' if len(checked.results) == 1 else 's'}"
-    yield Evidence("Verification", f"{passed} of {of} passed", address)
+    text = ngettext(
+        "{passed} of {total} independent check passed",
+        "{passed} of {total} independent checks passed",
+        len(checked.results),
+    ).format(passed=passed, total=len(checked.results))
+    yield Evidence(_("Verification"), text, address)
 
 
 def _of_unattended(session_id: UUID) -> Iterator[Evidence]:
     session = AutonomousSession.objects.select_related("task").filter(pk=session_id).first()
     if session is not None:
-        title = "Receipt" if session.receipt else "Run"
-        text = f"{session.task.name} ({str(session.get_status_display()).lower()})"
+        title = _("Receipt") if session.receipt else pgettext("of an automation", "Run")
+        text = f"{session.task.name} ({session.get_status_display().lower()})"
         yield Evidence(title, text, reverse("console-run", args=[session.pk]))
 
 
 def _of_conversation(session_id: UUID) -> Iterator[Evidence]:
     session = ChatSession.objects.filter(pk=session_id).first()
     if session is not None:
-        yield Evidence("Conversation", session.visitor_name, reverse("console-conversation", args=[session.pk]))
+        yield Evidence(_("Conversation"), session.visitor_name, reverse("console-conversation", args=[session.pk]))
 
 
 def _of_run(run_id: UUID) -> Iterator[Evidence]:

@@ -9,12 +9,15 @@ from itertools import groupby
 from typing import Any
 
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.console.members import Member
 from apps.console.names import Names, address_of, data_of, names_of
-from apps.console.pages.activity.phrases import CODES, FIELDS, REASONS, SENTENCES, VARIANT
+from apps.console.pages.activity.phrases import CODES, FIELDS, SENTENCES, VARIANT, reason_in_words
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,13 @@ def describe_entry(entry: AuditEntry, names: Names) -> Sentence:
 def describe_event(event: str, *, actor: str, subject: str, data: Mapping[str, Any], names: Names) -> Sentence:
     """Return the sentence of an event. An event without a phrase reads as its label, so that none is left out."""
     variant = f"{event}:{data.get(VARIANT.get(event, ''), '')}"
-    mark, lead, rest = SENTENCES.get(variant) or SENTENCES.get(event) or ("", _label(event), "")
+    mark, phrase = SENTENCES.get(variant) or SENTENCES.get(event) or ("", _label(event))
+    lead, _separator, rest = str(phrase).partition("|")
     fields = _Fields({name: _value_in_words(name, value) for name, value in data.items()})
     fields.update(
-        who=names.of(actor), what=names.of(subject), tool=names.known.get(f"tool:{subject}:{data.get('seq')}", "a tool")
+        who=names.of(actor),
+        what=names.of(subject),
+        tool=names.known.get(f"tool:{subject}:{data.get('seq')}", _("a tool")),
     )
     return Sentence(mark, lead.format_map(fields), rest.format_map(fields))
 
@@ -87,16 +93,16 @@ def _label(event: str) -> str:
 def _value_in_words(name: str, value: Any) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     if name == "fields" and isinstance(value, list):
-        return ", ".join(FIELDS.get(str(column), str(column).replace("_", " ")) for column in value)
+        return ", ".join(str(FIELDS.get(str(column), str(column).replace("_", " "))) for column in value)
     if name in CODES:
-        return REASONS.get(text, text.replace("_", " "))
+        return reason_in_words(text)
     return text
 
 
 def _day_name(day: date) -> str:
     today = timezone.localdate()
     if day == today:
-        return "Today"
+        return _("Today")
     if day == today - timedelta(days=1):
-        return "Yesterday"
-    return f"{day:%A} {day.day} {day:%B %Y}"
+        return _("Yesterday")
+    return date_format(day, pgettext("format of a date with its weekday", "l j F Y"))

@@ -16,6 +16,8 @@ from django.db.models import CharField, Q, Value
 from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 from django.utils.dateparse import parse_date
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.approvals.models import Card
 from apps.audit.queries import within_period
@@ -26,12 +28,12 @@ from apps.tenants.models import Deployment, Membership
 from apps.work.models import WorkItem
 
 KINDS = (
-    ("highlights", "Highlights"),
-    ("decisions", "Decisions"),
-    ("conversations", "Conversations"),
-    ("work", "Work"),
-    ("policy", "Policy"),
-    ("everything", "Everything"),
+    ("highlights", gettext_lazy("Highlights")),
+    ("decisions", gettext_lazy("Decisions")),
+    ("conversations", gettext_lazy("Conversations")),
+    ("work", gettext_lazy("Work")),
+    ("policy", gettext_lazy("Policy")),
+    ("everything", gettext_lazy("Everything")),
 )
 # Actors beside the members, who are chosen by their ids.
 VISITORS, PLATFORM = "visitors", "platform"
@@ -90,7 +92,7 @@ def actor_choices() -> list[tuple[str, str]]:
     """Return the actors to choose from: the members by name, then visitors and the platform."""
     rows = Membership.objects.select_related("user").order_by("user__first_name", "user__email")
     members = [(str(row.user_id), row.user.display_name) for row in rows]
-    return [*members, (VISITORS, "Visitors"), (PLATFORM, "Bot and platform")]
+    return [*members, (VISITORS, _("Visitors")), (PLATFORM, _("Bot and platform"))]
 
 
 def chatbot_choices() -> list[tuple[str, str]]:
