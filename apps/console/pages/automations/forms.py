@@ -8,6 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.autonomy import queries
 from apps.autonomy.enums import BuiltinWorkflow, RouteKind, Topic, TriggerKind
@@ -19,28 +22,31 @@ from apps.tenants.models import Deployment
 from apps.work.queries import goals
 
 GROUPS = (
-    ("General", ("name", "deployment", "playbook", "prompt")),
-    ("Tools and model", ("skills", "tool_allow", "tool_deny", "model_name")),
-    ("Limits per run", ("cost_usd", "calls", "tokens", "wall_seconds", "memory_writes")),
-    ("Result", ("route", "email", "webhook", "next_task", "with_context")),
-    ("Queue and retries", ("priority", "lane", "critical", "max_attempts", "escalates_to", "delegates_to")),
+    (gettext_lazy("General"), ("name", "deployment", "playbook", "prompt")),
+    (gettext_lazy("Tools and model"), ("skills", "tool_allow", "tool_deny", "model_name")),
+    (gettext_lazy("Limits per run"), ("cost_usd", "calls", "tokens", "wall_seconds", "memory_writes")),
+    (gettext_lazy("Result"), ("route", "email", "webhook", "next_task", "with_context")),
+    (
+        gettext_lazy("Queue and retries"),
+        ("priority", "lane", "critical", "max_attempts", "escalates_to", "delegates_to"),
+    ),
 )
-FOLDED = ("Tools and model", "In line with others")
+FOLDED = (gettext_lazy("Tools and model"),)
 _LIMITS = ("cost_usd", "calls", "tokens", "wall_seconds", "memory_writes")
 SETTABLE = (TriggerKind.MANUAL, TriggerKind.CRON, TriggerKind.INTERVAL, TriggerKind.EVENT, TriggerKind.WATCH,
             TriggerKind.CHAIN, TriggerKind.GOAL_CHECK)  # fmt: skip
 
 
-def _lines(label: str, help_text: str) -> forms.CharField:
+def _lines(label: str | Promise, help_text: str | Promise) -> forms.CharField:
     area = forms.Textarea(attrs={"rows": 3})
     return forms.CharField(label=label, help_text=help_text, required=False, max_length=4000, widget=area)
 
 
-def _limit(label: str, most: int) -> forms.IntegerField:
+def _limit(label: str | Promise, most: int) -> forms.IntegerField:
     return forms.IntegerField(label=label, required=False, min_value=0, max_value=most)
 
 
-def _usd(label: str, help_text: str = "") -> forms.DecimalField:
+def _usd(label: str | Promise, help_text: str | Promise = "") -> forms.DecimalField:
     return forms.DecimalField(
         label=label,
         help_text=help_text,
@@ -55,62 +61,82 @@ def _usd(label: str, help_text: str = "") -> forms.DecimalField:
 class TaskForm(forms.Form):
     """An automation; after `is_valid`, `values` is what `save_task` takes."""
 
-    name = forms.CharField(label="Name", max_length=120)
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=120)
     deployment: forms.ModelChoiceField[Deployment] = forms.ModelChoiceField(
-        queryset=None, label="Chatbot", empty_label=None
+        queryset=None, label=gettext_lazy("Chatbot"), empty_label=None
     )
     playbook = forms.ChoiceField(
-        label="Workflow",
+        label=gettext_lazy("Workflow"),
         choices=BuiltinWorkflow.choices,
         required=False,
-        help_text="A built-in workflow doesn't need a model",
+        help_text=gettext_lazy("A built-in workflow doesn't need a model"),
     )
     prompt = forms.CharField(
-        label="Instructions",
+        label=gettext_lazy("Instructions"),
         required=False,
         max_length=8000,
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="What it should do, or what a built-in workflow should focus on",
+        help_text=gettext_lazy("What it should do, or what a built-in workflow should focus on"),
     )
-    skills = forms.MultipleChoiceField(label="Skills", required=False, widget=forms.CheckboxSelectMultiple)
-    tool_allow = _lines("Allowed tools", "One per line. Leave empty for all tools of its skills")
-    tool_deny = _lines("Blocked tools", "One per line. Blocking overrides allowing")
+    skills = forms.MultipleChoiceField(
+        label=gettext_lazy("Skills"), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    tool_allow = _lines(
+        gettext_lazy("Allowed tools"), gettext_lazy("One per line. Leave empty for all tools of its skills")
+    )
+    tool_deny = _lines(gettext_lazy("Blocked tools"), gettext_lazy("One per line. Blocking overrides allowing"))
     model_name = forms.CharField(
-        label="Model", required=False, max_length=120, help_text="Leave empty to use this chatbot's planning model"
+        label=gettext_lazy("Model"),
+        required=False,
+        max_length=120,
+        help_text=gettext_lazy("Leave empty to use this chatbot's planning model"),
     )
-    cost_usd = _usd("Dollars", "0 stops before the first paid call")
-    calls = _limit("Calls", MOST_CALLS)
-    tokens = _limit("Model tokens", MOST_TOKENS)
-    wall_seconds = _limit("Seconds", MOST_SECONDS)
-    memory_writes = _limit("Proposals", MOST_WRITES)
-    route = forms.ChoiceField(label="Send the result to", choices=RouteKind.choices)
-    email = forms.BooleanField(label="Also by email", required=False)
-    webhook = forms.BooleanField(label="Also to webhooks", required=False)
+    cost_usd = _usd(gettext_lazy("Dollars"), gettext_lazy("0 stops before the first paid call"))
+    calls = _limit(gettext_lazy("Calls"), MOST_CALLS)
+    tokens = _limit(gettext_lazy("Model tokens"), MOST_TOKENS)
+    wall_seconds = _limit(gettext_lazy("Seconds"), MOST_SECONDS)
+    memory_writes = _limit(gettext_lazy("Proposals"), MOST_WRITES)
+    route = forms.ChoiceField(label=gettext_lazy("Send the result to"), choices=RouteKind.choices)
+    email = forms.BooleanField(label=gettext_lazy("Also by email"), required=False)
+    webhook = forms.BooleanField(label=gettext_lazy("Also to webhooks"), required=False)
     next_task: forms.ModelChoiceField[Task] = forms.ModelChoiceField(
-        queryset=None, label="Next automation", required=False, empty_label="None"
+        queryset=None, label=gettext_lazy("Next automation"), required=False, empty_label=gettext_lazy("None")
     )
     with_context = forms.BooleanField(
-        label="Pass on the result", required=False, help_text="Passed on as untrusted text, not as instructions"
+        label=gettext_lazy("Pass on the result"),
+        required=False,
+        help_text=gettext_lazy("Passed on as untrusted text, not as instructions"),
     )
-    priority = forms.IntegerField(label="Priority", help_text="9 is the highest", min_value=0, max_value=9, initial=5)
+    priority = forms.IntegerField(
+        label=gettext_lazy("Priority"), help_text=gettext_lazy("9 is the highest"), min_value=0, max_value=9, initial=5
+    )
     lane = forms.CharField(
-        label="Lane", required=False, max_length=60, help_text="Automations in the same lane run one after another"
+        label=gettext_lazy("Lane"),
+        required=False,
+        max_length=60,
+        help_text=gettext_lazy("Automations in the same lane run one after another"),
     )
     critical = forms.BooleanField(
-        label="Critical", required=False, help_text="Continues after a spending limit is reached"
+        label=gettext_lazy("Critical"),
+        required=False,
+        help_text=gettext_lazy("Continues after a spending limit is reached"),
     )
     max_attempts = forms.IntegerField(
-        label="Attempts", help_text="After technical failures", min_value=1, max_value=10, initial=3
+        label=gettext_lazy("Attempts"),
+        help_text=gettext_lazy("After technical failures"),
+        min_value=1,
+        max_value=10,
+        initial=3,
     )
     escalates_to: forms.ModelChoiceField[Task] = forms.ModelChoiceField(
-        queryset=None, label="Escalate to", required=False, empty_label="None"
+        queryset=None, label=gettext_lazy("Escalate to"), required=False, empty_label=gettext_lazy("None")
     )
     delegates_to: forms.ModelMultipleChoiceField[Task] = forms.ModelMultipleChoiceField(
         queryset=None,
-        label="Can delegate to",
+        label=gettext_lazy("Can delegate to"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="Up to three per run, for the same chatbot. They share the remaining budget",
+        help_text=gettext_lazy("Up to three per run, for the same chatbot. They share the remaining budget"),
     )
 
     def __init__(self, *args: Any, owner_id: UUID, task: Task | None = None, **kwargs: Any) -> None:
@@ -189,21 +215,25 @@ class TriggerForm(forms.Form):
     """A trigger; after `is_valid`, `spec` is what `add_trigger` takes."""
 
     prefix = "when"
-    kind = forms.ChoiceField(label="Trigger", choices=[(kind.value, kind.label) for kind in SETTABLE])
+    kind = forms.ChoiceField(label=gettext_lazy("Trigger"), choices=[(kind.value, kind.label) for kind in SETTABLE])
     schedule = forms.CharField(
-        label="Schedule",
+        label=gettext_lazy("Schedule"),
         required=False,
         max_length=120,
-        help_text="Minute, hour, day, month, weekday. Example: 0 2 * * * runs every night at 2:00",
+        help_text=gettext_lazy("Minute, hour, day, month, weekday. Example: 0 2 * * * runs every night at 2:00"),
     )
-    minutes = forms.IntegerField(label="Interval in minutes", required=False, min_value=1, max_value=525_600)
-    topic = forms.ChoiceField(label="Event", choices=Topic.choices, required=False)
-    collection = CollectionField(queryset=None, label="Collection", required=False, empty_label="None")
+    minutes = forms.IntegerField(
+        label=gettext_lazy("Interval in minutes"), required=False, min_value=1, max_value=525_600
+    )
+    topic = forms.ChoiceField(label=gettext_lazy("Event"), choices=Topic.choices, required=False)
+    collection = CollectionField(
+        queryset=None, label=gettext_lazy("Collection"), required=False, empty_label=gettext_lazy("None")
+    )
     after: forms.ModelChoiceField[Task] = forms.ModelChoiceField(
-        queryset=None, label="After automation", required=False, empty_label="None"
+        queryset=None, label=gettext_lazy("After automation"), required=False, empty_label=gettext_lazy("None")
     )
-    goal = forms.ChoiceField(label="Goal", required=False)
-    cap_usd = _usd("Cap in dollars", "Leave empty to use the limit of the automation")
+    goal = forms.ChoiceField(label=gettext_lazy("Goal"), required=False)
+    cap_usd = _usd(gettext_lazy("Cap in dollars"), gettext_lazy("Leave empty to use the limit of the automation"))
 
     def __init__(self, *args: Any, task: Task | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -212,7 +242,7 @@ class TriggerForm(forms.Form):
         assert isinstance(goal, forms.ChoiceField)
         collection.queryset = Collection.objects.order_by("name")
         after.queryset = Task.objects.filter(deleted_at=None).exclude(pk=task.pk if task else None)
-        goal.choices = [("", "None"), *((str(goal.pk), goal.title) for goal in goals())]
+        goal.choices = [("", _("None")), *((str(goal.pk), goal.title) for goal in goals())]
 
     @property
     def trigger_kind(self) -> TriggerKind:
@@ -241,20 +271,23 @@ class TriggerForm(forms.Form):
 class SettingsForm(forms.Form):
     """The company's automation settings; after `is_valid`, `values` is what `change_settings` takes."""
 
-    enabled = forms.BooleanField(label="Automations on", required=False)
-    max_concurrent = forms.IntegerField(label="Maximum parallel runs", min_value=0, max_value=100)
-    idle_seconds = forms.IntegerField(label="Idle timeout in seconds", min_value=30, max_value=86_400)
+    enabled = forms.BooleanField(label=gettext_lazy("Automations on"), required=False)
+    max_concurrent = forms.IntegerField(label=gettext_lazy("Maximum parallel runs"), min_value=0, max_value=100)
+    idle_seconds = forms.IntegerField(label=gettext_lazy("Idle timeout in seconds"), min_value=30, max_value=86_400)
     retry_base_seconds = forms.IntegerField(
-        label="Delay before the first retry, in seconds", min_value=1, max_value=3600
+        label=gettext_lazy("Delay before the first retry, in seconds"), min_value=1, max_value=3600
     )
     retry_most_seconds = forms.IntegerField(
-        label="Maximum delay between retries, in seconds", min_value=1, max_value=86_400
+        label=gettext_lazy("Maximum delay between retries, in seconds"), min_value=1, max_value=86_400
     )
-    cost_usd = _usd("Maximum dollars per run", "Applies to all automations. Leave empty for no company limit")
-    calls = _limit("Maximum calls per run", MOST_CALLS)
-    tokens = _limit("Maximum model tokens per run", MOST_TOKENS)
-    wall_seconds = _limit("Maximum seconds per run", MOST_SECONDS)
-    memory_writes = _limit("Maximum proposals per run", MOST_WRITES)
+    cost_usd = _usd(
+        gettext_lazy("Maximum dollars per run"),
+        gettext_lazy("Applies to all automations. Leave empty for no company limit"),
+    )
+    calls = _limit(gettext_lazy("Maximum calls per run"), MOST_CALLS)
+    tokens = _limit(gettext_lazy("Maximum model tokens per run"), MOST_TOKENS)
+    wall_seconds = _limit(gettext_lazy("Maximum seconds per run"), MOST_SECONDS)
+    memory_writes = _limit(gettext_lazy("Maximum proposals per run"), MOST_WRITES)
 
     @property
     def values(self) -> dict[str, Any]:

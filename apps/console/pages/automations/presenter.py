@@ -11,6 +11,9 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.rules import PHASES
 from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Intent, Phase, TerminalReason
@@ -18,69 +21,69 @@ from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Intent, Pha
 Receipt = Mapping[str, Any]
 
 PHASE_WORDS = {
-    Phase.INTAKE: ("Collect", "gathers its input"),
-    Phase.ANALYSIS: ("Analyse", "the only phase in which it can look things up"),
-    Phase.DRAFTING: ("Draft", "writes findings and proposals"),
-    Phase.ETHICS_REVIEW: ("Review", "checks them before delivery"),
-    Phase.DELIVERY: ("Deliver", "sends the result"),
+    Phase.INTAKE: (gettext_lazy("Collect"), gettext_lazy("gathers its input")),
+    Phase.ANALYSIS: (gettext_lazy("Analyse"), gettext_lazy("the only phase in which it can look things up")),
+    Phase.DRAFTING: (gettext_lazy("Draft"), gettext_lazy("writes findings and proposals")),
+    Phase.ETHICS_REVIEW: (gettext_lazy("Review"), gettext_lazy("checks them before delivery")),
+    Phase.DELIVERY: (gettext_lazy("Deliver"), gettext_lazy("sends the result")),
 }
 _ENDINGS = {
-    TerminalReason.COMPLETED: "Completed.",
-    TerminalReason.HEALTHY: "Nothing to do: everything is in order.",
-    TerminalReason.EXTERNAL_HALT: "Stopped by a person.",
-    TerminalReason.IDLE_TIMEOUT: "Stopped: idle for too long.",
-    TerminalReason.COST_CAP_REACHED: "Stopped before it would exceed its cost limit.",
-    TerminalReason.BUDGET_TOKENS: "Stopped: token limit reached.",
-    TerminalReason.BUDGET_TOOL_CALLS: "Stopped: call limit reached.",
-    TerminalReason.BUDGET_WALL_CLOCK: "Stopped: time limit reached.",
-    TerminalReason.GLOBAL_DAILY: "Stopped: daily spending limit reached.",
-    TerminalReason.GLOBAL_MONTHLY: "Stopped: monthly spending limit reached.",
-    TerminalReason.TOOL_NOT_GRANTED: "Ended: it tried to use a tool that is not allowed.",
-    TerminalReason.APPROVAL_MISSING: "Ended: an action was not approved.",
-    TerminalReason.FAILED: "Failed.",
-    TerminalReason.WORKER_LOST: "The process running it stopped. Its results so far are kept.",
-    TerminalReason.CANCELLED: "Cancelled before it started.",
+    TerminalReason.COMPLETED: gettext_lazy("Completed."),
+    TerminalReason.HEALTHY: gettext_lazy("Nothing to do: everything is in order."),
+    TerminalReason.EXTERNAL_HALT: gettext_lazy("Stopped by a person."),
+    TerminalReason.IDLE_TIMEOUT: gettext_lazy("Stopped: idle for too long."),
+    TerminalReason.COST_CAP_REACHED: gettext_lazy("Stopped before it would exceed its cost limit."),
+    TerminalReason.BUDGET_TOKENS: gettext_lazy("Stopped: token limit reached."),
+    TerminalReason.BUDGET_TOOL_CALLS: gettext_lazy("Stopped: call limit reached."),
+    TerminalReason.BUDGET_WALL_CLOCK: gettext_lazy("Stopped: time limit reached."),
+    TerminalReason.GLOBAL_DAILY: gettext_lazy("Stopped: daily spending limit reached."),
+    TerminalReason.GLOBAL_MONTHLY: gettext_lazy("Stopped: monthly spending limit reached."),
+    TerminalReason.TOOL_NOT_GRANTED: gettext_lazy("Ended: it tried to use a tool that is not allowed."),
+    TerminalReason.APPROVAL_MISSING: gettext_lazy("Ended: an action was not approved."),
+    TerminalReason.FAILED: gettext_lazy("Failed."),
+    TerminalReason.WORKER_LOST: gettext_lazy("The process running it stopped. Its results so far are kept."),
+    TerminalReason.CANCELLED: gettext_lazy("Cancelled before it started."),
 }
 _STATUS = {
-    SessionStatus.QUEUED: "Queued.",
-    SessionStatus.RUNNING: "Running.",
-    SessionStatus.AWAITING_APPROVAL: "Waiting for approval.",
+    SessionStatus.QUEUED: gettext_lazy("Queued."),
+    SessionStatus.RUNNING: gettext_lazy("Running."),
+    SessionStatus.AWAITING_APPROVAL: gettext_lazy("Waiting for approval."),
 }
 _STARTED = {
-    TriggerKind.CRON: "by schedule",
-    TriggerKind.INTERVAL: "by interval",
-    TriggerKind.EVENT: "by an event",
-    TriggerKind.WATCH: "by a new document",
-    TriggerKind.CHAIN: "after another automation",
-    TriggerKind.GOAL_CHECK: "by a goal check",
-    TriggerKind.MANUAL: "manually",
-    TriggerKind.DELEGATED: "by another run",
-    TriggerKind.ESCALATED: "by escalation from a smaller model",
+    TriggerKind.CRON: gettext_lazy("by schedule"),
+    TriggerKind.INTERVAL: gettext_lazy("by interval"),
+    TriggerKind.EVENT: gettext_lazy("by an event"),
+    TriggerKind.WATCH: gettext_lazy("by a new document"),
+    TriggerKind.CHAIN: gettext_lazy("after another automation"),
+    TriggerKind.GOAL_CHECK: gettext_lazy("by a goal check"),
+    TriggerKind.MANUAL: gettext_lazy("manually"),
+    TriggerKind.DELEGATED: gettext_lazy("by another run"),
+    TriggerKind.ESCALATED: gettext_lazy("by escalation from a smaller model"),
 }
 _INTENTS = {
-    Intent.RETRIEVE_CHUNKS: "Searched the knowledge base",
-    Intent.RUN_SKILL: "Ran a skill",
-    Intent.RUN_CONNECTION: "Used a connected account",
-    Intent.RUN_PLAYBOOK: "Ran a built-in workflow",
-    Intent.PROPOSE_PRECEDENT: "Recorded a recurring pattern",
-    Intent.PROPOSE_MEMORY: "Proposed a memory",
-    Intent.EMIT_FINDING: "Recorded a finding",
-    Intent.NOTIFY: "Notified the owner",
-    Intent.CONVERSE: "Called the model",
-    Intent.PLAN: "Planned the next step",
-    Intent.READ_FILE: "Read a file",
-    Intent.CALL_MCP_TOOL: "Called an external tool",
-    Intent.WEB_SEARCH: "Searched the web",
+    Intent.RETRIEVE_CHUNKS: gettext_lazy("Searched the knowledge base"),
+    Intent.RUN_SKILL: gettext_lazy("Ran a skill"),
+    Intent.RUN_CONNECTION: gettext_lazy("Used a connected account"),
+    Intent.RUN_PLAYBOOK: gettext_lazy("Ran a built-in workflow"),
+    Intent.PROPOSE_PRECEDENT: gettext_lazy("Recorded a recurring pattern"),
+    Intent.PROPOSE_MEMORY: gettext_lazy("Proposed a memory"),
+    Intent.EMIT_FINDING: gettext_lazy("Recorded a finding"),
+    Intent.NOTIFY: gettext_lazy("Notified the owner"),
+    Intent.CONVERSE: gettext_lazy("Called the model"),
+    Intent.PLAN: gettext_lazy("Planned the next step"),
+    Intent.READ_FILE: gettext_lazy("Read a file"),
+    Intent.CALL_MCP_TOOL: gettext_lazy("Called an external tool"),
+    Intent.WEB_SEARCH: gettext_lazy("Searched the web"),
 }
 _OUTCOMES = {
-    CallState.ADMITTED: "running",
-    CallState.EXECUTED: "done",
-    CallOutcomeLabel.SUCCESS: "done",
-    CallState.ERROR: "failed",
-    CallState.UNCERTAIN: "outcome unknown",
-    CallState.DENIED: "blocked by policy",
-    CallState.REFUSED: "not allowed",
-    CallOutcomeLabel.TOOL_NOT_GRANTED: "not allowed",
+    CallState.ADMITTED: gettext_lazy("running"),
+    CallState.EXECUTED: gettext_lazy("done"),
+    CallOutcomeLabel.SUCCESS: gettext_lazy("done"),
+    CallState.ERROR: gettext_lazy("failed"),
+    CallState.UNCERTAIN: gettext_lazy("outcome unknown"),
+    CallState.DENIED: gettext_lazy("blocked by policy"),
+    CallState.REFUSED: gettext_lazy("not allowed"),
+    CallOutcomeLabel.TOOL_NOT_GRANTED: gettext_lazy("not allowed"),
 }
 _GOOD = frozenset({CallState.EXECUTED.value, CallOutcomeLabel.SUCCESS.value})
 _OPEN = frozenset({CallState.ADMITTED.value, CallOutcomeLabel.STARTED.value})
@@ -140,17 +143,17 @@ def ending(receipt: Receipt) -> str:
     """Return why the run ended, or its status, in one sentence."""
     status, reason = str(receipt.get("status", "")), str(receipt.get("terminal_reason") or "")
     if reason in TerminalReason.values:
-        return _ENDINGS[TerminalReason(reason)]
+        return str(_ENDINGS[TerminalReason(reason)])
     if status in SessionStatus.values and SessionStatus(status) in _STATUS:
         stopping = receipt.get("halt_state") == HaltState.HALT_REQUESTED and status == SessionStatus.RUNNING
-        return "Stopping before the next call." if stopping else _STATUS[SessionStatus(status)]
-    return "Ended."
+        return _("Stopping before the next call.") if stopping else str(_STATUS[SessionStatus(status)])
+    return _("Ended.")
 
 
 def began(receipt: Receipt) -> str:
     """Return what started the run."""
     kind = str(receipt.get("trigger_kind", ""))
-    return _STARTED[TriggerKind(kind)] if kind in TriggerKind.values else "for an unknown reason"
+    return str(_STARTED[TriggerKind(kind)]) if kind in TriggerKind.values else _("for an unknown reason")
 
 
 def steps(receipt: Receipt) -> list[Step]:
@@ -163,12 +166,12 @@ def steps(receipt: Receipt) -> list[Step]:
 
 
 def _step(phase: Phase, row: Receipt | None, *, ended_here: bool) -> Step:
-    name, about = PHASE_WORDS[phase]
+    name, about = map(str, PHASE_WORDS[phase])
     if row is None:
-        return Step(name, about, "", "not reached")
+        return Step(name, about, "", _("not reached"))
     started, left = moment_of(row.get("timestamp")), moment_of(row.get("left_at"))
     state = "bad" if ended_here else ("done" if left else "now")
-    words = {"done": "done", "now": "in progress", "bad": "ended here"}[state]
+    words = {"done": _("done"), "now": _("in progress"), "bad": _("ended here")}[state]
     seconds = (left - started).total_seconds() if started and left else None
     return Step(name, about, state, words, started, left, seconds)
 
@@ -180,8 +183,8 @@ def calls(receipt: Receipt) -> list[Line]:
 
 def _line(row: Receipt) -> Line:
     intent, outcome = str(row.get("intent", "")), str(row.get("outcome", ""))
-    lead = _INTENTS[Intent(intent)] if intent in Intent.values else _humane(intent) or "Made a call"
-    known = {key.value: words for key, words in _OUTCOMES.items()}
+    lead = str(_INTENTS[Intent(intent)]) if intent in Intent.values else _humane(intent) or _("Made a call")
+    known = {key.value: str(words) for key, words in _OUTCOMES.items()}
     words = known.get(outcome, _humane(outcome))
     code = str(row.get("error_code") or "")
     mark = "ok" if outcome in _GOOD else ("ask" if outcome in _OPEN else "bad")
@@ -207,17 +210,17 @@ def _share(amount: Decimal, cap: Decimal | None) -> float:
 
 
 _COUNTED = (
-    ("calls", "calls", "Calls"),
-    ("tokens", "tokens", "Model tokens"),
-    ("seconds", "wall_seconds", "Seconds"),
-    ("memory_writes", "memory_writes", "Proposed memories"),
+    ("calls", "calls", gettext_lazy("Calls")),
+    ("tokens", "tokens", gettext_lazy("Model tokens")),
+    ("seconds", "wall_seconds", gettext_lazy("Seconds")),
+    ("memory_writes", "memory_writes", gettext_lazy("Proposed memories")),
 )
 
 
 def used(receipt: Receipt) -> list[Used]:
     """Return the counted resources other than money."""
     has, most = _mapping(receipt, "used"), _mapping(receipt, "limits")
-    return [Used(title, _count(has.get(name)) or 0, _count(most.get(limit))) for name, limit, title in _COUNTED]
+    return [Used(str(title), _count(has.get(name)) or 0, _count(most.get(limit))) for name, limit, title in _COUNTED]
 
 
 def dollars_of(value: Any) -> Decimal:

@@ -13,6 +13,7 @@ from django import forms
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.autonomy import overview, queries
@@ -159,9 +160,11 @@ def _route_words(row: Task) -> str:
     route = row.route
     if route["kind"] == "chain_next":
         following = f"task:{route['task']}"
-        return f"Starts {names_for([following]).of(following)}"
-    also = [words for name, words in (("email", "by email"), ("webhook", "to webhooks")) if route.get(name)]
-    words = {"silent": "Receipt only", "notify": "Notifies its owner"}.get(route["kind"], "Proposed as a memory")
+        return _("Starts {automation}").format(automation=names_for([following]).of(following))
+    also = [words for name, words in (("email", _("by email")), ("webhook", _("to webhooks"))) if route.get(name)]
+    words = {"silent": _("Receipt only"), "notify": _("Notifies its owner")}.get(
+        route["kind"], _("Proposed as a memory")
+    )
     return ", ".join([words, *also])
 
 
@@ -255,5 +258,5 @@ def _dollars(text: str) -> Decimal | None:
     except InvalidOperation:
         amount = Decimal("NaN")
     if amount is not None and (not amount.is_finite() or _decimals(amount) > _DECIMALS):
-        raise SilasError("task_limits", "Enter the cap as an amount in dollars, such as 0.50.", status=422)
+        raise SilasError("task_limits", _("Enter the cap as an amount in dollars, such as 0.50."), status=422)
     return amount

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
 
 from apps.autonomy.enums import Topic, TriggerKind
 from apps.autonomy.models import Trigger
@@ -71,19 +73,19 @@ def _words(kind: str, spec: Mapping[str, Any], names: Names) -> str:
         case TriggerKind.CRON:
             return schedules.describe(str(spec.get("schedule", "")))
         case TriggerKind.INTERVAL:
-            return f"Every {_span(_seconds(spec))}"
+            return _every(_seconds(spec))
         case TriggerKind.EVENT:
             topic = str(spec.get("topic", ""))
-            happened = str(Topic(topic).label) if topic in Topic.values else "Something happens"
-            return f"When {happened[:1].lower()}{happened[1:]}"
+            happened = str(Topic(topic).label) if topic in Topic.values else _("Something happens")
+            return _("When {event}").format(event=f"{happened[:1].lower()}{happened[1:]}")
         case TriggerKind.WATCH:
-            return f"When a document is added to {_named(spec, 'collection', names)}"
+            return _("When a document is added to {collection}").format(collection=_named(spec, "collection", names))
         case TriggerKind.CHAIN:
-            return f"After {_named(spec, 'after', names)}"
+            return _("After {automation}").format(automation=_named(spec, "after", names))
         case TriggerKind.GOAL_CHECK:
-            every = "is checked" if spec.get("healthy") else "is checked and not healthy"
-            return f"When {_named(spec, 'goal', names)} {every}"
-    return "Manual"
+            words = _("When {goal} is checked") if spec.get("healthy") else _("When {goal} is checked and not healthy")
+            return words.format(goal=_named(spec, "goal", names))
+    return pgettext("how an automation starts", "Manual")
 
 
 def _repeated(first: datetime, seconds: int) -> tuple[datetime, ...]:
@@ -102,13 +104,16 @@ def _named(spec: Mapping[str, Any], name: str, names: Names) -> str:
 def _seconds(spec: Mapping[str, Any]) -> int:
     given = spec.get("seconds")
     if not isinstance(given, int) or not _MINUTE <= given <= 366 * _DAY:
-        raise SilasError("trigger_spec", "Choose an interval between one minute and one year.", status=422)
+        raise SilasError("trigger_spec", _("Choose an interval between one minute and one year."), status=422)
     return given
 
 
-def _span(seconds: int) -> str:
-    for size, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
-        if seconds % size == 0:
-            many = seconds // size
-            return name if many == 1 else f"{many} {name}s"
-    return f"{seconds} seconds"
+def _every(seconds: int) -> str:
+    """Return the interval in the largest unit that divides it."""
+    if seconds % _DAY == 0:
+        return ngettext("Every day", "Every {number} days", seconds // _DAY).format(number=seconds // _DAY)
+    if seconds % _HOUR == 0:
+        return ngettext("Every hour", "Every {number} hours", seconds // _HOUR).format(number=seconds // _HOUR)
+    if seconds % _MINUTE == 0:
+        return ngettext("Every minute", "Every {number} minutes", seconds // _MINUTE).format(number=seconds // _MINUTE)
+    return ngettext("Every second", "Every {number} seconds", seconds).format(number=seconds)
