@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.base import page
@@ -135,14 +136,14 @@ def _typed(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise SilasError("bad_time", "Choose a date and time.") from None
+        raise SilasError("bad_time", _("Choose a date and time.")) from None
     return moment if moment.tzinfo else timezone.make_aware(moment)
 
 
 def _member(text: str) -> object:
     user = next((user for user in queries.answering_members() if str(user.pk) == text), None)
     if user is None:
-        raise SilasError("assignee_unfit", "This person can't answer this conversation.", status=409)
+        raise SilasError("assignee_unfit", _("This person can't answer this conversation."), status=409)
     return user
 
 

@@ -8,23 +8,27 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
 from apps.inbox import rules, services
 from apps.inbox.bulk import Outcome
 from apps.inbox.enums import Snooze
 from kernel.errors import SilasError
 
-_NO_ACTION = SilasError("nothing_chosen", "Choose an action.")
+_NO_ACTION = SilasError("nothing_chosen", gettext_lazy("Choose an action."))
 
 
 @dataclass(frozen=True)
 class Action:
     """One action on a conversation.
 
-    `done` names the result; `already` names the state of conversations that needed no change, if it has a name.
+    `done` says how many were changed; `already` says of a number of conversations that they needed no change. Both
+    keep `{number}` as a placeholder.
     """
 
     done: str
-    already: str
+    already: Callable[[int], str]
     run: Callable[[UUID], bool]
 
 
@@ -36,40 +40,56 @@ def action_from(
     Raises `SilasError`: `nothing_chosen` 400.
     """
     if "resolve" in parameters:
-        return Action("resolved", "resolved", lambda pk: services.resolve(pk, user))
+        return Action(_("{number} resolved"), _already_resolved, lambda pk: services.resolve(pk, user))
     if "reopen" in parameters:
-        return Action("reopened", "open", lambda pk: services.reopen(pk, user))
+        return Action(_("{number} reopened"), _already_open, lambda pk: services.reopen(pk, user))
     if "assign" in parameters:
         to = find_member(parameters["assign"]) if parameters["assign"] else None
-        return Action("assigned" if to else "unassigned", "", lambda pk: services.assign(pk, user, to=to))
+        done = _("{number} assigned") if to else _("{number} unassigned")
+        return Action(done, _already, lambda pk: services.assign(pk, user, to=to))
     if "snooze" in parameters:
         until = _snoozed_until(parameters["snooze"], moment)
-        return Action("snoozed", "", lambda pk: services.snooze(pk, user, until=until))
+        return Action(_("{number} snoozed"), _already, lambda pk: services.snooze(pk, user, until=until))
     if "label" in parameters:
         added = _uuid(parameters["label"])
-        return Action("labelled", "", lambda pk: services.mark(pk, user, label_id=added, on=True))
+        return Action(_("{number} labelled"), _already, lambda pk: services.mark(pk, user, label_id=added, on=True))
     if "unlabel" in parameters:
         removed = _uuid(parameters["unlabel"])
-        return Action("unlabelled", "", lambda pk: services.mark(pk, user, label_id=removed, on=False))
+        return Action(
+            _("{number} unlabelled"), _already, lambda pk: services.mark(pk, user, label_id=removed, on=False)
+        )
     raise _NO_ACTION
 
 
 def result_message(action: Action, outcome: Outcome) -> str:
     """Return a message such as `7 resolved, 1 was already resolved. 2 were not: …`."""
-    message = f"{outcome.changed} {action.done}"
+    changed = action.done.format(number=outcome.changed)
+    message = f"{changed}."
     if outcome.already:
-        state = f" {action.already}" if action.already else ""
-        message += f", {outcome.already} {_were(outcome.already)} already{state}"
-    message += "."
+        already = action.already(outcome.already).format(number=outcome.already)
+        message = _("{changed}, {already}.").format(changed=changed, already=already)
     if outcome.refused:
-        message += f" {outcome.refused} {_were(outcome.refused)} not: {outcome.why}"
+        refused = ngettext("{number} was not: {reason}", "{number} were not: {reason}", outcome.refused)
+        message += f" {refused.format(number=outcome.refused, reason=outcome.why)}"
     return message
+
+
+def _already(number: int) -> str:
+    return ngettext("{number} was already", "{number} were already", number)
+
+
+def _already_resolved(number: int) -> str:
+    return ngettext("{number} was already resolved", "{number} were already resolved", number)
+
+
+def _already_open(number: int) -> str:
+    return ngettext("{number} was already open", "{number} were already open", number)
 
 
 def selected_ids(values: list[str]) -> list[UUID]:
     """Return the ids of the selected conversations. Raises `SilasError`: `nothing_ticked` 400."""
     if not values:
-        raise SilasError("nothing_ticked", "Select conversations first.")
+        raise SilasError("nothing_ticked", _("Select conversations first."))
     return [_uuid(value) for value in values]
 
 
@@ -85,7 +105,3 @@ def _uuid(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise _NO_ACTION from None
-
-
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"

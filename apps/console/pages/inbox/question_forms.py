@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from pydantic import ValidationError as SchemaError
 
 from apps.visitors.enums import FieldKind
@@ -18,9 +21,23 @@ from apps.visitors.prompts import Asked, Question, SecretWanted
 from kernel.unicode_safety import has_hidden_characters, replace_unstorable
 
 MAX_ANSWERS, MAX_CHARS = 8, 80
-EXPIRIES = ((3600, "an hour"), (86_400, "a day"), (3 * 86_400, "three days"), (7 * 86_400, "a week"))
-KINDS = (("choice", "Choice"), ("yes", "Yes or no"), ("form", "Form"), ("secret", "Confidential details"))
-CONFIRMATIONS = (("low", "One click"), ("medium", "Click and confirm"), ("high", "Slide and confirm"))
+EXPIRIES = (
+    (3600, gettext_lazy("an hour")),
+    (86_400, gettext_lazy("a day")),
+    (3 * 86_400, gettext_lazy("three days")),
+    (7 * 86_400, gettext_lazy("a week")),
+)
+KINDS = (
+    ("choice", gettext_lazy("Choice")),
+    ("yes", gettext_lazy("Yes or no")),
+    ("form", gettext_lazy("Form")),
+    ("secret", gettext_lazy("Confidential details")),
+)
+CONFIRMATIONS = (
+    ("low", gettext_lazy("One click")),
+    ("medium", gettext_lazy("Click and confirm")),
+    ("high", gettext_lazy("Slide and confirm")),
+)
 # The fields of each kind; the others belong to all kinds.
 FIELDS_OF_KIND = {
     "choice": ("question", "rationale", "answers", "own_words", "risk"),
@@ -37,7 +54,7 @@ _REQUIRED = {
 # Rows of a form that are shown before "More fields" is opened.
 ROWS_SHOWN_AT_FIRST = 3
 _ROW_NUMBERS = range(1, MOST_FIELDS + 1)
-_HIDDEN_CHARACTERS = "This text contains hidden or look-alike characters."
+_HIDDEN_CHARACTERS = gettext_lazy("This text contains hidden or look-alike characters.")
 
 
 @dataclass(frozen=True)
@@ -51,7 +68,7 @@ class Row:
 
     @property
     def kind_label(self) -> str:
-        return FieldKind(self.kind).label if self.kind in FieldKind.values else ""
+        return str(FieldKind(self.kind).label) if self.kind in FieldKind.values else ""
 
 
 @dataclass(frozen=True)
@@ -76,25 +93,36 @@ class Preview:
 class AskForm(forms.Form):
     """The whole form; after `is_valid`, `request` is what `ask_visitor` takes."""
 
-    kind = forms.ChoiceField(label="Type of request", choices=KINDS, widget=forms.RadioSelect, initial="choice")
-    question = forms.CharField(label="Question", max_length=500, required=False)
-    rationale = forms.CharField(label="Why you ask (optional)", max_length=500, required=False)
+    kind = forms.ChoiceField(
+        label=gettext_lazy("Type of request"), choices=KINDS, widget=forms.RadioSelect, initial="choice"
+    )
+    question = forms.CharField(label=gettext_lazy("Question"), max_length=500, required=False)
+    rationale = forms.CharField(label=gettext_lazy("Why you ask (optional)"), max_length=500, required=False)
     answers = forms.CharField(
-        label="Answers",
-        help_text=f"One per line, up to {MAX_ANSWERS}. The last answer is the one that changes nothing.",
+        label=gettext_lazy("Answers"),
+        help_text=format_lazy(
+            gettext_lazy("One per line, up to {number}. The last answer is the one that changes nothing."),
+            number=MAX_ANSWERS,
+        ),
         max_length=MAX_ANSWERS * (MAX_CHARS + 2),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
     )
-    yes = forms.CharField(label="Button to agree", max_length=MAX_CHARS, required=False, initial="Yes")
-    no = forms.CharField(label="Button to refuse", max_length=MAX_CHARS, required=False, initial="No")
-    own_words = forms.BooleanField(label="Also allow a free-text answer", required=False)
-    risk = forms.ChoiceField(label="Confirmation", choices=CONFIRMATIONS, required=False, initial="low")
-    label = forms.CharField(label="Details needed", max_length=120, required=False)
-    instructions = forms.CharField(label="Where to find it, or why you need it", max_length=1000, required=False)
-    hint = forms.CharField(label="Example (optional)", max_length=80, required=False)
+    yes = forms.CharField(
+        label=gettext_lazy("Button to agree"), max_length=MAX_CHARS, required=False, initial=gettext_lazy("Yes")
+    )
+    no = forms.CharField(
+        label=gettext_lazy("Button to refuse"), max_length=MAX_CHARS, required=False, initial=gettext_lazy("No")
+    )
+    own_words = forms.BooleanField(label=gettext_lazy("Also allow a free-text answer"), required=False)
+    risk = forms.ChoiceField(label=gettext_lazy("Confirmation"), choices=CONFIRMATIONS, required=False, initial="low")
+    label = forms.CharField(label=gettext_lazy("Details needed"), max_length=120, required=False)
+    instructions = forms.CharField(
+        label=gettext_lazy("Where to find it, or why you need it"), max_length=1000, required=False
+    )
+    hint = forms.CharField(label=gettext_lazy("Example (optional)"), max_length=80, required=False)
     seconds = forms.TypedChoiceField(
-        label="Expires after",
+        label=gettext_lazy("Expires after"),
         choices=[(str(seconds), words) for seconds, words in EXPIRIES],
         coerce=int,
         initial="86400",
@@ -110,12 +138,12 @@ class AskForm(forms.Form):
     def preview(self) -> Preview:
         """The preview of what is typed so far, valid or not."""
         kind = self.typed("kind")
-        expires = {str(seconds): words for seconds, words in EXPIRIES}.get(self.typed("seconds"), "a day")
+        expires = {str(seconds): str(words) for seconds, words in EXPIRIES}.get(self.typed("seconds"), _("a day"))
         if kind == "secret":
-            hint = self.typed("hint") or "Confidential details"
+            hint = self.typed("hint") or _("Confidential details")
             return Preview(self.typed("label"), self.typed("instructions"), field=hint, waits=expires)
         if kind == "form":
-            rows = tuple(row for _, row in rows_of(self.typed))
+            rows = tuple(row for _number, row in rows_of(self.typed))
             return Preview(self.typed("question"), self.typed("rationale"), rows=rows, waits=expires)
         answers = tuple(_lines(self.typed("answers"))) if kind == "choice" else (self.typed("yes"), self.typed("no"))
         risk = self.typed("risk")
@@ -124,7 +152,7 @@ class AskForm(forms.Form):
             self.typed("rationale"),
             answers[:MAX_ANSWERS],
             own_words=kind == "choice" and bool(self.typed("own_words")),
-            press="" if risk in ("", "low") else dict(CONFIRMATIONS).get(risk, ""),
+            press="" if risk in ("", "low") else str(dict(CONFIRMATIONS).get(risk, "")),
             waits=expires,
         )
 
@@ -134,9 +162,9 @@ class AskForm(forms.Form):
         for name in FIELDS_OF_KIND.get(kind, ()):
             value = cleaned.get(name)
             if not value and name in _REQUIRED[kind]:
-                self.add_error(name, "This field is required.")
+                self.add_error(name, _("This field is required."))
             elif isinstance(value, str) and has_hidden_characters([value]):
-                self.add_error(name, _HIDDEN_CHARACTERS)
+                self.add_error(name, str(_HIDDEN_CHARACTERS))
         if kind == "choice" and "answers" not in self.errors:
             self._check_answers(cleaned["answers"])
         if kind == "form":
@@ -146,17 +174,17 @@ class AskForm(forms.Form):
             try:
                 self.request = self._as_request(kind)
             except SchemaError:
-                self.add_error(None, "This request can't be sent. Check the fields.")
+                self.add_error(None, _("This request can't be sent. Check the fields."))
         return cleaned
 
     def _check_answers(self, text: str) -> None:
         lines = _lines(text)
         if len(lines) > MAX_ANSWERS:
-            self.add_error("answers", f"At most {MAX_ANSWERS} answers.")
+            self.add_error("answers", _("At most {number} answers.").format(number=MAX_ANSWERS))
         elif any(len(line) > MAX_CHARS for line in lines):
-            self.add_error("answers", f"An answer has at most {MAX_CHARS} characters.")
+            self.add_error("answers", _("An answer has at most {number} characters.").format(number=MAX_CHARS))
         elif len({line.casefold() for line in lines}) != len(lines):
-            self.add_error("answers", "Two answers are the same.")
+            self.add_error("answers", _("Two answers are the same."))
 
     def _as_request(self, kind: str) -> Asked:
         cleaned = self.cleaned_data
@@ -202,16 +230,18 @@ def row_fields() -> dict[str, forms.Field]:
     """Return the form fields of all rows, by name."""
     fields: dict[str, forms.Field] = {}
     for number in _ROW_NUMBERS:
-        fields[f"label_{number}"] = forms.CharField(label=f"Field {number}", max_length=120, required=False)
+        fields[f"label_{number}"] = forms.CharField(
+            label=_("Field {number}").format(number=number), max_length=120, required=False
+        )
         fields[f"takes_{number}"] = forms.ChoiceField(
-            label="Type", choices=FieldKind.choices, required=False, initial=FieldKind.TEXT
+            label=_("Type"), choices=FieldKind.choices, required=False, initial=FieldKind.TEXT
         )
         fields[f"choices_{number}"] = forms.CharField(
-            label="Choices, separated by semicolons",
+            label=_("Choices, separated by semicolons"),
             max_length=MOST_CHOICES * (MAX_CHARS + 2),
             required=False,
         )
-        fields[f"required_{number}"] = forms.BooleanField(label="Required", required=False)
+        fields[f"required_{number}"] = forms.BooleanField(label=_("Required"), required=False)
     return fields
 
 
@@ -239,13 +269,13 @@ def rows_of(typed: Callable[[str], str]) -> list[tuple[int, Row]]:
 def row_problems(rows: list[tuple[int, Row]]) -> list[tuple[str, str]]:
     """Return the problems of the rows as (field name, message)."""
     if not rows:
-        return [("label_1", "A form needs at least one field.")]
+        return [("label_1", _("A form needs at least one field."))]
     problems, labels = [], set()
     for number, row in rows:
         if has_hidden_characters([row.label, *row.choices]):
-            problems.append((f"label_{number}", _HIDDEN_CHARACTERS))
+            problems.append((f"label_{number}", str(_HIDDEN_CHARACTERS)))
         elif row.label in labels:
-            problems.append((f"label_{number}", "Two fields have the same label."))
+            problems.append((f"label_{number}", _("Two fields have the same label.")))
         elif row.kind == FieldKind.CHOICE and (problem := _choice_problem(row.choices)):
             problems.append((f"choices_{number}", problem))
         labels.add(row.label)
@@ -268,10 +298,10 @@ def rows_as_fields(rows: list[tuple[int, Row]]) -> list[dict[str, Any]]:
 
 def _choice_problem(choices: tuple[str, ...]) -> str:
     if not 2 <= len(choices) <= MOST_CHOICES:
-        return f"Between 2 and {MOST_CHOICES} choices."
+        return _("Between 2 and {number} choices.").format(number=MOST_CHOICES)
     if any(len(choice) > MAX_CHARS for choice in choices):
-        return f"A choice has at most {MAX_CHARS} characters."
-    return "Two choices are the same." if len(set(choices)) != len(choices) else ""
+        return _("A choice has at most {number} characters.").format(number=MAX_CHARS)
+    return _("Two choices are the same.") if len(set(choices)) != len(choices) else ""
 
 
 def _lines(text: str) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from apps.inbox.models import Note
 from apps.sessions.chronicle import SAID
@@ -17,10 +19,10 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 
 # Lines for entries that settle a prompt, by status; the text of an answer is part of the prompt's own line.
 _SETTLED = {
-    EntryKind.DECISION: {"withdrawn": "A question to the visitor was withdrawn"},
+    EntryKind.DECISION: {"withdrawn": gettext_lazy("A question to the visitor was withdrawn")},
     EntryKind.SECURE_STORED: {
-        "answered": "The visitor entered it. It is stored encrypted",
-        "withdrawn": "The request for confidential details was withdrawn",
+        "answered": gettext_lazy("The visitor entered it. It is stored encrypted"),
+        "withdrawn": gettext_lazy("The request for confidential details was withdrawn"),
     },
 }
 
@@ -89,7 +91,7 @@ def _note(note: Note) -> Line:
 
 def _line(session: ChatSession, entry: ChronicleEntry, prompt: Prompt | None) -> Line:
     if prompt:
-        text = entry.text or f"Please enter confidentially: {prompt.secret}"
+        text = entry.text or _("Please enter confidentially: {what}").format(what=prompt.secret)
         return Line(entry.seq, entry.created_at, entry.sender, _author(session, entry), text, prompt=prompt)
     if entry.kind in SAID and entry.sender != Sender.SYSTEM:
         citations = tuple(entry.payload.get("citations", ()))
@@ -143,12 +145,15 @@ def _author(session: ChatSession, entry: ChronicleEntry) -> str:
 def _event_text(entry: ChronicleEntry) -> str:
     if entry.kind == EntryKind.OWNER:
         if entry.payload.get("owner") == Owner.BOT:
-            return "The bot is answering again"
-        return f"{entry.payload.get('name', 'A colleague')} took over; the bot is silent"
+            return _("The bot is answering again")
+        name = entry.payload.get("name") or _("A colleague")
+        return _("{name} took over; the bot is silent").format(name=name)
     if entry.kind == EntryKind.ACCESS:
         expires = parse_datetime(str(entry.payload.get("expires_at") or ""))
-        until = f", until {timezone.localtime(expires):%H:%M}" if expires else ""
-        return f"Access is now {entry.payload.get('level', '')}{until}"
+        level = entry.payload.get("level", "")
+        if expires is None:
+            return _("Access is now {level}").format(level=level)
+        return _("Access is now {level}, until {time}").format(level=level, time=f"{timezone.localtime(expires):%H:%M}")
     if entry.kind in _SETTLED:
-        return _SETTLED[EntryKind(entry.kind)].get(str(entry.payload.get("status", "")), "")
+        return str(_SETTLED[EntryKind(entry.kind)].get(str(entry.payload.get("status", "")), ""))
     return entry.text.rstrip(".")

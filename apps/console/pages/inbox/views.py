@@ -9,6 +9,7 @@ from uuid import UUID
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.access.rules import PUBLIC
@@ -28,7 +29,7 @@ from apps.visitors import consent, file_serving, files, forgetting, prechat, pro
 from apps.work.queries import work_items
 from kernel.clock import now
 
-TABS = (("mine", "Mine"), ("unassigned", "Unassigned"), ("all", "All"))
+TABS = (("mine", gettext_lazy("Mine")), ("unassigned", gettext_lazy("Unassigned")), ("all", gettext_lazy("All")))
 SHOWN_WORK = 10
 
 
