@@ -10,9 +10,11 @@ from urllib.parse import urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext_lazy
+
 from kernel.timezones import first_known_timezone
 
-SPANS = (("7", "7 days"), ("30", "30 days"), ("90", "90 days"))
+SPANS = (("7", gettext_lazy("7 days")), ("30", gettext_lazy("30 days")), ("90", gettext_lazy("90 days")))
 MAX_DAYS = 366
 
 

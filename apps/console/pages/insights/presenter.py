@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
 
 from django.core.cache import cache
+from django.utils.formats import date_format, number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 from redis.exceptions import RedisError
 
 from apps.console.charts import Columns, columns
 from apps.console.pages.insights.period import Period
-from apps.console.templatetags.console import percent, seconds
+from apps.console.templatetags.console import percent, seconds, thousands
 from apps.sessions import insights
 from apps.sessions.insights import Asked, Day, GateAction, HandOff, Turns
 from apps.visitors.ratings import RatingFigures, rating_figures
@@ -53,10 +56,10 @@ class ConversationFigures:
 
 
 _REASONS = {
-    "": "No reason recorded",
-    "asked": "Requested by the visitor",
-    "unanswered": "An answer failed",
-    "work": "Work failed",
+    "": gettext_lazy("No reason recorded"),
+    "asked": gettext_lazy("Requested by the visitor"),
+    "unanswered": gettext_lazy("An answer failed"),
+    "work": gettext_lazy("Work failed"),
 }
 
 
@@ -93,19 +96,37 @@ def _count(period: Period) -> ConversationFigures:
 def tiles(figures: ConversationFigures) -> list[Tile]:
     turns, ratings = figures.turns, figures.ratings
     return [
-        Tile("Conversations", f"{figures.conversations:,}", f"{figures.messages:,} messages"),
+        Tile(_("Conversations"), thousands(figures.conversations), _number_of_messages(figures.messages)),
         Tile(
-            "Resolved by the bot", _share(figures.resolved_by_bot), f"{figures.with_person:,} handed over to a person"
+            _("Resolved by the bot"),
+            _share(figures.resolved_by_bot),
+            _("{number} handed over to a person").format(number=thousands(figures.with_person)),
         ),
-        Tile("Answered", f"{turns.answered:,}", f"of {turns.total:,} messages"),
-        Tile("With sources", _share(turns.cited_share), "of answers cite a source"),
-        Tile("Blocked by gates", f"{turns.refused:,}", "messages"),
-        Tile("Discarded", f"{turns.suppressed:,}", "answers, because a person took over"),
-        Tile("Failed", f"{turns.failed:,}", "messages without an answer"),
-        Tile("Response time (median)", _time(turns.p50), "half of the answers were faster"),
-        Tile("Response time (p95)", _time(turns.p95), "95 % of the answers were faster"),
-        Tile("Rating", _score(ratings.mean), f"of 5, {ratings.count:,} ratings, {ratings.comments:,} with comments"),
+        Tile(_("Answered"), thousands(turns.answered), _out_of_messages(turns.total)),
+        Tile(_("With sources"), _share(turns.cited_share), _("of answers cite a source")),
+        Tile(_("Blocked by gates"), thousands(turns.refused), ngettext("message", "messages", turns.refused)),
+        Tile(_("Discarded"), thousands(turns.suppressed), _("answers, because a person took over")),
+        Tile(_("Failed"), thousands(turns.failed), _("messages without an answer")),
+        Tile(_("Response time (median)"), _time(turns.p50), _("half of the answers were faster")),
+        Tile(_("Response time (p95)"), _time(turns.p95), _("95 % of the answers were faster")),
+        Tile(_("Rating"), _score(ratings.mean), _rating_note(ratings)),
     ]
+
+
+def _number_of_messages(number: int) -> str:
+    return ngettext("{number} message", "{number} messages", number).format(number=thousands(number))
+
+
+def _out_of_messages(number: int) -> str:
+    return ngettext("of {number} message", "of {number} messages", number).format(number=thousands(number))
+
+
+def _rating_note(ratings: RatingFigures) -> str:
+    return ngettext(
+        "of 5, {number} rating, {comments} with comments",
+        "of 5, {number} ratings, {comments} with comments",
+        ratings.count,
+    ).format(number=thousands(ratings.count), comments=thousands(ratings.comments))
 
 
 def daily_chart(figures: ConversationFigures) -> Columns:
@@ -121,16 +142,16 @@ def reasons(figures: ConversationFigures) -> list[tuple[str, HandOff, str]]:
 
 def reason_in_words(code: str) -> str:
     if code.startswith("gate:"):
-        return f"The gate {code.removeprefix('gate:').replace('_', ' ')}"
-    return _REASONS.get(code, code.replace("_", " ").capitalize())
+        return _("The gate {name}").format(name=code.removeprefix("gate:").replace("_", " "))
+    return str(_REASONS.get(code, code.replace("_", " ").capitalize()))
 
 
-def day_name(day: Any) -> str:
-    return f"{day.day} {day:%b}"
+def day_name(day: date) -> str:
+    return date_format(day, pgettext("format of a day without the year", "j M"))
 
 
 def rows(figures: ConversationFigures) -> list[tuple[str, str, object]]:
-    """Return all figures as (section, name, value), for the CSV file."""
+    """Return all figures as (section, name, value), for the CSV file, whose words are English in every language."""
     turns = figures.turns
     daily = [
         (f"{section} a day", day.day.isoformat(), getattr(day, name))
@@ -155,12 +176,12 @@ def rows(figures: ConversationFigures) -> list[tuple[str, str, object]]:
 
 
 def _share(share: float | None) -> str:
-    return "none yet" if share is None else percent(share)
+    return _("none yet") if share is None else percent(share)
 
 
 def _score(mean: float | None) -> str:
-    return "none yet" if mean is None else f"{mean:.1f}"
+    return _("none yet") if mean is None else number_format(mean, 1)
 
 
 def _time(number: float | None) -> str:
-    return "none yet" if number is None else seconds(number)
+    return _("none yet") if number is None else seconds(number)

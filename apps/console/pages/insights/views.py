@@ -11,6 +11,10 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.formats import number_format
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from apps.approvals import metrics
@@ -26,7 +30,13 @@ from kernel.clock import now
 
 # With fewer decisions, shares are not compared with their targets.
 FEW_DECISIONS = 10
-_SPREAD = ("under 1 s", "1 to 5 s", "5 to 15 s", "15 to 30 s", "30 s or more")
+_SPREAD = (
+    gettext_lazy("under 1 s"),
+    gettext_lazy("1 to 5 s"),
+    gettext_lazy("5 to 15 s"),
+    gettext_lazy("15 to 30 s"),
+    gettext_lazy("30 s or more"),
+)
 
 
 @dataclass(frozen=True)
@@ -115,79 +125,95 @@ def _decision_charts(period: Period) -> dict[str, Any]:
     daily = metrics.by_day(*query[:2], zone=period.zone, deployment=period.deployment_id)
     names = [presenter.day_name(day.day) for day in daily]
     spread = metrics.decision_time_histogram(*query)
+    ranges = [str(words) for words in _SPREAD]
     volume = columns(names, [day.decided for day in daily], [day.declined for day in daily])
     return {
         "daily": list(zip(names, daily, strict=True)),
         "volume": volume,
-        "spread": list(zip(_SPREAD, spread, strict=True)),
-        "spread_drawn": columns(_SPREAD, spread),
+        "spread": list(zip(ranges, spread, strict=True)),
+        "spread_drawn": columns(ranges, spread),
         "timed": sum(spread),
     }
 
 
 _TARGETS = {"low": (2.0, 5.0), "medium": (5.0, 15.0)}
+_TIME_TITLES = {
+    "low": gettext_lazy("Decision time, low risk"),
+    "medium": gettext_lazy("Decision time, medium risk"),
+    "high": gettext_lazy("Decision time, high risk"),
+    "irreversible": gettext_lazy("Decision time, irreversible risk"),
+}
 
 
 def _times(rungs: list[metrics.RiskStats]) -> list[Figure]:
     known = {rung.risk: rung.median for rung in rungs}
     return [
-        _time(f"Decision time, {name} risk", known.get(name), aim=_TARGETS.get(name))
-        for name in ("low", "medium", "high", "irreversible")
+        _time(str(title), known.get(name), aim=_TARGETS.get(name))
+        for name, title in _TIME_TITLES.items()
         if name in _TARGETS or name in known
     ]
 
 
 def _time(title: str, median: float | None, *, aim: tuple[float, float] | None) -> Figure:
-    target = f"{aim[0]:.0f} to {aim[1]:.0f} s" if aim else "no target"
+    target = _("{least:.0f} to {most:.0f} s").format(least=aim[0], most=aim[1]) if aim else _("no target")
     if median is None:
-        return Figure(title, "none yet", target)
+        return Figure(title, _("none yet"), target)
     if median < metrics.HASTY_SECONDS:
-        return Figure(title, seconds(median), target, "bad", "Less than a second suggests habit.")
+        return Figure(title, seconds(median), target, "bad", _("Less than a second suggests habit."))
     if median > 30:
-        return Figure(title, seconds(median), target, "bad", "More than 30 seconds suggests that cards are unclear.")
+        return Figure(title, seconds(median), target, "bad", _("More than 30 seconds suggests that cards are unclear."))
     return Figure(title, seconds(median), target, "ok" if aim and aim[0] <= median <= aim[1] else "")
 
 
 def _figures(totals: Totals, days: int) -> list[Figure]:
     few = totals.decisions < FEW_DECISIONS
     return [
-        _share("Declined", totals.declined, "5 to 15\N{NO-BREAK SPACE}%", _DECLINED, low=0.02, few=few),
-        _share("Undone", totals.undone, "under 10\N{NO-BREAK SPACE}%", _UNDONE, few=few),
-        _share("Corrected", totals.corrected, "under 10\N{NO-BREAK SPACE}%", _CORRECTED, few=few),
-        _share("With free text", totals.freetext, "under 20\N{NO-BREAK SPACE}%", _WORDED, few=few),
+        _share(_("Declined"), totals.declined, _("5 to 15\N{NO-BREAK SPACE}%"), _DECLINED, low=0.02, few=few),
+        _share(_("Undone"), totals.undone, _("under 10\N{NO-BREAK SPACE}%"), _UNDONE, few=few),
+        _share(_("Corrected"), totals.corrected, _("under 10\N{NO-BREAK SPACE}%"), _CORRECTED, few=few),
+        _share(_("With free text"), totals.freetext, _("under 20\N{NO-BREAK SPACE}%"), _WORDED, few=few),
         _taps(totals.taps_per_batch),
         _fatigue(totals.fatigue_triggers, days),
     ]
 
 
 # The share from which a metric is off target, and the hint for it.
-_DECLINED = (0.30, "Many requests are declined.")
-_UNDONE = (0.10, "Changes are often undone.")
-_CORRECTED = (0.10, "Improve the proposals before giving the bot more freedom.")
-_WORDED = (0.20, "The offered answers often don't fit.")
+_DECLINED = (0.30, gettext_lazy("Many requests are declined."))
+_UNDONE = (0.10, gettext_lazy("Changes are often undone."))
+_CORRECTED = (0.10, gettext_lazy("Improve the proposals before giving the bot more freedom."))
+_WORDED = (0.20, gettext_lazy("The offered answers often don't fit."))
 
 
 def _taps(taps: float | None) -> Figure:
     if taps is None:
-        return Figure("Taps per batch", "none yet", "3 at most")
+        return Figure(_("Taps per batch"), _("none yet"), _("3 at most"))
     return Figure(
-        "Taps per batch", f"{taps:.1f}", "3 at most", *(("ok",) if taps <= 3 else ("bad", "More is friction."))
+        _("Taps per batch"),
+        number_format(taps, 1),
+        _("3 at most"),
+        *(("ok",) if taps <= 3 else ("bad", _("More is friction."))),
     )
 
 
 def _fatigue(triggers: int, days: int) -> Figure:
     few = triggers * 7 < days
-    hint = "" if few else "Too many approvals: consider standing approvals for recurring work."
-    return Figure("Approval fatigue", str(triggers), "under 1 per week", "ok" if few else "bad", hint)
+    hint = "" if few else _("Too many approvals: consider standing approvals for recurring work.")
+    return Figure(_("Approval fatigue"), str(triggers), _("under 1 per week"), "ok" if few else "bad", hint)
 
 
 def _share(
-    title: str, share: float | None, target: str, miss: tuple[float, str], *, low: float = 0.0, few: bool = False
+    title: str,
+    share: float | None,
+    target: str,
+    miss: tuple[float, str | Promise],
+    *,
+    low: float = 0.0,
+    few: bool = False,
 ) -> Figure:
     if share is None:
-        return Figure(title, "none yet", target)
+        return Figure(title, _("none yet"), target)
     if few:
-        return Figure(title, percent(share), f"{target}; too few decisions")
+        return Figure(title, percent(share), _("{target}; too few decisions").format(target=target))
     if share < low:
-        return Figure(title, percent(share), target, "bad", "Almost nothing is declined. Check that cards are read.")
-    return Figure(title, percent(share), target, *(("bad", miss[1]) if share > miss[0] else ("ok",)))
+        return Figure(title, percent(share), target, "bad", _("Almost nothing is declined. Check that cards are read."))
+    return Figure(title, percent(share), target, *(("bad", str(miss[1])) if share > miss[0] else ("ok",)))
