@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from django.http import QueryDict
+from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from apps.connections.schemas import Name, NewConnection
@@ -75,7 +76,7 @@ def request_from(manifest: SkillManifest, sent: QueryDict) -> NewConnection:
         elif text.strip():
             values[setting.name] = text.strip() if setting.kind == "url" else text
         elif setting.required:
-            raise SilasError("connection_unfit", f"{setting.title} is missing.", status=422)
+            raise SilasError("connection_unfit", _("{field} is missing.").format(field=setting.title), status=422)
     name = " ".join(sent.get("name", "").replace("\0", "").split())
     try:
         return NewConnection(
@@ -83,4 +84,6 @@ def request_from(manifest: SkillManifest, sent: QueryDict) -> NewConnection:
         )
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][-1])
-        raise SilasError("connection_unfit", f"This value is not valid: {field}.", status=422) from error
+        raise SilasError(
+            "connection_unfit", _("This value is not valid: {field}.").format(field=field), status=422
+        ) from error

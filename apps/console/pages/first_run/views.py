@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
@@ -38,14 +39,19 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from kernel.timezones import timezone_error
 
-STEP_NAMES = {"model": "Model", "knowledge": "Knowledge", "sites": "Allowed websites", "ready": "Install"}
+STEP_NAMES = {
+    "model": gettext_lazy("Model"),
+    "knowledge": gettext_lazy("Knowledge"),
+    "sites": gettext_lazy("Allowed websites"),
+    "ready": gettext_lazy("Install"),
+}
 
 
 class CompanyForm(forms.Form):
-    company = forms.CharField(label="Company", max_length=120)
-    person = forms.CharField(label="Your name", max_length=120, required=False)
-    email = forms.EmailField(label="Email address", max_length=254)
-    password = forms.CharField(label="Password", max_length=200, strip=False, widget=forms.PasswordInput)
+    company = forms.CharField(label=gettext_lazy("Company"), max_length=120)
+    person = forms.CharField(label=gettext_lazy("Your name"), max_length=120, required=False)
+    email = forms.EmailField(label=gettext_lazy("Email address"), max_length=254)
+    password = forms.CharField(label=gettext_lazy("Password"), max_length=200, strip=False, widget=forms.PasswordInput)
     timezone = forms.CharField(required=False, max_length=60, widget=forms.HiddenInput)
 
     def clean_password(self) -> str:

@@ -12,6 +12,7 @@ from django import forms
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.console.base import page
@@ -35,28 +36,32 @@ TRIALS = (50, 200, MOST_MESSAGES)
 SHOWN_CHANGES = 100
 # The fields of the form in groups.
 GROUPS = (
-    ("Trigger", ("name", "deployment", "on", "after_step", "extract")),
-    ("Check", ("provider", "type", "check", "config")),
-    ("Number limits", ("auto_from", "auto_to", "ask_from", "ask_to", "block_low", "block_high")),
-    ("Values", ("allowed_values", "approval_values")),
-    ("Scripts and models", ("check_command", "check_expect", "promote_to_policy")),
-    ("If it fails", ("on_block", "order", "note")),
+    (gettext_lazy("Trigger"), ("name", "deployment", "on", "after_step", "extract")),
+    (gettext_lazy("Check"), ("provider", "type", "check", "config")),
+    (gettext_lazy("Number limits"), ("auto_from", "auto_to", "ask_from", "ask_to", "block_low", "block_high")),
+    (gettext_lazy("Values"), ("allowed_values", "approval_values")),
+    (gettext_lazy("Scripts and models"), ("check_command", "check_expect", "promote_to_policy")),
+    (gettext_lazy("If it fails"), ("on_block", "order", "note")),
 )
 # Groups that most gates don't need: collapsed until they have a value.
-FOLDED = ("Number limits", "Values", "Scripts and models")
+FOLDED = (gettext_lazy("Number limits"), gettext_lazy("Values"), gettext_lazy("Scripts and models"))
 UNTRIED = {
-    "llm": "This gate calls a model, and model calls were not allowed for this test.",
-    "after_step": "Results of work steps are not recorded, so this gate can't be tested.",
-    "nothing_recorded": "No recorded messages of this kind yet.",
+    "llm": gettext_lazy("This gate calls a model, and model calls were not allowed for this test."),
+    "after_step": gettext_lazy("Results of work steps are not recorded, so this gate can't be tested."),
+    "nothing_recorded": gettext_lazy("No recorded messages of this kind yet."),
 }
-ACTIONS = {"continue": "Passes", "block": "Blocked", "require_approval": "Needs approval"}
+ACTIONS = {
+    "continue": gettext_lazy("Passes"),
+    "block": gettext_lazy("Blocked"),
+    "require_approval": gettext_lazy("Needs approval"),
+}
 
 
 class NewGateForm(GateForm):
     """The form of a new gate, which also asks for the chatbot."""
 
     deployment: forms.ModelChoiceField[Deployment] = forms.ModelChoiceField(
-        queryset=None, label="Chatbot", required=False, empty_label="All chatbots"
+        queryset=None, label=gettext_lazy("Chatbot"), required=False, empty_label=gettext_lazy("All chatbots")
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from uuid import UUID, uuid4, uuid5
 
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from apps.console.members import StaffRequest
 from apps.memory import intake
@@ -49,9 +50,11 @@ class Upload:
     def _files(self, collection_id: UUID) -> None:
         files = self.request.FILES.getlist("files")
         if not files:
-            raise SilasError("nothing_in_it", "Choose a file first.", status=422)
+            raise SilasError("nothing_in_it", _("Choose a file first."), status=422)
         if len(files) > MAX_FILES:
-            raise SilasError("too_many", f"Upload at most {MAX_FILES} files at a time.", status=422)
+            raise SilasError(
+                "too_many", _("Upload at most {number} files at a time.").format(number=MAX_FILES), status=422
+            )
         for number, file in enumerate(files):
             # One byte more than allowed is enough to detect a file that is too large.
             data = file.read(intake.MAX_UPLOAD_BYTES + 1)
