@@ -69,7 +69,8 @@ def collect_texts() -> dict[Text, list[str]]:
 def _sources() -> Iterator[Path]:
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*")):
-            if _SKIPPED.isdisjoint(path.parts) and path.suffix in (".py", ".html", ".txt"):
+            is_source = path.suffix in (".py", ".html", ".txt") or (path.suffix == ".js" and "templates" in path.parts)
+            if is_source and _SKIPPED.isdisjoint(path.parts):
                 yield path
 
 

@@ -115,7 +115,7 @@ def names(users: Iterable[User]) -> str:
 def initials(name: str) -> str:
     """Two letters of a person's name, or the first letter of `Visitor 4F2A`."""
     words = name.split()
-    if len(words) > 1 and words[0] != "Visitor":
+    if len(words) > 1 and words[0] not in ("Visitor", _("Visitor")):
         return (words[0][:1] + words[-1][:1]).upper()
     return name[:1].upper()
 

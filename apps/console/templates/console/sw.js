@@ -1,9 +1,20 @@
-{% load static %}/* The service worker of the console: the offline page, and notifications about waiting decisions and agents. Pages with data are never cached, only the offline
+{% load i18n static %}/* The service worker of the console: the offline page, and notifications about waiting decisions and agents. Pages with data are never cached, only the offline
    page and its assets. */
 
 const KEPT = "silas-console-1";
 const OFFLINE = "{% url 'console-offline' %}";
 const DRAWN_WITH = ["{% static 'console/console.css' %}", "{% static 'console/inter-latin.woff2' %}", "{% static 'console/icon.svg' %}"];
+const TITLES = {
+  decision: { one: "{% translate "A decision is waiting for you" as text %}{{ text|escapejs }}", several: "{% translate "{count} decisions are waiting for you" as text %}{{ text|escapejs }}" },
+  agent: { one: "{% translate "An agent is waiting for you" as text %}{{ text|escapejs }}", several: "{% translate "{count} agents are waiting for you" as text %}{{ text|escapejs }}" },
+};
+const RISKS = {
+  low: "{% translate "low risk" as text %}{{ text|escapejs }}",
+  medium: "{% translate "medium risk" as text %}{{ text|escapejs }}",
+  high: "{% translate "high risk" as text %}{{ text|escapejs }}",
+  irreversible: "{% translate "irreversible risk" as text %}{{ text|escapejs }}",
+};
+const SINCE = "{% translate "since {time}" as text %}{{ text|escapejs }}";
 
 self.addEventListener("install", (event) => {
   event.waitUntil(keep());
@@ -49,10 +60,11 @@ self.addEventListener("notificationclick", (event) => {
 });
 
 async function tell({ about = "decision", count = 1, risk = "", url = "/console/review/", since = 0 }) {
-  const what = about === "agent" ? "agent" : "decision";
-  const title = count === 1 ? `${what === "agent" ? "An agent" : "A decision"} is waiting for you` : `${count} ${what}s are waiting for you`;
-  const time = since ? `, since ${new Date(since * 1000).toLocaleString()}` : "";
-  await self.registration.showNotification(title, { body: risk ? `${risk} risk${time}` : "", tag: url, data: { url } });
+  const titles = about === "agent" ? TITLES.agent : TITLES.decision;
+  const title = (count === 1 ? titles.one : titles.several).replace("{count}", count);
+  const time = SINCE.replace("{time}", new Date(since * 1000).toLocaleString());
+  const body = [RISKS[risk] ?? "", risk && since ? time : ""].filter(Boolean).join(", ");
+  await self.registration.showNotification(title, { body, tag: url, data: { url } });
 }
 
 async function open(address) {
