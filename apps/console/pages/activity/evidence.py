@@ -19,6 +19,7 @@ from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.queries import approval_for
 from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession
+from apps.console.labels import inline_label
 from apps.console.names import address_of, parse_reference
 from apps.guard.models import GuardedRun
 from apps.sessions.models import ChatSession
@@ -65,7 +66,7 @@ def _of_token(token_id: UUID) -> Iterator[Evidence]:
 
 def _decision(card: Card) -> Iterator[Evidence]:
     address = reverse("console-card", args=[card.pk])
-    yield Evidence(_("Decision"), f"{card.intent} ({card.get_status_display().lower()})", address)
+    yield Evidence(_("Decision"), f"{card.intent} ({inline_label(card.get_status_display())})", address)
     approval = approval_for(card)
     if approval is not None:
         token = approval.token
@@ -95,7 +96,7 @@ def _of_work(item_id: UUID) -> Iterator[Evidence]:
     address = reverse("console-work-item", args=[item.pk])
     checked = VerificationRun.objects.filter(attempt__work_item=item).order_by("-ran_at").first()
     if checked is None:
-        yield Evidence(_("Work"), f"{item.title} ({item.get_status_display().lower()})", address)
+        yield Evidence(_("Work"), f"{item.title} ({inline_label(item.get_status_display())})", address)
         return
     passed = sum(bool(result.get("passed")) for result in checked.results)
     text = ngettext(
@@ -110,7 +111,7 @@ def _of_unattended(session_id: UUID) -> Iterator[Evidence]:
     session = AutonomousSession.objects.select_related("task").filter(pk=session_id).first()
     if session is not None:
         title = _("Receipt") if session.receipt else pgettext("of an automation", "Run")
-        text = f"{session.task.name} ({session.get_status_display().lower()})"
+        text = f"{session.task.name} ({inline_label(session.get_status_display())})"
         yield Evidence(title, text, reverse("console-run", args=[session.pk]))
 
 

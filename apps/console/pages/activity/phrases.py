@@ -6,6 +6,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from apps.autonomy.enums import SpawnRefusal
+from apps.console.labels import inline_label
 from apps.guard.enums import Holder
 from apps.work.enums import CycleOutcome, WorkReason
 
@@ -395,6 +396,6 @@ def reason_in_words(code: str) -> str:
     if code in _REASONS:
         return str(_REASONS[code])
     if code in SpawnRefusal.values:
-        return str(SpawnRefusal(code).label).rstrip(".").lower()
+        return inline_label(SpawnRefusal(code).label).rstrip(".")
     labels: dict[str, str | Promise] = dict((*WorkReason.choices, *CycleOutcome.choices, *Holder.choices))
     return str(labels.get(code, code.replace("_", " ")))

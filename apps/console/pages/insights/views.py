@@ -18,9 +18,11 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from apps.approvals import metrics
+from apps.approvals.enums import Risk
 from apps.approvals.metrics import Totals
 from apps.console.base import page
 from apps.console.charts import columns
+from apps.console.labels import inline_label
 from apps.console.members import StaffRequest, staff_view
 from apps.console.pages.insights import presenter
 from apps.console.pages.insights.period import SPANS, Period, period_from
@@ -69,7 +71,7 @@ def insights(request: StaffRequest) -> HttpResponseBase:
         "talks_daily": [(presenter.day_name(day.day), day) for day in figures.daily],
         "reasons": presenter.reasons(figures),
         "totals": totals,
-        "rungs": rungs,
+        "rungs": [(inline_label(Risk(row.risk).label), row) for row in rungs],
         "figures": [*_times(rungs), *_figures(totals, period.length)],
         "families": metrics.by_family(*query),
         **_decision_charts(period),
