@@ -64,7 +64,7 @@ def permissions_in_words(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
             _join(_humane(record) for tool in tools for record in tool.get("records") or ()),
         ),
         (_("Files"), _files(tools_called, acting)),
-        (_("Documents"), _join(_DOCUMENTS[tool["knowledge"]] for tool in tools if tool.get("knowledge"))),
+        (_("Documents"), _join(str(_DOCUMENTS[tool["knowledge"]]) for tool in tools if tool.get("knowledge"))),
         (_("Settings"), _join(name for name in needs.get("env") or () if not name.startswith("SILAS_"))),
         (_("Libraries"), _join(needs.get("packages") or ())),
         (_("Lookups"), _join(_humane(name) for name in tools_called if name not in acting)),

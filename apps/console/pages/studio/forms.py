@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.utils.dates import WEEKDAYS
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
@@ -16,6 +15,9 @@ from apps.tenants.rules import MODEL_ROLES, OPTIONAL_ROLES, theme_problems
 from apps.tenants.services import deployment_problems
 from kernel.language import LANGUAGES
 from kernel.unicode_safety import replace_unstorable
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 _DAY_NAMES = dict(zip(DAYS, WEEKDAYS.values(), strict=True))
 _ROLE_NAMES = {
@@ -40,7 +42,7 @@ FOLDED = ("consent_text", "model_proxy", "hours_mon")
 _ERROR_FIELDS = {"opening_hours": "hours_mon", "model_names": "model_proxy"}
 
 
-def _area(label: str | Promise, help_text: str | Promise = "", *, rows: int = 3, most: int = 4000) -> forms.CharField:
+def _area(label: StrOrPromise, help_text: StrOrPromise = "", *, rows: int = 3, most: int = 4000) -> forms.CharField:
     return forms.CharField(
         label=label, help_text=help_text, required=False, max_length=most, widget=forms.Textarea(attrs={"rows": rows})
     )

@@ -6,12 +6,11 @@ The rules of the features decide what is valid.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.conf import settings
 from django.forms import BoundField
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -20,6 +19,9 @@ from apps.visitors import offers
 from apps.visitors.enums import QuestionKind, RatingScale
 from apps.visitors.models import FormQuestion, VisitorOffers
 from kernel.unicode_safety import replace_unstorable
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 GROUPS = (
     (gettext_lazy("Files from visitors"), (*offers.GROUPS, "file_megabytes", "files_each")),
@@ -31,18 +33,18 @@ QUESTION_FIELDS = ("kind", "label", "required", "choices")
 _ROWS_SHOWN = 2
 
 
-def _checkbox(label: str | Promise, help_text: str | Promise = "") -> forms.BooleanField:
+def _checkbox(label: StrOrPromise, help_text: StrOrPromise = "") -> forms.BooleanField:
     return forms.BooleanField(label=label, help_text=help_text, required=False)
 
 
-def _files(group: str, label: str | Promise, help_text: str | Promise = "") -> forms.BooleanField:
+def _files(group: str, label: StrOrPromise, help_text: StrOrPromise = "") -> forms.BooleanField:
     """A checkbox for a group of file types; the preview reads the file extensions from it."""
     field = _checkbox(label, help_text)
     field.widget.attrs["data-endings"] = " ".join(offers.ENDINGS[group])
     return field
 
 
-def _area(label: str | Promise, help_text: str | Promise, *, rows: int, most: int) -> forms.CharField:
+def _area(label: StrOrPromise, help_text: StrOrPromise, *, rows: int, most: int) -> forms.CharField:
     widget = forms.Textarea(attrs={"rows": rows})
     return forms.CharField(label=label, help_text=help_text, required=False, max_length=most, widget=widget)
 
