@@ -11,6 +11,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from django.utils import translation
+from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy, ngettext, ngettext_lazy, pgettext, pgettext_lazy
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "choose_language",
     "gettext",
     "gettext_lazy",
+    "in_english",
     "in_language",
     "ngettext",
     "ngettext_lazy",
@@ -54,3 +56,9 @@ def in_language(*tags: str) -> AbstractContextManager[None]:
     *deployment.languages)`; a member's is `in_language(user.language)`.
     """
     return translation.override(choose_language(*tags))
+
+
+def in_english(text: str | Promise) -> str:
+    """The English text: what is stored with a card, signed or told to a model is in one language."""
+    with translation.override(DEFAULT_LANGUAGE):
+        return str(text)

@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import Q
 
 from apps.access.rules import PUBLIC
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -20,12 +21,12 @@ class AccessLevel(TenantModel):
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     name = models.SlugField(max_length=40)
-    order = models.PositiveSmallIntegerField(default=0, help_text="The higher of two has the larger number")
+    order = models.PositiveSmallIntegerField(default=0, help_text=_("The higher of two has the larger number"))
     description = models.CharField(max_length=200, blank=True)
     tools: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     requires: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     expires_after = models.PositiveIntegerField(
-        "ends after", null=True, blank=True, help_text="Seconds; empty: with the conversation"
+        _("ends after"), null=True, blank=True, help_text=_("Seconds; empty: with the conversation")
     )
 
     class Meta(TenantModel.Meta):

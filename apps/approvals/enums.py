@@ -2,6 +2,8 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class ApprovalScope(TextChoices):
     FULL_PLAN = "full_plan"
@@ -37,20 +39,20 @@ class Risk(TextChoices):
 class CardKind(TextChoices):
     """The kinds of cards (spec 8.2, 0.5.3, 5.10). `cards.kinds` lists what each carries and what its buttons mean."""
 
-    PLAN = "plan", "Plan"
-    STANDING = "standing", "Standing permission"
-    GATE = "gate", "Gate"
-    BATCH_REVIEW = "batch_review", "Batch"
-    DRAFT_REVIEW = "draft_review", "Draft"
-    DECISION = "decision", "Question"
-    SUGGESTION = "suggestion", "Suggestion"
-    AUTONOMY_THRESHOLD = "autonomy_threshold", "Room to act alone"
-    POST_EXECUTION = "post_execution", "Result"
-    SKILL_INSTALL = "skill_install", "New skill"
-    BUDGET = "budget", "Budget"
-    CONNECTION = "connection", "New connection"
-    PERMISSION_ESCALATION = "permission_escalation", "More access"
-    CONNECTION_FAILURE = "connection_failure", "Broken connection"
+    PLAN = "plan", _("Plan")
+    STANDING = "standing", _("Standing permission")
+    GATE = "gate", _("Gate")
+    BATCH_REVIEW = "batch_review", _("Batch")
+    DRAFT_REVIEW = "draft_review", _("Draft")
+    DECISION = "decision", _("Question")
+    SUGGESTION = "suggestion", _("Suggestion")
+    AUTONOMY_THRESHOLD = "autonomy_threshold", _("Room to act alone")
+    POST_EXECUTION = "post_execution", _("Result")
+    SKILL_INSTALL = "skill_install", _("New skill")
+    BUDGET = "budget", _("Budget")
+    CONNECTION = "connection", _("New connection")
+    PERMISSION_ESCALATION = "permission_escalation", _("More access")
+    CONNECTION_FAILURE = "connection_failure", _("Broken connection")
 
 
 class CardStatus(TextChoices):
@@ -66,15 +68,15 @@ class CardStatus(TextChoices):
 class Deciders(TextChoices):
     """Whose approval counts."""
 
-    APPROVERS = "approvers", "Owners and approvers"
-    OWNERS = "owners", "Owners only"
+    APPROVERS = "approvers", _("Owners and approvers")
+    OWNERS = "owners", _("Owners only")
 
 
 class PasskeyRule(TextChoices):
     """When an approval needs a passkey."""
 
-    REGISTERED = "registered", "For high and irreversible risk, from people who have one"
-    REQUIRED = "required", "Always; people without a passkey can't approve"
+    REGISTERED = "registered", _("For high and irreversible risk, from people who have one")
+    REQUIRED = "required", _("Always; people without a passkey can't approve")
 
 
 class ChallengePurpose(TextChoices):
@@ -94,18 +96,18 @@ ACTION_PURPOSES = (ChallengePurpose.HOLD_ALLOW, ChallengePurpose.HOLD_CODE, Chal
 class Pace(TextChoices):
     """Who waits for the answer, which decides how long a card stays open (spec 8.1)."""
 
-    PLAN = "plan", "Planned work is waiting"
-    GATE = "gate", "A conversation is waiting"
-    CALM = "calm", "Nothing is waiting"
+    PLAN = "plan", _("Planned work is waiting")
+    GATE = "gate", _("A conversation is waiting")
+    CALM = "calm", _("Nothing is waiting")
 
 
 class PauseTrigger(TextChoices):
     """The trigger of the gates at which something waits; the values are those of `gates.enums.GateTrigger`."""
 
-    INPUT = "every_user_message", "Message"
-    OUTPUT = "every_agent_response", "Answer"
-    TOOL = "on_tool_call", "Call"
-    STEP = "after_step", "Step"
+    INPUT = "every_user_message", _("Message")
+    OUTPUT = "every_agent_response", _("Answer")
+    TOOL = "on_tool_call", _("Call")
+    STEP = "after_step", _("Step")
 
 
 class PauseState(TextChoices):
@@ -122,12 +124,12 @@ class PauseState(TextChoices):
 class Withdrawal(TextChoices):
     """Why a card was withdrawn before it was decided."""
 
-    REQUESTER = "requester", "No longer needed"
-    HANDOFF = "handoff", "A teammate took over the conversation"
-    CANCELLED = "cancelled", "The work was stopped"
-    REPLACED = "replaced", "Replaced by a newer card"
-    OUTDATED = "outdated", "The records have changed since, so this can't be undone"
-    STAFF = "staff", "Withdrawn by a teammate"
+    REQUESTER = "requester", _("No longer needed")
+    HANDOFF = "handoff", _("A teammate took over the conversation")
+    CANCELLED = "cancelled", _("The work was stopped")
+    REPLACED = "replaced", _("Replaced by a newer card")
+    OUTDATED = "outdated", _("The records have changed since, so this can't be undone")
+    STAFF = "staff", _("Withdrawn by a teammate")
 
 
 class ApprovalState(TextChoices):
@@ -167,6 +169,6 @@ class Reason(TextChoices):
 class AlertWay(TextChoices):
     """How a member is notified of new cards."""
 
-    OFF = "off", "Not at all"
-    EMAIL = "email", "Email me if I haven't responded"
-    PUSH = "push", "Push, and email me if I haven't responded"
+    OFF = "off", _("Not at all")
+    EMAIL = "email", _("Email me if I haven't responded")
+    PUSH = "push", _("Push, and email me if I haven't responded")

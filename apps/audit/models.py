@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from django.db import models
 
+from kernel.language import gettext_lazy as _
 from kernel.tenancy.models import TenantManager
 
 COUNTED = ("person_wanted", "taken_over", "staff_replied", "gate_blocked", "gate_asked", "gate_mutation")
@@ -44,7 +45,7 @@ class AuditEntry(ChainRow):
 
     class Meta(ChainRow.Meta):
         ordering: ClassVar = ["chain", "seq"]
-        verbose_name_plural = "audit entries"
+        verbose_name_plural = _("audit entries")
         constraints: ClassVar = [models.UniqueConstraint(fields=["chain", "seq"], name="audit_entry_seq_once")]
         indexes: ClassVar = [
             models.Index(fields=["chain", "subject", "seq"], name="audit_by_subject"),

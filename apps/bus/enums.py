@@ -2,6 +2,8 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class Queue(TextChoices):
     """Queues of messages between agents (spec 19.2.1), and queues of jobs, by trust and weight."""
@@ -159,13 +161,13 @@ class SetAside(TextChoices):
     """What can be set aside beside a session and a trigger, which have owners of their own: the label is what a person
     reads. A new one has a place to press in `autonomy.services.notices`, and a line in docs/alerts.md."""
 
-    MESSAGE = "message", "Work failed for good"
-    WORK = "work", "Work stopped before it was done"
-    DOCUMENT = "document", "A document could not be read"
-    SKILL = "skill", "A skill failed its trial after it was approved"
-    TOOL_SERVER = "tool_server", "A tool server could not be asked"
-    WEBHOOK = "webhook", "A webhook could not be delivered"
-    TRANSCRIPT = "transcript", "A transcript could not be sent to a visitor"
+    MESSAGE = "message", _("Work failed for good")
+    WORK = "work", _("Work stopped before it was done")
+    DOCUMENT = "document", _("A document could not be read")
+    SKILL = "skill", _("A skill failed its trial after it was approved")
+    TOOL_SERVER = "tool_server", _("A tool server could not be asked")
+    WEBHOOK = "webhook", _("A webhook could not be delivered")
+    TRANSCRIPT = "transcript", _("A transcript could not be sent to a visitor")
 
 
 LIVE = (State.QUEUED, State.LEASED)

@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from apps.bus.enums import CLOSED, FAILING, LIVE, ErrorCode, Kind, Queue, Sender, State, Urgency
 from apps.bus.schemas import ResearchConstraints
+from kernel.language import gettext_lazy as _
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
 
@@ -43,7 +44,9 @@ class QueueMessage(TenantModel):
     retryable = models.BooleanField(null=True, blank=True)
     origin_agent = models.CharField(max_length=16, choices=Sender.choices, blank=True)
     attempt_number = models.PositiveSmallIntegerField(null=True, blank=True)
-    extras = models.JSONField(null=True, blank=True, help_text="plan_markdown, approval_token, artifacts, constraints")
+    extras = models.JSONField(
+        null=True, blank=True, help_text=_("plan_markdown, approval_token, artifacts, constraints")
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     position = models.BigIntegerField(editable=False)

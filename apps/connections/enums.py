@@ -2,39 +2,41 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class ConnectionStatus(TextChoices):
     """Status of a connection; `rules.TRANSITIONS` lists the allowed changes."""
 
-    PROPOSED = "proposed", "Proposed"
-    CONNECTING = "connecting", "Connecting"
-    ACTIVE = "active", "Active"
-    PAUSED = "paused", "Paused"
-    FAILED = "failed", "Not working"
-    REMOVED = "removed", "Removed"
+    PROPOSED = "proposed", _("Proposed")
+    CONNECTING = "connecting", _("Connecting")
+    ACTIVE = "active", _("Active")
+    PAUSED = "paused", _("Paused")
+    FAILED = "failed", _("Not working")
+    REMOVED = "removed", _("Removed")
 
 
 class AuthStrategy(TextChoices):
-    DEVICE_CODE = "device_code", "Code entered at the service"
-    BROWSER_REDIRECT = "browser_redirect", "Sign-in at the service"
-    SECURE_INPUT = "secure_input", "Secret entered here"
+    DEVICE_CODE = "device_code", _("Code entered at the service")
+    BROWSER_REDIRECT = "browser_redirect", _("Sign-in at the service")
+    SECURE_INPUT = "secure_input", _("Secret entered here")
 
 
 class Tier(TextChoices):
     """What a connection may be used for here, whatever the service would allow (spec 2.5)."""
 
-    OBSERVE = "observe", "Read and summarise"
-    DRAFT = "draft", "Prepare drafts"
-    ACT = "act", "Send, change and delete"
-    MANAGE = "manage", "Change settings and rules"
+    OBSERVE = "observe", _("Read and summarise")
+    DRAFT = "draft", _("Prepare drafts")
+    ACT = "act", _("Send, change and delete")
+    MANAGE = "manage", _("Change settings and rules")
 
 
 class Purpose(TextChoices):
     """Why a connection is set up."""
 
-    SETUP = "setup", "First connection"
-    RECONNECT = "reconnect", "Reconnect"
-    WIDEN = "widen", "More access"
+    SETUP = "setup", _("First connection")
+    RECONNECT = "reconnect", _("Reconnect")
+    WIDEN = "widen", _("More access")
 
 
 class SetupState(TextChoices):
@@ -63,13 +65,13 @@ class FailureType(TextChoices):
 class Recovery(TextChoices):
     """What a person can do about a broken connection."""
 
-    DRAFT_IT_REQUEST = "request_admin_approval", "Draft IT request"
-    PERSONAL_ACCOUNT = "use_personal_account", "Use personal account"
-    RETRY = "retry", "Retry"
-    FEWER = "retry_fewer_permissions", "Retry with fewer permissions"
-    RECONNECT = "reconnect", "Reconnect"
-    LATER = "retry_later", "Retry later"
-    SKIP = "skip", "Skip"
+    DRAFT_IT_REQUEST = "request_admin_approval", _("Draft IT request")
+    PERSONAL_ACCOUNT = "use_personal_account", _("Use personal account")
+    RETRY = "retry", _("Retry")
+    FEWER = "retry_fewer_permissions", _("Retry with fewer permissions")
+    RECONNECT = "reconnect", _("Reconnect")
+    LATER = "retry_later", _("Retry later")
+    SKIP = "skip", _("Skip")
 
 
 class Script(TextChoices):

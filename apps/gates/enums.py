@@ -2,6 +2,8 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class GateTrigger(TextChoices):
     EVERY_USER_MESSAGE = "every_user_message"
@@ -53,9 +55,9 @@ class EscalationKind(TextChoices):
 class GateStatus(TextChoices):
     """State of a gate: never activated, with an active version, or deactivated."""
 
-    DRAFT = "draft", "Draft"
-    ACTIVE = "active", "In force"
-    RETIRED = "retired", "Retired"
+    DRAFT = "draft", _("Draft")
+    ACTIVE = "active", _("In force")
+    RETIRED = "retired", _("Retired")
 
 
 class GateCode(TextChoices):

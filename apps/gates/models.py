@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from apps.gates.enums import GateStatus
 from apps.gates.schemas import GateSpec
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -27,9 +28,9 @@ class Gate(TenantModel):
     name = models.CharField(max_length=80)
     status = models.CharField(max_length=8, choices=GateStatus.choices, default=GateStatus.DRAFT)
     active: models.PositiveIntegerField[int | None, int | None] = models.PositiveIntegerField(
-        "version in force", null=True, blank=True
+        _("version in force"), null=True, blank=True
     )
-    newest = models.PositiveIntegerField("newest version", default=0)
+    newest = models.PositiveIntegerField(_("newest version"), default=0)
     created_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(db_default=Now())
 
     deployment_id: UUID | None

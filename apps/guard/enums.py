@@ -2,6 +2,8 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class Origin(TextChoices):
     CHAT = "chat"
@@ -89,30 +91,36 @@ class CallState(TextChoices):
 class RefusalCode(TextChoices):
     """Why a call was refused; the model, and through it the person, reads the label."""
 
-    HALTED = "halted", "This run has been stopped by a person."
-    PAUSED = "paused", "Work is paused at the moment."
-    NOT_RUNNING = "not_running", "This run has ended."
-    LEASE_LOST = "lease_lost", "Another worker has taken over this run."
-    TOOL_NOT_GRANTED = "tool_not_granted", "This tool cannot be used here."
-    GATE_BLOCKED = "gate_blocked", "A rule of the company forbids this call."
-    SAFETY_BLOCKED = "safety_blocked", "This is too dangerous; a person has to unblock it first."
-    SENDS_ELSEWHERE = "sends_elsewhere", "This address does not come from the customer or the company: do not ask it."
-    SENDS_PRIVATE = "sends_private", "This would give private data away: ask in the customer's own words."
+    HALTED = "halted", _("This run has been stopped by a person.")
+    PAUSED = "paused", _("Work is paused at the moment.")
+    NOT_RUNNING = "not_running", _("This run has ended.")
+    LEASE_LOST = "lease_lost", _("Another worker has taken over this run.")
+    TOOL_NOT_GRANTED = "tool_not_granted", _("This tool cannot be used here.")
+    GATE_BLOCKED = "gate_blocked", _("A rule of the company forbids this call.")
+    SAFETY_BLOCKED = "safety_blocked", _("This is too dangerous; a person has to unblock it first.")
+    SENDS_ELSEWHERE = (
+        "sends_elsewhere",
+        _("This address does not come from the customer or the company: do not ask it."),
+    )
+    SENDS_PRIVATE = "sends_private", _("This would give private data away: ask in the customer's own words.")
     CONTENT_MARKED = (
         "content_marked",
-        "Something read before gives orders to the assistant: a person has to decide this.",
+        _("Something read before gives orders to the assistant: a person has to decide this."),
     )
-    APPROVAL_MISSING = "approval_missing", "This exact call has not been approved."
-    APPROVAL_VOID = "approval_void", "The approval of this call has been revoked."
-    APPROVAL_SPENT = "approval_spent", "This approved call has been carried out; it is not done twice."
-    EFFECT_UNCERTAIN = "effect_uncertain", "This approved call was begun and its end is unknown; a person has to look."
-    COST_CAP_REACHED = "cost_cap_reached", "This would cost more than the run may spend."
-    BUDGET_TOKENS = "budget_tokens", "The run has used up its model tokens."
-    BUDGET_TOOL_CALLS = "budget_tool_calls", "The run has made all the calls it may make."
-    BUDGET_WALL_CLOCK = "budget_wall_clock", "The run has taken longer than it may."
-    GLOBAL_DAILY = "global_daily", "The day's spending limit is reached."
-    GLOBAL_MONTHLY = "global_monthly", "The month's spending limit is reached."
-    PRICE_UNKNOWN = "price_unknown", "The price of this is unknown."
+    APPROVAL_MISSING = "approval_missing", _("This exact call has not been approved.")
+    APPROVAL_VOID = "approval_void", _("The approval of this call has been revoked.")
+    APPROVAL_SPENT = "approval_spent", _("This approved call has been carried out; it is not done twice.")
+    EFFECT_UNCERTAIN = (
+        "effect_uncertain",
+        _("This approved call was begun and its end is unknown; a person has to look."),
+    )
+    COST_CAP_REACHED = "cost_cap_reached", _("This would cost more than the run may spend.")
+    BUDGET_TOKENS = "budget_tokens", _("The run has used up its model tokens.")
+    BUDGET_TOOL_CALLS = "budget_tool_calls", _("The run has made all the calls it may make.")
+    BUDGET_WALL_CLOCK = "budget_wall_clock", _("The run has taken longer than it may.")
+    GLOBAL_DAILY = "global_daily", _("The day's spending limit is reached.")
+    GLOBAL_MONTHLY = "global_monthly", _("The month's spending limit is reached.")
+    PRICE_UNKNOWN = "price_unknown", _("The price of this is unknown.")
 
 
 class CallOutcomeLabel(TextChoices):
@@ -143,20 +151,20 @@ class Period(TextChoices):
 class Holder(TextChoices):
     """Whose spending a budget limits. The platform's own budgets have a separate table, which no tenant sees."""
 
-    TENANT = "tenant", "the company"
-    DEPLOYMENT = "deployment", "one chatbot"
-    VISITOR = "visitor", "one visitor"
-    TASK = "task", "one task"
-    PLATFORM = "platform", "the installation"
+    TENANT = "tenant", _("the company")
+    DEPLOYMENT = "deployment", _("one chatbot")
+    VISITOR = "visitor", _("one visitor")
+    TASK = "task", _("one task")
+    PLATFORM = "platform", _("the installation")
 
 
 class OnLimit(TextChoices):
     """What happens when the limit of the tenant or of a deployment is reached. The limits of the installation, of a
     visitor and of a task always apply."""
 
-    PAUSE_ALL = "pause_all", "stop whatever costs money, and what runs unattended"
-    PAUSE_NON_CRITICAL = "pause_non_critical", "stop what runs unattended, unless it is critical"
-    ALERT_ONLY = "alert_only", "tell people, stop nothing"
+    PAUSE_ALL = "pause_all", _("stop whatever costs money, and what runs unattended")
+    PAUSE_NON_CRITICAL = "pause_non_critical", _("stop what runs unattended, unless it is critical")
+    ALERT_ONLY = "alert_only", _("tell people, stop nothing")
 
 
 class SpendKind(TextChoices):

@@ -31,6 +31,7 @@ from apps.guard.enums import (
 from apps.guard.rules import holder_of
 from apps.guard.schemas import ApprovedCalls, Limits, RunRef
 from apps.tenants.models import Deployment
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -239,8 +240,8 @@ class SpendingPolicy(TenantModel):
     default_output = _money(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "spending policy"
-        verbose_name_plural = "spending policies"
+        verbose_name = _("spending policy")
+        verbose_name_plural = _("spending policies")
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant"], name="guard_policy_once"),
             models.CheckConstraint(condition=Q(visitor_daily_usd__gte=0), name="guard_policy_visitor_positive"),
@@ -248,7 +249,7 @@ class SpendingPolicy(TenantModel):
                 condition=Q(default_input=None, default_output=None)
                 | (Q(default_input__gte=0, default_output__gte=0) & ~Q(default_input=None) & ~Q(default_output=None)),
                 name="guard_policy_default_whole",
-                violation_error_message="A default price needs both: input and output, 0 or more.",
+                violation_error_message=_("A default price needs both: input and output, 0 or more."),
             ),
         ]
 
@@ -278,7 +279,7 @@ class ModelPrice(TenantModel):
                 & (Q(cache_read_per_million=None) | Q(cache_read_per_million__gte=0))
                 & (Q(cache_write_per_million=None) | Q(cache_write_per_million__gte=0)),
                 name="guard_price_positive",
-                violation_error_message="A price is 0 or more.",
+                violation_error_message=_("A price is 0 or more."),
             ),
         ]
 

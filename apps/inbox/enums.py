@@ -2,42 +2,44 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class DeskStatus(TextChoices):
     """What staff have said about a conversation. Without a row it is open."""
 
-    OPEN = "open", "Open"
-    SNOOZED = "snoozed", "Snoozed"
-    RESOLVED = "resolved", "Resolved"
+    OPEN = "open", _("Open")
+    SNOOZED = "snoozed", _("Snoozed")
+    RESOLVED = "resolved", _("Resolved")
 
 
 class Shown(TextChoices):
     """Which conversations a list shows. Open and bot together are what is active."""
 
-    ACTIVE = "active", "Active"
-    OPEN = "open", "Open"
-    BOT = "bot", "Bot"
-    SNOOZED = "snoozed", "Snoozed"
-    RESOLVED = "resolved", "Resolved"
-    ANY = "any", "Any state"
+    ACTIVE = "active", _("Active")
+    OPEN = "open", _("Open")
+    BOT = "bot", _("Bot")
+    SNOOZED = "snoozed", _("Snoozed")
+    RESOLVED = "resolved", _("Resolved")
+    ANY = "any", _("Any state")
 
 
 class Colour(TextChoices):
     """What marks a label besides its name; the stylesheet knows what each looks like by day and by night."""
 
-    GREY = "grey", "Grey"
-    BLUE = "blue", "Blue"
-    GREEN = "green", "Green"
-    AMBER = "amber", "Amber"
-    ORANGE = "orange", "Orange"
-    RED = "red", "Red"
+    GREY = "grey", _("Grey")
+    BLUE = "blue", _("Blue")
+    GREEN = "green", _("Green")
+    AMBER = "amber", _("Amber")
+    ORANGE = "orange", _("Orange")
+    RED = "red", _("Red")
 
 
 class Snooze(TextChoices):
     """Until when a conversation rests, in the words of the menu."""
 
-    LATER = "later", "In three hours"
-    TOMORROW = "tomorrow", "Tomorrow at 9:00"
-    MONDAY = "monday", "Monday at 9:00"
-    WEEK = "week", "In a week"
-    REPLY = "reply", "When the visitor answers"
+    LATER = "later", _("In three hours")
+    TOMORROW = "tomorrow", _("Tomorrow at 9:00")
+    MONDAY = "monday", _("Monday at 9:00")
+    WEEK = "week", _("In a week")
+    REPLY = "reply", _("When the visitor answers")

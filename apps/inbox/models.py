@@ -16,6 +16,7 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 
 from apps.inbox.enums import Colour, DeskStatus
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -94,7 +95,7 @@ class CannedReply(TenantModel):
 
     class Meta(TenantModel.Meta):
         app_label = "silas_sessions"
-        verbose_name_plural = "canned replies"
+        verbose_name_plural = _("canned replies")
         ordering: ClassVar = [Lower("name")]
         constraints: ClassVar = [
             models.UniqueConstraint("tenant", Lower("name"), name="desk_canned_once"),

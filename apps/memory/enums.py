@@ -4,52 +4,54 @@ from __future__ import annotations
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class ScopeKind(TextChoices):
     """Whose memory it is. An unverified visitor has only the memory of their conversation."""
 
-    CONVERSATION = "conversation", "A conversation"
-    CUSTOMER = "customer", "A verified customer"
-    TENANT = "tenant", "The company"
+    CONVERSATION = "conversation", _("A conversation")
+    CUSTOMER = "customer", _("A verified customer")
+    TENANT = "tenant", _("The company")
 
 
 class Tier(TextChoices):
     """`low_reingestion` is the raw lane: kept, and found by an explicit query only (spec 6.1)."""
 
-    ACTIVE = "active", "Remembered"
-    LOW_REINGESTION = "low_reingestion", "Kept as said"
+    ACTIVE = "active", _("Remembered")
+    LOW_REINGESTION = "low_reingestion", _("Kept as said")
 
 
 class Trust(TextChoices):
-    WORKING = "working", "Not confirmed"
-    VERIFIED = "verified", "Confirmed"
-    CONSTITUTIONAL = "constitutional", "Never changes"
+    WORKING = "working", _("Not confirmed")
+    VERIFIED = "verified", _("Confirmed")
+    CONSTITUTIONAL = "constitutional", _("Never changes")
 
 
 class SourceKind(TextChoices):
     """Where it came from (contract silas 10)."""
 
-    CONVERSATION_RAW = "conversation_raw", "A visitor's message"
-    AGENT_RESPONSE_RAW = "agent_response_raw", "An answer of the bot"
-    STAFF_REPLY_RAW = "staff_reply_raw", "A colleague's reply"
-    RESEARCH_QUERY_RAW = "research_query_raw", "A question to the documents"
-    TOOL_OUTPUT_RAW = "tool_output_raw", "What a tool answered"
-    MEMORY_OP = "memory_op", "A model's wish to remember"
-    KEPT_PROPOSAL = "kept_proposal", "A proposal that a colleague kept"
+    CONVERSATION_RAW = "conversation_raw", _("A visitor's message")
+    AGENT_RESPONSE_RAW = "agent_response_raw", _("An answer of the bot")
+    STAFF_REPLY_RAW = "staff_reply_raw", _("A colleague's reply")
+    RESEARCH_QUERY_RAW = "research_query_raw", _("A question to the documents")
+    TOOL_OUTPUT_RAW = "tool_output_raw", _("What a tool answered")
+    MEMORY_OP = "memory_op", _("A model's wish to remember")
+    KEPT_PROPOSAL = "kept_proposal", _("A proposal that a colleague kept")
 
 
 class IntakeKind(TextChoices):
     """What was submitted."""
 
-    FILE = "file", "File"
-    TEXT = "text", "Text"
-    WEBSITE = "website", "Website"
-    PAGE = "page", "Page"
-    AGAIN = "again", "Read again"
+    FILE = "file", _("File")
+    TEXT = "text", _("Text")
+    WEBSITE = "website", _("Website")
+    PAGE = "page", _("Page")
+    AGAIN = "again", _("Read again")
 
 
 class IntakeState(TextChoices):
-    WAITING = "waiting", "Waiting"
-    RUNNING = "running", "Being read"
-    DONE = "done", "Read"
-    FAILED = "failed", "Not read"
+    WAITING = "waiting", _("Waiting")
+    RUNNING = "running", _("Being read")
+    DONE = "done", _("Read")
+    FAILED = "failed", _("Not read")

@@ -22,6 +22,7 @@ from pgvector.django import HnswIndex, VectorField
 
 from apps.memory.embedding import DIMENSIONS
 from apps.memory.enums import IntakeKind, IntakeState, SourceKind, Tier, Trust
+from kernel.language import gettext_lazy as _
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
 from llm.enums import MemoryType
@@ -32,7 +33,9 @@ class Collection(TenantModel):
 
     name = models.SlugField(max_length=60)
     title = models.CharField(max_length=120, blank=True)
-    min_level = models.CharField(max_length=40, default="public", help_text="The lowest access level that may read it")
+    min_level = models.CharField(
+        max_length=40, default="public", help_text=_("The lowest access level that may read it")
+    )
     created_at = models.DateTimeField(db_default=Now())
     chunk_count = models.PositiveIntegerField(default=0, editable=False)
     common_words = ArrayField(models.TextField(), default=list, editable=False)

@@ -2,93 +2,95 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class Tier(TextChoices):
     """How grave an intended action is, from the lightest to the gravest."""
 
-    ADVISORY = "advisory", "May go on"
-    CONFIRM = "confirm", "A person has to confirm"
-    VERIFY = "verify", "A person has to verify with a code"
-    DANGER_ZONE = "danger_zone", "Stops the agent"
+    ADVISORY = "advisory", _("May go on")
+    CONFIRM = "confirm", _("A person has to confirm")
+    VERIFY = "verify", _("A person has to verify with a code")
+    DANGER_ZONE = "danger_zone", _("Stops the agent")
 
 
 class Tolerance(TextChoices):
-    CONSERVATIVE = "conservative", "Conservative"
-    MODERATE = "moderate", "Moderate"
-    AGGRESSIVE = "aggressive", "Aggressive"
+    CONSERVATIVE = "conservative", _("Conservative")
+    MODERATE = "moderate", _("Moderate")
+    AGGRESSIVE = "aggressive", _("Aggressive")
 
 
 class Mode(TextChoices):
-    ENFORCING = "enforcing", "Enforcing"
-    MONITORING = "monitoring", "Monitoring: judges, and holds nobody"
-    LOGGING = "logging", "Logging: writes down, and judges nothing"
-    DISABLED = "disabled", "Disabled"
+    ENFORCING = "enforcing", _("Enforcing")
+    MONITORING = "monitoring", _("Monitoring: judges, and holds nobody")
+    LOGGING = "logging", _("Logging: writes down, and judges nothing")
+    DISABLED = "disabled", _("Disabled")
 
 
 class StepOutcome(TextChoices):
     """What came of the step before."""
 
-    SUCCESS = "success", "It worked"
-    FAILURE = "failure", "It failed"
-    SKIPPED = "skipped", "It was left out"
+    SUCCESS = "success", _("It worked")
+    FAILURE = "failure", _("It failed")
+    SKIPPED = "skipped", _("It was left out")
 
 
 class Decision(TextChoices):
-    GO = "go", "Went on"
-    PAUSE = "pause", "Paused"
-    STOP = "stop", "Stopped"
+    GO = "go", _("Went on")
+    PAUSE = "pause", _("Paused")
+    STOP = "stop", _("Stopped")
 
 
 class Stage(TextChoices):
     """Which of the five stages decided; FAULT is none of them."""
 
-    STEP_LIMIT = "step_limit", "Step limit"
-    OUTCOME = "outcome", "Outcome of the step before"
-    PATTERN = "pattern", "Patterns"
-    TIER = "tier", "Risk of the action"
-    TOLERANCE = "tolerance", "Risk tolerance"
-    FAULT = "fault", "The evaluation itself failed"
+    STEP_LIMIT = "step_limit", _("Step limit")
+    OUTCOME = "outcome", _("Outcome of the step before")
+    PATTERN = "pattern", _("Patterns")
+    TIER = "tier", _("Risk of the action")
+    TOLERANCE = "tolerance", _("Risk tolerance")
+    FAULT = "fault", _("The evaluation itself failed")
 
 
 class ExecutionStatus(TextChoices):
-    RUNNING = "running", "Running"
-    COMPLETED = "completed", "Completed"
-    FAILED = "failed", "Failed"
-    CANCELLED = "cancelled", "Cancelled"
+    RUNNING = "running", _("Running")
+    COMPLETED = "completed", _("Completed")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Cancelled")
 
 
 class HoldKind(TextChoices):
     """What holds an agent. A pause ends with its execution; a block ends by a person alone."""
 
-    CONFIRM = "confirm", "Waits for a yes"
-    VERIFY = "verify", "Waits for a code"
-    BLOCK = "block", "Blocked"
+    CONFIRM = "confirm", _("Waits for a yes")
+    VERIFY = "verify", _("Waits for a code")
+    BLOCK = "block", _("Blocked")
 
 
 class HoldState(TextChoices):
-    OPEN = "open", "Open"
-    LIFTED = "lifted", "Lifted by a person"
-    EXPIRED = "expired", "Nobody answered in time"
-    CLOSED = "closed", "Its execution ended"
+    OPEN = "open", _("Open")
+    LIFTED = "lifted", _("Lifted by a person")
+    EXPIRED = "expired", _("Nobody answered in time")
+    CLOSED = "closed", _("Its execution ended")
 
 
 class OperatorAction(TextChoices):
     """What a person can do at the console about what holds an agent. Each lets it go on, there or by its own hand."""
 
-    ALLOW = "allow", "Let it go on"
-    CODE = "code", "Show the code"
-    TOKEN = "token", "Make a token"
+    ALLOW = "allow", _("Let it go on")
+    CODE = "code", _("Show the code")
+    TOKEN = "token", _("Make a token")
 
 
 class ChallengeState(TextChoices):
-    PENDING = "pending", "Waits for its code"
-    VERIFIED = "verified", "The right code came"
-    FAILED = "failed", "A wrong code came"
-    EXPIRED = "expired", "No code came in time"
-    SUPERSEDED = "superseded", "Another one took its place"
+    PENDING = "pending", _("Waits for its code")
+    VERIFIED = "verified", _("The right code came")
+    FAILED = "failed", _("A wrong code came")
+    EXPIRED = "expired", _("No code came in time")
+    SUPERSEDED = "superseded", _("Another one took its place")
 
 
 class Endpoint(TextChoices):
-    CREATE = "create", "Create"
-    READ = "read", "Read"
-    EXECUTE = "execute", "Execute"
+    CREATE = "create", _("Create")
+    READ = "read", _("Read")
+    EXECUTE = "execute", _("Execute")

@@ -2,37 +2,39 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class Owner(TextChoices):
     """Who answers in a conversation."""
 
-    BOT = "bot", "Bot"
-    HUMAN = "human", "Person"
+    BOT = "bot", _("Bot")
+    HUMAN = "human", _("Person")
 
 
 class EntryKind(TextChoices):
     """What a recorded frame is; each kind is a frame type of the socket protocol (contract interfaces)."""
 
-    MESSAGE = "message", "Message"
-    STATUS = "status", "Progress of work"
-    ACCESS = "access", "Access level"
-    OWNER = "owner", "Who answers"
-    DECISION = "decision", "Question to the visitor, and its answer"
-    SECURE_INPUT = "secure_input_request", "A secret was asked for"
-    SECURE_STORED = "secure_input_completed", "What became of that"
-    FILE = "file", "File"
+    MESSAGE = "message", _("Message")
+    STATUS = "status", _("Progress of work")
+    ACCESS = "access", _("Access level")
+    OWNER = "owner", _("Who answers")
+    DECISION = "decision", _("Question to the visitor, and its answer")
+    SECURE_INPUT = "secure_input_request", _("A secret was asked for")
+    SECURE_STORED = "secure_input_completed", _("What became of that")
+    FILE = "file", _("File")
 
 
 class Sender(TextChoices):
-    VISITOR = "visitor", "Visitor"
-    BOT = "bot", "Bot"
-    HUMAN = "human", "Person"
-    SYSTEM = "system", "System"
+    VISITOR = "visitor", _("Visitor")
+    BOT = "bot", _("Bot")
+    HUMAN = "human", _("Person")
+    SYSTEM = "system", _("System")
 
 
 class TurnStatus(TextChoices):
-    RUNNING = "running", "Running"
-    DONE = "done", "Done"
-    STOPPED = "stopped", "Stopped"
-    FAILED = "failed", "Failed"
-    PAUSED = "paused", "Waits for a person"
+    RUNNING = "running", _("Running")
+    DONE = "done", _("Done")
+    STOPPED = "stopped", _("Stopped")
+    FAILED = "failed", _("Failed")
+    PAUSED = "paused", _("Waits for a person")

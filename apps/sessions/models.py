@@ -17,6 +17,7 @@ from django.db.models import F, Q
 
 from apps.access.rules import PUBLIC, is_over
 from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
+from kernel.language import gettext_lazy as _
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
 
@@ -111,7 +112,7 @@ class ChronicleEntry(TenantModel):
     created_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
-        verbose_name_plural = "chronicle entries"
+        verbose_name_plural = _("chronicle entries")
         ordering: ClassVar = ["session", "seq"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["session", "seq"], name="chronicle_seq_once"),

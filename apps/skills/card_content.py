@@ -12,9 +12,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from apps.skills import argv
+from apps.skills.enums import SkillSource
 from apps.skills.models import SkillFile, SkillVersion
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import sha256_hex
+from kernel.language import in_english
 from kernel.unicode_safety import truncate
 
 MOST_TEXT, MOST_FILES, MOST_DIFF, MOST_LINES = 12_000, 12, 40_000, 100
@@ -89,7 +91,7 @@ def _lines_of(path: str, content: bytes) -> list[str]:
 
 def _source(version: SkillVersion, report: Mapping[str, Any]) -> str:
     uri = str((report.get("origin") or {}).get("source") or "")
-    return truncate(f"{version.get_source_display()}{f': {uri}' if uri else ''}", 300)
+    return truncate(f"{in_english(SkillSource(version.source).label)}{f': {uri}' if uri else ''}", 300)
 
 
 def _is_shown(path: str) -> bool:

@@ -2,77 +2,79 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class Role(TextChoices):
     """A member's role: owners administer, approvers decide cards, agents answer visitors, viewers read."""
 
-    OWNER = "owner", "Owner"
-    APPROVER = "approver", "Approver"
-    AGENT = "agent", "Agent"
-    VIEWER = "viewer", "Viewer"
+    OWNER = "owner", _("Owner")
+    APPROVER = "approver", _("Approver")
+    AGENT = "agent", _("Agent")
+    VIEWER = "viewer", _("Viewer")
 
 
 class KeyScope(TextChoices):
     """What an API key with scopes may do. A key without scopes has the rights of an owner."""
 
-    SAFETY_AGENT = "safety:agent", "Report to the safety loop"
-    SAFETY_CONFIRM = "safety:confirm", "Confirm steps that another agent's safety loop paused"
+    SAFETY_AGENT = "safety:agent", _("Report to the safety loop")
+    SAFETY_CONFIRM = "safety:confirm", _("Confirm steps that another agent's safety loop paused")
 
 
 class IdentityAlgorithm(TextChoices):
     """Algorithm with which a website signs its visitors' identity. It is set by the key, never by the token."""
 
-    HS256 = "HS256", "HS256: a secret that the site's server shares with us"
-    EDDSA = "EdDSA", "EdDSA: an Ed25519 key of the site's server"
-    ES256 = "ES256", "ES256: a P-256 key of the site's server"
-    RS256 = "RS256", "RS256: an RSA key of the site's server, 2048 bits or more"
+    HS256 = "HS256", _("HS256: a secret that the site's server shares with us")
+    EDDSA = "EdDSA", _("EdDSA: an Ed25519 key of the site's server")
+    ES256 = "ES256", _("ES256: a P-256 key of the site's server")
+    RS256 = "RS256", _("RS256: an RSA key of the site's server, 2048 bits or more")
 
 
 class Capability(TextChoices):
     """What a member can be allowed to do; `apps.tenants.rules.roles_with` says which roles are."""
 
-    LOOK = "look", "View conversations, work, runs and the activity log"
-    ANSWER = "answer", "Answer visitors, take conversations over, stop runs"
-    DECIDE = "decide", "Decide cards, sign approvals, set up tasks"
-    ADMINISTER = "administer", "Manage gates, deployments, limits and automations, and use the REST API"
-    MANAGE_MEMBERS = "manage_members", "Invite and remove members, change roles"
-    MANAGE_API_KEYS = "manage_api_keys", "Create and revoke API keys"
-    MANAGE_LOGIN = "manage_login", "Manage login settings"
+    LOOK = "look", _("View conversations, work, runs and the activity log")
+    ANSWER = "answer", _("Answer visitors, take conversations over, stop runs")
+    DECIDE = "decide", _("Decide cards, sign approvals, set up tasks")
+    ADMINISTER = "administer", _("Manage gates, deployments, limits and automations, and use the REST API")
+    MANAGE_MEMBERS = "manage_members", _("Invite and remove members, change roles")
+    MANAGE_API_KEYS = "manage_api_keys", _("Create and revoke API keys")
+    MANAGE_LOGIN = "manage_login", _("Manage login settings")
 
 
 class LoginMethod(TextChoices):
     """How a member logged in."""
 
-    PASSWORD = "password", "Password"
-    CODE = "code", "Password and a code"
-    RECOVERY = "recovery", "Password and a recovery code"
-    SECOND_PASSKEY = "second_passkey", "Password and a passkey"
-    PASSKEY = "passkey", "Passkey"
-    PROVIDER = "provider", "The company's login"
+    PASSWORD = "password", _("Password")
+    CODE = "code", _("Password and a code")
+    RECOVERY = "recovery", _("Password and a recovery code")
+    SECOND_PASSKEY = "second_passkey", _("Password and a passkey")
+    PASSKEY = "passkey", _("Passkey")
+    PROVIDER = "provider", _("The company's login")
 
 
 class EmailKind(TextChoices):
-    RESET = "reset", "A link to set a new password"
-    LOCKED = "locked", "Somebody failed to log in too often"
-    INVITATION = "invitation", "An invitation"
+    RESET = "reset", _("A link to set a new password")
+    LOCKED = "locked", _("Somebody failed to log in too often")
+    INVITATION = "invitation", _("An invitation")
 
 
 class EmailState(TextChoices):
     """`DROPPED`: the recipient or the reason for the e-mail was gone when it was due."""
 
-    WAITING = "waiting", "on its way"
-    SENT = "sent", "sent"
-    DROPPED = "dropped", "not needed"
-    FAILED = "failed", "could not be sent"
+    WAITING = "waiting", _("on its way")
+    SENT = "sent", _("sent")
+    DROPPED = "dropped", _("not needed")
+    FAILED = "failed", _("could not be sent")
 
 
 class PolicyKind(TextChoices):
     """The kinds of policy whose active items are sealed (policy_seals)."""
 
-    GATES = "gates", "Gates"
-    LEVELS = "levels", "Access levels"
-    APPROVALS = "approvals", "Approval policies"
-    GOALS = "goals", "Goals"
-    SKILLS = "skills", "Skills in use"
-    TOOLS = "tools", "Outside tools"
-    REVOCATIONS = "revocations", "Revocations"
+    GATES = "gates", _("Gates")
+    LEVELS = "levels", _("Access levels")
+    APPROVALS = "approvals", _("Approval policies")
+    GOALS = "goals", _("Goals")
+    SKILLS = "skills", _("Skills in use")
+    TOOLS = "tools", _("Outside tools")
+    REVOCATIONS = "revocations", _("Revocations")

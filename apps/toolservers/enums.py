@@ -2,24 +2,26 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class Transport(TextChoices):
     """How an outside MCP server is reached."""
 
-    HTTP = "http", "Over the network"
-    STDIO = "stdio", "A program in the sandbox"
+    HTTP = "http", _("Over the network")
+    STDIO = "stdio", _("A program in the sandbox")
 
 
 class ToolState(TextChoices):
     """new → accepted ⇄ suspended. A tool that its server no longer lists, or describes differently, is suspended at
     once; only a person accepts."""
 
-    NEW = "new", "Not reviewed"
-    ACCEPTED = "accepted", "In use"
-    SUSPENDED = "suspended", "Suspended until reviewed"
+    NEW = "new", _("Not reviewed")
+    ACCEPTED = "accepted", _("In use")
+    SUSPENDED = "suspended", _("Suspended until reviewed")
 
 
 class SearchProvider(TextChoices):
-    BRAVE = "brave", "Brave Search"
-    TAVILY = "tavily", "Tavily"
-    SEARXNG = "searxng", "SearXNG (your own)"
+    BRAVE = "brave", _("Brave Search")
+    TAVILY = "tavily", _("Tavily")
+    SEARXNG = "searxng", _("SearXNG (your own)")

@@ -2,13 +2,15 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class AskKind(TextChoices):
     """What a visitor can be asked to press, to give or to fill in (spec 8.1)."""
 
-    DECISION = "decision", "Question"
-    SECURE_INPUT = "secure_input", "Secret needed"
-    FORM = "form", "Form"
+    DECISION = "decision", _("Question")
+    SECURE_INPUT = "secure_input", _("Secret needed")
+    FORM = "form", _("Form")
 
 
 class AskStatus(TextChoices):
@@ -22,30 +24,30 @@ class AskStatus(TextChoices):
 class QuestionKind(TextChoices):
     """What the form before the first word may ask."""
 
-    NAME = "name", "Name"
-    EMAIL = "email", "E-mail address"
-    TEXT = "text", "Text"
-    CHOICE = "choice", "Choice"
+    NAME = "name", _("Name")
+    EMAIL = "email", _("E-mail address")
+    TEXT = "text", _("Text")
+    CHOICE = "choice", _("Choice")
 
 
 class FieldKind(TextChoices):
     """What a field of a form takes that a visitor is asked to fill in."""
 
-    TEXT = "text", "Text"
-    EMAIL = "email", "E-mail address"
-    NUMBER = "number", "Number"
-    CHOICE = "choice", "Choice"
-    DATE = "date", "Date"
+    TEXT = "text", _("Text")
+    EMAIL = "email", _("E-mail address")
+    NUMBER = "number", _("Number")
+    CHOICE = "choice", _("Choice")
+    DATE = "date", _("Date")
 
 
 class RatingScale(TextChoices):
     """With what a visitor says how it was."""
 
-    STARS = "stars", "One to five stars"
-    THUMBS = "thumbs", "Thumb up or down"
+    STARS = "stars", _("One to five stars")
+    THUMBS = "thumbs", _("Thumb up or down")
 
 
 class TranscriptState(TextChoices):
-    OWED = "owed", "Waits to be sent"
-    SENT = "sent", "Sent"
-    GIVEN_UP = "given_up", "Could not be sent"
+    OWED = "owed", _("Waits to be sent")
+    SENT = "sent", _("Sent")
+    GIVEN_UP = "given_up", _("Could not be sent")

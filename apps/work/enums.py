@@ -2,6 +2,8 @@
 
 from django.db.models import TextChoices
 
+from kernel.language import gettext_lazy as _
+
 
 class WorkItemType(TextChoices):
     TASK = "task"
@@ -41,36 +43,36 @@ class AttemptStatus(TextChoices):
 class WorkReason(TextChoices):
     """Why an item stopped; stable codes (contract silas 15: error_code, and our own)."""
 
-    NONE = "", "no reason"
-    DECLINED = "approval_denied", "rejected by a person"
-    EXPIRED = "approval_expired", "not decided in time"
-    NOT_APPROVED = "execution_blocked_no_approval", "no valid approval"
-    BUDGET = "budget_exceeded", "budget used up"
-    VERIFICATION = "verification_failed", "verification failed"
-    GATE = "gate_blocked", "blocked by policy"
-    REVIEW = "awaiting_review", "waiting for review"
-    REVIEW_DECLINED = "review_declined", "stopped in review"
-    REVIEW_EXPIRED = "review_expired", "review timed out"
-    HALTED = "halted", "stopped by a person"
-    TOOL = "tool_failure", "a tool failed"
-    UNCERTAIN = "effect_uncertain", "unclear whether the action took effect"
-    HANDED_OVER = "handed_over", "handed over, not verified"
-    LINKAGE = "linkage_missing", "what this builds on is missing"
-    CHILD = "child_failed", "one of its tasks failed"
-    DEPENDENCY = "dependency_not_done", "an earlier task was not done"
-    LEFT_OUT = "left_out", "left out by a person"
-    LOST = "delivery_failed", "could not be delivered to a worker"
-    CANCELLED = "cancelled", "cancelled"
-    REPLANNED = "replanned", "replaced by another plan"
+    NONE = "", _("no reason")
+    DECLINED = "approval_denied", _("rejected by a person")
+    EXPIRED = "approval_expired", _("not decided in time")
+    NOT_APPROVED = "execution_blocked_no_approval", _("no valid approval")
+    BUDGET = "budget_exceeded", _("budget used up")
+    VERIFICATION = "verification_failed", _("verification failed")
+    GATE = "gate_blocked", _("blocked by policy")
+    REVIEW = "awaiting_review", _("waiting for review")
+    REVIEW_DECLINED = "review_declined", _("stopped in review")
+    REVIEW_EXPIRED = "review_expired", _("review timed out")
+    HALTED = "halted", _("stopped by a person")
+    TOOL = "tool_failure", _("a tool failed")
+    UNCERTAIN = "effect_uncertain", _("unclear whether the action took effect")
+    HANDED_OVER = "handed_over", _("handed over, not verified")
+    LINKAGE = "linkage_missing", _("what this builds on is missing")
+    CHILD = "child_failed", _("one of its tasks failed")
+    DEPENDENCY = "dependency_not_done", _("an earlier task was not done")
+    LEFT_OUT = "left_out", _("left out by a person")
+    LOST = "delivery_failed", _("could not be delivered to a worker")
+    CANCELLED = "cancelled", _("cancelled")
+    REPLANNED = "replanned", _("replaced by another plan")
 
 
 class Waiting(TextChoices):
     """What a paused item waits for. Every wait has an end, which a recurring message enforces (contract silas 15)."""
 
-    NOTHING = "", "nothing"
-    GUIDANCE = "awaiting_planner_guidance", "advice from the planner"
-    REPLAN = "awaiting_replan", "another plan"
-    REVIEW = "awaiting_review", "a review"
+    NOTHING = "", _("nothing")
+    GUIDANCE = "awaiting_planner_guidance", _("advice from the planner")
+    REPLAN = "awaiting_replan", _("another plan")
+    REVIEW = "awaiting_review", _("a review")
 
 
 class PlanningState(TextChoices):
@@ -114,19 +116,19 @@ class BatchStatus(TextChoices):
 class CycleOutcome(TextChoices):
     """Result of one cycle of a goal (spec 5.2.3)."""
 
-    HEALTHY = "healthy", "all checks passed"
-    FAILED = "failed", "a check failed; reported only"
-    SPAWNED = "spawned", "a check failed; repair started under the standing approval"
-    ASKED = "asked", "a check failed; repair waits for approval"
-    UNDER_WAY = "under_way", "a check failed; an earlier repair is still running"
-    PARKED = "parked", "budget used up; parked until a person resumes it"
+    HEALTHY = "healthy", _("all checks passed")
+    FAILED = "failed", _("a check failed; reported only")
+    SPAWNED = "spawned", _("a check failed; repair started under the standing approval")
+    ASKED = "asked", _("a check failed; repair waits for approval")
+    UNDER_WAY = "under_way", _("a check failed; an earlier repair is still running")
+    PARKED = "parked", _("budget used up; parked until a person resumes it")
 
 
 class Direction(TextChoices):
     """Whether the thresholds of a family of actions lead to fewer cards or to more."""
 
-    WIDEN = "widen", "Fewer cards"
-    TIGHTEN = "tighten", "More cards"
+    WIDEN = "widen", _("Fewer cards")
+    TIGHTEN = "tighten", _("More cards")
 
 
 class Band(TextChoices):
@@ -139,7 +141,7 @@ class Band(TextChoices):
 
 
 class EffectState(TextChoices):
-    ASKED = "asked", "Waiting for the trusted worker"
-    DONE = "done", "Carried out"
-    REFUSED = "refused", "Refused"
-    WITHDRAWN = "withdrawn", "Timed out"
+    ASKED = "asked", _("Waiting for the trusted worker")
+    DONE = "done", _("Carried out")
+    REFUSED = "refused", _("Refused")
+    WITHDRAWN = "withdrawn", _("Timed out")

@@ -21,6 +21,7 @@ from apps.approvals.enums import (
     Withdrawal,
 )
 from kernel.clock import now
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 _FINAL = frozenset({CardStatus.DECIDED, CardStatus.EXPIRED, CardStatus.WITHDRAWN})
@@ -48,22 +49,24 @@ class Card(TenantModel):
     risk = models.CharField(max_length=16, choices=Risk.choices)
     intent = models.CharField(max_length=300)
     rationale = models.TextField()
-    consequence = models.JSONField(help_text="What each button does, by its answer")
+    consequence = models.JSONField(help_text=_("What each button does, by its answer"))
     affected = models.CharField(max_length=300, blank=True)
     facts = models.JSONField(default=list)
-    body = models.JSONField(default=dict, help_text="What this kind of card shows beside its payload")
+    body = models.JSONField(default=dict, help_text=_("What this kind of card shows beside its payload"))
     details = models.JSONField(default=dict)
-    reads = models.JSONField(default=list, help_text="The records whose state it shows: book, key, revision (0: none)")
+    reads = models.JSONField(
+        default=list, help_text=_("The records whose state it shows: book, key, revision (0: none)")
+    )
     payload = models.JSONField()
     payload_hash = models.CharField(max_length=64)
     scope = models.CharField(max_length=24, choices=ApprovalScope.choices)
     max_executions = models.PositiveIntegerField(default=1)
-    token_seconds = models.PositiveIntegerField(help_text="How long an approval stays valid after the decision")
+    token_seconds = models.PositiveIntegerField(help_text=_("How long an approval stays valid after the decision"))
     subject_kind = models.CharField(max_length=24)
     subject_id = models.UUIDField()
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, null=True, related_name="+")
     session_id = models.UUIDField(null=True)
-    requested_by = models.CharField(max_length=80, blank=True, help_text="`user:<id>` when a member asked for this")
+    requested_by = models.CharField(max_length=80, blank=True, help_text=_("`user:<id>` when a member asked for this"))
     supersedes = models.OneToOneField("self", on_delete=models.PROTECT, null=True, related_name="successor")
     status = models.CharField(max_length=16, choices=CardStatus.choices, default=CardStatus.OPEN)
     assignee = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
@@ -113,7 +116,7 @@ class Decision(TenantModel):
     verdict = models.CharField(max_length=16, choices=ApprovalVerdict.choices)
     approval_strength = models.CharField(max_length=24, choices=ApprovalStrength.choices, default=ApprovalStrength.TAP)
     conditions = models.JSONField(default=dict)
-    said = models.JSONField(default=dict, help_text="The answer chosen, and what was said or ticked with it")
+    said = models.JSONField(default=dict, help_text=_("The answer chosen, and what was said or ticked with it"))
     decided_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
@@ -134,11 +137,11 @@ class Answer(TenantModel):
     verdict = models.CharField(max_length=16, choices=ApprovalVerdict.choices)
     approval_strength = models.CharField(max_length=24, choices=ApprovalStrength.choices, default=ApprovalStrength.TAP)
     conditions = models.JSONField(default=dict)
-    said = models.JSONField(default=dict, help_text="The answer chosen, and what was said or ticked with it")
+    said = models.JSONField(default=dict, help_text=_("The answer chosen, and what was said or ticked with it"))
     answered_at = models.DateTimeField()
     step_up = models.JSONField(null=True)
     key_id = models.CharField(max_length=16, blank=True)
-    signature = models.CharField(max_length=120, blank=True, help_text="Ed25519, base64")
+    signature = models.CharField(max_length=120, blank=True, help_text=_("Ed25519, base64"))
 
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["answered_at"]
@@ -157,7 +160,12 @@ class CardTiming(TenantModel):
     """How long cards wait until they count as declined. A deployment's own row takes precedence over the tenant's."""
 
     deployment = models.ForeignKey(
-        "tenants.Deployment", on_delete=models.CASCADE, null=True, blank=True, help_text="Blank: all", related_name="+"
+        "tenants.Deployment",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        help_text=_("Blank: all"),
+        related_name="+",
     )
     pace = models.CharField(max_length=8, choices=Pace.choices)
     seconds = models.PositiveIntegerField(validators=[MinValueValidator(SHORTEST), MaxValueValidator(LONGEST)])

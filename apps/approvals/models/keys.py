@@ -14,6 +14,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from apps.approvals.enums import ACTION_PURPOSES, ChallengePurpose
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -30,7 +31,7 @@ class ApproverKey(TenantModel):
     sealed_private = models.BinaryField()
     created_at = models.DateTimeField()
     previous = models.OneToOneField("self", on_delete=models.PROTECT, null=True, related_name="next")
-    certificate = models.CharField(max_length=120, blank=True, help_text="Signature of the installation key, base64")
+    certificate = models.CharField(max_length=120, blank=True, help_text=_("Signature of the installation key, base64"))
     retired_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
 
@@ -57,8 +58,8 @@ class Passkey(TenantModel):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=60)
-    credential_id = models.CharField(max_length=1400, help_text="base64url")
-    public_key = models.BinaryField(help_text="COSE")
+    credential_id = models.CharField(max_length=1400, help_text=_("base64url"))
+    public_key = models.BinaryField(help_text=_("COSE"))
     rp_id = models.CharField(max_length=253)
     transports = models.JSONField(default=list)
     sign_count = models.BigIntegerField(default=0)

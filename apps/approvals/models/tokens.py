@@ -13,6 +13,7 @@ from django.db.models import F, Q
 
 from apps.approvals.enums import ApprovalScope, ApprovalStrength, ApprovalVerdict
 from apps.approvals.models.cards import Decision
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -29,7 +30,7 @@ class ApprovalToken(TenantModel):
     approval_strength = models.CharField(max_length=24, choices=ApprovalStrength.choices, default=ApprovalStrength.TAP)
     conditions = models.JSONField(default=dict)
     max_executions = models.PositiveIntegerField(default=1)
-    signature = models.CharField(max_length=120, help_text="Ed25519, base64")
+    signature = models.CharField(max_length=120, help_text=_("Ed25519, base64"))
     key_id = models.CharField(max_length=16)
     decision = models.OneToOneField(Decision, on_delete=models.PROTECT, related_name="token")
 

@@ -16,6 +16,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.autonomy.enums import ContextState, PrecedentState, ProposalKind, ProposalState, Severity
+from kernel.language import gettext_lazy as _
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
 from llm.enums import MemoryType
@@ -101,7 +102,7 @@ class MemoryProposal(Provenance):
     number = models.PositiveSmallIntegerField()
     state = models.CharField(max_length=12, choices=ProposalState.choices, default=ProposalState.PROPOSED)
     card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, blank=True)
-    result_ref = models.CharField(max_length=80, blank=True, help_text="Where it is stored: memory:… or document:…")
+    result_ref = models.CharField(max_length=80, blank=True, help_text=_("Where it is stored: memory:… or document:…"))
     decided_by = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
     kept_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
     dismissed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from apps.autonomy.enums import Channel, OutboxState, TaskEvent
 from apps.bus.enums import SetAside
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -58,7 +59,7 @@ class Webhook(TenantModel):
     """An address to which a company's task events are posted, signed with HMAC-SHA256 by the sealed secret."""
 
     url = models.URLField(max_length=500)
-    events: models.JSONField[list[str], list[str]] = models.JSONField(default=list, help_text="Empty: all")
+    events: models.JSONField[list[str], list[str]] = models.JSONField(default=list, help_text=_("Empty: all"))
     sealed_secret = models.BinaryField()
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(db_default=Now())

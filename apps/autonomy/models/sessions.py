@@ -18,6 +18,7 @@ from apps.autonomy.enums import FINAL, SessionStatus, TriggerKind
 from apps.autonomy.models.tasks import Task, Trigger
 from apps.autonomy.schemas import TaskLimits
 from apps.guard.enums import Phase, TerminalReason
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -42,9 +43,9 @@ class AutonomousSession(TenantModel):
     phase = models.CharField(max_length=16, choices=Phase.choices, default=Phase.INTAKE)
     priority = models.PositiveSmallIntegerField(default=5)
     lane = models.CharField(max_length=60)
-    requested_by = models.CharField(max_length=80, blank=True, help_text="user:…, trigger:… or session:…")
+    requested_by = models.CharField(max_length=80, blank=True, help_text=_("user:…, trigger:… or session:…"))
     params: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
-    context = models.TextField(blank=True, help_text="What another session passed on to this one: external text")
+    context = models.TextField(blank=True, help_text=_("What another session passed on to this one: external text"))
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     marked = models.BooleanField(default=False, db_default=False)
     output = models.TextField(blank=True)
@@ -52,9 +53,9 @@ class AutonomousSession(TenantModel):
     terminal_reason = models.CharField(max_length=20, choices=TerminalReason.choices, blank=True)
     halt_reason = models.CharField(max_length=20, choices=TerminalReason.choices, blank=True)
     error_code = models.CharField(max_length=60, blank=True)
-    message_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, help_text="The bus message")
+    message_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, help_text=_("The bus message"))
     awaits: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(
-        null=True, help_text="The work item that waits for a person's approval"
+        null=True, help_text=_("The work item that waits for a person's approval")
     )
     queued_at = models.DateTimeField(db_default=Now())
     not_before = models.DateTimeField(db_default=Now())
@@ -63,7 +64,7 @@ class AutonomousSession(TenantModel):
     ended_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     heartbeat_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     warned_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
-        null=True, help_text="When the warning was sent that most of a limit is used"
+        null=True, help_text=_("When the warning was sent that most of a limit is used")
     )
 
     class Meta(TenantModel.Meta):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.db import models
 from django.db.models.functions import Now
 
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -17,13 +18,13 @@ class AutonomySettings(TenantModel):
     max_concurrent = models.PositiveSmallIntegerField(default=3)
     idle_seconds = models.PositiveIntegerField(default=300)
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(
-        default=dict, blank=True, help_text="What one run may use at most, whatever its task allows"
+        default=dict, blank=True, help_text=_("What one run may use at most, whatever its task allows")
     )
     retry_base_seconds = models.PositiveIntegerField(default=5)
     retry_most_seconds = models.PositiveIntegerField(default=300)
 
     class Meta(TenantModel.Meta):
-        verbose_name_plural = "autonomy settings"
+        verbose_name_plural = _("autonomy settings")
         constraints: ClassVar = [models.UniqueConstraint(fields=["tenant"], name="autonomy_settings_once")]
 
 

@@ -24,6 +24,7 @@ from apps.autonomy.enums import (
     SuggestionState,
 )
 from apps.work.enums import Direction
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -36,8 +37,10 @@ class InitiativeSettings(TenantModel):
     suggestions = models.BooleanField(default=True)
     cooldown_minutes = models.PositiveIntegerField(default=120)
     dedupe_minutes = models.PositiveIntegerField(default=180)
-    most_open = models.PositiveSmallIntegerField(default=5, help_text="Open suggestions for each deployment")
-    most_an_hour = models.PositiveSmallIntegerField(default=6, help_text="New suggestions an hour for each deployment")
+    most_open = models.PositiveSmallIntegerField(default=5, help_text=_("Open suggestions for each deployment"))
+    most_an_hour = models.PositiveSmallIntegerField(
+        default=6, help_text=_("New suggestions an hour for each deployment")
+    )
     expire_hours = models.PositiveSmallIntegerField(default=48)
     calibration = models.BooleanField(default=True)
     min_samples = models.PositiveSmallIntegerField(default=30)
@@ -47,13 +50,13 @@ class InitiativeSettings(TenantModel):
     tighten_min = models.FloatField(default=0.20)
     hysteresis = models.FloatField(default=0.05)
     most_proposals_a_week = models.PositiveSmallIntegerField(
-        default=3, help_text="Proposed threshold changes a week for each deployment"
+        default=3, help_text=_("Proposed threshold changes a week for each deployment")
     )
     preferences = models.BooleanField(default=True)
     most_inferences_a_day = models.PositiveSmallIntegerField(default=20)
 
     class Meta(TenantModel.Meta):
-        verbose_name_plural = "initiative settings"
+        verbose_name_plural = _("initiative settings")
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant"], name="initiative_settings_once"),
             models.CheckConstraint(
@@ -84,7 +87,7 @@ class Outcome(TenantModel):
     subject_id = models.UUIDField()
     kind = models.CharField(max_length=16, choices=OutcomeKind.choices)
     risk = models.CharField(max_length=12, choices=Risk.choices)
-    shortened = models.BooleanField(default=False, help_text="A person shortened it by a third or more")
+    shortened = models.BooleanField(default=False, help_text=_("A person shortened it by a third or more"))
     decided_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):
@@ -162,7 +165,7 @@ class Preference(TenantModel):
     """
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
-    key = models.CharField(max_length=120, help_text="behavior:…")
+    key = models.CharField(max_length=120, help_text=_("behavior:…"))
     content = models.CharField(max_length=300)
     sample_size = models.PositiveIntegerField()
     hits = models.PositiveIntegerField()

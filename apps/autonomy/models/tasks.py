@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from apps.autonomy.enums import BuiltinWorkflow, TriggerKind
 from apps.autonomy.schemas import ROUTE, ChainNext, MemoryUpdate, Notify, Silent, TaskLimits
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -36,16 +37,16 @@ class Task(TenantModel):
     tool_allow: models.JSONField[list[str] | None, list[str] | None] = models.JSONField(null=True, blank=True)
     tool_deny: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     model_name = models.CharField(
-        "model", max_length=120, blank=True, help_text="Empty: the deployment's planner model"
+        _("model"), max_length=120, blank=True, help_text=_("Empty: the deployment's planner model")
     )
     lane = models.CharField(max_length=60, blank=True)
     priority = models.PositiveSmallIntegerField(default=5)
-    critical = models.BooleanField(default=False, help_text="Keeps running while non-critical tasks are paused")
+    critical = models.BooleanField(default=False, help_text=_("Keeps running while non-critical tasks are paused"))
     route: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=_silent)
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict, blank=True)
     max_attempts = models.PositiveSmallIntegerField(default=3)
     delegates_to: models.JSONField[list[str], list[str]] = models.JSONField(
-        default=list, blank=True, help_text="Tasks to which its planner may delegate"
+        default=list, blank=True, help_text=_("Tasks to which its planner may delegate")
     )
     escalates_to = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     quarantined_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)

@@ -32,6 +32,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import in_english
 from kernel.unicode_safety import escape_hidden, truncate
 
 PROPOSAL = "memory_proposal"
@@ -200,7 +201,7 @@ def _open_card(proposal: MemoryProposal) -> Card:
             reversible=True,
         ),
         text=CardText(
-            intent=truncate(escape_hidden(f"{proposal.get_kind_display()}: {proposal.title}"), 300),
+            intent=truncate(escape_hidden(f"{in_english(ProposalKind(proposal.kind).label)}: {proposal.title}"), 300),
             rationale=f"The task “{task.name}” proposes it. {_EFFECT[proposal.kind]} {note}",
             consequence={
                 KEEP: f"{'Publish the answer' if _is_blank(proposal) else 'Save it'}{target}",

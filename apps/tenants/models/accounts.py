@@ -16,6 +16,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from apps.tenants.enums import EmailKind, EmailState, LoginMethod, Role
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -57,8 +58,8 @@ class LoginPasskey(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=60)
-    credential_id = models.CharField(max_length=1400, unique=True, help_text="base64url")
-    public_key = models.BinaryField(help_text="COSE")
+    credential_id = models.CharField(max_length=1400, unique=True, help_text=_("base64url"))
+    public_key = models.BinaryField(help_text=_("COSE"))
     rp_id = models.CharField(max_length=253)
     sign_count = models.BigIntegerField(default=0)
     created_at = models.DateTimeField()
@@ -81,7 +82,7 @@ class Login(models.Model):
     session_key = models.CharField(max_length=40, unique=True)
     method = models.CharField(max_length=16, choices=LoginMethod.choices)
     device = models.CharField(max_length=80)
-    address = models.CharField(max_length=60, help_text="Shortened: it names a neighbourhood, not a line")
+    address = models.CharField(max_length=60, help_text=_("Shortened: it names a neighbourhood, not a line"))
     created_at = models.DateTimeField()
     seen_at = models.DateTimeField()
 
@@ -98,7 +99,7 @@ class Letter(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     kind = models.CharField(max_length=16, choices=EmailKind.choices)
     address = models.CharField(max_length=254)
-    origin = models.CharField(max_length=300, help_text="Where the console is opened")
+    origin = models.CharField(max_length=300, help_text=_("Where the console is opened"))
     # Ids instead of foreign keys: this table has no tenant, and an invitation is behind its tenant's row security.
     company_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
     invitation_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)

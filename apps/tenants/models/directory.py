@@ -16,6 +16,7 @@ from django.db import models
 from django.db.models import Q
 
 from apps.tenants.enums import IdentityAlgorithm, Role
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 from kernel.timezones import validate_timezone
 from llm.keys import ProviderKeys
@@ -30,7 +31,7 @@ class Tenant(models.Model):
     name = models.CharField(max_length=120)
     timezone = models.CharField(max_length=60, default="Europe/London", validators=[validate_timezone])
     second_factor_required = models.BooleanField(
-        default=False, help_text="Do members need a second factor before they see anything?"
+        default=False, help_text=_("Do members need a second factor before they see anything?")
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -59,13 +60,13 @@ class User(AbstractUser):
     """A person who can log in. Their rights come from memberships only."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
-    email = models.EmailField("e-mail address", unique=True)
+    email = models.EmailField(_("e-mail address"), unique=True)
     language = models.CharField(
         max_length=12,
         blank=True,
         default="",
         db_default="",
-        help_text="Code of the person's language; empty for the browser's",
+        help_text=_("Code of the person's language; empty for the browser's"),
     )
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
@@ -114,30 +115,32 @@ class Deployment(TenantModel):
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9-]{2,62}$", "lower case, digits, hyphens")],
     )
     enabled = models.BooleanField(default=True)
-    allowed_origins = models.JSONField(default=list, blank=True, help_text="Exact origins that may frame the widget")
+    allowed_origins = models.JSONField(default=list, blank=True, help_text=_("Exact origins that may frame the widget"))
     theme = models.JSONField(default=dict, blank=True)
     greeting = models.CharField(max_length=300, blank=True)
     suggestions = models.JSONField(default=list, blank=True)
     # Codes of `kernel.language.LANGUAGES` that the widget uses; the first is the default. Empty means all.
     languages: models.JSONField[list[str], list[str]] = models.JSONField(default=list, db_default=[], blank=True)
-    persona = models.TextField(blank=True, help_text="How it sounds, in plain sentences; never policy")
-    model_names = models.JSONField(default=_default_models, help_text="Model name per role: proxy, planner, executor")
+    persona = models.TextField(blank=True, help_text=_("How it sounds, in plain sentences; never policy"))
+    model_names = models.JSONField(
+        default=_default_models, help_text=_("Model name per role: proxy, planner, executor")
+    )
     environment_keys = models.BooleanField(
-        "provider keys of this installation",
+        _("provider keys of this installation"),
         default=False,
-        help_text="May its models use the provider keys of this installation, at the expense of whoever runs it?",
+        help_text=_("May its models use the provider keys of this installation, at the expense of whoever runs it?"),
     )
     opening_hours: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(
-        default=dict, blank=True, help_text="When people answer, by day; empty when somebody always does"
+        default=dict, blank=True, help_text=_("When people answer, by day; empty when somebody always does")
     )
     timezone = models.CharField(
         max_length=60,
         blank=True,
         validators=[validate_timezone],
-        help_text="Of the opening hours; the company's when empty",
+        help_text=_("Of the opening hours; the company's when empty"),
     )
     after_hours = models.CharField(
-        max_length=500, blank=True, help_text="What a visitor reads who wants a person outside of the opening hours"
+        max_length=500, blank=True, help_text=_("What a visitor reads who wants a person outside of the opening hours")
     )
     # By provider, sealed for this deployment alone (ADR 52); never shown and never read back.
     sealed_keys: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(
@@ -175,7 +178,7 @@ class ApiKey(TenantModel):
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "API key"
+        verbose_name = _("API key")
 
     def __str__(self) -> str:
         return self.name
@@ -186,14 +189,14 @@ class IdentityKey(TenantModel):
     of a key pair. Several may be active at once, so that a website can switch keys."""
 
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="+")
-    key_id = models.SlugField("key id", max_length=60, help_text="What the token's header names as its kid")
+    key_id = models.SlugField(_("key id"), max_length=60, help_text=_("What the token's header names as its kid"))
     algorithm = models.CharField(max_length=8, choices=IdentityAlgorithm.choices)
     public_key = models.TextField(
-        blank=True, max_length=4000, help_text="PEM; empty for HS256, whose secret is made here and shown once"
+        blank=True, max_length=4000, help_text=_("PEM; empty for HS256, whose secret is made here and shown once")
     )
     sealed_secret: models.BinaryField[bytes | None, bytes | None] = models.BinaryField(null=True, editable=False)
     gate = models.SlugField(
-        max_length=80, default="identity_verified", help_text="The gate that a good token passes, as a script would"
+        max_length=80, default="identity_verified", help_text=_("The gate that a good token passes, as a script would")
     )
     created_at = models.DateTimeField(auto_now_add=True)
     retired_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
@@ -217,8 +220,8 @@ class MessageKey(TenantModel):
     member's role when a message arrives decides what they may do."""
 
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
-    key_id = models.SlugField("key id", max_length=60)
-    public_key = models.TextField(max_length=4000, help_text="The Ed25519 public key, as PEM")
+    key_id = models.SlugField(_("key id"), max_length=60)
+    public_key = models.TextField(max_length=4000, help_text=_("The Ed25519 public key, as PEM"))
     created_at = models.DateTimeField(auto_now_add=True)
     retired_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
 
@@ -248,8 +251,8 @@ class VisitorLimits(TenantModel):
     tenant_pending_turns = _limit("Messages of all conversations that may wait for an answer")
 
     class Meta(TenantModel.Meta):
-        verbose_name = "visitor limits"
-        verbose_name_plural = "visitor limits"
+        verbose_name = _("visitor limits")
+        verbose_name_plural = _("visitor limits")
         constraints: ClassVar = [models.UniqueConstraint(fields=["tenant"], name="visitor_limits_once")]
 
     def __str__(self) -> str:

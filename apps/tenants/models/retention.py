@@ -8,6 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 MOST_DAYS = 3650
@@ -44,8 +45,8 @@ class Retention(TenantModel):
     )
 
     class Meta(TenantModel.Meta):
-        verbose_name = "retention"
-        verbose_name_plural = "retention"
+        verbose_name = _("retention")
+        verbose_name_plural = _("retention")
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant"], name="retention_once"),
             *(models.CheckConstraint(condition=_within(name), name=f"retention_{name}") for name in _PARTS),

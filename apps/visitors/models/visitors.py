@@ -17,6 +17,7 @@ from django.db.models import Q
 
 from apps.sessions.models import ChatSession
 from apps.visitors.enums import QuestionKind, RatingScale, TranscriptState
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 MOST_MEGABYTES, MOST_FILES = 25, 100
@@ -26,43 +27,46 @@ class VisitorOffers(TenantModel):
     """What a deployment offers its visitors beside talking."""
 
     deployment = models.OneToOneField("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
-    pictures = models.BooleanField("take pictures", default=False, help_text="PNG, JPEG, WebP and GIF")
-    pdfs = models.BooleanField("take PDF files", default=False)
-    texts = models.BooleanField("take text files", default=False, help_text="TXT and CSV")
-    office = models.BooleanField("take Office files", default=False, help_text="DOCX and XLSX without macros")
+    pictures = models.BooleanField(_("take pictures"), default=False, help_text=_("PNG, JPEG, WebP and GIF"))
+    pdfs = models.BooleanField(_("take PDF files"), default=False)
+    texts = models.BooleanField(_("take text files"), default=False, help_text=_("TXT and CSV"))
+    office = models.BooleanField(_("take Office files"), default=False, help_text=_("DOCX and XLSX without macros"))
     file_megabytes = models.PositiveSmallIntegerField(
-        "largest file",
+        _("largest file"),
         default=5,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_MEGABYTES)],
-        help_text=f"Megabytes, at most {MOST_MEGABYTES}",
+        help_text=_("Megabytes, at most {most_megabytes}").format(most_megabytes=MOST_MEGABYTES),
     )
     files_each = models.PositiveSmallIntegerField(
-        "files in a conversation",
+        _("files in a conversation"),
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_FILES)],
-        help_text=f"At most {MOST_FILES}",
+        help_text=_("At most {most_files}").format(most_files=MOST_FILES),
     )
     consent_text = models.TextField(
-        "consent", max_length=2000, blank=True, help_text="What a visitor agrees to before anything is sent or stored"
+        _("consent"),
+        max_length=2000,
+        blank=True,
+        help_text=_("What a visitor agrees to before anything is sent or stored"),
     )
     consent_link = models.CharField(
-        "link for more", max_length=500, blank=True, validators=[URLValidator(["https", "http"])]
+        _("link for more"), max_length=500, blank=True, validators=[URLValidator(["https", "http"])]
     )
     consent_version = models.SlugField(
-        "version of the consent", max_length=40, blank=True, help_text="With a new one everybody is asked anew"
+        _("version of the consent"), max_length=40, blank=True, help_text=_("With a new one everybody is asked anew")
     )
     conversations = models.BooleanField(
-        "several conversations", default=False, help_text="Visitors find their earlier ones and begin new ones"
+        _("several conversations"), default=False, help_text=_("Visitors find their earlier ones and begin new ones")
     )
-    transcripts = models.BooleanField("transcript by e-mail", default=False)
-    rating = models.CharField("rating at the end", max_length=6, choices=RatingScale.choices, blank=True)
+    transcripts = models.BooleanField(_("transcript by e-mail"), default=False)
+    rating = models.CharField(_("rating at the end"), max_length=6, choices=RatingScale.choices, blank=True)
 
     deployment_id: UUID
 
     class Meta(TenantModel.Meta):
         app_label = "silas_sessions"
-        verbose_name = "offer to visitors"
-        verbose_name_plural = "offers to visitors"
+        verbose_name = _("offer to visitors")
+        verbose_name_plural = _("offers to visitors")
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(file_megabytes__range=(1, MOST_MEGABYTES), files_each__range=(1, MOST_FILES)),
@@ -86,7 +90,7 @@ class FormQuestion(TenantModel):
     kind = models.CharField(max_length=8, choices=QuestionKind.choices)
     label = models.CharField(max_length=120)
     required = models.BooleanField(default=False)
-    choices = models.TextField(max_length=1000, blank=True, help_text="For a choice: one a line")
+    choices = models.TextField(max_length=1000, blank=True, help_text=_("For a choice: one a line"))
 
     deployment_id: UUID
 

@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from apps.work.enums import BatchStatus
 from apps.work.models.items import WorkItem
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -17,7 +18,7 @@ class Batch(TenantModel):
     an item's id is the hash of its plan, so exactly what was listed runs. `undo_of`: the work that this batch undoes.
     """
 
-    goal_ref = models.UUIDField(help_text="The goal it serves, or the work that it undoes")
+    goal_ref = models.UUIDField(help_text=_("The goal it serves, or the work that it undoes"))
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, null=True, related_name="+")
     session_id = models.UUIDField(null=True)
     action = models.CharField(max_length=80)
@@ -25,7 +26,7 @@ class Batch(TenantModel):
     reason_summary = models.TextField(blank=True)
     confidence_min = models.FloatField(null=True)
     approval_token = models.ForeignKey("approvals.ApprovalToken", on_delete=models.PROTECT, null=True, related_name="+")
-    undo_of = models.UUIDField(null=True, help_text="The batch or work item that it undoes")
+    undo_of = models.UUIDField(null=True, help_text=_("The batch or work item that it undoes"))
     requested_by = models.CharField(max_length=80)
     trace_id = models.CharField(max_length=64)
     created_at = models.DateTimeField()
@@ -33,7 +34,7 @@ class Batch(TenantModel):
 
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["-created_at"]
-        verbose_name_plural = "batches"
+        verbose_name_plural = _("batches")
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "undo_of"], name="batch_undone_once"),
             models.CheckConstraint(
@@ -52,13 +53,13 @@ class BatchItem(TenantModel):
     batch = models.ForeignKey(Batch, on_delete=models.PROTECT, related_name="items")
     position = models.PositiveIntegerField()
     work_item = models.ForeignKey(WorkItem, on_delete=models.PROTECT, related_name="batch_lines")
-    item_id = models.CharField(max_length=64, help_text="The plan hash of its work item")
+    item_id = models.CharField(max_length=64, help_text=_("The plan hash of its work item"))
     title = models.CharField(max_length=300)
     actor = models.CharField(max_length=120, blank=True)
     occurred_at = models.DateTimeField(null=True)
     reason = models.CharField(max_length=500, blank=True)
     confidence = models.FloatField(null=True)
-    unusual = models.BooleanField(default=False, help_text="Differs from the other lines")
+    unusual = models.BooleanField(default=False, help_text=_("Differs from the other lines"))
 
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["batch", "position"]
@@ -76,7 +77,7 @@ class UndoEntry(TenantModel):
     once, until `expires_at` inclusive (contract silas 12)."""
 
     work_item = models.OneToOneField(WorkItem, on_delete=models.PROTECT, related_name="undo")
-    calls = models.JSONField(help_text="The inverse calls in the order of the calls: tool, args, skill")
+    calls = models.JSONField(help_text=_("The inverse calls in the order of the calls: tool, args, skill"))
     summary = models.CharField(max_length=300)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
@@ -95,7 +96,7 @@ class ReviewPolicy(TenantModel):
     medium_min = models.FloatField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name_plural = "review policies"
+        verbose_name_plural = _("review policies")
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(default_size__isnull=True) | Q(default_size__range=(1, 50)),

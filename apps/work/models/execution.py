@@ -14,6 +14,7 @@ from django.db.models import Q
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import PlanningState, ResearchState, SlotKind, Waiting
 from apps.work.models.items import no_usage
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -21,15 +22,17 @@ class Course(TenantModel):
     """Runtime state of a work item between its attempts: deliveries, waits, planner help, cancellation."""
 
     work_item = models.OneToOneField("work.WorkItem", on_delete=models.PROTECT, related_name="course")
-    granted = models.JSONField(default=list, help_text="The tools that the customer's level allowed when it was asked")
-    deliveries = models.PositiveIntegerField(default=0, help_text="How often it was queued for the executors")
+    granted = models.JSONField(
+        default=list, help_text=_("The tools that the customer's level allowed when it was asked")
+    )
+    deliveries = models.PositiveIntegerField(default=0, help_text=_("How often it was queued for the executors"))
     waiting_for = models.CharField(max_length=32, choices=Waiting.choices, blank=True)
-    waiting_until = models.DateTimeField(null=True, help_text="When the wait ends without an answer")
-    guidance = models.TextField(blank=True, help_text="What the planner advised for the next attempt; untrusted")
+    waiting_until = models.DateTimeField(null=True, help_text=_("When the wait ends without an answer"))
+    guidance = models.TextField(blank=True, help_text=_("What the planner advised for the next attempt; untrusted"))
     replaces = models.ForeignKey("work.WorkItem", on_delete=models.PROTECT, null=True, related_name="replaced_by")
-    depth = models.PositiveSmallIntegerField(default=0, help_text="How many plans were tried before this one")
-    plan_run_id = models.UUIDField(null=True, help_text="The guarded run that pays for the planner's help")
-    plan_used = models.JSONField(default=no_usage, help_text="What the planner's help has cost")
+    depth = models.PositiveSmallIntegerField(default=0, help_text=_("How many plans were tried before this one"))
+    plan_run_id = models.UUIDField(null=True, help_text=_("The guarded run that pays for the planner's help"))
+    plan_used = models.JSONField(default=no_usage, help_text=_("What the planner's help has cost"))
     cancelled_by = models.CharField(max_length=80, blank=True)
 
     class Meta(TenantModel.Meta):
@@ -54,13 +57,13 @@ class LedgerEntry(TenantModel):
     the transaction that settles it, so a worker that dies afterwards loses nothing."""
 
     attempt = models.ForeignKey("work.Attempt", on_delete=models.PROTECT, related_name="ledger")
-    call_id = models.UUIDField(null=True, help_text="The guard's own row of the call, if it was made")
+    call_id = models.UUIDField(null=True, help_text=_("The guard's own row of the call, if it was made"))
     tool = models.CharField(max_length=120)
     args_digest = models.CharField(max_length=64)
     success = models.BooleanField()
-    value = models.JSONField(default=dict, help_text="What the tool returned; untrusted")
+    value = models.JSONField(default=dict, help_text=_("What the tool returned; untrusted"))
     left = models.JSONField(
-        default=list, help_text="The records that it changed, at the revision at which it left them"
+        default=list, help_text=_("The records that it changed, at the revision at which it left them")
     )
     error = models.CharField(max_length=60, blank=True)
     cost_usd = models.DecimalField(max_digits=18, decimal_places=9, default=0)
@@ -87,7 +90,7 @@ class Artifact(TenantModel):
     name = models.CharField(max_length=200)
     content = models.BinaryField()
     size = models.PositiveIntegerField()
-    digest = models.CharField(max_length=64, help_text="SHA-256 of the content")
+    digest = models.CharField(max_length=64, help_text=_("SHA-256 of the content"))
 
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["attempt", "name"]
@@ -104,9 +107,9 @@ class PoolSlot(TenantModel):
 
     scope_id = models.CharField(max_length=64)
     kind = models.CharField(max_length=12, choices=SlotKind.choices)
-    holder = models.UUIDField(unique=True, help_text="The queue message that is carried out")
-    position = models.BigIntegerField(help_text="Position in the queue; conflicting items run in this order")
-    fence = models.BigIntegerField(default=-1, help_text="The lease under which it took the slot")
+    holder = models.UUIDField(unique=True, help_text=_("The queue message that is carried out"))
+    position = models.BigIntegerField(help_text=_("Position in the queue; conflicting items run in this order"))
+    fence = models.BigIntegerField(default=-1, help_text=_("The lease under which it took the slot"))
     claims = ArrayField(models.CharField(max_length=400), default=list)
     covers = ArrayField(models.CharField(max_length=400), default=list)
 

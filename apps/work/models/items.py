@@ -14,6 +14,7 @@ from django.db.models import Q
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import AttemptStatus, CycleOutcome, WorkItemStatus, WorkItemType, WorkReason
 from apps.work.schemas import WorkItemSpec
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 VISITOR = "visitor"
@@ -28,28 +29,28 @@ class WorkItem(TenantModel):
     """One task, project or goal. `id` is also the plan's own id."""
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, null=True, related_name="+")
-    session_id = models.UUIDField(null=True, help_text="The conversation it came from")
+    session_id = models.UUIDField(null=True, help_text=_("The conversation it came from"))
     parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
     follow_up_of = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="follow_ups")
     batch = models.ForeignKey("Batch", on_delete=models.PROTECT, null=True, related_name="work")
     type = models.CharField(max_length=10, choices=WorkItemType.choices)
     title = models.CharField(max_length=300)
-    plan = models.TextField(help_text="Canonical JSON of what an approval binds")
+    plan = models.TextField(help_text=_("Canonical JSON of what an approval binds"))
     plan_hash = models.CharField(max_length=64)
-    subject = models.CharField(max_length=120, blank=True, help_text="The tenant's own id of the verified customer")
+    subject = models.CharField(max_length=120, blank=True, help_text=_("The tenant's own id of the verified customer"))
     requested_by = models.CharField(max_length=80, default=VISITOR)
     trace_id = models.CharField(max_length=64)
 
     status = models.CharField(max_length=10, choices=WorkItemStatus.choices, default=WorkItemStatus.PENDING)
     reason = models.CharField(max_length=40, choices=WorkReason.choices, blank=True)
     approval_token = models.ForeignKey("approvals.ApprovalToken", on_delete=models.PROTECT, null=True, related_name="+")
-    run_id = models.UUIDField(null=True, help_text="The guarded run that all its attempts share")
+    run_id = models.UUIDField(null=True, help_text=_("The guarded run that all its attempts share"))
     attempts_made = models.PositiveIntegerField(default=0)
     budget_used = models.JSONField(default=no_usage)
     summary = models.TextField(blank=True)
     last_error = models.TextField(blank=True)
     next_steps = models.JSONField(default=list)
-    due_at = models.DateTimeField(null=True, help_text="When a scheduled goal is checked next")
+    due_at = models.DateTimeField(null=True, help_text=_("When a scheduled goal is checked next"))
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
@@ -89,7 +90,7 @@ class GoalFile(WorkItem):
 
     class Meta:
         proxy = True
-        verbose_name = "goal"
+        verbose_name = _("goal")
 
 
 class Attempt(TenantModel):
@@ -101,7 +102,7 @@ class Attempt(TenantModel):
     model_name = models.CharField(max_length=120, blank=True)
     summary = models.TextField(blank=True)
     error = models.TextField(blank=True)
-    artifacts = models.JSONField(default=list, help_text="Names of the files its calls left")
+    artifacts = models.JSONField(default=list, help_text=_("Names of the files its calls left"))
     used = models.JSONField(default=no_usage)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)

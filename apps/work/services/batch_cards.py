@@ -24,6 +24,7 @@ from apps.work.models import Batch, BatchItem, WorkItem
 from apps.work.queries import lines_of
 from apps.work.services import execution_facts, screening
 from apps.work.services.approval_requests import RequestedCall, card_reads_of, has_marked_values, highest_risk, shorten
+from kernel.language import in_english
 
 BATCH = "batch"
 Reads = Sequence[Mapping[str, Any]]
@@ -142,8 +143,12 @@ def _count_label(count: int) -> str:
 
 def _result(item: WorkItem) -> dict[str, object]:
     good = item.status == WorkItemStatus.DONE
-    outcome = shorten(item.summary.splitlines()[0], 299) if good and item.summary else item.get_reason_display()
-    return {"title": item.title, "outcome": "" if outcome == WorkReason.NONE.label else outcome, "ok": good}
+    outcome = (
+        shorten(item.summary.splitlines()[0], 299)
+        if good and item.summary
+        else in_english(WorkReason(item.reason).label)
+    )
+    return {"title": item.title, "outcome": "" if outcome == in_english(WorkReason.NONE.label) else outcome, "ok": good}
 
 
 def _payload(batch: Batch, lines: Sequence[BatchItem]) -> dict[str, object]:

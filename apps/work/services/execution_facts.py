@@ -12,6 +12,7 @@ from apps.approvals.schemas import Fact
 from apps.connections import permissions
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
+from kernel.language import in_english
 
 RUNS, RISK, COMPARED = "Runs", "Risk rating", "Checked for conflicts"
 # Labels that only the platform writes: facts of a tool under these labels are marked as the tool's.
@@ -34,7 +35,7 @@ def execution_facts(tool: ToolSpec) -> list[Fact]:
     """Return the card's lines: how it runs, how risky its tool was rated, and what cannot be compared first."""
     facts = [Fact(RUNS, text=describe_execution(tool))]
     if isinstance(tool, OutsideToolSpec):
-        facts.append(Fact(RISK, text=f"{Risk(tool.risk).label} risk when your company accepted this tool"))
+        facts.append(Fact(RISK, text=f"{in_english(Risk(tool.risk).label)} risk when your company accepted this tool"))
     if tool.acting and (isinstance(tool, OutsideToolSpec) or tool.connection):
         facts.append(Fact(COMPARED, text="No. It changes data at another service, which cannot be compared first."))
     return facts

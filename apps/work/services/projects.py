@@ -21,6 +21,7 @@ from apps.work.queries import children_of
 from apps.work.schemas import VerificationReport
 from apps.work.services import completion, execution_queue
 from apps.work.services.items import move
+from kernel.language import in_english
 from kernel.taint import Taint
 
 CHECK_EVENT = "check"
@@ -58,7 +59,9 @@ def _task_ended(task: WorkItem) -> None:
     if task.status != WorkItemStatus.DONE:
         called_off = task.reason == WorkReason.CANCELLED
         reason = WorkReason.CANCELLED if called_off else WorkReason.CHILD
-        completion.end_item(project, WorkItemStatus.FAILED, reason, error=f"{task.title}: {task.get_reason_display()}")
+        completion.end_item(
+            project, WorkItemStatus.FAILED, reason, error=f"{task.title}: {in_english(WorkReason(task.reason).label)}"
+        )
     else:
         _continue(project)
 
