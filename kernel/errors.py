@@ -11,6 +11,8 @@ from typing import Any
 
 from django.utils.functional import Promise
 
+from kernel.language import gettext
+
 
 def error_location(error: BaseException) -> str:
     """An exception as a log may name it: its class and innermost source line, never its message."""
@@ -45,4 +47,4 @@ class NotFound(SilasError):
     """The object does not exist for this caller: unknown and foreign ones look the same (contract interfaces)."""
 
     def __init__(self, what: str) -> None:
-        super().__init__("not_found", f"There is no such {what}.", status=404)
+        super().__init__("not_found", gettext("There is no such {what}.").format(what=what), status=404)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from cronsim import CronSim, CronSimError
 
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.timezones import get_timezone
 
 
@@ -42,4 +43,4 @@ def describe(schedule: str) -> str:
 
 
 def _bad() -> SilasError:
-    return SilasError("bad_schedule", "A schedule needs five cron fields and must be due at some time.")
+    return SilasError("bad_schedule", gettext("A schedule needs five cron fields and must be due at some time."))

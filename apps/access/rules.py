@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from kernel.language import gettext
+
 PUBLIC = "public"
 
 
@@ -177,21 +179,23 @@ def highest_level(levels: Mapping[str, Level], verified: Iterable[str]) -> str:
 
 def tools_problem(listed: Any, known: Collection[str]) -> str:
     """A level may name tools that there are."""
-    return _names_problem(listed, known, "tool", "of this deployment")
+    unknown = gettext("{wrong} is no tool of this deployment. There are: {there}.")
+    return _names_problem(listed, known, unknown)
 
 
 def requires_problem(listed: Any, known: Collection[str], *, is_public: bool) -> str:
     """A level above public names gates that can tell who somebody is; public names none."""
-    if problem := _names_problem(listed, known, "gate", "that can tell who somebody is"):
+    unknown = gettext("{wrong} is no gate that can tell who somebody is. There are: {there}.")
+    if problem := _names_problem(listed, known, unknown):
         return problem
     if is_public:
-        return "Public needs no gate: it is what everybody has." if listed else ""
-    return "" if listed else "Name at least one gate: a level that needs none would be everybody's."
+        return gettext("Public needs no gate: it is what everybody has.") if listed else ""
+    return "" if listed else gettext("Name at least one gate: a level that needs none would be everybody's.")
 
 
-def _names_problem(listed: Any, known: Collection[str], what: str, whose: str) -> str:
+def _names_problem(listed: Any, known: Collection[str], unknown: str) -> str:
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        return f'Give a list of names, such as ["{min(known, default="name")}"].'
+        return gettext('Give a list of names, such as ["{known}"].').format(known=min(known, default="name"))
     wrong = [name for name in listed if name not in known]
-    there = ", ".join(sorted(known)) or "none"
-    return f"{wrong[0][:80]} is no {what} {whose}. There are: {there}." if wrong else ""
+    there = ", ".join(sorted(known)) or gettext("none")
+    return unknown.format(wrong=wrong[0][:80], there=there) if wrong else ""

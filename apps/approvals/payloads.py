@@ -17,6 +17,7 @@ from apps.approvals.schemas import Approvable, GatePass, SpawnPolicy
 from apps.approvals.scopes import PLAN, PLAN_FIELDS, SHAPES
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 # jsonb keeps numbers as decimals: from here up a float comes back as an integer and hashes differently.
 _FLOAT_LIMIT = 1e16
@@ -29,7 +30,7 @@ def plan_projection(plan: Mapping[str, Any]) -> dict[str, Any]:
     missing = [name for name in PLAN_FIELDS if name not in plan]
     if missing:
         raise SilasError(
-            "payload_incomplete", "The plan lacks fields that an approval binds.", extra={"missing": missing}
+            "payload_incomplete", gettext("The plan lacks fields that an approval binds."), extra={"missing": missing}
         )
     return {name: plan[name] for name in PLAN_FIELDS}
 
@@ -55,7 +56,9 @@ def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
     approval of the scope binds (`scopes.SHAPES`)."""
     shape = next((shape for shape in SHAPES[scope] if set(payload) == shape.keys), None)
     if shape is None or not payload[shape.subject]:
-        raise SilasError("payload_shape", "This is not what an approval of this scope binds.", extra={"scope": scope})
+        raise SilasError(
+            "payload_shape", gettext("This is not what an approval of this scope binds."), extra={"scope": scope}
+        )
     if shape is PLAN:
         return approvable_plan(payload)
     return Approvable(id=str(payload[shape.subject]), plan_hash=payload_hash(payload))
@@ -64,7 +67,7 @@ def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
 def batch_payload(*, goal_id: str, action: str, item_ids: Sequence[str]) -> dict[str, Any]:
     """Return the payload of a reviewed batch. The order of the items is bound, `batch_id` is not (contract silas 8)."""
     if len(set(item_ids)) != len(item_ids) or not all(isinstance(item, str) for item in item_ids):
-        raise SilasError("batch_items", "A batch names each of its items once.")
+        raise SilasError("batch_items", gettext("A batch names each of its items once."))
     return {"goal_id": goal_id, "action": action, "item_ids": list(item_ids), "count": len(item_ids)}
 
 
@@ -120,14 +123,16 @@ def _require_stable(value: object) -> None:
     """Refuse what JSON or jsonb would change on the way: the stored payload must hash like the approved one."""
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
-            raise SilasError("payload_not_canonical", "The payload has a key that is not text.")
+            raise SilasError("payload_not_canonical", gettext("The payload has a key that is not text."))
         for part in (*value.values(), *value.keys()):
             _require_stable(part)
     elif isinstance(value, list | tuple):
         for part in value:
             _require_stable(part)
     elif not _is_stable(value):
-        raise SilasError("payload_not_canonical", "The payload holds a value that cannot be signed as it stands.")
+        raise SilasError(
+            "payload_not_canonical", gettext("The payload holds a value that cannot be signed as it stands.")
+        )
 
 
 def _is_stable(value: object) -> bool:

@@ -35,6 +35,7 @@ from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 
@@ -66,7 +67,7 @@ def get_card(card_id: UUID) -> Card:
         Card.objects.select_related("deployment", "assignee", "decision__user").filter(pk=card_id).first()
     )
     if card is None:
-        raise NotFound("card")
+        raise NotFound(gettext("card"))
     return card
 
 

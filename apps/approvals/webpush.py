@@ -23,6 +23,7 @@ from django.conf import settings
 from webpush import WebPush, WebPushSubscription
 
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of P-256
 _VALID_SECONDS, _KEEP_SECONDS = 12 * 3600, 3600
@@ -40,9 +41,9 @@ def keys_problem(p256dh: str, auth: str) -> str:
         point, secret = _bytes(p256dh), _bytes(auth)
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     except (ValueError, InvalidKey):
-        return "These are not a browser's push keys."
+        return gettext("These are not a browser's push keys.")
     fit = len(point) == _POINT_BYTES and len(secret) == _AUTH_BYTES
-    return "" if fit else "These are not a browser's push keys."
+    return "" if fit else gettext("These are not a browser's push keys.")
 
 
 def encrypt_payload(endpoint: str, p256dh: str, auth: str, payload: Mapping[str, Any]) -> bytes:
@@ -80,7 +81,7 @@ def push_headers(endpoint: str, *, urgent: bool) -> dict[str, str]:
 
 def _private_key() -> ec.EllipticCurvePrivateKey:
     if not settings.SILAS_SECRETS_KEY:
-        raise SilasError("push_off", "This installation has no key to sign pushes with.", status=409)
+        raise SilasError("push_off", gettext("This installation has no key to sign pushes with."), status=409)
     # 48 bytes, so that no number of the curve is likelier than another (FIPS 186-5, A.2.1).
     derived = HKDF(SHA256(), 48, salt=None, info=b"silas-web-push-1").derive(settings.SILAS_SECRETS_KEY.encode())
     return ec.derive_private_key(int.from_bytes(derived) % (_ORDER - 1) + 1, ec.SECP256R1())

@@ -15,6 +15,7 @@ from apps.autonomy.enums import FINAL
 from apps.autonomy.models import AutonomousSession, Outbox, Task, Trigger, Webhook
 from kernel.clock import now
 from kernel.errors import NotFound
+from kernel.language import gettext
 
 SPENT_DAYS = 30
 
@@ -59,7 +60,7 @@ def trigger(trigger_id: UUID, *, task_id: UUID | None = None) -> Trigger:
     rows = Trigger.objects.select_related("task").filter(deleted_at=None, task__deleted_at=None)
     row: Trigger | None = rows.filter(pk=trigger_id).first()
     if row is None or task_id not in (None, row.task_id):
-        raise NotFound("trigger")
+        raise NotFound(gettext("trigger"))
     return row
 
 
@@ -68,7 +69,7 @@ def deliveries(limit: int, *, offset: int = 0, webhook_id: UUID | None = None) -
     rows = Outbox.objects.filter(webhook__isnull=False).select_related("webhook")
     if webhook_id is not None:
         if not Webhook.objects.filter(pk=webhook_id).exists():
-            raise NotFound("webhook")
+            raise NotFound(gettext("webhook"))
         rows = rows.filter(webhook_id=webhook_id)
     return list(rows.order_by("-created_at", "pk")[offset : offset + limit])
 

@@ -21,6 +21,7 @@ from apps.tenants.enums import Role
 from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import INSTALLATION, current_tenant_id
 
 _log = logging.getLogger(__name__)
@@ -56,8 +57,8 @@ def _claim(message_pk: UUID, **changes: object) -> None:
     if QueueMessage.objects.filter(pk=message_pk, state=State.DEAD).update(**changes):
         return
     if QueueMessage.objects.filter(pk=message_pk).exists():
-        raise SilasError("not_dead", "This message has been retried or dropped already.", status=409)
-    raise NotFound("message")
+        raise SilasError("not_dead", gettext("This message has been retried or dropped already."), status=409)
+    raise NotFound(gettext("message"))
 
 
 def _record(event: AuditEvent, message_pk: UUID, actor: str) -> QueueMessage:

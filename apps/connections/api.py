@@ -22,6 +22,7 @@ from apps.connections.schemas import NewConnection
 from apps.connections.services import lifecycle, requests
 from apps.tenants.api_auth import MembersView, RequestSerializer, member_caller
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 _NO_STORE = {"Cache-Control": "no-store"}
@@ -249,7 +250,7 @@ class ConnectionSetup(MembersView):
         with tenant_scope(self.caller.tenant_id):
             setup = queries.setup_under_way(connection_id) or queries.setups(connection_id).first()
             if setup is None:
-                raise NotFound("set-up")
+                raise NotFound(gettext("set-up"))
             return Response(SetupAnswerShape(setup).data, headers=_NO_STORE)
 
     @extend_schema(
@@ -289,7 +290,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     api_request = Request(request, authenticators=[SessionAuthentication()])
     caller = member_caller(api_request) if request.user.is_authenticated else None
     if caller is None:
-        raise SilasError("not_authenticated", "Log in and start over.", status=401)
+        raise SilasError("not_authenticated", gettext("Log in and start over."), status=401)
     parameters = {name: str(value) for name, value in request.GET.items()}
     with tenant_scope(caller.tenant_id):
         browser = request.session.session_key or ""
@@ -305,7 +306,7 @@ def _state(value: str) -> UUID:
     try:
         return UUID(value)
     except ValueError:
-        raise NotFound("set-up") from None
+        raise NotFound(gettext("set-up")) from None
 
 
 def _response(connection_id: UUID) -> Response:
@@ -318,4 +319,4 @@ def _new_connection(values: dict[str, Any]) -> NewConnection:
         return NewConnection.model_validate(values)
     except ValidationError as error:
         fields = sorted({str(item["loc"][0]) if item["loc"] else "all" for item in error.errors()})
-        raise SilasError("invalid", "Some fields are invalid.", extra={"fields": fields}) from None
+        raise SilasError("invalid", gettext("Some fields are invalid."), extra={"fields": fields}) from None

@@ -18,6 +18,7 @@ from django.utils.module_loading import import_string
 
 from apps.connections.enums import Backend
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 _SERVICE = "silas"
 T = TypeVar("T")
@@ -62,7 +63,7 @@ class KeyringStore:
     def fetch(self, kept: bytes) -> bytes:
         value = _with_keyring(lambda keyring: keyring.get_password(_SERVICE, kept.decode()))
         if value is None:
-            raise SilasError("credential_gone", "The keyring no longer has this credential.", status=409)
+            raise SilasError("credential_gone", gettext("The keyring no longer has this credential."), status=409)
         return base64.b64decode(value)
 
     def drop(self, kept: bytes) -> None:
@@ -102,7 +103,7 @@ def _with_keyring(operation: Callable[[Keyring], T]) -> T:
     try:
         keyring: Keyring = import_string("keyring.get_keyring")()
     except ImportError:
-        raise SilasError("keyring_missing", "The keyring library is not installed here.", status=409) from None
+        raise SilasError("keyring_missing", gettext("The keyring library is not installed here."), status=409) from None
     try:
         return operation(keyring)
     # Keyring backends raise errors of their own, whose texts may hold what was stored: none of it leaves here.

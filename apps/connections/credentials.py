@@ -23,6 +23,7 @@ from apps.connections.enums import Backend
 from apps.connections.models import Credential, SetupRun
 from apps.tenants import vault
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 MAX_BYTES = 64 * 1024
 MAX_NAMES = 20
@@ -98,7 +99,7 @@ def parse_handed_back(raw: bytes | None) -> dict[str, str]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict) or len(values) > MAX_NAMES or not all(map(_is_valid, values.items())):
-        raise SilasError("credentials_unreadable", "The script handed back credentials that cannot be read.")
+        raise SilasError("credentials_unreadable", gettext("The script handed back credentials that cannot be read."))
     return values
 
 

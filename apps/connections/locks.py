@@ -6,13 +6,14 @@ from uuid import UUID
 
 from apps.connections.models import Connection, SetupRun
 from kernel.errors import NotFound
+from kernel.language import gettext
 
 
 def lock_connection(connection_id: UUID) -> Connection:
     """Raises `NotFound` for an unknown or foreign connection."""
     row: Connection | None = Connection.objects.select_for_update(no_key=True).filter(pk=connection_id).first()
     if row is None:
-        raise NotFound("connection")
+        raise NotFound(gettext("connection"))
     return row
 
 
@@ -20,5 +21,5 @@ def lock_setup(setup_id: UUID) -> SetupRun:
     """Raises `NotFound` for an unknown or foreign set-up."""
     row: SetupRun | None = SetupRun.objects.select_for_update(no_key=True).filter(pk=setup_id).first()
     if row is None:
-        raise NotFound("set-up")
+        raise NotFound(gettext("set-up"))
     return row

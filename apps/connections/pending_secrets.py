@@ -20,6 +20,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 EXPIRES_AFTER = timedelta(minutes=30)
 
@@ -38,9 +39,9 @@ def store_secret(ref_id: UUID, value: str, *, user: Any) -> None:
     require_role(user, roles_with(Capability.DECIDE))
     row = PendingSecret.objects.filter(pk=ref_id).select_related("setup").first()
     if row is None:
-        raise NotFound("secret")
+        raise NotFound(gettext("secret"))
     if not 0 < len(value.encode(errors="replace")) <= credentials.MAX_BYTES:
-        raise SilasError("secret_unfit", "A secret has at least one character and at most 64 KiB.")
+        raise SilasError("secret_unfit", gettext("A secret has at least one character and at most 64 KiB."))
     _claim(row)
     credentials.store(row.setup.connection_id, {row.name: value}, setup=row.setup)
     record(AuditEvent.SECRET_STORED, actor=f"user:{user.pk}", subject=f"secret:{ref_id}")
@@ -54,5 +55,7 @@ def _claim(row: PendingSecret) -> None:
     if SetupState(setup.state) in rules.UNDER_WAY and setup.deadline > moment and waiting.update(stored_at=moment):
         return
     if PendingSecret.objects.filter(pk=row.pk, stored_at__isnull=False).exists():
-        raise SilasError("secret_stored_already", "This has already been saved. Nothing was changed.", status=409)
-    raise SilasError("secret_expired", "This request has expired. Nothing was saved.", status=409)
+        raise SilasError(
+            "secret_stored_already", gettext("This has already been saved. Nothing was changed."), status=409
+        )
+    raise SilasError("secret_expired", gettext("This request has expired. Nothing was saved."), status=409)

@@ -10,6 +10,7 @@ from apps.connections import rules
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection, ItRequest, SetupRun
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 _CONNECTED = Q(status__in=(ConnectionStatus.ACTIVE, ConnectionStatus.PAUSED)) | Q(
     status__in=(ConnectionStatus.FAILED, ConnectionStatus.CONNECTING), next_check_at__isnull=False
@@ -63,7 +64,7 @@ def connection(connection_id: UUID) -> Connection:
     """Raises `NotFound` for an unknown, removed or foreign connection."""
     row = connections().filter(pk=connection_id).first()
     if row is None:
-        raise NotFound("connection")
+        raise NotFound(gettext("connection"))
     return row
 
 

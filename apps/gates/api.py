@@ -22,6 +22,7 @@ from apps.gates.services.versions import LONGEST_NOTE
 from apps.tenants.api_auth import OwnersView, RequestSerializer
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 _NAME = r"^[A-Za-z0-9_.-]{1,80}$"
@@ -238,7 +239,7 @@ def _whole(gate: Gate) -> dict[str, Any]:
 
 def _own_deployment(deployment_id: UUID | None) -> UUID | None:
     if deployment_id is not None and not Deployment.objects.filter(pk=deployment_id).exists():
-        raise NotFound("deployment")
+        raise NotFound(gettext("deployment"))
     return deployment_id
 
 
@@ -249,4 +250,4 @@ def _spec(name: str, content: dict[str, Any]) -> GateSpec:
     except (SpecError, TypeError) as wrong:
         found = wrong.errors() if isinstance(wrong, SpecError) else []
         fields = {".".join(map(str, each["loc"])) or "gate": str(each["msg"])[:200] for each in found}
-        raise SilasError("gate_invalid", "This is no gate.", extra={"fields": fields}, status=422) from wrong
+        raise SilasError("gate_invalid", gettext("This is no gate."), extra={"fields": fields}, status=422) from wrong

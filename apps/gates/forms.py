@@ -17,6 +17,7 @@ from apps.gates.models import GateVersion
 from apps.gates.schemas import GateSpec
 from apps.gates.services.versions import LONGEST_NOTE
 from apps.gates.validation import problems_of
+from kernel.language import gettext
 
 _RANGES = {"auto_approve": ("auto_from", "auto_to"), "require_approval": ("ask_from", "ask_to")}
 _LISTS = ("allowed_values", "approval_values")
@@ -113,7 +114,7 @@ class GateForm(forms.Form):
     def clean_config(self) -> dict[str, Any]:
         config = _parse_json(self.cleaned_data["config"]) or {}
         if not isinstance(config, dict):
-            raise forms.ValidationError('Settings are an object, such as {"pattern": "..."}.')
+            raise forms.ValidationError(gettext('Settings are an object, such as {"pattern": "..."}.'))
         return config
 
     def clean_check_expect(self) -> Any:
@@ -185,11 +186,11 @@ def _parse_json(text: str) -> Any:
     if not text.strip():
         return None
     if len(text) > _LONGEST_JSON:
-        raise forms.ValidationError("This is too long.")
+        raise forms.ValidationError(gettext("This is too long."))
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as wrong:
-        raise forms.ValidationError("This is not JSON.") from wrong
+        raise forms.ValidationError(gettext("This is not JSON.")) from wrong
 
 
 def _refuse_constant(word: str) -> None:

@@ -23,6 +23,7 @@ from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 # The sealed list of active gates first, then each active gate by the rows.
@@ -209,7 +210,7 @@ def gate_by_id(gate_id: UUID) -> Gate:
     """Raises `NotFound`."""
     gate: Gate | None = Gate.objects.select_related("deployment").filter(pk=gate_id).first()
     if gate is None:
-        raise NotFound("gate")
+        raise NotFound(gettext("gate"))
     return gate
 
 
@@ -222,5 +223,5 @@ def version_of(gate: Gate, number: int) -> GateVersion:
     """Raises `NotFound`."""
     version: GateVersion | None = gate.versions.select_related("gate").filter(number=number).first()
     if version is None:
-        raise NotFound("version of this gate")
+        raise NotFound(gettext("version of this gate"))
     return version

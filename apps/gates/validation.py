@@ -20,6 +20,7 @@ from apps.gates.enums import GateProvider, GateTrigger, GateType
 from apps.gates.predicates import MAX_DEPTH, TEXT_SETTINGS
 from apps.gates.schemas import GateSpec, Range, require_pattern
 from kernel.errors import SilasError
+from kernel.language import gettext
 from llm.models import is_known
 
 LONGEST_FIELD = 20_000
@@ -63,7 +64,12 @@ def require_valid(gate: GateSpec) -> None:
     problems = problems_of(gate)
     if problems:
         first = next(iter(problems.values()))
-        raise SilasError("gate_invalid", f"This gate isn't valid: {first}", extra={"fields": problems}, status=422)
+        raise SilasError(
+            "gate_invalid",
+            gettext("This gate isn't valid: {first}").format(first=first),
+            extra={"fields": problems},
+            status=422,
+        )
 
 
 def _problems(gate: GateSpec) -> Iterator[tuple[str, str]]:

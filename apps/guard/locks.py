@@ -19,6 +19,7 @@ from apps.guard.models import Budget, GuardedRun
 from apps.guard.schemas import ZERO, BudgetFacts, BudgetRow, RunFacts, RunRef
 from apps.tenants.models import Tenant
 from kernel.errors import NotFound
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 # The run, what is paused and in which windows a limit was reached, the tenant's spending policy, and the database's
@@ -69,7 +70,7 @@ def lock_run(ref: RunRef) -> LockedRun:
     tenant."""
     row = next(iter(GuardedRun.objects.raw(_LOCK, [current_tenant_id(), ref.run_id])), None)
     if row is None:
-        raise NotFound("run")
+        raise NotFound(gettext("run"))
     day = rules.local_day(row.timezone, row.read_at)
     facts = RunFacts(
         origin=row.origin,

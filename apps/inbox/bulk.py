@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 AT_ONCE = 50
@@ -30,7 +31,7 @@ def in_each(tenant_id: UUID, session_ids: Iterable[UUID], deed: Callable[[UUID],
     """`deed` says whether it changed anything. Raises `too_many` for more than `AT_ONCE`, before anything is done."""
     chosen = list(dict.fromkeys(session_ids))
     if len(chosen) > AT_ONCE:
-        raise SilasError("too_many", f"Choose {AT_ONCE} conversations at most.")
+        raise SilasError("too_many", gettext("Choose {at_once} conversations at most.").format(at_once=AT_ONCE))
     changed, already, refusals = 0, 0, list[str]()
     for session_id in chosen:
         try:

@@ -23,6 +23,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.taint import Taint
 
 ANSWERING_ROLES = roles_with(Capability.ANSWER)
@@ -74,7 +75,7 @@ def reply(session_id: UUID, user: Any, text: str, *, nonce: str = "") -> Chronic
     if nonce and (said := _said_before(session, nonce)):
         return said
     if session.owner == Owner.BOT:
-        raise SilasError("not_taken_over", "Take the conversation over before you reply.", status=409)
+        raise SilasError("not_taken_over", gettext("Take the conversation over before you reply."), status=409)
     _require_mine(session, user)
     entry = chronicle.append(
         session,
@@ -94,7 +95,10 @@ def writable(text: str) -> str:
     """What a person wrote, without the space around it. Raises 400 `invalid_text` where nothing could be shown."""
     text = text.strip()
     if not text or len(text) > MAX_REPLY or "\0" in text:
-        raise SilasError("invalid_text", f"A reply has 1 to {MAX_REPLY} characters that can be shown.")
+        raise SilasError(
+            "invalid_text",
+            gettext("A reply has 1 to {max_reply} characters that can be shown.").format(max_reply=MAX_REPLY),
+        )
     return text
 
 
@@ -112,8 +116,12 @@ def _said_before(session: ChatSession, nonce: str) -> ChronicleEntry | None:
 
 def _require_mine(session: ChatSession, user: Any) -> None:
     if session.owner_user_id != user.pk:
-        who = f"Your colleague {session.owner_user.display_name}" if session.owner_user else "A colleague"
-        raise SilasError("owned_by_other", f"{who} is answering in this conversation.", status=409)
+        problem = gettext("A colleague is answering in this conversation.")
+        if session.owner_user:
+            problem = gettext("Your colleague {name} is answering in this conversation.").format(
+                name=session.owner_user.display_name
+            )
+        raise SilasError("owned_by_other", problem, status=409)
 
 
 def _change_owner(session: ChatSession, owner: Owner, user: Any) -> None:

@@ -24,6 +24,7 @@ from apps.memory.models import Collection, Document, Intake
 from kernel.errors import NotFound, SilasError
 from kernel.http.addresses import MAX_URL_LENGTH, host_of, is_public_url
 from kernel.http.fetch import SCHEMES
+from kernel.language import gettext
 from kernel.unicode_safety import replace_unstorable
 
 MAX_UPLOAD_BYTES = 10_000_000
@@ -38,9 +39,13 @@ def submit_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor
     """Submit a typed text. All submissions run inside a scope. Raises `SilasError` 422: nothing_in_it, too_large."""
     title, text = replace_unstorable(" ".join(title.split()))[:200], replace_unstorable(text)
     if not title or not text.strip():
-        raise SilasError("nothing_in_it", "Add a title and a text.", status=422)
+        raise SilasError("nothing_in_it", gettext("Add a title and a text."), status=422)
     if len(text) > MAX_TEXT_LENGTH:
-        raise SilasError("too_large", f"A text has at most {MAX_TEXT_LENGTH:,} characters.", status=422)
+        raise SilasError(
+            "too_large",
+            gettext("A text has at most {max_text_length:,} characters.").format(max_text_length=MAX_TEXT_LENGTH),
+            status=422,
+        )
     return _create_intake(
         collection_id,
         IntakeKind.TEXT,
@@ -61,13 +66,19 @@ def submit_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, acto
     if PurePosixPath(plain).suffix.lower() not in KINDS:
         raise SilasError(
             "unsupported_type",
-            f"{plain or 'This file'} is not supported. Upload one of {', '.join(KINDS)}.",
+            gettext("{value} is not supported. Upload one of {listed}.").format(
+                value=plain or "This file", listed=", ".join(KINDS)
+            ),
             status=422,
         )
     if not data.strip():
-        raise SilasError("nothing_in_it", f"{plain} is empty.", status=422)
+        raise SilasError("nothing_in_it", gettext("{plain} is empty.").format(plain=plain), status=422)
     if len(data) > MAX_UPLOAD_BYTES:
-        raise SilasError("too_large", f"{plain} is larger than {MAX_UPLOAD_BYTES // 1_000_000} MB.", status=422)
+        raise SilasError(
+            "too_large",
+            gettext("{plain} is larger than {value} MB.").format(plain=plain, value=MAX_UPLOAD_BYTES // 1_000_000),
+            status=422,
+        )
     return _create_intake(
         collection_id, IntakeKind.FILE, name=plain, reference=f"upload/{plain}", content=data, once=once, actor=actor
     )
@@ -83,7 +94,7 @@ def refresh_document(document_id: UUID, *, once: UUID, actor: str) -> Intake:
     """Fetch a web page again; split and embed the stored text of any other document again. Raises `NotFound`."""
     row: Document | None = Document.objects.filter(pk=document_id).first()
     if row is None:
-        raise NotFound("document")
+        raise NotFound(gettext("document"))
     is_page = bool(host_of(row.source_ref, schemes=SCHEMES))
     kind = IntakeKind.PAGE if is_page else IntakeKind.AGAIN
     fields = {"name": row.title[:300], "reference": row.source_ref, "document_id": row.pk}
@@ -96,16 +107,21 @@ def parse_website_address(text: str) -> str:
     url = url if "://" in url else f"https://{url}"
     outside = host_of(url, schemes=SCHEMES) if settings.WEBSITES_PRIVATE else is_public_url(url, schemes=SCHEMES)
     if not outside or len(url) > MAX_URL_LENGTH:
-        raise SilasError("website_address", "Enter the address of a public website, such as example.com.", status=422)
+        raise SilasError(
+            "website_address", gettext("Enter the address of a public website, such as example.com."), status=422
+        )
     return url
 
 
 def _create_intake(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str, **fields: Any) -> Intake:
     if not Collection.objects.filter(pk=collection_id).exists():
-        raise NotFound("collection")
+        raise NotFound(gettext("collection"))
     if Intake.objects.filter(state__in=(IntakeState.WAITING, IntakeState.RUNNING)).count() >= MAX_WAITING:
         raise SilasError(
-            "knowledge_busy", f"{MAX_WAITING} items are waiting to be read. Try again when some of them are done."
+            "knowledge_busy",
+            gettext("{max_waiting} items are waiting to be read. Try again when some of them are done.").format(
+                max_waiting=MAX_WAITING
+            ),
         )
     row, is_new = Intake.objects.get_or_create(
         once=once, defaults={"collection_id": collection_id, "kind": kind, "by": actor, **fields}

@@ -20,6 +20,7 @@ from apps.memory import embedding
 from apps.memory.models import Collection, Document, DocumentVersion
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id, in_thread, tenant_scope
 from llm.briefing import Passage
 
@@ -109,14 +110,14 @@ def open_passage(
     rows = versions.filter(id=version_id) if version_id else versions
     version = rows.select_related("document").order_by("-number").first()
     if version is None:
-        raise NotFound("passage")
+        raise NotFound(gettext("passage"))
     stored = version.text.encode()
     if not 0 <= start < end <= len(stored):
-        raise NotFound("passage")
+        raise NotFound(gettext("passage"))
     try:
         before, quote, after = stored[:start].decode(), stored[start:end].decode(), stored[end:].decode()
     except UnicodeDecodeError as error:
-        raise NotFound("passage") from error
+        raise NotFound(gettext("passage")) from error
     return OpenedPassage(
         document_id=version.document_id,
         version_id=version.id,

@@ -26,6 +26,7 @@ from apps.memory.signals import document_stored
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id, tenant_scope
 
 INDEXED_WITH = f"chunks-1 {embedding.MODEL}"
@@ -84,7 +85,9 @@ def ingest(
 def open_collection(name: str, *, min_level: str = "public", title: str = "", actor: str = "system") -> Collection:
     """Get or create the collection of that name. Inside a scope. Raises `invalid_name`."""
     if not _NAME.fullmatch(name):
-        raise SilasError("invalid_name", "A collection's name is up to 60 letters, digits, hyphens and underscores.")
+        raise SilasError(
+            "invalid_name", gettext("A collection's name is up to 60 letters, digits, hyphens and underscores.")
+        )
     row, created = Collection.objects.get_or_create(name=name, defaults={"min_level": min_level, "title": title})
     if created:
         record(AuditEvent.COLLECTION_OPENED, actor=actor, subject=f"collection:{row.id}")
@@ -96,7 +99,7 @@ def forget_document(document_id: UUID, *, actor: str = "system") -> None:
     """Delete a document with all its versions; its citations open nothing any more. Inside a scope."""
     document = Document.objects.filter(id=document_id).first()
     if document is None:
-        raise NotFound("document")
+        raise NotFound(gettext("document"))
     document.delete()
     record(
         AuditEvent.DOCUMENT_FORGOTTEN,
@@ -144,7 +147,9 @@ def revise_document(
         row, _ = _lock_document(place.collection_id, place.reference, document)
         newest = row.versions.defer("text").order_by("-number").first()
         if (newest.number if newest else 0) != seen:
-            raise SilasError("knowledge_changed", "Someone else has changed this document in the meantime.", status=409)
+            raise SilasError(
+                "knowledge_changed", gettext("Someone else has changed this document in the meantime."), status=409
+            )
         version = _add_version(row, seen + 1, document)
         _index(row, version, document, pieces, vectors)
         data = {"collection": str(place.collection_id), "version": version.number, "chunks": len(pieces)}

@@ -20,6 +20,7 @@ from apps.safety.wire import envelope, handle_request, invalid_encoding
 from apps.tenants.api_auth import ApiKeyAuthentication, api_key_caller
 from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
+from kernel.language import gettext
 
 STATUSES = {
     "PERMISSION_DENIED": 403,
@@ -63,7 +64,7 @@ class SafetyView(APIView):
     def post(self, request: Request, surface: str) -> Response:
         caller = api_key_caller(request, KeyScope.SAFETY_AGENT)
         if surface != "all" and surface not in Endpoint.values:
-            raise NotFound("endpoint")
+            raise NotFound(gettext("endpoint"))
         endpoint = None if surface == "all" else Endpoint(surface)
         principal = Principal(caller.actor, may_confirm=KeyScope.SAFETY_CONFIRM in caller.scopes)
         shape = "single" if endpoint is None else "semantic"

@@ -11,6 +11,7 @@ from django import forms
 
 from apps.safety.enums import Mode, Tolerance
 from apps.safety.schemas import Policy
+from kernel.language import gettext
 
 _LISTS = ("deny", "requires_approval", "auto_approve")
 
@@ -55,7 +56,9 @@ class PolicyForm(forms.Form):
     def _parse_score(self, line: str) -> dict[str, Any]:
         score, _, pattern = line.partition(" ")
         if not (score.isascii() and score.isdecimal() and int(score) <= 100 and pattern.strip()):
-            raise forms.ValidationError(f"Enter a score from 0 to 100 and a pattern: {line[:80]}")
+            raise forms.ValidationError(
+                gettext("Enter a score from 0 to 100 and a pattern: {line}").format(line=line[:80])
+            )
         return {"pattern": pattern.strip(), "score": int(score)}
 
     def content(self) -> dict[str, Any]:

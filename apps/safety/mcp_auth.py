@@ -9,6 +9,7 @@ from apps.safety.schemas import Principal
 from apps.tenants.enums import KeyScope
 from apps.tenants.queries import api_key
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ def authenticate_key(key: str) -> Caller:
     report."""
     row = api_key(key)
     if row is None:
-        raise SilasError("not_authenticated", "This API key is not known here.", status=401)
+        raise SilasError("not_authenticated", gettext("This API key is not known here."), status=401)
     if row.scopes and KeyScope.SAFETY_AGENT not in row.scopes:
-        raise SilasError("forbidden_scope", "This API key may not do this.", status=403)
+        raise SilasError("forbidden_scope", gettext("This API key may not do this."), status=403)
     principal = Principal(f"api_key:{row.pk}", may_confirm=KeyScope.SAFETY_CONFIRM in row.scopes)
     return Caller(row.tenant_id, principal)

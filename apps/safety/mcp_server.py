@@ -35,6 +35,7 @@ from apps.safety.mcp_auth import Caller, authenticate_key
 from apps.safety.wire import OPERATIONS, handle_request
 from apps.safety.wire.introspection import LIMITS, tool_name
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import in_thread
 
 PATH = "/mcp/safety"
@@ -161,7 +162,7 @@ def with_safety(application: Application) -> Application:
             return
         if scope["method"] != "POST":
             # The server sends nothing on its own and keeps no session: a GET stream would stay open for ever.
-            await _refuse(send, SilasError("method_not_allowed", "Only POST is answered here.", status=405))
+            await _refuse(send, SilasError("method_not_allowed", gettext("Only POST is answered here."), status=405))
             return
         try:
             caller = await in_thread(authenticate_key, _key_of(scope))

@@ -28,6 +28,7 @@ from apps.widgets import rules as sites
 from apps.widgets.queries import open_deployment
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 
@@ -83,14 +84,14 @@ def visitor_of(request: Request, key: str) -> tokens.Visitor:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     visitor = tokens.read(token.strip()) if scheme.lower() == "bearer" else None
     if visitor is None or visitor.deployment_key != key:
-        raise SilasError("not_authenticated", "This conversation has to be opened again.", status=401)
+        raise SilasError("not_authenticated", gettext("This conversation has to be opened again."), status=401)
     return visitor
 
 
 def _reached_levels(visitor: tokens.Visitor) -> tuple[str, ...]:
     session = session_by_id(visitor.session_id)
     if not session.deployment.enabled or session.deployment.public_key != visitor.deployment_key:
-        raise NotFound("passage")
+        raise NotFound(gettext("passage"))
     levels = policy.load(session.deployment).levels
     return AccessController(levels, grant_of(session)).at(now()).reached_levels()
 
@@ -99,15 +100,15 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise NotFound("passage") from None
+        raise NotFound(gettext("passage")) from None
 
 
 def deployment_for(request: Request, key: str) -> Deployment:
     """Raises `NotFound`, or 403 `origin_not_allowed` when a browser on a foreign site asks."""
     deployment = open_deployment(key)
     if deployment is None:
-        raise NotFound("deployment")
+        raise NotFound(gettext("deployment"))
     origin = request.headers.get("Origin")
     if not sites.origin_allowed(origin, host=request.get_host(), listed=deployment.allowed_origins):
-        raise SilasError("origin_not_allowed", "This site may not open this chat.", status=403)
+        raise SilasError("origin_not_allowed", gettext("This site may not open this chat."), status=403)
     return deployment

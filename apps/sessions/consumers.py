@@ -44,6 +44,7 @@ from apps.widgets.queries import open_deployment
 from kernel import live
 from kernel import presence as sockets
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.ratelimit.token_buckets import Penalties
 from kernel.tenancy import in_scope, in_thread
 
@@ -220,7 +221,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if self._form_due:
             self._form_due = await in_scope(visitor.tenant_id, presence.form_is_due, visitor.session_id)
         if self._form_due:
-            raise SilasError("form_required", "Please answer the form first.", status=409)
+            raise SilasError("form_required", gettext("Please answer the form first."), status=409)
 
     @property
     def _address(self) -> str:
@@ -320,17 +321,19 @@ def _parse(text: str) -> Any:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError):
-        raise SilasError("not_json", "A frame must be JSON text.") from None
+        raise SilasError("not_json", gettext("A frame must be JSON text.")) from None
     kind = raw.get("type") if isinstance(raw, dict) else None
     if not isinstance(kind, str) or kind not in VISITOR_TYPES:
-        raise SilasError("unknown_type", "This type of frame is not known.")
+        raise SilasError("unknown_type", gettext("This type of frame is not known."))
     try:
         return VISITOR_FRAME.validate_python(raw)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
         field = str(first["loc"][-1]) if first["loc"] else "frame"
         extra = {"field": field, **client_id_of(raw)}
-        raise SilasError("invalid_frame", f"Field {field}: {first['msg']}.", extra=extra) from None
+        raise SilasError(
+            "invalid_frame", gettext("Field {field}: {first}.").format(field=field, first=first["msg"]), extra=extra
+        ) from None
 
 
 def _named(frame: Any) -> dict[str, str]:

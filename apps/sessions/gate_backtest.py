@@ -36,6 +36,7 @@ from apps.sessions.gate_backtest_records import Recorded, recorded
 from apps.sessions.state import Policy
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import in_scope, tenant_scope
 from llm.enums import Role
 
@@ -119,7 +120,7 @@ def _prepared(gate_id: UUID, number: int, deployment_id: UUID | None, many: int,
     try:
         wanted = version.to_spec()
     except ValueError as error:
-        raise SilasError("gate_invalid", "This version is no gate that could be run.", status=422) from error
+        raise SilasError("gate_invalid", gettext("This version is no gate that could be run."), status=422) from error
     require_valid(wanted)
     active, tried = gates.gate_sets_with(version, deployment.pk)
     looked_at = {GateTrigger(spec.on) for spec in (wanted, *(s for s in active if s.name == gate.name))}
@@ -132,12 +133,12 @@ def _prepared(gate_id: UUID, number: int, deployment_id: UUID | None, many: int,
 def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
     wanted = gate.deployment_id or deployment_id
     if gate.deployment_id and deployment_id and gate.deployment_id != deployment_id:
-        raise NotFound("deployment of this gate")
+        raise NotFound(gettext("deployment of this gate"))
     if wanted is None:
-        raise SilasError("deployment_missing", "Say on which deployment's messages this is tried.", status=400)
+        raise SilasError("deployment_missing", gettext("Say on which deployment's messages this is tried."), status=400)
     found: Deployment | None = Deployment.objects.filter(pk=wanted).first()
     if found is None:
-        raise NotFound("deployment")
+        raise NotFound(gettext("deployment"))
     return found
 
 

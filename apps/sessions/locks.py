@@ -7,6 +7,7 @@ from uuid import UUID
 
 from apps.sessions.models import ChatSession
 from kernel.errors import NotFound
+from kernel.language import gettext
 from kernel.tenancy.scope import current_scope
 
 
@@ -18,6 +19,6 @@ def lock_session(session_id: UUID) -> ChatSession:
         try:
             locked[session_id] = ChatSession.objects.select_for_update(no_key=True).get(pk=session_id)
         except ChatSession.DoesNotExist:
-            raise NotFound("conversation") from None
+            raise NotFound(gettext("conversation")) from None
     session: ChatSession = locked[session_id]
     return session

@@ -25,6 +25,7 @@ from apps.skills import roles
 from apps.skills.schemas import ToolSpec
 from apps.work.queries import work_items
 from kernel.errors import NotFound
+from kernel.language import gettext
 from llm.briefing import SkillBrief, ToolBrief
 from llm.context.enums import Zone
 
@@ -105,7 +106,7 @@ def last_attempt(session_id: UUID, *, number: int) -> Turn:
     rows = Turn.objects.filter(session_id=session_id, number=number).select_related("session__deployment")
     tried: list[Turn] = list(rows.order_by("-started_at"))
     if not tried:
-        raise NotFound("turn")
+        raise NotFound(gettext("turn"))
     return next((turn for turn in tried if turn.context is not None), tried[0])
 
 

@@ -13,6 +13,7 @@ from apps.memory.enums import ScopeKind
 from apps.memory.schemas import Scope, conversation_scope
 from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.errors import NotFound
+from kernel.language import gettext
 
 REPLAY_LIMIT = 500
 # What was said: messages, and what the visitor was asked and chose; with each what gates made of it. A visitor's words
@@ -69,7 +70,7 @@ def session_by_id(session_id: UUID) -> ChatSession:
     rows = ChatSession.objects.select_related("deployment", "owner_user")
     session: ChatSession | None = rows.filter(pk=session_id).first()
     if session is None:
-        raise NotFound("conversation")
+        raise NotFound(gettext("conversation"))
     return session
 
 

@@ -31,6 +31,7 @@ from apps.sessions.signals import session_changed
 from apps.tenants.models import Deployment
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
 
@@ -121,7 +122,9 @@ def accept_message(
         for seq in earlier:
             return Accepted(seq, repeated=True)
     if session.seq >= settings.MAX_CHRONICLE:
-        raise SilasError("conversation_full", "This conversation is very long. Please begin a new one.", status=409)
+        raise SilasError(
+            "conversation_full", gettext("This conversation is very long. Please begin a new one."), status=409
+        )
     is_bots = session.owner == Owner.BOT
     if is_bots and (said := _too_many_wait(session, bounds or Bounds(**settings.VISITOR_LIMITS))):
         return Busy(RETRY_AFTER_SECONDS, said)

@@ -24,6 +24,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 MAX_WAITING = 50
 PROPOSERS = roles_with(Capability.DECIDE)
@@ -50,7 +51,11 @@ def propose(
     if existing is None or existing.status == SkillStatus.WITHDRAWN:
         return _propose_version(folder, existing, SkillSource(source), by, report)
     if existing.status == SkillStatus.DISABLED:
-        raise SilasError("skill_disabled", f"Version {existing.number} has this content and is disabled.", status=409)
+        raise SilasError(
+            "skill_disabled",
+            gettext("Version {number} has this content and is disabled.").format(number=existing.number),
+            status=409,
+        )
     return existing
 
 
@@ -58,7 +63,11 @@ def _propose_version(
     folder: Folder, existing: SkillVersion | None, source: SkillSource, by: Any, report: Mapping[str, Any] | None
 ) -> SkillVersion:
     if SkillVersion.objects.filter(status=SkillStatus.PROPOSED).count() >= MAX_WAITING:
-        raise SilasError("skills_waiting", f"{MAX_WAITING} skills are already waiting for approval.", status=409)
+        raise SilasError(
+            "skills_waiting",
+            gettext("{max_waiting} skills are already waiting for approval.").format(max_waiting=MAX_WAITING),
+            status=409,
+        )
     lock_skill(folder.manifest.name)
     fields = {
         "requested_by": _actor(by) if by else "",
@@ -95,10 +104,10 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
     versions = lock_skill(name)
     wanted = next((version for version in versions if version.pk == to.pk), None)
     if wanted is None:
-        raise NotFound("skill")
+        raise NotFound(gettext("skill"))
     if wanted.status not in (SkillStatus.ACTIVE, SkillStatus.DISABLED):
         raise SilasError(
-            "skill_not_approved", "This version was never in use, so it needs an approval first.", status=409
+            "skill_not_approved", gettext("This version was never in use, so it needs an approval first."), status=409
         )
     _switch_off(
         [version for version in versions if version.status == SkillStatus.ACTIVE and version.pk != wanted.pk], by
@@ -119,7 +128,7 @@ def purge(name: str, *, by: Any = None) -> int:
     _require(by, ADMINISTRATORS)
     versions = lock_skill(name)
     if not versions:
-        raise NotFound("skill")
+        raise NotFound(gettext("skill"))
     count = _switch_off([version for version in versions if version.status == SkillStatus.ACTIVE], by)
     signals.skill_purged(name, _actor(by))
     record(AuditEvent.SKILL_PURGED, actor=_actor(by), subject=f"skill:{versions[-1].pk}", data=audit_data(versions[-1]))

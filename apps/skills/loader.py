@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from apps.skills import inspection, rules
 from apps.skills.schemas import SkillManifest
 from kernel.errors import SilasError
+from kernel.language import gettext
 from sandbox.spec import is_safe_relative
 
 MAX_FILES, MAX_FILE_BYTES, MAX_TOTAL_BYTES, MAX_PATH_CHARS = 200, 1_000_000, 5_000_000, 200
@@ -144,4 +145,8 @@ def manifest_of(front: Mapping[str, Any]) -> SkillManifest:
 
 
 def skill_invalid(problems: list[str]) -> SilasError:
-    return SilasError("skill_invalid", f"The skill cannot be installed: {problems[0]}", extra={"problems": problems})
+    return SilasError(
+        "skill_invalid",
+        gettext("The skill cannot be installed: {problems}").format(problems=problems[0]),
+        extra={"problems": problems},
+    )

@@ -26,6 +26,7 @@ from apps.tenants.models import PolicySeal
 from apps.toolservers.ports import Program
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 from sandbox.spec import Mount
 
@@ -60,7 +61,9 @@ def _is_meant(version: SkillVersion, ref: str) -> bool:
 def _required(ref: str, version: SkillVersion | None) -> SkillVersion:
     if version is None:
         name = rules.split_reference(ref)[0]
-        raise SilasError("skill_missing", f"The skill {name} is not installed in this version.", status=409)
+        raise SilasError(
+            "skill_missing", gettext("The skill {name} is not installed in this version.").format(name=name), status=409
+        )
     return version
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from apps.skills import queries, rules
 from apps.skills.models import SkillVersion
 from kernel.errors import SilasError
+from kernel.language import gettext
 from llm.briefing import SkillBrief
 from llm.context.budget import count_tokens
 
@@ -188,7 +189,9 @@ class InheritedSkills:
         parents = {*self.refs, *(rules.split_reference(ref)[0] for ref in self.refs if "@" not in ref)}
         for ref in wanted:
             if ref not in parents and rules.split_reference(ref)[0] not in parents:
-                raise SilasError("skill_not_inherited", "That is not something I can do here.", extra={"skill": ref})
+                raise SilasError(
+                    "skill_not_inherited", gettext("That is not something I can do here."), extra={"skill": ref}
+                )
         return list(dict.fromkeys([*wanted, *self.background]))
 
 

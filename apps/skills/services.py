@@ -25,6 +25,7 @@ from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 
 def install_version(path: Path) -> SkillVersion:
@@ -40,7 +41,9 @@ def install_version(path: Path) -> SkillVersion:
     if not is_bundled(folder.manifest.name, folder.digest):
         raise SilasError(
             "skill_not_bundled",
-            f"The folder {folder.manifest.name} is not one that ships with this release. Propose it instead.",
+            gettext("The folder {name} is not one that ships with this release. Propose it instead.").format(
+                name=folder.manifest.name
+            ),
             status=409,
         )
     version = store_version(folder, status=SkillStatus.ACTIVE, source=SkillSource.BUNDLED)
@@ -85,10 +88,16 @@ def change_status(version: SkillVersion, status: SkillStatus, **fields: Any) -> 
     """
     before = SkillStatus(version.status)
     if status not in TRANSITIONS[before]:
-        raise SilasError("skill_moved", f"A skill can't change from {before} to {status}.", status=409)
+        raise SilasError(
+            "skill_moved",
+            gettext("A skill can't change from {before} to {status}.").format(before=before, status=status),
+            status=409,
+        )
     changed = SkillVersion.objects.filter(pk=version.pk, status=before).update(status=status, **fields)
     if not changed:
-        raise SilasError("skill_moved", "Someone else has changed this skill. Reload and try again.", status=409)
+        raise SilasError(
+            "skill_moved", gettext("Someone else has changed this skill. Reload and try again."), status=409
+        )
     version.refresh_from_db()
     if status == SkillStatus.ACTIVE:
         policy_seals.seal_item(PolicyKind.SKILLS, str(version.pk), sealed_value(version))
@@ -155,7 +164,9 @@ def require_unchanged(expected: Mapping[tuple[str, str], int], customer: str) ->
         visible = Record.objects.filter(book=book, key=key, subject__in={"", customer})
         row = visible.select_for_update(no_key=True).first()
         if (row.revision if row else 0) != revision:
-            raise SilasError("record_changed", "The record has changed since it was shown for approval.", status=409)
+            raise SilasError(
+                "record_changed", gettext("The record has changed since it was shown for approval."), status=409
+            )
 
 
 def _set(change: SetChange, customer: str) -> None:
@@ -163,15 +174,15 @@ def _set(change: SetChange, customer: str) -> None:
     wanted = Record.objects.select_for_update(no_key=True).filter(book=change.book, key=change.key, subject=customer)
     row = wanted.filter(revision=change.revision).exclude(subject="").first()
     if row is None:
-        raise SilasError("record_changed", "Someone else has changed this record.", status=409)
+        raise SilasError("record_changed", gettext("Someone else has changed this record."), status=409)
     row.data = {**row.data, **change.set}
     Record.objects.filter(pk=row.pk).update(data=row.data, revision=F("revision") + 1, updated_at=Now())
 
 
 def _create(change: CreateChange) -> None:
     if Record.objects.filter(book=change.book, key=change.key).exists():
-        raise SilasError("record_exists", "A record with this key already exists.", status=409)
+        raise SilasError("record_exists", gettext("A record with this key already exists."), status=409)
     try:
         Record.objects.create(book=change.book, key=change.key, subject=change.subject, data=change.create)
     except IntegrityError as error:
-        raise SilasError("record_exists", "A record with this key already exists.", status=409) from error
+        raise SilasError("record_exists", gettext("A record with this key already exists."), status=409) from error

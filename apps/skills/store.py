@@ -17,6 +17,7 @@ from django.conf import settings
 
 from apps.skills import rules
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 Fetch = Callable[[], Mapping[str, bytes]]
 _checked: set[str] = set()
@@ -45,7 +46,9 @@ def _root() -> Path:
 
 def _unpack_files(path: Path, digest: str, files: Mapping[str, bytes]) -> None:
     if rules.content_digest(files) != digest:
-        raise SilasError("skill_damaged", "The skill's stored files differ from the installed ones.", status=409)
+        raise SilasError(
+            "skill_damaged", gettext("The skill's stored files differ from the installed ones."), status=409
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{digest[:12]}-", dir=path.parent))
     try:

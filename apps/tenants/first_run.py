@@ -21,6 +21,7 @@ from apps.tenants.models import Deployment, FirstRun, Tenant, User
 from apps.tenants.services import create_deployment, create_tenant
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id, tenant_scope
 
 STEPS = ("model", "knowledge", "sites", "ready")
@@ -66,7 +67,9 @@ def create_first_company(company: NewCompany) -> User:
             # Held until the transaction ends: of two requests at once, the second finds the first one's company.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         if has_company():
-            raise SilasError("already_set_up", "This installation is already set up. Log in instead.", status=409)
+            raise SilasError(
+                "already_set_up", gettext("This installation is already set up. Log in instead."), status=409
+            )
         owner = create_tenant(
             slug,
             name=company.name,

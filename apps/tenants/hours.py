@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
+from kernel.language import gettext
 from kernel.timezones import get_timezone
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -23,12 +24,12 @@ _EXAMPLE = '{"mon": "08:00-18:00", "sat": "09:00-12:00"}'
 def hours_problem(hours: Any) -> str:
     """What is wrong with these opening hours, as a sentence; empty if nothing is."""
     if not isinstance(hours, dict):
-        return f"Enter opening hours by day, for example {_EXAMPLE}."
+        return gettext("Enter opening hours by day, for example {example}.").format(example=_EXAMPLE)
     for day, spans in hours.items():
         if day not in DAYS:
-            return f"Unknown day {str(day)[:20]}. Use {', '.join(DAYS)}."
+            return gettext("Unknown day {day}. Use {listed}.").format(day=str(day)[:20], listed=", ".join(DAYS))
         if not isinstance(spans, str) or not _spans(spans):
-            return f'{day} must be one or more times such as "09:00-12:00, 13:00-17:00".'
+            return gettext('{day} must be one or more times such as "09:00-12:00, 13:00-17:00".').format(day=day)
     return ""
 
 

@@ -24,11 +24,12 @@ from apps.tenants.services import NewMember, add_member, check_email
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext, gettext_lazy
 from kernel.tenancy import lookup_scope
 
 GOOD_FOR = timedelta(days=7)
 _ACCOUNT_EXISTS = SilasError(
-    "account_exists", "An account with this email address already exists. Log in to accept.", status=409
+    "account_exists", gettext_lazy("An account with this email address already exists. Log in to accept."), status=409
 )
 
 
@@ -48,7 +49,7 @@ def invite(email: str, *, role: Role, by: User) -> Invitation:
     address = email.strip().lower()
     check_email(address)
     if Membership.objects.filter(user__email__iexact=address).exists():
-        raise SilasError("member_exists", "This person is already a member.", status=409)
+        raise SilasError("member_exists", gettext("This person is already a member."), status=409)
     moment = now()
     Invitation.objects.filter(email=address, accepted_at=None, revoked_at=None).update(revoked_at=moment)
     invitation: Invitation = Invitation.objects.create(
@@ -67,7 +68,7 @@ def list_open() -> Sequence[Invitation]:
 def resend(invitation_id: UUID, *, by: User) -> Invitation:
     """Extend it by seven days and void its link. Raises `NotFound` for an accepted or revoked one."""
     if not _open(invitation_id).update(hashed="", expires_at=now() + GOOD_FOR):
-        raise NotFound("invitation")
+        raise NotFound(gettext("invitation"))
     invitation: Invitation = Invitation.objects.get(pk=invitation_id)
     data = {"role": str(invitation.role), "again": True}
     record(AuditEvent.MEMBER_INVITED, actor=f"user:{by.pk}", subject=f"invitation:{invitation_id}", data=data)
@@ -77,7 +78,7 @@ def resend(invitation_id: UUID, *, by: User) -> Invitation:
 def revoke(invitation_id: UUID, *, by: User) -> None:
     """Raises `NotFound` for an accepted or revoked invitation."""
     if not _open(invitation_id).update(revoked_at=now()):
-        raise NotFound("invitation")
+        raise NotFound(gettext("invitation"))
     record(AuditEvent.INVITATION_REVOKED, actor=f"user:{by.pk}", subject=f"invitation:{invitation_id}")
 
 
@@ -111,14 +112,16 @@ def accept(invitation: Invitation, *, user: Any = None, name: str = "", password
     Raises `SilasError`: `invitation_ended` 409, `not_yours` 409, `account_exists` 409, `member_exists` 409.
     """
     if user is not None and user.email.lower() != invitation.email:
-        raise SilasError("not_yours", f"This invitation is for {invitation.email}.", status=409)
+        raise SilasError(
+            "not_yours", gettext("This invitation is for {email}.").format(email=invitation.email), status=409
+        )
     if user is None and has_account(invitation):
         raise _ACCOUNT_EXISTS
     claimed = Invitation.objects.filter(
         pk=invitation.pk, hashed=invitation.hashed, accepted_at=None, revoked_at=None, expires_at__gt=now()
     )
     if not claimed.update(accepted_at=now()):
-        raise SilasError("invitation_ended", "This invitation is no longer valid.", status=409)
+        raise SilasError("invitation_ended", gettext("This invitation is no longer valid."), status=409)
     role = Role(invitation.role)
     new = add_member(
         invitation.email, role=role, full_name=name, password=password or None, actor=f"user:{invitation.invited_by_id}"

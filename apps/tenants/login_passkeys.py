@@ -26,6 +26,7 @@ from kernel import webauthn
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 _ASKED = "login_passkey_asked"
 _MOST_PASSKEYS = 20
@@ -48,7 +49,9 @@ def begin_registration(session: Any, user: Any, *, rp_id: str, origin: str) -> d
     known = passkeys_of(user)
     if len(known) >= _MOST_PASSKEYS:
         raise SilasError(
-            "too_many_passkeys", "You have too many passkeys. Remove one that you no longer use first.", status=409
+            "too_many_passkeys",
+            gettext("You have too many passkeys. Remove one that you no longer use first."),
+            status=409,
         )
     return webauthn.registration_options(
         user=user,
@@ -82,7 +85,7 @@ def finish_registration(session: Any, user: Any, *, name: str, credential: str) 
             },
         )
         if not is_new:
-            raise SilasError("passkey_known", "This passkey is already registered.", status=409)
+            raise SilasError("passkey_known", gettext("This passkey is already registered."), status=409)
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "passkey"})
         return [] if codes_left(user) else make_recovery_codes(user)
 
@@ -92,7 +95,7 @@ def remove(passkey_id: UUID, *, user: Any) -> None:
     with transaction.atomic():
         removed, _ = LoginPasskey.objects.filter(pk=passkey_id, user_id=user.pk).delete()
         if not removed:
-            raise NotFound("passkey")
+            raise NotFound(gettext("passkey"))
         forget_needless_codes(user)
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "passkey"})
 
@@ -104,7 +107,7 @@ def begin_login(session: Any, *, rp_id: str, origin: str, user: Any = None) -> d
     if user is not None:
         known = [one.credential_id for one in passkeys_of(user) if one.rp_id == rp_id]
         if not known:
-            raise SilasError("passkey_elsewhere", "You have no passkey for this website.", status=409)
+            raise SilasError("passkey_elsewhere", gettext("You have no passkey for this website."), status=409)
     return webauthn.authentication_options(
         challenge=_ask(session, _LOG_IN, user=user, rp_id=rp_id, origin=origin),
         credential_ids=known,

@@ -27,6 +27,7 @@ from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import Login
 from kernel.clock import now
 from kernel.errors import NotFound
+from kernel.language import gettext
 from kernel.live import publish_on_commit
 
 _SEEN_EVERY_SECONDS = 300
@@ -96,7 +97,7 @@ def ended_among(login_ids: Iterable[str]) -> set[str]:
 def end(login_id: UUID, *, user: Any) -> None:
     """Raises `NotFound` for a foreign one."""
     if not _end(Login.objects.filter(pk=login_id, user_id=user.pk), user):
-        raise NotFound("login")
+        raise NotFound(gettext("login"))
 
 
 def end_others(session: Any, user: Any) -> int:

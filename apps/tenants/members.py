@@ -13,7 +13,7 @@ from apps.audit.services import record
 from apps.tenants.models import Login, Membership
 from apps.tenants.queries import memberships_of, users_with_second_factor
 from kernel.errors import NotFound, SilasError
-from kernel.language import MEMBER_LANGUAGES
+from kernel.language import MEMBER_LANGUAGES, gettext
 from kernel.tenancy import tenant_scope
 
 
@@ -39,7 +39,7 @@ def get_member(membership_id: UUID) -> Membership:
     """A member of the scope's tenant. Raises `NotFound` for any other tenant's."""
     membership: Membership | None = Membership.objects.select_related("user").filter(pk=membership_id).first()
     if membership is None:
-        raise NotFound("member")
+        raise NotFound(gettext("member"))
     return membership
 
 
@@ -56,7 +56,9 @@ def change_language(user: Any, language: str) -> None:
     """Set the language of the person's pages and e-mails; empty for the browser's. Raises `SilasError` 400 for one that
     we do not have."""
     if language and language not in MEMBER_LANGUAGES:
-        raise SilasError("unknown_language", f"Choose one of {', '.join(MEMBER_LANGUAGES.values())}.")
+        raise SilasError(
+            "unknown_language", gettext("Choose one of {listed}.").format(listed=", ".join(MEMBER_LANGUAGES.values()))
+        )
     with transaction.atomic():
         user.language = language
         user.save(update_fields=["language"])

@@ -30,6 +30,7 @@ from kernel import trust
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 _log = logging.getLogger(__name__)
 CERTIFICATE = "policy_pin"
@@ -60,7 +61,10 @@ def pin(tenant_id: UUID, sealed: Mapping[PolicyKind, tuple[int, str]], *, signin
         _log.error("policy_pin_failed tenant=%s: %s", tenant_id, error.strerror)
         raise SilasError(
             "policy_pin_failed",
-            "The checkpoint file that records active policy outside the database (SILAS_CHECKPOINTS) can't be written.",
+            gettext(
+                "The checkpoint file that records active policy outside the database (SILAS_CHECKPOINTS)"
+                " can't be written."
+            ),
             status=503,
         ) from None
 

@@ -35,6 +35,7 @@ from kernel import trust
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 from kernel.tenancy.scope import current_scope
 
@@ -110,8 +111,10 @@ def not_certified_error(kind: PolicyKind) -> SilasError:
     """The error for callers that must stop because policy does not verify."""
     return SilasError(
         NOT_CERTIFIED,
-        f"The {kind.label.lower()} in the database don't match what was activated here, so nothing was done. "
-        "An operator must compare them and run “manage.py certify”.",
+        gettext(
+            "The {label} in the database don't match what was activated here, so nothing was done. An"
+            " operator must compare them and run “manage.py certify”."
+        ).format(label=kind.label.lower()),
         status=409,
     )
 

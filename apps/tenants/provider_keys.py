@@ -9,6 +9,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from llm.keys import provider_of, seal_key
 
 LONGEST_KEY = 400
@@ -17,9 +18,9 @@ LONGEST_KEY = 400
 def key_problem(key: str) -> str:
     """What is wrong with a pasted key, as a sentence; empty if nothing is."""
     if not key:
-        return "Paste the provider's API key."
+        return gettext("Paste the provider's API key.")
     if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()) or " " in key:
-        return "This isn't a valid API key: it contains characters that keys never have."
+        return gettext("This isn't a valid API key: it contains characters that keys never have.")
     return ""
 
 
@@ -41,7 +42,7 @@ def remove_provider_key(deployment: Deployment, *, provider: str, actor: str) ->
     """Remove the key of a provider. Raises `NotFound`."""
     row = _lock(deployment)
     if provider not in row.sealed_keys:
-        raise NotFound("key")
+        raise NotFound(gettext("key"))
     row.sealed_keys = {name: sealed for name, sealed in row.sealed_keys.items() if name != provider}
     _save(row, AuditEvent.PROVIDER_KEY_REMOVED, provider, actor)
     deployment.sealed_keys = row.sealed_keys

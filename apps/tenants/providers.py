@@ -21,6 +21,7 @@ from apps.tenants.oidc import Claims
 from apps.tenants.services import add_member
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
+from kernel.language import gettext
 from kernel.secrets_key import seal_secret, unseal_secret
 from kernel.tenancy import tenant_scope
 
@@ -60,7 +61,7 @@ def save_provider(
     wanted = _checked(issuer, client_id, domains, default_role)
     row = provider_here() or LoginProvider()
     if not secret and (row._state.adding or row.issuer != wanted["issuer"]):
-        raise SilasError("invalid_provider", "Enter the client secret from your provider.", status=422)
+        raise SilasError("invalid_provider", gettext("Enter the client secret from your provider."), status=422)
     for name, value in wanted.items():
         setattr(row, name, value)
     row.enabled = enabled
@@ -122,14 +123,14 @@ def _checked(issuer: str, client_id: str, domains: Iterable[str], default_role: 
     plain = issuer.strip()
     named = sorted({one.strip().lower().lstrip("@") for one in domains if one.strip()})
     if not _may_be_issuer(plain):
-        raise SilasError("invalid_provider", "The issuer must be a public https URL.", status=422)
+        raise SilasError("invalid_provider", gettext("The issuer must be a public https URL."), status=422)
     if not client_id.strip() or len(client_id.strip()) > 200:
-        raise SilasError("invalid_provider", "Enter the client ID from your provider.", status=422)
+        raise SilasError("invalid_provider", gettext("Enter the client ID from your provider."), status=422)
     if not named or len(named) > _MOST_DOMAINS or not all(map(_DOMAIN.fullmatch, named)):
         message = "Enter up to 20 domains of your members' email addresses, such as example.com."
         raise SilasError("invalid_provider", message, status=422)
     if default_role not in Role.values or default_role == Role.OWNER:
-        raise SilasError("invalid_provider", "New members can be approvers, agents or viewers.", status=422)
+        raise SilasError("invalid_provider", gettext("New members can be approvers, agents or viewers."), status=422)
     return {"issuer": plain, "client_id": client_id.strip(), "domains": named, "default_role": default_role}
 
 

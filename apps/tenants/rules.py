@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from apps.tenants.enums import Capability, IdentityAlgorithm, Role
 from apps.tenants.hours import hours_problem
 from kernel.errors import SilasError
-from kernel.language import LANGUAGES
+from kernel.language import LANGUAGES, gettext
 from kernel.timezones import timezone_error
 
 # Which roles have which capability; the only such table. Used by the console, the REST API and the administration.
@@ -114,9 +114,13 @@ def deployment_problems(fields: Mapping[str, Any], *, knows_model: Callable[[str
 def origins_problem(listed: Any) -> str:
     """The value must be a list of exact origins: https, or http on localhost."""
     if not isinstance(listed, list):
-        return 'Give a list, such as ["https://www.example.com"].'
+        return gettext('Give a list, such as ["https://www.example.com"].')
     wrong = [item for item in listed if not _is_exact_origin(item)]
-    return f"{_shown(wrong[0])} is not an exact origin, such as https://www.example.com." if wrong else ""
+    return (
+        gettext("{wrong} is not an exact origin, such as https://www.example.com.").format(wrong=_shown(wrong[0]))
+        if wrong
+        else ""
+    )
 
 
 def _is_exact_origin(text: Any) -> bool:
@@ -128,7 +132,7 @@ def _is_exact_origin(text: Any) -> bool:
 
 def theme_problem(theme: Any) -> str:
     if not isinstance(theme, dict):
-        return 'Give an object, such as {"accent": "#1f5f8b"}.'
+        return gettext('Give an object, such as {"accent": "#1f5f8b"}.')
     return next(iter(theme_problems(theme).values()), "")
 
 
@@ -145,38 +149,52 @@ def theme_problems(theme: Mapping[str, Any]) -> dict[str, str]:
 
 def suggestions_problem(listed: Any) -> str:
     if not isinstance(listed, list) or not all(isinstance(item, str) and item.strip() for item in listed):
-        return 'Give a list of texts, such as ["Where is my order?"].'
+        return gettext('Give a list of texts, such as ["Where is my order?"].')
     if len(listed) > MOST_SUGGESTIONS or any(len(item) > LONGEST_SUGGESTION for item in listed):
-        return f"At most {MOST_SUGGESTIONS} suggestions of {LONGEST_SUGGESTION} characters each."
+        return gettext("At most {most_suggestions} suggestions of {longest_suggestion} characters each.").format(
+            most_suggestions=MOST_SUGGESTIONS, longest_suggestion=LONGEST_SUGGESTION
+        )
     return ""
 
 
 def languages_problem(listed: Any) -> str:
     """The value must list some of `LANGUAGES`, each once; an empty list means all."""
     if not isinstance(listed, list) or not all(isinstance(item, str) and item in LANGUAGES for item in listed):
-        return f"Give a list of languages of the widget: {', '.join(LANGUAGES)}."
-    return "" if len(set(listed)) == len(listed) else 'Give each language once, such as ["en", "de"].'
+        return gettext("Give a list of languages of the widget: {listed}.").format(listed=", ".join(LANGUAGES))
+    return "" if len(set(listed)) == len(listed) else gettext('Give each language once, such as ["en", "de"].')
 
 
 def models_problem(names: Any, *, knows_model: Callable[[str], bool]) -> str:
     """The value must name a known model for each of `MODEL_ROLES`, and may name one for `OPTIONAL_ROLES`."""
     if not isinstance(names, dict) or set(names) - set(OPTIONAL_ROLES) != set(MODEL_ROLES):
-        return f"Name a model for each of {', '.join(MODEL_ROLES)}, such as builtin:grounded."
+        return gettext("Name a model for each of {listed}, such as builtin:grounded.").format(
+            listed=", ".join(MODEL_ROLES)
+        )
     wrong = [name for name in names.values() if not (isinstance(name, str) and knows_model(name))]
-    return f"{_shown(wrong[0])} is not a known model, such as builtin:grounded or openai:NAME." if wrong else ""
+    return (
+        gettext("{wrong} is not a known model, such as builtin:grounded or openai:NAME.").format(wrong=_shown(wrong[0]))
+        if wrong
+        else ""
+    )
 
 
 def identity_key_problem(algorithm: str, public_key: str) -> str:
     """HS256 secrets are generated here; other algorithms need a public key, and no other kind of PEM."""
     if algorithm == IdentityAlgorithm.HS256:
-        return "The HS256 secret is generated here. Leave this empty." if public_key.strip() else ""
+        return gettext("The HS256 secret is generated here. Leave this empty.") if public_key.strip() else ""
     if "PRIVATE KEY" in public_key:
-        return "This is a private key, which is now exposed. Create a new key pair and enter only its public key."
+        return gettext(
+            "This is a private key, which is now exposed. Create a new key pair and enter only its public key."
+        )
     try:
         key = load_pem_public_key(public_key.strip().encode())
     except (ValueError, UnsupportedAlgorithm):
-        return "Enter the public key as PEM, starting with -----BEGIN PUBLIC KEY-----."
-    return "" if _is_key_for(algorithm, key) else f"This key can't be used with {algorithm}."
+        return gettext("Enter the public key as PEM, starting with -----BEGIN PUBLIC KEY-----.")
+    return (
+        ""
+        if _is_key_for(algorithm, key)
+        else gettext("This key can't be used with {algorithm}.").format(algorithm=algorithm)
+    )
 
 
 def _is_key_for(algorithm: str, key: Any) -> bool:
@@ -198,4 +216,8 @@ def forbidden_role(roles: Collection[Role]) -> SilasError:
     """The 403 error that names the roles which are required."""
     names = [f"an {role.label.lower()}" if role.label[0] in "AEIOU" else f"a {role.label.lower()}" for role in roles]
     required = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return SilasError(FORBIDDEN_ROLE, f"You don't have permission to do this. It requires {required}.", status=403)
+    return SilasError(
+        FORBIDDEN_ROLE,
+        gettext("You don't have permission to do this. It requires {required}.").format(required=required),
+        status=403,
+    )

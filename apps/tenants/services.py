@@ -30,6 +30,7 @@ from kernel import timezones
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.secrets_key import seal_secret
 from kernel.tenancy import current_tenant_id, tenant_scope
 from llm.models import is_known
@@ -81,7 +82,7 @@ def create_tenant(
     with transaction.atomic(savepoint=False):
         tenant, is_new = Tenant.objects.get_or_create(slug=slug, defaults={"name": name, "timezone": timezone})
         if not is_new:
-            raise SilasError("tenant_exists", f"A company {slug} already exists.", status=409)
+            raise SilasError("tenant_exists", gettext("A company {slug} already exists.").format(slug=slug), status=409)
         with tenant_scope(tenant):
             record(AuditEvent.TENANT_CREATED, actor=actor, subject=f"tenant:{tenant.pk}")
             return add_member(owner_email, role=Role.OWNER, full_name=owner_name, password=owner_password, actor=actor)
@@ -108,7 +109,7 @@ def add_member(
     user, is_new = _get_or_create_user(email, full_name=full_name, password=password)
     membership, joined = Membership.objects.get_or_create(user=user, defaults={"role": role})
     if not joined:
-        raise SilasError("member_exists", "This person is already a member.", status=409)
+        raise SilasError("member_exists", gettext("This person is already a member."), status=409)
     record(AuditEvent.MEMBER_ADDED, actor=actor, subject=f"user:{user.pk}", data={"role": str(role)})
     return NewMember(membership, welcome_path(user) if is_new and password is None else "")
 
@@ -147,7 +148,7 @@ def _require_another_owner(membership: Membership) -> None:
 def check_email(email: str) -> None:
     """Raises `SilasError("invalid_email")`."""
     if not is_email(email):
-        raise SilasError("invalid_email", f"{email[:80]!r} is not a valid email address.")
+        raise SilasError("invalid_email", gettext("{email!r} is not a valid email address.").format(email=email[:80]))
 
 
 def _get_or_create_user(email: str, *, full_name: str, password: str | None) -> tuple[User, bool]:
@@ -263,7 +264,7 @@ def revoke_api_key(row: ApiKey, *, actor: str = "system") -> bool:
     """Revoke an API key; returns whether it was active. Raises `NotFound` for another tenant's."""
     rows = ApiKey.objects.filter(pk=row.pk)
     if not rows.exists():
-        raise NotFound("API key")
+        raise NotFound(gettext("API key"))
     revoked: bool = rows.filter(revoked_at=None).update(revoked_at=now()) == 1
     if revoked:
         record(AuditEvent.API_KEY_REVOKED, actor=actor, subject=f"api_key:{row.pk}")
@@ -286,7 +287,11 @@ def add_identity_key(
     if problem := rules.identity_key_problem(algorithm, public_key):
         raise SilasError("invalid_identity_key", problem)
     if IdentityKey.objects.filter(deployment=deployment, key_id=key_id).exists():
-        raise SilasError("identity_key_exists", f"This deployment already has a key {key_id}.", status=409)
+        raise SilasError(
+            "identity_key_exists",
+            gettext("This deployment already has a key {key_id}.").format(key_id=key_id),
+            status=409,
+        )
     row = IdentityKey(
         deployment=deployment, key_id=key_id, algorithm=algorithm, public_key=public_key.strip(), gate=gate
     )
@@ -304,7 +309,7 @@ def retire_identity_key(row: IdentityKey, *, actor: str = "system") -> bool:
     whether it was active. Raises `NotFound` for another tenant's."""
     rows = IdentityKey.objects.filter(pk=row.pk)
     if not rows.exists():
-        raise NotFound("identity key")
+        raise NotFound(gettext("identity key"))
     retired: bool = rows.filter(retired_at=None).update(retired_at=now()) == 1
     if retired:
         record(AuditEvent.IDENTITY_KEY_RETIRED, actor=actor, subject=f"identity_key:{row.pk}")
@@ -315,14 +320,16 @@ def add_message_key(user: User, *, key_id: str, public_key: str, actor: str = "s
     """Add a key with which a member of the scope's tenant signs messages. Raises `SilasError("not_a_member")`,
     `"invalid_message_key"` and `"message_key_exists"` 409."""
     if queries.role_of(user) is None:
-        raise SilasError("not_a_member", "Only members can sign messages.")
+        raise SilasError("not_a_member", gettext("Only members can sign messages."))
     if problem := rules.identity_key_problem(IdentityAlgorithm.EDDSA, public_key):
         raise SilasError("invalid_message_key", problem)
     row, is_new = MessageKey.objects.get_or_create(
         key_id=key_id, defaults={"user": user, "public_key": public_key.strip()}
     )
     if not is_new:
-        raise SilasError("message_key_exists", f"A key {key_id} already exists.", status=409)
+        raise SilasError(
+            "message_key_exists", gettext("A key {key_id} already exists.").format(key_id=key_id), status=409
+        )
     record(AuditEvent.MESSAGE_KEY_ADDED, actor=actor, subject=f"message_key:{row.pk}", data={"user": str(user.pk)})
     kept: MessageKey = row
     return kept
@@ -332,7 +339,7 @@ def retire_message_key(row: MessageKey, *, actor: str = "system") -> bool:
     """Retire a message key; returns whether it was active. Raises `NotFound` for another tenant's."""
     rows = MessageKey.objects.filter(pk=row.pk)
     if not rows.exists():
-        raise NotFound("message key")
+        raise NotFound(gettext("message key"))
     retired: bool = rows.filter(retired_at=None).update(retired_at=now()) == 1
     if retired:
         record(AuditEvent.MESSAGE_KEY_RETIRED, actor=actor, subject=f"message_key:{row.pk}")

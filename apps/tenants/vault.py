@@ -17,6 +17,7 @@ from apps.audit.services import record
 from apps.tenants.models import DataKey
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.seal import seal as seal_with
 from kernel.seal import unseal as unseal_with
 from kernel.secrets_key import key_fingerprint, seal_secret, unseal_secret
@@ -48,7 +49,7 @@ def unseal(sealed: bytes, *, belongs_to: str) -> bytes:
     """Raises `SilasError("seal_broken")` 409, also when the data key does not exist."""
     key = DataKey.objects.filter(number=_number(sealed)).first() if sealed[:1] == _VERSION else None
     if key is None:
-        raise SilasError("seal_broken", "A sealed value could not be opened with this key.", status=409)
+        raise SilasError("seal_broken", gettext("A sealed value could not be opened with this key."), status=409)
     return unseal_with(_opened(key), sealed[_HEAD:], belongs_to=_place(belongs_to))
 
 

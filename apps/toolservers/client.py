@@ -24,6 +24,7 @@ from apps.toolservers.http_client import RequestRefused, client_for
 from apps.toolservers.schemas import Address, Descriptor, Reply, ServerFailed
 from apps.toolservers.stdio_transport import ProgramTransport
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 LIST_SECONDS, CONNECT_SECONDS = 20.0, 20.0
 _MOST_PAGES = 20
@@ -117,7 +118,7 @@ async def _connected_program(address: Address, seconds: float) -> AsyncIterator[
     except Exception as error:
         if isinstance(_root_failure(error), ServerFailed) or not running.over:
             raise
-        raise SilasError(running.over, "The program stopped answering.") from None
+        raise SilasError(running.over, gettext("The program stopped answering.")) from None
 
 
 async def _list_all(client: Client) -> tuple[Descriptor, ...]:

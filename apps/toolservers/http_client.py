@@ -18,6 +18,7 @@ from django.conf import settings
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
 from kernel.http.resolver import AddressRefused, resolve_url
+from kernel.language import gettext
 
 MOST_BYTES = 2_000_000
 _STEP_SECONDS = 30.0
@@ -44,8 +45,8 @@ def address_problem(url: str) -> str:
     if is_allowed_private(url) or is_public_url(url, schemes=("https",)):
         return ""
     if host_of(url, schemes=("http",)):
-        return "The address must start with https."
-    return "This isn't a public address, and the operator doesn't allow it as a private one."
+        return gettext("The address must start with https.")
+    return gettext("This isn't a public address, and the operator doesn't allow it as a private one.")
 
 
 def is_allowed_private(url: str) -> bool:

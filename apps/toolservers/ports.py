@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 
 class Program(NamedTuple):
@@ -36,5 +37,5 @@ def program(ref: str) -> Program:
     """Return the program of this reference, inside the caller's scope. Raises `SilasError("skill_missing")` for a skill
     that is not in use."""
     if not _finders:
-        raise SilasError("skill_missing", "No skills are available here.", status=409)
+        raise SilasError("skill_missing", gettext("No skills are available here."), status=409)
     return _finders[0](ref)

@@ -19,6 +19,7 @@ from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Address, RemoteTool
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 
 def tools_for(refs: Iterable[str]) -> tuple[RemoteTool, ...]:
@@ -35,7 +36,11 @@ def pin(ref: str) -> str:
     name, digest = rules.split_reference(ref)
     tool_set = _pinned_set(name, digest) if digest else _current_set(name)
     if tool_set is None:
-        raise SilasError("skill_missing", f"The tool server {name} has no tool in use under this name.", status=409)
+        raise SilasError(
+            "skill_missing",
+            gettext("The tool server {name} has no tool in use under this name.").format(name=name),
+            status=409,
+        )
     return rules.reference(name, tool_set.digest)
 
 
@@ -49,7 +54,7 @@ def address_of(server_id: UUID) -> Address:
     server that is gone or is not where it was registered, `SilasError`: seal_broken, skill_missing."""
     row = ToolServer.objects.filter(pk=server_id, removed=False).first()
     if row is None or not integrity.is_authentic_server(row, policy_seals.load_items(PolicyKind.TOOLS)):
-        raise NotFound("tool server")
+        raise NotFound(gettext("tool server"))
     sealed = bytes(row.secret)
     secret = vault.unseal(sealed, belongs_to=rules.seal_context(row.pk)).decode() if sealed else ""
     folder = ports.program(row.program).folder if row.transport == Transport.STDIO else None
@@ -65,7 +70,7 @@ def server(server_id: UUID) -> ToolServer:
     """Raises `NotFound`."""
     row = servers().filter(pk=server_id).first()
     if row is None:
-        raise NotFound("tool server")
+        raise NotFound(gettext("tool server"))
     return row
 
 
@@ -78,7 +83,7 @@ def tool(server_id: UUID, tool_id: UUID) -> OutsideTool:
     """Return the tool of this server. Raises `NotFound`."""
     row = tools(server_id).filter(pk=tool_id).first()
     if row is None:
-        raise NotFound("tool")
+        raise NotFound(gettext("tool"))
     return row
 
 

@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from kernel.canonical import canonical_bytes, sha256_hex
+from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
 
 PREFIX = "mcp:"
@@ -51,10 +52,10 @@ class BadSchema(ValueError):
 def name_problem(name: str) -> str:
     """Return what is wrong with a server's name, or ""."""
     if name.split("-")[0] in _RESERVED_WORDS:
-        return "Built-in tools start with this word. Choose another name."
+        return gettext("Built-in tools start with this word. Choose another name.")
     if _SERVER_NAME.fullmatch(name) and len(name) <= 24:
         return ""
-    return "Use up to 24 lowercase letters, digits and single hyphens, starting with a letter."
+    return gettext("Use up to 24 lowercase letters, digits and single hyphens, starting with a letter.")
 
 
 def seal_context(server_id: object) -> str:
@@ -252,14 +253,14 @@ def proof_problem(proof: Mapping[str, Any], *, acting: Mapping[str, Any], readin
     may. `{tool, args, expect}`: a value `"$name"` of `args` stands for an argument of the acting call."""
     args, expect = proof.get("args"), proof.get("expect")
     if set(proof) != {"tool", "args", "expect"} or not isinstance(args, Mapping) or not isinstance(expect, Mapping):
-        return "A check names a tool, its arguments and the expected answer."
+        return gettext("A check names a tool, its arguments and the expected answer.")
     if len(expect) != 1 or not expect.keys() <= _EXPECTED or next(iter(expect.values())) in ("", None):
-        return "Enter one thing that the answer must be or contain."
+        return gettext("Enter one thing that the answer must be or contain.")
     known, accepted = acting["properties"], reading["properties"]
     if not accepted.keys() >= args.keys() or not args.keys() >= set(reading.get("required") or ()):
-        return "Give the read-only tool all its required arguments, and no others."
+        return gettext("Give the read-only tool all its required arguments, and no others.")
     if any(isinstance(value, str) and value.startswith("$") and value[1:] not in known for value in args.values()):
-        return "After $, use the name of an argument of the acting tool."
+        return gettext("After $, use the name of an argument of the acting tool.")
     return ""
 
 

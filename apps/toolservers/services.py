@@ -33,6 +33,7 @@ from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Descriptor, Terms
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 MOST_SERVERS = 50
 LONGEST_SECRET = 4000
@@ -70,11 +71,19 @@ def add_program(
     _require_name(name)
     program = ports.program(skill)
     if script not in program.scripts:
-        raise SilasError("program_script", "The skill has no such script. Enter it as scripts/name.py.", status=422)
+        raise SilasError(
+            "program_script", gettext("The skill has no such script. Enter it as scripts/name.py."), status=422
+        )
     if len(args) > MOST_ARGS or any(len(arg) > LONGEST_ARG or not arg.isprintable() for arg in args):
-        raise SilasError("program_args", "There are too many arguments, or one is too long or unreadable.", status=422)
+        raise SilasError(
+            "program_args", gettext("There are too many arguments, or one is too long or unreadable."), status=422
+        )
     if beyond := [place for place in places if place not in program.egress]:
-        raise SilasError("program_place", f"The skill was not approved for {beyond[0][:100]}.", status=422)
+        raise SilasError(
+            "program_place",
+            gettext("The skill was not approved for {beyond}.").format(beyond=beyond[0][:100]),
+            status=422,
+        )
     argv, egress = [script, *args], list(dict.fromkeys(places))
     row = ToolServer(name=name, transport=Transport.STDIO, program=program.ref, argv=argv, egress=egress)
     return _create(row, secret, actor)
@@ -171,10 +180,12 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     proof = _checked_proof(tool, terms)
     if not tool.seen_digest or tool.seen_digest != digest:
         raise SilasError(
-            "tool_changed", "The server's description of this tool has changed. Review it again.", status=409
+            "tool_changed", gettext("The server's description of this tool has changed. Review it again."), status=409
         )
     if tool.problem:
-        raise SilasError("tool_unusable", f"This tool cannot be used: {tool.problem}.", status=422)
+        raise SilasError(
+            "tool_unusable", gettext("This tool cannot be used: {problem}.").format(problem=tool.problem), status=422
+        )
     tool.said, tool.digest, tool.state = tool.seen, tool.seen_digest, ToolState.ACCEPTED
     tool.acting, tool.risk, tool.level = terms.acting, Risk(terms.risk), terms.level
     tool.price, tool.timeout, tool.proof = terms.price, terms.timeout, proof
@@ -224,9 +235,13 @@ def reseal() -> int:
 
 def _create(row: ToolServer, secret: str, actor: str) -> ToolServer:
     if ToolServer.objects.filter(name=row.name, removed=False).exists():
-        raise SilasError("tool_server_exists", "A server with this name already exists.", status=422)
+        raise SilasError("tool_server_exists", gettext("A server with this name already exists."), status=422)
     if ToolServer.objects.filter(removed=False).count() >= MOST_SERVERS:
-        raise SilasError("too_many_servers", f"{MOST_SERVERS} is the maximum number of tool servers.", status=422)
+        raise SilasError(
+            "too_many_servers",
+            gettext("{most_servers} is the maximum number of tool servers.").format(most_servers=MOST_SERVERS),
+            status=422,
+        )
     row.pk = uuid4()
     row.secret = _seal(row, secret)
     row.save(force_insert=True)
@@ -246,7 +261,9 @@ def _seal(row: ToolServer, secret: str) -> bytes:
         return b""
     if len(secret) > LONGEST_SECRET or not (secret.isascii() and secret.isprintable()) or " " in secret:
         raise SilasError(
-            "tool_server_secret", "This isn't a valid token: it contains characters that tokens can't have.", status=422
+            "tool_server_secret",
+            gettext("This isn't a valid token: it contains characters that tokens can't have."),
+            status=422,
         )
     return vault.seal(secret.encode(), belongs_to=rules.seal_context(row.pk))
 
@@ -256,7 +273,7 @@ def _require_terms(terms: Terms) -> None:
     if not sensible or not terms.price.is_finite() or not 0 <= terms.price <= MOST_PRICE:
         raise SilasError(
             "tool_terms",
-            "Enter the risk, a price from 0 to 1000 dollars and a timeout from 1 to 120 seconds.",
+            gettext("Enter the risk, a price from 0 to 1000 dollars and a timeout from 1 to 120 seconds."),
             status=422,
         )
 
@@ -283,7 +300,7 @@ def _expectation_problem(proof: Mapping[str, Any]) -> str:
     try:
         Expectation.model_validate(proof["expect"])
     except ValidationError:
-        return "The expected answer is invalid."
+        return gettext("The expected answer is invalid.")
     return ""
 
 
@@ -359,7 +376,7 @@ def _lock_server(server_id: UUID) -> ToolServer:
         ToolServer.objects.select_for_update(no_key=True).filter(pk=server_id, removed=False).first()
     )
     if row is None:
-        raise NotFound("tool server")
+        raise NotFound(gettext("tool server"))
     return row
 
 
@@ -372,7 +389,7 @@ def _lock_tool(tool_id: UUID) -> OutsideTool:
     """Lock the tool, and its server first: the order that every writer keeps."""
     row: OutsideTool | None = OutsideTool.objects.filter(pk=tool_id).first()
     if row is None:
-        raise NotFound("tool")
+        raise NotFound(gettext("tool"))
     _lock_server(row.server_id)
     locked: OutsideTool = OutsideTool.objects.select_for_update(of=("self",), no_key=True).get(pk=tool_id)
     return locked

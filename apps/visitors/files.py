@@ -26,6 +26,7 @@ from apps.visitors.models import VisitorFile
 from apps.visitors.offers import most_bytes, offers_of, taken_kinds
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 
@@ -68,7 +69,7 @@ def _taken(session_id: UUID) -> tuple[set[str], int]:
     session: ChatSession | None = ChatSession.objects.filter(pk=session_id).first()
     offers = offers_of(session.deployment_id) if session else None
     if offers is None or not taken_kinds(offers):
-        raise NotFound("place for files")
+        raise NotFound(gettext("place for files"))
     return set(taken_kinds(offers)), most_bytes(offers)
 
 
@@ -77,11 +78,11 @@ def _received(name: str, chunks: Iterable[bytes], taken: set[str], most: int) ->
         path, digest, size = file_storage.receive(chunks, most=most)
     except file_storage.TooLarge:
         extra = {"most_bytes": most}
-        raise SilasError("file_too_large", "This file is too large.", extra=extra, status=413) from None
+        raise SilasError("file_too_large", gettext("This file is too large."), extra=extra, status=413) from None
     try:
         kind = file_types.kind_of(path, name) if size else None
         if kind is None or kind.name not in taken:
-            raise SilasError("file_kind", "Files of this kind are not taken here.", status=400)
+            raise SilasError("file_kind", gettext("Files of this kind are not taken here."), status=400)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -108,11 +109,13 @@ def _write(session_id: UUID, received: Received, client_id: str, stored_name: st
 
 def _require_room(session: ChatSession, size: int) -> None:
     if session.seq >= settings.MAX_CHRONICLE:
-        raise SilasError("conversation_full", "This conversation is very long. Please begin a new one.", status=409)
+        raise SilasError(
+            "conversation_full", gettext("This conversation is very long. Please begin a new one."), status=409
+        )
     here = VisitorFile.objects.filter(session=session).count()
     held = VisitorFile.objects.aggregate(bytes=Sum("size"))["bytes"] or 0
     if here >= offers_of(session.deployment_id).files_each or held + size > settings.VISITOR_FILES_BYTES:
-        raise SilasError("files_full", "No more files can be taken in this conversation.", status=409)
+        raise SilasError("files_full", gettext("No more files can be taken in this conversation."), status=409)
 
 
 def _kept(session_id: UUID, client_id: str) -> VisitorFile | None:
@@ -124,11 +127,11 @@ def file_of(session_id: UUID, file_id: UUID) -> tuple[VisitorFile, File[bytes]]:
     """The file and its bytes, opened. Raises `NotFound`, also for one of another conversation or a forgotten one."""
     row: VisitorFile | None = VisitorFile.objects.filter(pk=file_id, session_id=session_id).first()
     if row is None:
-        raise NotFound("file")
+        raise NotFound(gettext("file"))
     try:
         return row, file_storage.storage().open(row.stored_name)
     except FileNotFoundError:
-        raise NotFound("file") from None
+        raise NotFound(gettext("file")) from None
 
 
 def kept_in(session_id: UUID) -> set[UUID]:

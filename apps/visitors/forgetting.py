@@ -30,6 +30,7 @@ from apps.visitors import file_storage
 from apps.visitors.enums import TranscriptState
 from apps.visitors.models import FormAnswers, Rating, TranscriptRequest, VisitorCard, VisitorFile
 from kernel.errors import NotFound
+from kernel.language import gettext
 
 ANSWERING_ROLES = roles_with(Capability.ANSWER)
 
@@ -66,7 +67,7 @@ def _conversations(session_id: UUID) -> list[ChatSession]:
     """Locked, in the order of their ids: two members who forget the same customer wait in line."""
     session: ChatSession | None = ChatSession.objects.filter(pk=session_id).first()
     if session is None:
-        raise NotFound("conversation")
+        raise NotFound(gettext("conversation"))
     rows = ChatSession.objects.select_for_update(of=("self",), no_key=True).order_by("pk")
     theirs = Q(pk=session_id)
     if whose := session.whose:

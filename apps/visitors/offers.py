@@ -21,6 +21,7 @@ from apps.visitors.file_types import KINDS
 from apps.visitors.models import FormQuestion, VisitorOffers
 from kernel.canonical import sha256_hex
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 MOST_QUESTIONS = 8
 MOST_CHOICES = 20
@@ -82,7 +83,7 @@ def most_bytes(offers: VisitorOffers) -> int:
 def change(deployment: Deployment, *, actor: str, **changes: Any) -> VisitorOffers:
     """Write what differs of `FIELDS`. Raises `SilasError("invalid_offers")` with the problem of each field."""
     if unknown := set(changes) - set(FIELDS):
-        raise SilasError("invalid_offers", f"Nothing is called {min(unknown)}.")
+        raise SilasError("invalid_offers", gettext("Nothing is called {unknown}.").format(unknown=min(unknown)))
     row = _locked(deployment)
     before = {name: getattr(row, name) for name in changes}
     changed = [name for name in sorted(changes) if before[name] != changes[name]]
@@ -120,7 +121,9 @@ def change_form(deployment: Deployment, questions: Sequence[Mapping[str, Any]], 
     something differs all are new: whoever has the old form open is asked the new one. Raises
     `SilasError("invalid_form")`."""
     if len(questions) > MOST_QUESTIONS:
-        raise SilasError("invalid_form", f"At most {MOST_QUESTIONS} questions.")
+        raise SilasError(
+            "invalid_form", gettext("At most {most_questions} questions.").format(most_questions=MOST_QUESTIONS)
+        )
     _locked(deployment)
     before = questions_of(deployment.pk)
     rows = [question_of(deployment, order, each) for order, each in enumerate(questions)]

@@ -20,6 +20,7 @@ from apps.visitors.models import FormAnswers, FormQuestion
 from apps.visitors.offers import questions_of
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
 
 LONGEST = {QuestionKind.NAME: 120, QuestionKind.EMAIL: 254, QuestionKind.TEXT: 1000, QuestionKind.CHOICE: 80}
@@ -55,11 +56,13 @@ def answer(session_id: UUID, given: Mapping[str, str]) -> bool:
         return False
     questions = questions_of(session.deployment_id)
     if not set(given) <= {str(each.pk) for each in questions}:
-        raise SilasError("form_changed", "This form has changed meanwhile. Here is the new one.", status=409)
+        raise SilasError("form_changed", gettext("This form has changed meanwhile. Here is the new one."), status=409)
     values = {each: " ".join(given.get(str(each.pk), "").split()) for each in questions if each.kind in _TOGETHER}
     values |= {each: given.get(str(each.pk), "").strip() for each in questions if each not in values}
     if problems := {str(each.pk): said for each, value in values.items() if (said := _problem(each, value))}:
-        raise SilasError("invalid_answers", "Please look at what is marked.", extra={"fields": problems}, status=400)
+        raise SilasError(
+            "invalid_answers", gettext("Please look at what is marked."), extra={"fields": problems}, status=400
+        )
     FormAnswers.objects.create(session_id=session_id, answers=_kept(questions, values), created_at=now())
     data = {"questions": len(questions), "answered": sum(map(bool, values.values()))}
     record(AuditEvent.FORM_ANSWERED, actor="visitor", subject=f"session:{session_id}", data=data)

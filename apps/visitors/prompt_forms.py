@@ -17,6 +17,7 @@ from apps.approvals.schemas import FrozenModel
 from apps.tenants.addresses import is_email
 from apps.visitors.enums import FieldKind
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
 
 MOST_FIELDS, MOST_CHOICES, LONGEST = 8, 8, 400
@@ -79,7 +80,9 @@ def checked(fields: Sequence[FormField], given: Mapping[str, str]) -> dict[str, 
     if not any(values.values()):
         problems.setdefault(fields[0].name, "required")
     if problems or not set(given) <= set(values):
-        raise SilasError("invalid_answers", "Please look at what is marked.", extra={"fields": problems}, status=400)
+        raise SilasError(
+            "invalid_answers", gettext("Please look at what is marked."), extra={"fields": problems}, status=400
+        )
     return {name: value for name, value in values.items() if value}
 
 

@@ -21,6 +21,7 @@ from apps.visitors.models import Rating
 from apps.visitors.offers import offers_of
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.unicode_safety import replace_unstorable
 
 CHANGEABLE = timedelta(days=1)
@@ -43,11 +44,11 @@ def rate(session_id: UUID, *, score: int, comment: str = "") -> Rating:
     session = lock_session(session_id)
     scale = offers_of(session.deployment_id).rating
     if not scale:
-        raise NotFound("rating")
+        raise NotFound(gettext("rating"))
     if score not in _SCORES[RatingScale(scale)]:
-        raise SilasError("invalid_rating", "Choose one of what is offered.", status=400)
+        raise SilasError("invalid_rating", gettext("Choose one of what is offered."), status=400)
     if session.seq == 0:
-        raise SilasError("nothing_said", "Nothing has been said here yet.", status=409)
+        raise SilasError("nothing_said", gettext("Nothing has been said here yet."), status=409)
     said, moment = replace_unstorable(comment).strip()[:1000], now()
     row: Rating | None = Rating.objects.filter(session_id=session_id).first()
     if row is None:
@@ -55,7 +56,7 @@ def rate(session_id: UUID, *, score: int, comment: str = "") -> Rating:
     elif (row.scale, row.score, row.comment) == (scale, score, said):
         return row
     elif moment - row.created_at > CHANGEABLE:
-        raise SilasError("rating_settled", "This rating can no longer be changed.", status=409)
+        raise SilasError("rating_settled", gettext("This rating can no longer be changed."), status=409)
     row.scale, row.score, row.comment, row.changed_at = scale, score, said, moment
     row.save()
     data = {"score": score, "scale": scale, "comment": bool(said)}

@@ -62,9 +62,9 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
         row: TranscriptRequest = before
         return row
     if not settings.EMAIL_HOST or not offers_of(session.deployment_id).transcripts:
-        raise NotFound("transcript")
+        raise NotFound(gettext("transcript"))
     if session.seq == 0:
-        raise SilasError("nothing_said", "Nothing has been said here yet.", status=409)
+        raise SilasError("nothing_said", gettext("Nothing has been said here yet."), status=409)
     row = TranscriptRequest(session_id=session_id, client_id=client_id, address=address, until_seq=session.seq)
     row.asked_at = now()
     row.save(force_insert=True)
@@ -75,14 +75,14 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
 
 def _check_address(address: str) -> None:
     if not is_email(address):
-        raise SilasError("invalid_email", "This is no e-mail address.", status=400)
+        raise SilasError("invalid_email", gettext("This is no e-mail address."), status=400)
 
 
 def asked(session_id: UUID, request_id: UUID) -> TranscriptRequest:
     """Raises `NotFound`, also for another conversation's."""
     row: TranscriptRequest | None = TranscriptRequest.objects.filter(pk=request_id, session_id=session_id).first()
     if row is None:
-        raise NotFound("transcript")
+        raise NotFound(gettext("transcript"))
     return row
 
 

@@ -26,6 +26,7 @@ from apps.work.enums import EffectState
 from apps.work.models import Attempt, KnowledgeEffect
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 from kernel.unicode_safety import replace_unstorable
 from llm.calls import PlannedCall
@@ -112,10 +113,10 @@ def change_of(tool: ToolSpec, args: Mapping[str, Any]) -> Change:
     if home is None or (tool.knowledge != "add" and (page is None or page.version != int(args["version"]))):
         raise SilasError("knowledge_changed", _CHANGED)
     if tool.knowledge == "add" and page is not None and page.text:
-        raise SilasError("knowledge_changed", "There is a document of this title already.")
+        raise SilasError("knowledge_changed", gettext("There is a document of this title already."))
     title, text = str(args.get("title") or (page.title if page else "")), _text(tool, args, reference)
     if replace_unstorable(text) != text or replace_unstorable(title) != title or not 0 < len(title) <= _LONGEST_TITLE:
-        raise SilasError("knowledge_refused", "This text or title can't be stored.")
+        raise SilasError("knowledge_refused", gettext("This text or title can't be stored."))
     return Change(DocumentPlace(home, reference, page.url if page else ""), page.version if page else 0, title, text)
 
 

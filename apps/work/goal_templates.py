@@ -14,6 +14,7 @@ from typing import Any
 
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
 from llm.calls import PlannedCall, parse_calls
 
@@ -39,10 +40,12 @@ def template_call(template: str) -> PlannedCall:
     """
     calls = parse_calls(template)
     if len(calls) != 1:
-        raise SilasError("bad_template", "A goal's template holds exactly one call.")
+        raise SilasError("bad_template", gettext("A goal's template holds exactly one call."))
     for name, value in calls[0].args.items():
         if "$" in str(value) and value != f"${name}":
-            raise SilasError("bad_template", f"In the template, {name} must be a constant or ${name}.")
+            raise SilasError(
+                "bad_template", gettext("In the template, {name} must be a constant or ${name}.").format(name=name)
+            )
     return calls[0]
 
 

@@ -17,6 +17,7 @@ from django.db import connection
 from apps.work.enums import WorkItemType
 from apps.work.models import Batch, Course, WorkItem
 from kernel.errors import NotFound
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 
@@ -27,7 +28,7 @@ def lock_item(item_id: UUID) -> WorkItem:
     # FOR NO KEY UPDATE: rows that refer to the item may be inserted meanwhile.
     item: WorkItem | None = WorkItem.objects.select_for_update(no_key=True).filter(pk=item_id).first()
     if item is None:
-        raise NotFound("work item")
+        raise NotFound(gettext("work item"))
     return item
 
 
@@ -45,7 +46,7 @@ def lock_batch(batch_id: UUID) -> Batch:
     """Lock the batch, and with it its items, until the scope ends. Raises `NotFound`."""
     batch: Batch | None = Batch.objects.select_for_update(no_key=True).filter(pk=batch_id).first()
     if batch is None:
-        raise NotFound("batch")
+        raise NotFound(gettext("batch"))
     return batch
 
 

@@ -20,6 +20,7 @@ from apps.work import rules
 from apps.work.enums import WorkItemType
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import SilasError
+from kernel.language import gettext
 from llm.calls import PlannedCall, parse_calls
 
 __all__ = [
@@ -67,7 +68,10 @@ class ParsedPlan:
 def parse_with_lines(markdown: str, *, lenient: bool = False) -> ParsedPlan:
     """Like `parse`, with the lines of the fields for further validation."""
     if len(markdown) > MAX_PLAN_CHARS:
-        raise SilasError("plan_too_long", f"A plan has at most {MAX_PLAN_CHARS} characters.")
+        raise SilasError(
+            "plan_too_long",
+            gettext("A plan has at most {max_plan_chars} characters.").format(max_plan_chars=MAX_PLAN_CHARS),
+        )
     text, body = _split(_unfenced(_LINE_BREAK.sub("\n", markdown)))
     front = _load_front_matter(text)
     spec = _validate(front, body, lenient=lenient)
@@ -94,7 +98,9 @@ def _split(text: str) -> tuple[str, str]:
 
 def raise_plan_error(code: str, message: str, line: int, **extra: Any) -> NoReturn:
     """Raise the error of a plan, with the line that its author has to look at."""
-    raise SilasError(code, f"Line {line}: {message}", extra={"line": line, **extra})
+    raise SilasError(
+        code, gettext("Line {line}: {message}").format(line=line, message=message), extra={"line": line, **extra}
+    )
 
 
 @dataclass(frozen=True)
@@ -248,7 +254,9 @@ def _task(token: Any, lenient: bool) -> WorkItemSpec:
     except SilasError as refusal:
         line = first + int(refusal.extra.get("line", 1))
         raise SilasError(
-            refusal.code, f"In the task block of line {first}: {refusal.message}", extra={**refusal.extra, "line": line}
+            refusal.code,
+            gettext("In the task block of line {first}: {message}").format(first=first, message=refusal.message),
+            extra={**refusal.extra, "line": line},
         ) from refusal
     if task.type != WorkItemType.TASK or task.tasks:
         raise_plan_error("plan_task_not_a_task", "a project is made of tasks only.", first)
@@ -257,16 +265,28 @@ def _task(token: Any, lenient: bool) -> WorkItemSpec:
 
 def _require_listed(listed: Sequence[str], written: Sequence[str]) -> None:
     if not listed:
-        raise SilasError("plan_tasks_missing", "A project names its tasks.")
+        raise SilasError("plan_tasks_missing", gettext("A project names its tasks."))
     if len(listed) > rules.MAX_TASKS:
-        raise SilasError("plan_too_many_tasks", f"A project has at most {rules.MAX_TASKS} tasks.")
+        raise SilasError(
+            "plan_too_many_tasks", gettext("A project has at most {max_tasks} tasks.").format(max_tasks=rules.MAX_TASKS)
+        )
     for name in (*listed, *written):
         if listed.count(name) > 1 or written.count(name) > 1:
-            raise SilasError("plan_task_twice", f"The task {name} is defined twice.", extra={"task": name})
+            raise SilasError(
+                "plan_task_twice", gettext("The task {name} is defined twice.").format(name=name), extra={"task": name}
+            )
         if name not in written:
-            raise SilasError("plan_task_not_written", f"The plan of the task {name} is missing.", extra={"task": name})
+            raise SilasError(
+                "plan_task_not_written",
+                gettext("The plan of the task {name} is missing.").format(name=name),
+                extra={"task": name},
+            )
         if name not in listed:
-            raise SilasError("plan_task_unlisted", f"The project doesn't list its task {name}.", extra={"task": name})
+            raise SilasError(
+                "plan_task_unlisted",
+                gettext("The project doesn't list its task {name}.").format(name=name),
+                extra={"task": name},
+            )
 
 
 def _own_prose(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
@@ -277,5 +297,5 @@ def _own_prose(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
         del lines[token.map[0] : token.map[1]]
     prose = "\n".join(lines).strip("\n")
     if parse_calls(prose):
-        raise SilasError("plan_project_calls", "A project makes no calls itself; put them in its tasks.")
+        raise SilasError("plan_project_calls", gettext("A project makes no calls itself; put them in its tasks."))
     return spec.model_copy(update={"body": prose})

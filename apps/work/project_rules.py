@@ -15,6 +15,7 @@ from apps.work.enums import WorkItemStatus as Status
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import canonical_json
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 TASKS_BLOCK = "tasks"
 
@@ -30,7 +31,7 @@ def require_no_tasks_block(body: str) -> None:
     the harness's."""
     if _blocks(body) or len(_blocks(_with_block(body, "[]"))) != 1:
         raise SilasError(
-            "plan_tasks_block", "A plan must not contain a tasks block of its own, and must close its fences."
+            "plan_tasks_block", gettext("A plan must not contain a tasks block of its own, and must close its fences.")
         )
 
 

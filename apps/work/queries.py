@@ -30,6 +30,7 @@ from apps.work.models import (
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 _OPEN = (WorkItemStatus.PENDING, WorkItemStatus.RUNNING, WorkItemStatus.PAUSED)
@@ -53,7 +54,7 @@ def work_item(item_id: UUID) -> WorkItem:
     """Return an item with its deployment, parent and what it follows. Raises `NotFound` also for a foreign id."""
     item: WorkItem | None = WorkItem.objects.select_related(*_RELATED).filter(pk=item_id).first()
     if item is None:
-        raise NotFound("work item")
+        raise NotFound(gettext("work item"))
     return item
 
 

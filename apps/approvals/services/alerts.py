@@ -32,6 +32,7 @@ from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.http.addresses import host_of, is_public_url
+from kernel.language import gettext
 from kernel.tenancy import run_isolated
 
 MAX_BROWSERS, MAX_PUSHES = 10, 3
@@ -79,7 +80,12 @@ def set_alert_choice(user: Any, *, way: AlertWay, minutes: int) -> AlertChoice:
     role."""
     require_role(user, APPROVING_ROLES)
     if not MIN_MINUTES <= minutes <= MAX_MINUTES:
-        raise SilasError("alert_minutes", f"Choose {MIN_MINUTES} to {MAX_MINUTES} minutes.")
+        raise SilasError(
+            "alert_minutes",
+            gettext("Choose {min_minutes} to {max_minutes} minutes.").format(
+                min_minutes=MIN_MINUTES, max_minutes=MAX_MINUTES
+            ),
+        )
     moment = now()
     AlertChoice.objects.bulk_create(
         [AlertChoice(user=user, pushed_until=moment, mailed_until=moment)], ignore_conflicts=True
@@ -103,12 +109,16 @@ def subscribe(user: Any, *, endpoint: str, p256dh: str, auth: str, browser: str)
     else:
         reachable = is_public_url(endpoint)
     if not reachable:
-        raise SilasError("push_address", "This push service cannot be reached from here.")
+        raise SilasError("push_address", gettext("This push service cannot be reached from here."))
     if problem := webpush.keys_problem(p256dh, auth):
         raise SilasError("push_keys", problem)
     hashed = sha256_hex(endpoint)
     if PushSubscription.objects.filter(user_id=user.pk).exclude(endpoint_hash=hashed).count() >= MAX_BROWSERS:
-        raise SilasError("push_browsers", f"Remove one of your {MAX_BROWSERS} browsers first.", status=409)
+        raise SilasError(
+            "push_browsers",
+            gettext("Remove one of your {max_browsers} browsers first.").format(max_browsers=MAX_BROWSERS),
+            status=409,
+        )
     row: PushSubscription
     row, _ = PushSubscription.objects.update_or_create(
         endpoint_hash=hashed,
@@ -132,7 +142,7 @@ def unsubscribe(subscription_id: UUID, *, user: Any) -> None:
     """Stop pushing to one of the user's browsers. Raises `NotFound` for another user's."""
     deleted, _ = PushSubscription.objects.filter(pk=subscription_id, user_id=user.pk).delete()
     if not deleted:
-        raise NotFound("browser")
+        raise NotFound(gettext("browser"))
     record(AuditEvent.PUSH_REMOVED, actor=user.actor, subject=f"user:{user.pk}", data={"gone": False})
 
 

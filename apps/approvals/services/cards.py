@@ -33,6 +33,7 @@ from apps.bus.enums import Kind
 from kernel import fault_points
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.unicode_safety import truncate
 
 MAX_FREETEXT, MAX_DRAFT = 2000, 20_000
@@ -151,9 +152,12 @@ def answer_card(
     said = {"choice": chosen.value}
     if freetext := details.freetext.strip():
         if card.kind != CardKind.DRAFT_REVIEW and not card.payload.get("allow_freetext"):
-            raise SilasError("freetext_not_wanted", "This card takes no free text.")
+            raise SilasError("freetext_not_wanted", gettext("This card takes no free text."))
         if len(freetext) > MAX_FREETEXT:
-            raise SilasError("freetext_too_long", f"At most {MAX_FREETEXT} characters fit here.")
+            raise SilasError(
+                "freetext_too_long",
+                gettext("At most {max_freetext} characters fit here.").format(max_freetext=MAX_FREETEXT),
+            )
         said["freetext"] = freetext
     return decide_card(card_id, user=user, verdict=chosen.verdict, said=said, step_up=step_up, face=face)
 
@@ -173,7 +177,7 @@ def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:
     """Open the same batch with some of its items, in the order in which they were picked (spec 5.2.4 step 5)."""
     bound, kept = card.payload["item_ids"], list(dict.fromkeys(selected))
     if not kept or len(kept) == len(bound) or not set(kept) <= set(bound):
-        raise SilasError("selection_unfit", "Tick some of the items, but not all of them.")
+        raise SilasError("selection_unfit", gettext("Tick some of the items, but not all of them."))
     lines = {item["item_id"]: item for item in card.body["items"]}
     items = [{**lines[item_id], "unusual": False} for item_id in kept]
     payload = payloads.batch_payload(goal_id=card.payload["goal_id"], action=card.payload["action"], item_ids=kept)
@@ -191,10 +195,10 @@ def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:
 def _edit_draft(card: Card, user: Any, text: str) -> Card:
     """Open the same call with another text to send, wherever the call would have sent the draft."""
     if not text.strip() or len(text) > MAX_DRAFT:
-        raise SilasError("text_missing", "Write what should be sent.")
+        raise SilasError("text_missing", gettext("Write what should be sent."))
     draft, text = card.body["draft"], text.replace("\r\n", "\n")
     if text == draft:
-        raise SilasError("edit_unfit", "Nothing was changed.")
+        raise SilasError("edit_unfit", gettext("Nothing was changed."))
     payload = dict(card.payload)
     if "args" in payload:
         payload["args"] = {name: text if value == draft else value for name, value in payload["args"].items()}
@@ -270,7 +274,7 @@ def _decide(card: Card, answer: Answer) -> Decision:
 
 def _require_undamaged(card: Card) -> None:
     if payloads.payload_hash(card.payload) != card.payload_hash:
-        raise SilasError("card_damaged", "This card no longer shows what it was opened for.", status=409)
+        raise SilasError("card_damaged", gettext("This card no longer shows what it was opened for."), status=409)
 
 
 def _issue_token(card: Card, answer: Answer, decision: Decision) -> ApprovalToken | None:
@@ -311,9 +315,9 @@ def edit_card(
     scope, old_risk = ApprovalScope(old.scope), Risk(old.risk)
     edited = payloads.approvable(scope, payload)
     if edited.plan_hash == old.payload_hash:
-        raise SilasError("edit_changes_nothing", "This is what the card asks for already.")
+        raise SilasError("edit_changes_nothing", gettext("This is what the card asks for already."))
     if edited.id != payloads.approvable(scope, old.payload).id:
-        raise SilasError("edit_changes_subject", "An edit stays about the same thing.")
+        raise SilasError("edit_changes_subject", gettext("An edit stays about the same thing."))
     answer = answers.take_answer(
         old, user=user, verdict=ApprovalVerdict.EDIT_REQUESTED, conditions={}, said={}, step_up=""
     )

@@ -18,6 +18,7 @@ from apps.tenants.enums import PolicyKind
 from kernel import trust
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 
 def rotate_key(user: Any, *, actor: str, compromised: bool = False) -> ApproverKey:
@@ -43,9 +44,9 @@ def revoke_key(key_id: str, *, actor: str) -> None:
     """
     key = locks.lock_key(key_id)
     if key.retired_at is None:
-        raise SilasError("key_active", "Replace this key first. Then you can revoke it.", status=409)
+        raise SilasError("key_active", gettext("Replace this key first. Then you can revoke it."), status=409)
     if key.revoked_at is not None:
-        raise SilasError("key_revoked", "This key is already revoked.", status=409)
+        raise SilasError("key_revoked", gettext("This key is already revoked."), status=409)
     key.revoked_at = now()
     key.save(update_fields=["revoked_at"])
     policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.revoked_key_name(key.key_id), {})

@@ -31,6 +31,7 @@ from apps.tenants.queries import require_role
 from kernel import webauthn
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 _MOST_PASSKEYS = 20
@@ -81,7 +82,7 @@ def begin_registration(user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
         raise SilasError("passkey_needs_a_name", message)
     known = queries.passkeys_of(user)
     if len(known) >= _MOST_PASSKEYS:
-        raise SilasError("too_many_passkeys", "Remove a passkey that you no longer use first.", status=409)
+        raise SilasError("too_many_passkeys", gettext("Remove a passkey that you no longer use first."), status=409)
     challenge = _create_challenge(_REGISTRATION, user=user, rp_id=rp_id, origin=origin)
     return webauthn.registration_options(
         user=user,
@@ -112,7 +113,7 @@ def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | A
         return record_refusal(rejection, user=user, subject=_REGISTRATION)
     credential_id = webauthn.base64url_encode(registration.credential_id)
     if Passkey.objects.filter(credential_id=credential_id).exists():
-        raise SilasError("passkey_known", "This passkey is registered already.", status=409)
+        raise SilasError("passkey_known", gettext("This passkey is registered already."), status=409)
     passkey: Passkey = Passkey.objects.create(
         user=user,
         name=name.strip()[:60] or "Passkey",
@@ -130,14 +131,14 @@ def remove_passkey(passkey_id: UUID, *, user: Any, actor: str) -> None:
     """Take one of the person's passkeys out of use. The row stays, as evidence for what it signed."""
     changed = Passkey.objects.filter(pk=passkey_id, user=user, removed_at=None).update(removed_at=now())
     if not changed:
-        raise NotFound("passkey")
+        raise NotFound(gettext("passkey"))
     record(AuditEvent.PASSKEY_REMOVED, actor=actor, subject=f"passkey:{passkey_id}")
 
 
 def rename_passkey(passkey_id: UUID, *, user: Any, name: str) -> None:
     new_name = name.strip()[:60]
     if not new_name or not Passkey.objects.filter(pk=passkey_id, user=user, removed_at=None).update(name=new_name):
-        raise NotFound("passkey")
+        raise NotFound(gettext("passkey"))
 
 
 def begin_step_up(card_id: UUID, *, user: Any, face: str, rp_id: str, origin: str) -> dict[str, Any] | None:
@@ -167,7 +168,11 @@ def _authentication_options(subject: PasskeySubject, *, user: Any, rp_id: str, o
     here = queries.passkeys_of(user, rp_id=rp_id)
     if not here:
         known = ", ".join(sorted({passkey.rp_id for passkey in queries.passkeys_of(user)}))
-        raise SilasError("passkey_elsewhere", f"Your passkey works at {known}; open the console there.", status=409)
+        raise SilasError(
+            "passkey_elsewhere",
+            gettext("Your passkey works at {known}; open the console there.").format(known=known),
+            status=409,
+        )
     challenge = _create_challenge(subject, user=user, rp_id=rp_id, origin=origin)
     return webauthn.authentication_options(
         challenge=_challenge_bytes(challenge),
@@ -200,7 +205,7 @@ def prove_action(subject: PasskeySubject, *, risk: Risk, user: Any, assertion: s
 
 def _prove(subject: PasskeySubject, *, user: Any, assertion: str) -> StepUp:
     if not assertion:
-        raise SilasError("step_up_required", "Confirm this with your passkey.", status=403)
+        raise SilasError("step_up_required", gettext("Confirm this with your passkey."), status=403)
     challenge = _spend_challenge(_open_challenge(assertion, subject, user=user))
     credential_id = str(json.loads(assertion).get("id", ""))
     passkey: Passkey | None = Passkey.objects.filter(user=user, credential_id=credential_id, removed_at=None).first()
@@ -236,7 +241,9 @@ def _action_needs_passkey(risk: Risk, user: Any) -> bool:
 
 def _require_passkey_if(needed: bool, *, has_one: bool) -> bool:
     if needed and not has_one:
-        raise SilasError("passkey_missing", "This needs a passkey, and you have none. Add one first.", status=403)
+        raise SilasError(
+            "passkey_missing", gettext("This needs a passkey, and you have none. Add one first."), status=403
+        )
     return needed
 
 

@@ -14,6 +14,7 @@ from apps.tenants.api_auth import Caller
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 
 def acting_user(caller: Caller) -> Any:
@@ -30,7 +31,7 @@ def acting_user(caller: Caller) -> Any:
     opted_in = queries.opted_in_users([owner.pk for owner in owners])
     user = next((owner for owner in owners if owner.pk in opted_in), None) or next(iter(owners), None)
     if user is None:
-        raise SilasError("not_opted_in", "There is no owner for whom this could run.", status=403)
+        raise SilasError("not_opted_in", gettext("There is no owner for whom this could run."), status=403)
     user.acts_as = caller.actor
     return user
 
@@ -38,7 +39,7 @@ def acting_user(caller: Caller) -> Any:
 def require_switched_on() -> None:
     """Raises 503 `scheduler_disabled`: nothing starts, not even manually (contract autonomy B2)."""
     if not queries.autonomy_settings().enabled:
-        raise SilasError("scheduler_disabled", "Automations are turned off for this company.", status=503)
+        raise SilasError("scheduler_disabled", gettext("Automations are turned off for this company."), status=503)
 
 
 def validated(serializer: type[serializers.Serializer[Any]], data: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from apps.tenants.models import Membership
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 MAY_SET_UP = roles_with(Capability.DECIDE)
 _BOUNDS = {
@@ -63,7 +64,7 @@ def require_task_control(task: Task, user: Any) -> None:
     if require_role(user, MAY_SET_UP) is not Role.OWNER and task.owner_id != user.pk:
         raise SilasError(
             "task_of_another",
-            "This task runs in another member's name. Only they or an owner can change it.",
+            gettext("This task runs in another member's name. Only they or an owner can change it."),
             status=403,
         )
 
@@ -71,7 +72,7 @@ def require_task_control(task: Task, user: Any) -> None:
 def require_opt_in(user: Any) -> None:
     """A member must opt in before they start, set up or delete a task. Raises 403."""
     if not queries.has_opted_in(user.pk):
-        raise SilasError("not_opted_in", "First allow your tasks to run unattended.", status=403)
+        raise SilasError("not_opted_in", gettext("First allow your tasks to run unattended."), status=403)
 
 
 def change_settings(*, user: Any, **changes: Any) -> AutonomySettings:
@@ -122,4 +123,8 @@ def _validated(name: str, value: Any) -> Any:
 def _invalid(name: str) -> SilasError:
     low, high = _BOUNDS.get(name, (None, None))
     bounds = f" Enter a value between {low} and {high}." if low is not None else ""
-    return SilasError("autonomy_settings", f"{name} can't be set to this.{bounds}", status=422)
+    return SilasError(
+        "autonomy_settings",
+        gettext("{name} can't be set to this.{bounds}").format(name=name, bounds=bounds),
+        status=422,
+    )

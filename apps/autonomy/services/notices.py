@@ -20,6 +20,7 @@ from apps.autonomy.models import AutonomousSession, Notification, Trigger
 from apps.autonomy.services.outbox import enqueue_notice_email
 from apps.bus.enums import SetAside
 from kernel.errors import NotFound
+from kernel.language import gettext
 
 # Reasons of notices beside those for which sessions end: the task failed too often; a company limit delays the start.
 SET_ASIDE, WAITS_FOR_LIMIT = "set_aside", "waits_for_limit"
@@ -97,7 +98,7 @@ def mark_read(notice_id: UUID, *, user: Any) -> Notification:
     rows.filter(read_at=None).update(read_at=Now())
     notice = rows.select_related("trigger__task", "session__task").first()
     if notice is None:
-        raise NotFound("notice")
+        raise NotFound(gettext("notice"))
     return notice
 
 

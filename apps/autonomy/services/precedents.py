@@ -30,6 +30,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.services import change_deployment
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.unicode_safety import escape_hidden, truncate
 
 CONTEXT = "context_proposal"
@@ -55,10 +56,10 @@ def promote_precedent(precedent_id: UUID, *, user: Any, deployment_id: UUID | No
     require_role(user, KEEPER_ROLES)
     precedent = lock_precedent(precedent_id)
     if precedent.state == PrecedentState.DISMISSED or precedent.quarantined_at is not None:
-        raise SilasError("precedent_settled", "This was dismissed or quarantined.", status=409)
+        raise SilasError("precedent_settled", gettext("This was dismissed or quarantined."), status=409)
     deployment = Deployment.objects.filter(pk=deployment_id or precedent.task.deployment_id).first()
     if deployment is None:
-        raise NotFound("deployment")
+        raise NotFound(gettext("deployment"))
     rule: ContextProposal
     rule, created = ContextProposal.objects.get_or_create(
         precedent=precedent,
@@ -106,7 +107,7 @@ def _withdraw_card(context_id: UUID, user: Any) -> None:
 
 def _accept(rule: ContextProposal, user: Any) -> ContextProposal:
     if rule.precedent.quarantined_at is not None:
-        raise SilasError("precedent_settled", "This was quarantined. Release it first.", status=409)
+        raise SilasError("precedent_settled", gettext("This was quarantined. Release it first."), status=409)
     if rule.state == ContextState.ACCEPTED:
         return rule
     if rule.accepted_at is None:
@@ -125,7 +126,7 @@ def _reject(rule: ContextProposal, user: Any) -> ContextProposal:
 
 def _settle(rule: ContextProposal, to: ContextState, user: Any, **changes: Any) -> None:
     if to not in CONTEXT_TRANSITIONS[ContextState(rule.state)]:
-        raise SilasError("precedent_settled", "This was already decided.", status=409)
+        raise SilasError("precedent_settled", gettext("This was already decided."), status=409)
     ContextProposal.objects.filter(pk=rule.pk).update(state=to, decided_by=user, **changes)
     rule.refresh_from_db()
     _audit(user, f"context:{rule.pk}", to.value)
@@ -133,7 +134,7 @@ def _settle(rule: ContextProposal, to: ContextState, user: Any, **changes: Any) 
 
 def _move(precedent: Precedent, to: PrecedentState, **changes: Any) -> None:
     if to not in PRECEDENT_TRANSITIONS[PrecedentState(precedent.state)]:
-        raise SilasError("precedent_settled", "This was already decided.", status=409)
+        raise SilasError("precedent_settled", gettext("This was already decided."), status=409)
     Precedent.objects.filter(pk=precedent.pk).update(state=to, **changes)
     precedent.refresh_from_db()
 

@@ -23,6 +23,7 @@ from apps.memory.models import Collection, Document
 from apps.memory.parsing import Parsed, ParsedDocument
 from apps.memory.schemas import Note, Scope
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id, in_scope, in_thread, tenant_scope
 from llm.enums import MemoryType
@@ -77,7 +78,7 @@ def require_collection(proposal: MemoryProposal) -> None:
         return
     if not Collection.objects.filter(name=proposal.target).exists():
         raise SilasError(
-            "collection_missing", "The collection that this would be added to no longer exists.", status=409
+            "collection_missing", gettext("The collection that this would be added to no longer exists."), status=409
         )
 
 

@@ -32,7 +32,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.language import in_english
+from kernel.language import gettext, in_english
 from kernel.unicode_safety import escape_hidden, truncate
 
 PROPOSAL = "memory_proposal"
@@ -109,7 +109,9 @@ def _withdraw_card(proposal_id: UUID, user: Any) -> None:
 def _keep(proposal: MemoryProposal, user: Any, content: str | None) -> MemoryProposal:
     _require_transition(proposal, ProposalState.KEPT)
     if proposal.quarantined_at is not None:
-        raise SilasError("proposal_quarantined", "This was quarantined. Release it before you keep it.", status=409)
+        raise SilasError(
+            "proposal_quarantined", gettext("This was quarantined. Release it before you keep it."), status=409
+        )
     proposal_storage.require_collection(proposal)
     if _is_blank(proposal):
         text = _answer(proposal, content)
@@ -138,7 +140,7 @@ def _dismiss(proposal: MemoryProposal, user: Any) -> MemoryProposal:
 
 def _require_transition(proposal: MemoryProposal, to: ProposalState) -> None:
     if to not in PROPOSAL_TRANSITIONS[ProposalState(proposal.state)]:
-        raise SilasError("proposal_settled", "This was already decided.", status=409)
+        raise SilasError("proposal_settled", gettext("This was already decided."), status=409)
 
 
 def _is_blank(proposal: MemoryProposal) -> bool:
@@ -149,7 +151,9 @@ def _is_blank(proposal: MemoryProposal) -> bool:
 def _answer(proposal: MemoryProposal, content: str | None) -> str:
     """The question as a heading with the person's answer below."""
     if not storable_text(content or "", _LONGEST + 1):
-        raise SilasError("proposal_unanswered", "This question has no answer yet. Write one to publish it.", status=422)
+        raise SilasError(
+            "proposal_unanswered", gettext("This question has no answer yet. Write one to publish it."), status=422
+        )
     heading = next((line for line in proposal.content.splitlines() if line.startswith("# ")), "")
     answer = _validated(content or "")
     return _validated(answer if answer.startswith("#") else f"{heading}\n\n{answer}")
@@ -158,9 +162,11 @@ def _answer(proposal: MemoryProposal, content: str | None) -> str:
 def _validated(content: str) -> str:
     text = storable_text(content, _LONGEST + 1)
     if not text:
-        raise SilasError("proposal_empty", "Write the text to keep.", status=422)
+        raise SilasError("proposal_empty", gettext("Write the text to keep."), status=422)
     if len(text) > _LONGEST:
-        raise SilasError("proposal_too_long", f"Write at most {_LONGEST} characters.", status=422)
+        raise SilasError(
+            "proposal_too_long", gettext("Write at most {longest} characters.").format(longest=_LONGEST), status=422
+        )
     return text
 
 

@@ -26,6 +26,7 @@ from apps.autonomy.services.precedents import CONTEXT
 from apps.autonomy.services.proposals import PROPOSAL
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import TenantModel
 
 Row = TypeVar("Row", bound=TenantModel)
@@ -184,4 +185,4 @@ def _uuid(text: Any) -> UUID:
     try:
         return UUID(str(text))
     except ValueError:
-        raise SilasError("origin_unknown", "Enter the id of a task or session.", status=422) from None
+        raise SilasError("origin_unknown", gettext("Enter the id of a task or session."), status=422) from None

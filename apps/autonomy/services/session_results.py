@@ -22,6 +22,7 @@ from apps.autonomy.services.outbox import enqueue_result_email, enqueue_webhooks
 from apps.guard.schemas import CallFailed
 from kernel.canonical import sha256_hex
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 _RECORD_PRECEDENT = """
@@ -61,7 +62,7 @@ def write_proposal(session_id: UUID, draft: DraftProposal) -> None:
     session = _session(session_id)
     made, most = count_proposals(session_id), session.frozen_limits.memory_writes
     if most is not None and made >= most:
-        raise SilasError("memory_writes_reached", "This run has used its limit of proposals.", status=409)
+        raise SilasError("memory_writes_reached", gettext("This run has used its limit of proposals."), status=409)
     row = MemoryProposal(
         **_provenance(session),
         kind=draft.kind,

@@ -28,6 +28,7 @@ from apps.skills import queries as skills_of
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from llm.models import is_known
 
 _LONGEST_PROMPT = 8000
@@ -66,7 +67,7 @@ def save_task(
     task = Task(owner_id=user.pk) if task_id is None else lock_task(task_id)
     require_task_control(task, user)
     if not Deployment.objects.filter(pk=deployment_id).exists():
-        raise NotFound("deployment")
+        raise NotFound(gettext("deployment"))
     if escalates_to_id is not None:
         _require_capable(task, queries.task(escalates_to_id))
     task.name, task.prompt, task.playbook = name.strip()[:120], prompt.strip(), playbook
@@ -104,7 +105,7 @@ def release_task(task_id: UUID, *, user: Any) -> Task:
     require_opt_in(user)
     task = lock_task(task_id)
     if task.quarantined_at is None:
-        raise SilasError("not_quarantined", "This task isn't paused.", status=409)
+        raise SilasError("not_quarantined", gettext("This task isn't paused."), status=409)
     task.quarantined_at, task.quarantine_reason = None, ""
     task.save(update_fields=["quarantined_at", "quarantine_reason"])
     for trigger in Trigger.objects.filter(task=task, deleted_at=None, enabled=True):
@@ -118,9 +119,11 @@ def release_task(task_id: UUID, *, user: Any) -> Task:
 def _require_capable(task: Task, capable: Task) -> None:
     """Escalation is one level deep: a task to which others escalate cannot escalate itself."""
     if capable.pk == task.pk or capable.escalates_to_id is not None:
-        raise SilasError("task_loop", "Choose a task that doesn't escalate itself.", status=422)
+        raise SilasError("task_loop", gettext("Choose a task that doesn't escalate itself."), status=422)
     if Task.objects.filter(escalates_to_id=task.pk, deleted_at=None).exists():
-        raise SilasError("task_loop", "Other tasks escalate to this one, so it can't escalate itself.", status=422)
+        raise SilasError(
+            "task_loop", gettext("Other tasks escalate to this one, so it can't escalate itself."), status=422
+        )
 
 
 def _set_delegates(task: Task, delegates: Collection[UUID] | None) -> None:
@@ -128,7 +131,9 @@ def _set_delegates(task: Task, delegates: Collection[UUID] | None) -> None:
     if delegates is not None:
         task.delegates_to = sorted({str(task_id) for task_id in delegates})
     if len(task.delegates_to) > _MOST_DELEGATES or (task.delegates_to and (task.playbook or task.escalates_to_id)):
-        raise SilasError("task_delegates", "Only a task with a prompt can delegate, to at most ten tasks.", status=422)
+        raise SilasError(
+            "task_delegates", gettext("Only a task with a prompt can delegate, to at most ten tasks."), status=422
+        )
     # A list that stays as it was is not checked again: its tasks may have changed since.
     if delegates is not None and not all(
         rules.may_delegate_to(task, queries.task(UUID(task_id))) for task_id in task.delegates_to
@@ -139,15 +144,19 @@ def _set_delegates(task: Task, delegates: Collection[UUID] | None) -> None:
 
 def _check_fields(task: Task) -> None:
     if not task.name:
-        raise SilasError("task_name", "A task needs a name.", status=422)
+        raise SilasError("task_name", gettext("A task needs a name."), status=422)
     if task.playbook not in BuiltinWorkflow.values or not (task.playbook or task.prompt):
-        raise SilasError("task_says_nothing", "Enter a prompt, or choose a built-in workflow.", status=422)
+        raise SilasError("task_says_nothing", gettext("Enter a prompt, or choose a built-in workflow."), status=422)
     if len(task.prompt) > _LONGEST_PROMPT:
-        raise SilasError("task_says_nothing", f"Enter a prompt of at most {_LONGEST_PROMPT} characters.", status=422)
+        raise SilasError(
+            "task_says_nothing",
+            gettext("Enter a prompt of at most {longest_prompt} characters.").format(longest_prompt=_LONGEST_PROMPT),
+            status=422,
+        )
     if not 0 <= task.priority <= 9 or not 1 <= task.max_attempts <= 10:
-        raise SilasError("task_bounds", "Enter a priority from 0 to 9 and 1 to 10 attempts.", status=422)
+        raise SilasError("task_bounds", gettext("Enter a priority from 0 to 9 and 1 to 10 attempts."), status=422)
     if task.model_name and not is_known(task.model_name):
-        raise SilasError("task_model", "This model isn't available.", status=422)
+        raise SilasError("task_model", gettext("This model isn't available."), status=422)
 
 
 def _pinned(skills: Collection[str]) -> list[str]:
@@ -194,7 +203,7 @@ def _route(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         route = ROUTE.validate_python(given)
     except ValidationError:
-        raise SilasError("task_route", "Choose where the result should go.", status=422) from None
+        raise SilasError("task_route", gettext("Choose where the result should go."), status=422) from None
     if isinstance(route, ChainNext):
         _require_end(task, route.task)
     return route.model_dump(mode="json")
@@ -204,12 +213,14 @@ def _require_end(task: Task, following: UUID) -> None:
     """Refuse a chain that leads back to this task. Later changes of other tasks are bounded by the depth limit."""
     for _ in range(_LONGEST_CHAIN):
         if following == task.pk:
-            raise SilasError("task_loop", "A task can't start itself, directly or through other tasks.", status=422)
+            raise SilasError(
+                "task_loop", gettext("A task can't start itself, directly or through other tasks."), status=422
+            )
         route = queries.task(following).result_route
         if not isinstance(route, ChainNext):
             return
         following = route.task
-    raise SilasError("task_loop", "This chain of tasks is too long.", status=422)
+    raise SilasError("task_loop", gettext("This chain of tasks is too long."), status=422)
 
 
 def _write(task: Task) -> None:
@@ -218,4 +229,4 @@ def _write(task: Task) -> None:
         with transaction.atomic():
             task.save()
     except IntegrityError:
-        raise SilasError("task_name", "A task with this name already exists.", status=422) from None
+        raise SilasError("task_name", gettext("A task with this name already exists."), status=422) from None

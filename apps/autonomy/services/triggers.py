@@ -23,6 +23,7 @@ from apps.memory.models import Collection
 from apps.tenants.queries import require_role
 from apps.work.models import WorkItem
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 
 def add_trigger(
@@ -37,7 +38,7 @@ def add_trigger(
     _set_spec(trigger, spec, cap_usd)
     same = Trigger.objects.filter(task=trigger.task, kind=kind, spec=trigger.spec, deleted_at=None)
     if same.exists():
-        raise SilasError("trigger_twice", "The task already has this trigger.", status=422)
+        raise SilasError("trigger_twice", gettext("The task already has this trigger."), status=422)
     trigger.save()
     _schedule_and_record(trigger, user)
     return trigger
@@ -82,7 +83,11 @@ def delete_trigger(trigger_id: UUID, *, user: Any) -> None:
 def _set_spec(trigger: Trigger, given: Mapping[str, Any], cap_usd: Decimal | None) -> None:
     spec = rules.parse_spec(TriggerKind(trigger.kind), given)
     if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
-        raise SilasError("trigger_cap", f"Enter a cap between 0 and {MOST_USD} dollars.", status=422)
+        raise SilasError(
+            "trigger_cap",
+            gettext("Enter a cap between 0 and {most_usd} dollars.").format(most_usd=MOST_USD),
+            status=422,
+        )
     _require_exists(trigger, spec)
     trigger.spec, trigger.topic = spec.model_dump(mode="json"), rules.topic_for(spec)
     trigger.cap_usd, trigger.next_at = cap_usd, None
@@ -94,13 +99,13 @@ def _require_exists(trigger: Trigger, spec: BaseModel) -> None:
     match spec:
         case WatchSpec(collection=collection):
             if not Collection.objects.filter(pk=collection).exists():
-                raise NotFound("collection")
+                raise NotFound(gettext("collection"))
         case GoalCheckSpec(goal=goal):
             if not WorkItem.objects.filter(pk=goal, type="goal").exists():
-                raise NotFound("goal")
+                raise NotFound(gettext("goal"))
         case ChainSpec(after=task):
             if task == trigger.task_id:
-                raise SilasError("trigger_loop", "A task can't start itself.", status=422)
+                raise SilasError("trigger_loop", gettext("A task can't start itself."), status=422)
             queries.task(task)
 
 

@@ -17,6 +17,7 @@ from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
 from kernel.errors import NotFound, SilasError
 from kernel.http.addresses import host_of, is_public_url
+from kernel.language import gettext
 from kernel.secrets_key import seal_secret, unseal_secret
 from kernel.tenancy import current_tenant_id
 
@@ -36,11 +37,15 @@ def save_webhook(url: str, *, user: Any, events: Collection[str] = (), once: UUI
     if (existing := Webhook.objects.filter(pk=webhook_id).first()) is not None:
         return existing, ""
     if not _is_allowed_url(url):
-        raise SilasError("webhook_url", "Enter a public https address without a user name and password.", status=422)
+        raise SilasError(
+            "webhook_url", gettext("Enter a public https address without a user name and password."), status=422
+        )
     if set(events) - set(TaskEvent.values):
-        raise SilasError("webhook_events", "Choose events from the list.", status=422)
+        raise SilasError("webhook_events", gettext("Choose events from the list."), status=422)
     if Webhook.objects.count() >= _MOST:
-        raise SilasError("webhooks_full", f"You can have at most {_MOST} webhooks.", status=422)
+        raise SilasError(
+            "webhooks_full", gettext("You can have at most {most} webhooks.").format(most=_MOST), status=422
+        )
     secret = secrets.token_urlsafe(32)
     sealed = seal_secret(secret.encode(), belongs_to=f"webhook:{webhook_id}")
     fields = {"url": url, "events": sorted(events), "sealed_secret": sealed}
@@ -56,7 +61,7 @@ def delete_webhook(webhook_id: UUID, *, user: Any) -> None:
     require_role(user, (Role.OWNER,))
     deleted, _ = Webhook.objects.filter(pk=webhook_id).delete()
     if not deleted:
-        raise NotFound("webhook")
+        raise NotFound(gettext("webhook"))
     data = {"model": "autonomy.webhook", "change": "removed"}
     record(AuditEvent.ADMIN_CHANGED, actor=user.actor, subject=f"row:{webhook_id}", data=data)
 

@@ -22,6 +22,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 _ADDRESS = re.compile(r"[^@\s,;<>]{1,64}@[A-Za-z0-9.-]{1,180}\Z")
 MOST_TEXT, MOST_SUBJECT = 10_000, 200
@@ -46,10 +47,10 @@ def update(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, 
     lock_connection(connection_id)
     row: ItRequest | None = ItRequest.objects.filter(connection_id=connection_id).first()
     if row is None:
-        raise SilasError("it_request_missing", "There is no draft for an IT department here.", status=409)
+        raise SilasError("it_request_missing", gettext("There is no draft for an IT department here."), status=409)
     to, subject, text = to.strip(), " ".join(subject.split()), text.replace("\r\n", "\n").strip()
     if to and not _ADDRESS.match(to):
-        raise SilasError("it_request_unfit", "Enter one valid email address.", status=422)
+        raise SilasError("it_request_unfit", gettext("Enter one valid email address."), status=422)
     if not 0 < len(subject) <= MOST_SUBJECT or not 0 < len(text) <= MOST_TEXT:
         message = f"Enter a subject of up to {MOST_SUBJECT} characters and a text of up to {MOST_TEXT}."
         raise SilasError("it_request_unfit", message, status=422)

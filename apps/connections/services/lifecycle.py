@@ -28,6 +28,7 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 _ACTIONS = ("done", "trouble")
 _LONGEST_PARAMETER = 4000
@@ -46,7 +47,7 @@ def resume(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     _require_role(user)
     row = lock_connection(connection_id)
     if row.status != ConnectionStatus.PAUSED:
-        raise SilasError("connection_settled", "This connection is not paused.", status=409)
+        raise SilasError("connection_settled", gettext("This connection is not paused."), status=409)
     row.next_check_at = now()
     change_status(row, ConnectionStatus.ACTIVE, "next_check_at", actor=actor)
     schedule_check(row)
@@ -59,7 +60,7 @@ def remove(connection_id: UUID, *, actor: str, user: Any = None) -> None:
     _require_role(user)
     row = lock_connection(connection_id)
     if row.status == ConnectionStatus.REMOVED:
-        raise NotFound("connection")
+        raise NotFound(gettext("connection"))
     for setup in SetupRun.objects.filter(connection=row, state__in=rules.UNDER_WAY):
         setup_state.cancel(setup.pk, actor=actor)
     credentials.drop_all(row.pk)
@@ -77,9 +78,9 @@ def choose(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     _require_role(user)
     row = lock_connection(connection_id)
     if row.status == ConnectionStatus.REMOVED:
-        raise NotFound("connection")
+        raise NotFound(gettext("connection"))
     if row.pk not in {account.id for account in queries.accounts()}:
-        raise SilasError("connection_settled", "This account was never connected.", status=409)
+        raise SilasError("connection_settled", gettext("This account was never connected."), status=409)
     others = Connection.objects.filter(skill_name=row.skill_name, is_usual=True).exclude(pk=row.pk)
     others.update(is_usual=False)
     Connection.objects.filter(pk=row.pk).update(is_usual=True)
@@ -94,12 +95,12 @@ def answer(connection_id: UUID, *, step_id: str, action: str, actor: str, user: 
     _require_role(user)
     setup = queries.setup_under_way(connection_id)
     if setup is None or setup.step_id != step_id:
-        raise SilasError("setup_not_asking", "This step is no longer current.", status=409)
+        raise SilasError("setup_not_asking", gettext("This step is no longer current."), status=409)
     setup = lock_setup(setup.pk)
     if action not in _ACTIONS:
-        raise SilasError("answer_unknown", "Say done or trouble.", status=422)
+        raise SilasError("answer_unknown", gettext("Say done or trouble."), status=422)
     if (setup.step or {}).get("type") != "device_code":
-        raise SilasError("setup_not_asking", "This step can't be answered here.", status=409)
+        raise SilasError("setup_not_asking", gettext("This step can't be answered here."), status=409)
     setup_state.store_answer(setup, {"action": action}, actor=actor)
     return setup
 
@@ -109,7 +110,7 @@ def cancel(connection_id: UUID, *, actor: str, user: Any = None) -> SetupRun:
     _require_role(user)
     setup = queries.setup_under_way(connection_id)
     if setup is None:
-        raise SilasError("setup_over", "No set-up is under way.", status=409)
+        raise SilasError("setup_over", gettext("No set-up is under way."), status=409)
     return setup_state.cancel(setup.pk, actor=actor)
 
 
@@ -119,7 +120,7 @@ def open_redirect(connection_id: UUID, *, user: Any, browser: str) -> str:
     _require_role(user)
     setup = queries.setup_under_way(connection_id)
     if setup is None or setup.state != SetupState.ASKING or (setup.step or {}).get("type") != "browser_redirect":
-        raise SilasError("setup_not_asking", "This set-up isn't waiting for a sign-in.", status=409)
+        raise SilasError("setup_not_asking", gettext("This set-up isn't waiting for a sign-in."), status=409)
     SetupRun.objects.filter(pk=setup.pk).update(browser=_browser_hash(browser))
     address: str = (setup.step or {})["auth_url"]
     return address
@@ -131,10 +132,10 @@ def finish_redirect(state: UUID, parameters: Mapping[str, str], *, user: Any, br
     _require_role(user)
     known = SetupRun.objects.filter(state_token=state).first()
     if known is None or not browser or not hmac.compare_digest(known.browser, _browser_hash(browser)):
-        raise NotFound("set-up")
+        raise NotFound(gettext("set-up"))
     setup = lock_setup(known.pk)
     if (setup.step or {}).get("type") != "browser_redirect":
-        raise SilasError("setup_not_asking", "This set-up isn't waiting for a sign-in any more.", status=409)
+        raise SilasError("setup_not_asking", gettext("This set-up isn't waiting for a sign-in any more."), status=409)
     names = ("code", "error", "error_description")
     kept = {name: parameters[name][:_LONGEST_PARAMETER] for name in names if parameters.get(name)}
     setup_state.store_answer(setup, {**kept, "state": str(state)}, actor=f"user:{user.pk}")

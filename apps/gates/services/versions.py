@@ -21,6 +21,7 @@ from apps.gates.validation import require_valid
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 LONGEST_NOTE = 200
 TOO_MANY = (
@@ -73,7 +74,7 @@ def roll_back(gate_id: UUID, number: int, *, actor: str = "system", note: str = 
     gate = lock_gate(gate_id)
     old = version_of(gate, number)
     if gate.active == number:
-        raise SilasError("gate_unchanged", "This version is already active.", status=409)
+        raise SilasError("gate_unchanged", gettext("This version is already active."), status=409)
     _require_activatable(old)
     new = _create_version(gate, old.content, order=old.order, actor=actor, note=note, restores=number)
     data = {"version": new.number, "before": gate.active or 0, "restores": number}
@@ -106,7 +107,9 @@ def _require_seen(gate: Gate, seen: int | None) -> None:
     if seen is not None and seen != gate.newest:
         raise SilasError(
             "gate_changed",
-            "This gate was changed in the meantime. Review the newest version first; your change was not saved.",
+            gettext(
+                "This gate was changed in the meantime. Review the newest version first; your change was not saved."
+            ),
             extra={"newest": gate.newest},
             status=409,
         )
@@ -139,7 +142,7 @@ def _require_activatable(version: GateVersion) -> None:
     try:
         require_valid(version.to_spec())
     except ValueError as error:
-        raise SilasError("gate_invalid", "This version is not a valid gate.", status=422) from error
+        raise SilasError("gate_invalid", gettext("This version is not a valid gate."), status=422) from error
 
 
 def _set_active(

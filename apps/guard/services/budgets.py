@@ -14,6 +14,7 @@ from apps.guard import rules
 from apps.guard.enums import Holder, Period
 from apps.guard.models import Budget, PlatformBudget
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 _COLUMN = {Holder.DEPLOYMENT: "deployment_id", Holder.VISITOR: "visitor_ref", Holder.TASK: "task_ref"}
 
@@ -57,7 +58,7 @@ def remove_budget(budget_id: UUID, *, actor: str) -> None:
     """Remove a limit. Raises `NotFound`."""
     budget = Budget.objects.select_for_update(no_key=True).filter(pk=budget_id).first()
     if budget is None:
-        raise NotFound("budget")
+        raise NotFound(gettext("budget"))
     _record_change(budget, "deleted", actor)
     budget.delete()
 
@@ -73,7 +74,7 @@ def resume_spending(*, actor: str) -> int:
 
 def _holder_columns(holder: Holder, ref: UUID | None) -> dict[str, UUID | None]:
     if holder is Holder.PLATFORM or (holder is Holder.TENANT) is (ref is not None):
-        raise SilasError("bad_holder", "A limit is for the company, or for one chatbot, visitor or task.")
+        raise SilasError("bad_holder", gettext("A limit is for the company, or for one chatbot, visitor or task."))
     return dict.fromkeys(_COLUMN.values()) | ({_COLUMN[holder]: ref} if ref else {})
 
 
@@ -81,7 +82,7 @@ def _amount(limit_usd: Decimal) -> Decimal:
     """Return the amount if its column can hold every digit. Raises `SilasError`."""
     amount = Decimal(limit_usd)
     if not amount.is_finite() or not 0 <= amount < rules.MAX_USD or amount != round(amount, rules.DIGITS):
-        raise SilasError("bad_limit", "A limit is an amount of US dollars of 0 or more.")
+        raise SilasError("bad_limit", gettext("A limit is an amount of US dollars of 0 or more."))
     return amount
 
 

@@ -29,6 +29,7 @@ from apps.tenants.rules import roles_with
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 _BYTES = 16
 
@@ -41,9 +42,9 @@ def show_code(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     """
     hold = lock_hold(hold_id)
     if hold is None:
-        raise NotFound("hold")
+        raise NotFound(gettext("hold"))
     if hold.state != HoldState.OPEN or hold.kind == HoldKind.CONFIRM:
-        raise SilasError("not_held", "No code is needed here any more.", status=409)
+        raise SilasError("not_held", gettext("No code is needed here any more."), status=409)
     moment = now()
     challenge = hold.challenges.filter(state=ChallengeState.PENDING).first()
     if challenge is None or is_expired(challenge.expires_at, moment):

@@ -23,6 +23,7 @@ from apps.safety.services.holds import action_digest, end_hold, refuse, with_pro
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 TOKEN_SECONDS = 300
 
@@ -44,7 +45,7 @@ def issue_token(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     """
     hold = _lock_open_hold(hold_id)
     if hold.kind != HoldKind.CONFIRM:
-        raise SilasError("needs_code", "Only a code can lift this hold.", status=409)
+        raise SilasError("needs_code", gettext("Only a code can lift this hold."), status=409)
     token = f"conf_{secrets.token_urlsafe(32)}"
     hold.token_hashed, hold.token_used_at = sha256_hex(token), None
     hold.token_expires_at = now() + timedelta(seconds=TOKEN_SECONDS)
@@ -57,9 +58,9 @@ def issue_token(hold_id: UUID, *, actor: str, proof: str = "") -> str:
 def _lock_open_hold(hold_id: UUID) -> Hold:
     hold = lock_hold(hold_id)
     if hold is None:
-        raise NotFound("hold")
+        raise NotFound(gettext("hold"))
     if hold.state != HoldState.OPEN:
-        raise SilasError("not_held", "This was already decided, or its execution has ended.", status=409)
+        raise SilasError("not_held", gettext("This was already decided, or its execution has ended."), status=409)
     return hold
 
 
@@ -99,13 +100,13 @@ _MESSAGES = {
 def _token_problem(hold: Hold | None, principal: Principal, operation: str) -> str:
     """Return the code of the first check that fails, in the contract's order (safety-loop 15), or ""."""
     if hold is None or hold.token_expires_at is None or hold.principal != principal.ref:
-        return "TOKEN_INVALID"
+        return gettext("TOKEN_INVALID")
     if hold.token_used_at is not None:
-        return "TOKEN_ALREADY_USED"
+        return gettext("TOKEN_ALREADY_USED")
     if is_expired(hold.token_expires_at, now()) or hold.state != HoldState.OPEN:
-        return "TOKEN_EXPIRED"
+        return gettext("TOKEN_EXPIRED")
     same = hold.digest == action_digest(hold.agent.name, hold.execution_id, operation)
-    return "" if same else "TOKEN_SCOPE_MISMATCH"
+    return "" if same else gettext("TOKEN_SCOPE_MISMATCH")
 
 
 def _confirm_for_another(principal: Principal, operation: str, execution_id: UUID | None) -> Reply:

@@ -16,6 +16,7 @@ from apps.safety.queries import recent_steps, versions_of
 from apps.safety.rules import evaluate
 from apps.safety.schemas import Intended, Policy
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 MAX_BACKTEST_STEPS = 500
 
@@ -60,7 +61,7 @@ def withdraw_policy(principal: str, *, actor: str) -> PolicyVersion:
     """
     own = versions_of(principal).first() if principal else None
     if own is None or own.taken_back:
-        raise SilasError("policy_not_own", "It has no policy of its own.", status=409)
+        raise SilasError("policy_not_own", gettext("It has no policy of its own."), status=409)
     row = PolicyVersion(principal=principal, number=own.number + 1, content={}, taken_back=True, written_by=actor)
     return _insert(row, AuditEvent.SAFETY_POLICY_TAKEN_BACK)
 
@@ -85,7 +86,7 @@ def restore_policy_version(number: int, *, principal: str = "", actor: str) -> P
     """Write a new version with the content of an old one. Raises `NotFound`."""
     old = versions_of(principal).filter(number=number).first()
     if old is None:
-        raise NotFound("version")
+        raise NotFound(gettext("version"))
     if old.taken_back:
         return withdraw_policy(principal, actor=actor)
     return write_policy(old.content, principal=principal, actor=actor)

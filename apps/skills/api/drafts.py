@@ -19,6 +19,7 @@ from apps.skills.maker import services
 from apps.skills.models import DraftRevision, SkillDraft
 from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 _CHANGE_REFUSALS: dict[int, Any] = {
@@ -129,7 +130,7 @@ class Revising(OwnersView):
         form.is_valid(raise_exception=True)
         values, about = form.validated_data, {"seen": form.validated_data["seen"], "by": requester(self.caller)}
         if ("words" in values) == ("path" in values):
-            raise SilasError("invalid", "Send either words, or a path and its text.")
+            raise SilasError("invalid", gettext("Send either words, or a path and its text."))
         if "words" in values:
             services.revise_draft(self.caller.tenant_id, draft_id, words=values["words"], **about)
         else:
@@ -176,5 +177,5 @@ def _response(caller: Caller, draft_id: UUID) -> Any:
     with tenant_scope(caller.tenant_id):
         draft = SkillDraft.objects.filter(pk=draft_id).first()
         if draft is None:
-            raise NotFound("draft")
+            raise NotFound(gettext("draft"))
         return DraftAnswer(draft).data

@@ -20,6 +20,7 @@ from apps.skills.imports.adapter import FORMATS
 from apps.skills.models import SkillVersion
 from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 REFUSALS: dict[int, Any] = {
@@ -140,7 +141,7 @@ class RollingBack(OwnersView):
         with tenant_scope(self.caller.tenant_id):
             version = next((row for row in _versions(name) if row.number == form.validated_data["version"]), None)
             if version is None:
-                raise NotFound("skill")
+                raise NotFound(gettext("skill"))
             return Response(SkillAnswer(installation.roll_back(name, to=version, by=self.caller.actor)).data)
 
 
@@ -155,7 +156,7 @@ class Purging(OwnersView):
 def _fetched(values: dict[str, Any]) -> Fetched:
     archive, url, folder = values.get("archive"), values.get("url"), values.get("folder", "")
     if bool(archive) == bool(url):
-        raise SilasError("invalid", "Send either an archive or an address.")
+        raise SilasError("invalid", gettext("Send either an archive or an address."))
     if url:
         return imports.from_git(url, folder=folder, ref=values.get("ref", ""))
     raw = values["archive"].read(imports.MAX_ARCHIVE_BYTES + 1)
@@ -165,5 +166,5 @@ def _fetched(values: dict[str, Any]) -> Fetched:
 def _versions(name: str) -> list[SkillVersion]:
     versions = queries.all_versions(name)
     if not versions:
-        raise NotFound("skill")
+        raise NotFound(gettext("skill"))
     return versions

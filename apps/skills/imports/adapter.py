@@ -15,6 +15,7 @@ from apps.skills.imports import front_matter, scripts
 from apps.skills.imports.sources import Fetched
 from apps.skills.loader import MANIFEST, read_front_matter, skill_invalid
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 FORMATS = ("silas", "openai", "claude")
 # Only their own platforms read these.
@@ -44,7 +45,11 @@ def adapt(fetched: Fetched, *, format_hint: str = "") -> Adapted:
     """Adapt what was fetched. Raises `SilasError` `format_unknown`, and `skill_invalid` when its SKILL.md cannot be
     read."""
     if format_hint and format_hint not in FORMATS:
-        raise SilasError("format_unknown", f"The format must be one of {', '.join(FORMATS)}.", status=422)
+        raise SilasError(
+            "format_unknown",
+            gettext("The format must be one of {listed}.").format(listed=", ".join(FORMATS)),
+            status=422,
+        )
     raw = fetched.files.get(MANIFEST)
     if raw is None:
         raise skill_invalid(["there is no SKILL.md"])

@@ -18,6 +18,7 @@ from apps.skills.imports.errors import import_refused
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
+from kernel.language import gettext
 from sandbox import SandboxResult, SandboxSpec, run
 from sandbox.egress import format_place
 
@@ -114,7 +115,7 @@ def _spec(url: str, ref: str, place: str, most_bytes: int) -> SandboxSpec:
 
 def _error_of(outcome: SandboxResult) -> SilasError:
     if outcome.exit_code == _NO_GIT:
-        return SilasError("git_missing", "Git isn't installed on this machine.", status=503)
+        return SilasError("git_missing", gettext("Git isn't installed on this machine."), status=503)
     if outcome.reason == "timeout":
         return import_refused("Fetching the repository took too long.")
     if outcome.reason or outcome.ok:

@@ -22,6 +22,7 @@ from apps.skills.maker import draft_tests, writer
 from apps.skills.models import DraftRevision, SkillDraft, SkillVersion
 from apps.skills.rules import is_skill_name
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 from llm.models import GROUNDED
 
@@ -34,13 +35,15 @@ def create_draft(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraf
     `draft_name`, `draft_wish`; 409 `too_many_drafts`."""
     wish = _words(wish)
     if not is_skill_name(name):
-        raise SilasError("draft_name", "Use lowercase letters, digits and single hyphens.", status=422)
+        raise SilasError("draft_name", gettext("Use lowercase letters, digits and single hyphens."), status=422)
     if len(wish) < 12:
-        raise SilasError("draft_wish", "Describe in a sentence or two what the skill should do.", status=422)
+        raise SilasError("draft_wish", gettext("Describe in a sentence or two what the skill should do."), status=422)
     with tenant_scope(tenant_id):
         if SkillDraft.objects.count() >= MOST_DRAFTS:
             raise SilasError(
-                "too_many_drafts", "You have reached the maximum number of drafts. Delete one first.", status=409
+                "too_many_drafts",
+                gettext("You have reached the maximum number of drafts. Delete one first."),
+                status=409,
             )
         draft: SkillDraft = SkillDraft.objects.create(name=name, wish=wish, by=by.actor, revision=0)
         job = writer.prepare_job(tenant_id, draft.pk, name, wish)
@@ -54,7 +57,7 @@ def revise_draft(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: 
     422."""
     words = _words(words)
     if not words:
-        raise SilasError("draft_wish", "Describe what should change.", status=422)
+        raise SilasError("draft_wish", gettext("Describe what should change."), status=422)
     with tenant_scope(tenant_id):
         before = _current_revision(draft_id, seen)
         draft = before.draft
@@ -110,7 +113,7 @@ def delete_draft(draft_id: UUID, *, by: Any) -> None:
     """Delete the draft and all its revisions; what was proposed of it stays."""
     rows = SkillDraft.objects.filter(pk=draft_id)
     if not rows.exists():
-        raise NotFound("draft")
+        raise NotFound(gettext("draft"))
     rows.delete()
     record(AuditEvent.SKILL_DRAFT_DELETED, actor=by.actor, subject=_subject(draft_id), data={})
 
@@ -121,12 +124,14 @@ def _store_revision(
     rows = SkillDraft.objects.select_for_update(no_key=True)
     draft: SkillDraft | None = rows.filter(pk=draft_id).first()
     if draft is None:
-        raise NotFound("draft")
+        raise NotFound(gettext("draft"))
     if draft.revision != seen:
         raise _changed(draft)
     if seen >= MOST_REVISIONS:
         raise SilasError(
-            "too_many_revisions", "This draft has reached its maximum number of revisions. Start a new one.", status=409
+            "too_many_revisions",
+            gettext("This draft has reached its maximum number of revisions. Start a new one."),
+            status=409,
         )
     number = seen + 1
     DraftRevision.objects.create(
@@ -156,7 +161,7 @@ def problems_of(name: str, files: Mapping[str, str]) -> list[str]:
 def _current_revision(draft_id: UUID, seen: int) -> DraftRevision:
     draft = SkillDraft.objects.filter(pk=draft_id).first()
     if draft is None:
-        raise NotFound("draft")
+        raise NotFound(gettext("draft"))
     if draft.revision != seen or seen == 0:
         raise _changed(draft)
     revision: DraftRevision = DraftRevision.objects.select_related("draft").get(draft=draft, number=seen)
@@ -168,14 +173,17 @@ def _require_shape(files: Mapping[str, str]) -> None:
         writer.WrittenSkill.model_validate({"files": [{"path": path, "content": text} for path, text in files.items()]})
     except ValueError as error:
         raise SilasError(
-            "draft_file", "A draft contains SKILL.md and up to 24 text files in its folders.", status=422
+            "draft_file", gettext("A draft contains SKILL.md and up to 24 text files in its folders."), status=422
         ) from error
 
 
 def _changed(draft: SkillDraft) -> SilasError:
     extra = {"revision": draft.revision}
     return SilasError(
-        "draft_changed", "Someone else has changed this draft. Reload it and try again.", status=409, extra=extra
+        "draft_changed",
+        gettext("Someone else has changed this draft. Reload it and try again."),
+        status=409,
+        extra=extra,
     )
 
 

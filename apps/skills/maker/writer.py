@@ -25,6 +25,7 @@ from apps.guard.schemas import Admitted, Call, Limits, RunRef
 from apps.tenants.models import Deployment
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import in_scope
 from llm import structured_output
 from llm.enums import Role
@@ -150,7 +151,7 @@ def lay_out(name: str, wish: str) -> dict[str, str]:
     )
     outcome = run(spec)
     if not outcome.ok:
-        raise SilasError("draft_failed", "The draft could not be created.", status=409)
+        raise SilasError("draft_failed", gettext("The draft could not be created."), status=409)
     return dict(json.loads(outcome.stdout)["files"])
 
 

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from apps.skills import rules
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.errors import SilasError
+from kernel.language import gettext
 from sandbox.archives.reader import BadArchive, Limits, Problem, read_entries
 from sandbox.spec import is_safe_relative
 
@@ -163,18 +164,26 @@ def _require_signed(manifest: PackageManifest, manifest_bytes: bytes, signature:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(manifest.public_key))
         key.verify(base64.b64decode(signature, validate=True), _signed_bytes(manifest_bytes))
     except (InvalidSignature, ValueError, binascii.Error):
-        raise SilasError("package_signature", "The package isn't signed with the key it names.", status=422) from None
+        raise SilasError(
+            "package_signature", gettext("The package isn't signed with the key it names."), status=422
+        ) from None
 
 
 def _require_whole(manifest: PackageManifest, files: Mapping[str, bytes], *, others: int) -> None:
     missing, extra = set(manifest.files) - set(files), set(files) - set(manifest.files)
     if missing:
-        raise SilasError("package_incomplete", f"The package is missing {sorted(missing)[0]}.", status=422)
+        raise SilasError(
+            "package_incomplete",
+            gettext("The package is missing {missing}.").format(missing=sorted(missing)[0]),
+            status=422,
+        )
     if extra or others:
-        raise SilasError("package_extra_file", "The package contains a file that isn't signed.", status=422)
+        raise SilasError("package_extra_file", gettext("The package contains a file that isn't signed."), status=422)
     changed = [path for path, content in files.items() if sha256_hex(content) != manifest.files[path]]
     if changed or rules.content_digest(files) != manifest.digest:
-        raise SilasError("package_tampered", "A file of the package was changed after it was signed.", status=422)
+        raise SilasError(
+            "package_tampered", gettext("A file of the package was changed after it was signed."), status=422
+        )
 
 
 def _canonical_manifest(manifest: PackageManifest) -> bytes:
@@ -187,4 +196,6 @@ def _signed_bytes(manifest_bytes: bytes) -> bytes:
 
 
 def _unreadable(why: str) -> SilasError:
-    return SilasError("package_unreadable", f"This isn't a valid skill package: it {why}.", status=422)
+    return SilasError(
+        "package_unreadable", gettext("This isn't a valid skill package: it {why}.").format(why=why), status=422
+    )

@@ -23,6 +23,7 @@ from apps.skills.packages import archive, keys
 from apps.skills.packages.archive import Package, PackageManifest
 from apps.tenants.models import Tenant
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 
@@ -30,9 +31,9 @@ def export_version(version_id: UUID, *, actor: str) -> bytes:
     """Return the version as one signed file; the same bytes each time. Raises `SilasError("skill_not_active")` 409."""
     version: SkillVersion | None = SkillVersion.objects.filter(pk=version_id).first()
     if version is None:
-        raise NotFound("version of a skill")
+        raise NotFound(gettext("version of a skill"))
     if version.status != SkillStatus.ACTIVE:
-        raise SilasError("skill_not_active", "Only a version that is in use can be exported.", status=409)
+        raise SilasError("skill_not_active", gettext("Only a version that is in use can be exported."), status=409)
     key = keys.signing_key()
     files = dict(SkillFile.objects.filter(version=version).values_list("path", "content"))
     raw = archive.pack(
@@ -75,11 +76,11 @@ def trust_publisher(package_id: UUID, fingerprint: str, package: Package, *, by:
     """
     row = _lock_waiting(package_id)
     if bytes(row.content or b"") != package.raw:
-        raise NotFound("package that waits")
+        raise NotFound(gettext("package that waits"))
     expected = "".join(package.manifest.fingerprint.split())
     if not hmac.compare_digest(expected, "".join(fingerprint.split()).lower().encode("ascii", "replace").decode()):
         raise SilasError(
-            "fingerprint_differs", "This isn't the fingerprint of the key that signed the package.", status=409
+            "fingerprint_differs", gettext("This isn't the fingerprint of the key that signed the package."), status=409
         )
     TrustedPublisher.objects.get_or_create(
         public_key=row.public_key, defaults={"name": row.publisher, "trusted_by": _actor(by)}
@@ -93,7 +94,7 @@ def parse_public_key(public_key: str) -> str:
     """Raises `SilasError("key_unreadable")` 422 for what is no public key."""
     key = "".join(public_key.split()).lower()
     if not re.fullmatch(r"[0-9a-f]{64}", key):
-        raise SilasError("key_unreadable", "A public key has 64 hexadecimal characters.", status=422)
+        raise SilasError("key_unreadable", gettext("A public key has 64 hexadecimal characters."), status=422)
     return key
 
 
@@ -104,10 +105,12 @@ def pin_publisher(public_key: str, *, name: str, last: str, by: Any) -> TrustedP
     """
     key, name = parse_public_key(public_key), " ".join(name.split())[:120]
     if not name:
-        raise SilasError("publisher_name", "Enter the publisher's name.", status=422)
+        raise SilasError("publisher_name", gettext("Enter the publisher's name."), status=422)
     fingerprint = archive.fingerprint(key)
     if last.strip().lower() != fingerprint.split()[-1]:
-        raise SilasError("fingerprint_differs", "These aren't the last four characters of the fingerprint.", status=409)
+        raise SilasError(
+            "fingerprint_differs", gettext("These aren't the last four characters of the fingerprint."), status=409
+        )
     row: TrustedPublisher = TrustedPublisher.objects.get_or_create(
         public_key=key, defaults={"name": name, "trusted_by": _actor(by)}
     )[0]
@@ -127,7 +130,7 @@ def distrust_publisher(publisher_id: UUID, *, actor: str) -> None:
     """Remove a pinned key: what comes from it from now on waits again, what was installed stays."""
     row = TrustedPublisher.objects.filter(pk=publisher_id).first()
     if row is None:
-        raise NotFound("publisher")
+        raise NotFound(gettext("publisher"))
     data = {"key": "".join(archive.fingerprint(row.public_key).split())[:16]}
     row.delete()
     record(AuditEvent.PUBLISHER_DISTRUSTED, actor=actor, subject=f"publisher:{publisher_id}", data=data)
@@ -149,7 +152,7 @@ def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None
     if newest and (newest.number > manifest.number or newest.digest != manifest.digest):
         raise SilasError(
             "package_replayed",
-            "A newer package of this skill from this publisher was already imported.",
+            gettext("A newer package of this skill from this publisher was already imported."),
             status=409,
             extra={"number": manifest.number, "newest": newest.number},
         )
@@ -172,7 +175,7 @@ def _lock_waiting(package_id: UUID) -> SkillPackage:
     rows = SkillPackage.objects.select_for_update(no_key=True)
     row: SkillPackage | None = rows.filter(pk=package_id, state=PackageState.WAITING).first()
     if row is None:
-        raise NotFound("package that waits")
+        raise NotFound(gettext("package that waits"))
     return row
 
 

@@ -21,6 +21,7 @@ from apps.toolservers.models import WebSearch
 from apps.toolservers.web.providers import PROVIDERS
 from apps.toolservers.web.queries import seal_context
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 MOST_DOMAINS, MOST_PRICE = 20, Decimal(100)
 _DOMAIN = re.compile(r"(?=.{4,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]")
@@ -63,7 +64,7 @@ def remove_search(*, actor: str) -> None:
     """Remove the search and its key: nothing is searched from this commit on. Raises `NotFound`."""
     row: WebSearch | None = WebSearch.objects.select_for_update(no_key=True).first()
     if row is None:
-        raise NotFound("web search")
+        raise NotFound(gettext("web search"))
     record(AuditEvent.WEB_SEARCH_REMOVED, actor=actor, subject=f"web_search:{row.pk}", data={"provider": row.provider})
     row.delete()
     policy_seals.remove_item(PolicyKind.TOOLS, integrity.SEARCH)
@@ -90,10 +91,10 @@ def _require_address(provider: str, base_url: str) -> str:
     """Return the address to ask: the provider's own, or a private one that the operator allows; SearXNG's wherever it
     runs."""
     if provider not in SearchProvider.values:
-        raise SilasError("search_provider", "Choose one of the listed providers.", status=422)
+        raise SilasError("search_provider", gettext("Choose one of the listed providers."), status=422)
     home = PROVIDERS[provider].home
     if home and base_url not in ("", home) and not is_allowed_private(base_url):
-        raise SilasError("address_refused", "This provider can only be used at its own address.", status=422)
+        raise SilasError("address_refused", gettext("This provider can only be used at its own address."), status=422)
     if problem := address_problem(base_url or home):
         raise SilasError("address_refused", problem, status=422)
     return base_url or home

@@ -27,6 +27,7 @@ from apps.visitors import prompts, rate_limit
 from apps.visitors.enums import AskKind
 from apps.visitors.prompt_forms import FormWanted
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 _KEPT_NOWHERE = {"Cache-Control": "no-store"}
@@ -236,14 +237,14 @@ def _visitor(request: Request) -> tokens.Visitor:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     visitor = tokens.read(token.strip()) if scheme.lower() == "bearer" else None
     if visitor is None:
-        raise SilasError("not_authenticated", "This conversation has to be opened again.", status=401)
+        raise SilasError("not_authenticated", gettext("This conversation has to be opened again."), status=401)
     return visitor
 
 
 def _require_open(visitor: tokens.Visitor) -> None:
     deployment = session_by_id(visitor.session_id).deployment
     if not deployment.enabled or deployment.public_key != visitor.deployment_key:
-        raise NotFound("question")
+        raise NotFound(gettext("question"))
 
 
 def _asked(given: dict[str, Any]) -> prompts.Asked:
@@ -253,4 +254,4 @@ def _asked(given: dict[str, Any]) -> prompts.Asked:
         return shape.model_validate(given)
     except Unfit as error:
         fields = sorted({str(each["loc"][0]) if each["loc"] else "all" for each in error.errors()})
-        raise SilasError("invalid", "These fields do not fit.", extra={"fields": fields}) from None
+        raise SilasError("invalid", gettext("These fields do not fit."), extra={"fields": fields}) from None

@@ -23,6 +23,7 @@ from apps.tenants.api_auth import RequestSerializer
 from apps.tenants.models import Deployment
 from apps.visitors.start_session import Wish, begin
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 
 class StartRequest(RequestSerializer):
@@ -43,7 +44,11 @@ class StartRequest(RequestSerializer):
 
     def validate_attributes(self, given: dict[str, str]) -> dict[str, str]:
         if len(given) > MAX_ATTRIBUTES or any(not 0 < len(name) <= 40 or "\0" in name + given[name] for name in given):
-            raise serializers.ValidationError(f"At most {MAX_ATTRIBUTES} names of at most 40 characters.")
+            raise serializers.ValidationError(
+                gettext("At most {max_attributes} names of at most 40 characters.").format(
+                    max_attributes=MAX_ATTRIBUTES
+                )
+            )
         return given
 
 

@@ -37,6 +37,7 @@ from apps.visitors import (
 from apps.visitors.models import VisitorFile, VisitorOffers
 from apps.visitors.models.visitors import MOST_MEGABYTES
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 _CLIENT_ID = r"^[\w.:-]+$"
@@ -285,7 +286,7 @@ def _present(request: Request, key: str) -> Visitor:
     with tenant_scope(visitor.tenant_id):
         deployment = session_by_id(visitor.session_id).deployment
     if not deployment.enabled or deployment.public_key != visitor.deployment_key:
-        raise NotFound("conversation")
+        raise NotFound(gettext("conversation"))
     return visitor
 
 
@@ -301,7 +302,7 @@ def _refuse_endless(request: Request) -> None:
     most = MOST_MEGABYTES * 1024 * 1024
     length = str(request.META.get("CONTENT_LENGTH") or "0")
     if not length.isdecimal() or int(length) > most + 64 * 1024:
-        raise SilasError("file_too_large", "This file is too large.", extra={"most_bytes": most}, status=413)
+        raise SilasError("file_too_large", gettext("This file is too large."), extra={"most_bytes": most}, status=413)
 
 
 def _address(request: Request) -> str:

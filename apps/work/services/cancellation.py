@@ -28,6 +28,7 @@ from apps.work.queries import children_of, open_requests_of, work_item
 from apps.work.services import completion
 from apps.work.services.approval_requests import WORK_ITEM
 from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
 
 OPERATORS = roles_with(Capability.ANSWER)
 
@@ -44,7 +45,7 @@ def cancel_for_visitor(item_id: UUID, *, session_id: UUID, subject: str) -> Work
     item = work_item(item_id)
     theirs = item.subject == subject if item.subject else item.session_id == session_id
     if not theirs or item.requested_by != VISITOR or item.is_part:
-        raise NotFound("work item")
+        raise NotFound(gettext("work item"))
     return _cancel(item, by=f"session:{session_id}")
 
 
@@ -64,13 +65,13 @@ def lock_cancellable(*, session_id: UUID, subject: str) -> UUID | None:
 def _cancel(item: WorkItem, *, by: str) -> WorkItem:
     """Withdraw the cards about it, which ends what only waits, then stop the rest."""
     if item.type == WorkItemType.GOAL:
-        raise SilasError("not_cancellable", "Goals can't be cancelled. Change the goal instead.", status=409)
+        raise SilasError("not_cancellable", gettext("Goals can't be cancelled. Change the goal instead."), status=409)
     record(AuditEvent.WORK_CANCELLED, actor=by, subject=f"work:{item.pk}", data={"status": item.status})
     withdrawn = withdraw_cards_about(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     withdrawn += pauses.withdraw_pauses(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     item = lock_item(item.pk)
     if WorkItemStatus(item.status) in rules.FINAL and not withdrawn:
-        raise SilasError("work_settled", "This work has already ended.", status=409)
+        raise SilasError("work_settled", gettext("This work has already ended."), status=409)
     if item.type != WorkItemType.PROJECT:
         _stop(item, by)
     else:

@@ -16,6 +16,7 @@ from apps.work.services import drafts, plan_binding, screening
 from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.provenance import Origin, Traced
 from llm.calls import PlannedCall, call_block
 
@@ -37,7 +38,9 @@ def propose_mail(*, to: str, subject: str, text: str, why: str, requested_by: st
     try:
         (requested,) = screening.resolve_calls([call], tools)
     except SilasError as refusal:
-        raise SilasError(refusal.code, f"It cannot be sent: {refusal.message}.", status=422) from refusal
+        raise SilasError(
+            refusal.code, gettext("It cannot be sent: {message}.").format(message=refusal.message), status=422
+        ) from refusal
     plan = WorkItemSpec(id="letter", type=WorkItemType.TASK, title=subject, body=f"{why}\n\n{call_block(call)}")
     spec = plan_binding.bind_task(
         plan,
