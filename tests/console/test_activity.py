@@ -25,6 +25,7 @@ from apps.console.pages.activity.feed import Sentence, describe_event
 from apps.console.pages.activity.phrases import SENTENCES
 from apps.inbox import handoff
 from apps.tenants.services import change_deployment
+from kernel.language import DEFAULT_LANGUAGE, MEMBER_LANGUAGES, in_language
 from kernel.tenancy import tenant_scope
 from tests.factories.audit import make_entries, stranger_verdict, tampering, verdict
 from tests.factories.cards import make_kind
@@ -176,6 +177,17 @@ def test_changed_deployment_is_told_by_its_title_and_in_words(deployment: Any, o
 
 def test_reason_code_is_told_in_words() -> None:
     assert "rejected by a person" in _tell("work_moved", {"status": "blocked", "reason": "approval_denied"}).rest
+
+
+@pytest.mark.parametrize("language", MEMBER_LANGUAGES)
+def test_translated_sentence_keeps_its_parts_and_its_fields(language: str) -> None:
+    for event, (_mark, sentence) in SENTENCES.items():
+        with in_language(DEFAULT_LANGUAGE):
+            english = str(sentence)
+        with in_language(language):
+            translated = str(sentence)
+        assert translated.count("|") == english.count("|"), event
+        assert set(re.findall(r"{(\w+)}", translated)) == set(re.findall(r"{(\w+)}", english)), event
 
 
 ODD = ["null", "true", "1e400", "[]", "{}", "[[1]]", "[{}]", '{"a":{"b":[]}}', '"{0}"']

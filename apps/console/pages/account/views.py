@@ -14,6 +14,7 @@ from uuid import UUID
 from django.http import JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
@@ -76,8 +77,8 @@ def _in_scope(request: StaffRequest, refusal: SilasError | None = None, **more: 
     if not hasattr(request, "member"):
         return _render(request, refusal, **more)
     with tenant_scope(request.member.tenant):
-        response: Any = _render(request, refusal, **more)
-        return response.render()  # type: ignore[no-any-return]  # a template's response
+        response = _render(request, refusal, **more)
+        return response.render() if isinstance(response, TemplateResponse) else response
 
 
 def _own(view: View, *, on_page: bool = True) -> View:

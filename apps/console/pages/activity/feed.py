@@ -90,7 +90,7 @@ def _label(event: str) -> str:
     return str(AuditEvent(event).label) if event in AuditEvent.values else event.replace("_", " ")
 
 
-def _value_in_words(name: str, value: Any) -> str:
+def _value_in_words(name: str, value: object) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     if name == "fields" and isinstance(value, list):
         return ", ".join(str(FIELDS.get(str(column), str(column).replace("_", " "))) for column in value)

@@ -209,6 +209,7 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "budget_alert:100": ("bad", gettext_lazy("Spending limit reached|the {period}'s limit of {holder}")),
     "budget_alert": (
         "ask",
+        # The percent sign is text: xgettext:no-python-format
         gettext_lazy("Spending limit almost reached|{percent} % of the {period}'s limit of {holder} spent"),
     ),
     "spending_resumed": ("", gettext_lazy("{who} resumed paused spending")),

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.db.models import Model, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -156,7 +157,7 @@ class TaskForm(forms.Form):
         if not askable.exists():
             del self.fields["delegates_to"]
 
-    def _offer(self, name: str, rows: Any) -> None:
+    def _offer(self, name: str, rows: QuerySet[Any]) -> None:
         field = self.fields[name]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = rows
@@ -323,7 +324,7 @@ def _words(text: str) -> list[str]:
     return list(dict.fromkeys(text.split()))
 
 
-def _id(row: Any) -> UUID | None:
+def _id(row: Model | None) -> UUID | None:
     return row.pk if row is not None else None
 
 

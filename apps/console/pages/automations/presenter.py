@@ -223,7 +223,7 @@ def used(receipt: Receipt) -> list[Used]:
     return [Used(str(title), _count(has.get(name)) or 0, _count(most.get(limit))) for name, limit, title in _COUNTED]
 
 
-def dollars_of(value: Any) -> Decimal:
+def dollars_of(value: object) -> Decimal:
     """Return an amount of a receipt; 0 for anything else."""
     try:
         amount = Decimal(str(value or 0))
@@ -232,7 +232,7 @@ def dollars_of(value: Any) -> Decimal:
     return amount if amount.is_finite() else Decimal(0)
 
 
-def moment_of(value: Any) -> datetime | None:
+def moment_of(value: object) -> datetime | None:
     """Return a moment of a receipt; None without a time zone."""
     if isinstance(value, datetime):
         return value if value.tzinfo else None
@@ -243,7 +243,7 @@ def moment_of(value: Any) -> datetime | None:
     return moment if moment.tzinfo else None
 
 
-def _count(value: Any) -> int | None:
+def _count(value: object) -> int | None:
     return int(value) if isinstance(value, int | float) and value == value and abs(value) < 1e15 else None
 
 

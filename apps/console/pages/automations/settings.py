@@ -5,7 +5,6 @@ Only owners change the company's settings and webhooks. A webhook's secret is sh
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.http import QueryDict
@@ -15,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.autonomy import overview, queries
 from apps.autonomy.enums import TaskEvent
+from apps.autonomy.models import Webhook
 from apps.autonomy.services import consent, notices, webhooks
 from apps.console.base import idempotency_key, page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
@@ -101,7 +101,7 @@ def _render(
     form: SettingsForm | None = None,
     *,
     refusal: SilasError | None = None,
-    webhook: Any = None,
+    webhook: Webhook | None = None,
     secret: str = "",
     data: QueryDict | None = None,
 ) -> HttpResponseBase:

@@ -5,6 +5,7 @@ Every member can see them. Members who answer can always stop a run, whether the
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from apps.autonomy.services import session_control, session_start
 from apps.console.base import idempotency_key, page
 from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, refused, staff_view
 from apps.console.names import names_for, names_of, parse_reference
-from apps.console.pages.activity.feed import describe_entry
+from apps.console.pages.activity.feed import Sentence, describe_entry
 from apps.console.pages.automations import presenter
 from apps.console.pages.automations.triggers import triggers_in_words
 from kernel.errors import SilasError
@@ -140,7 +141,7 @@ def _asked_by(session: AutonomousSession) -> str:
     return names_for([session.requested_by]).of(session.requested_by)
 
 
-def _entries(request: StaffRequest, session: AutonomousSession) -> list[tuple[int, Any, Any]]:
+def _entries(request: StaffRequest, session: AutonomousSession) -> list[tuple[int, datetime, Sentence]]:
     """Return the audit entries about the run as (number, moment, sentence)."""
     subjects = [f"autonomous:{session.pk}", *([f"run:{session.run_id}"] if session.run_id else [])]
     entries = entries_about(request.member.tenant.pk, subjects, limit=SHOWN_ENTRIES)

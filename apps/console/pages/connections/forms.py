@@ -53,7 +53,7 @@ def settings_of(manifest: SkillManifest) -> list[Setting]:
     return [setting for setting in settings if setting is not None]
 
 
-def _setting(item: Any) -> Setting | None:
+def _setting(item: object) -> Setting | None:
     try:
         return Setting.model_validate(item)
     except ValidationError:

@@ -191,7 +191,9 @@ def _render(request: StaffRequest, row: Gate) -> HttpResponseBase:
     )
 
 
-def _form(request: StaffRequest, form: GateForm, row: Gate | None, refusal: Any = None) -> HttpResponseBase:
+def _form(
+    request: StaffRequest, form: GateForm, row: Gate | None, refusal: SilasError | None = None
+) -> HttpResponseBase:
     groups = [(title, [form[name] for name in names if name in form.fields]) for title, names in GROUPS]
     folded = [(title, fields, title in FOLDED and not any(map(_has_input, fields))) for title, fields in groups]
     wrong = bool(form.errors) or refusal is not None

@@ -19,6 +19,7 @@ from apps.console.pages.inbox.views import list_address, to_conversation
 from apps.inbox import bulk, labels_and_replies, queries, rules, services
 from apps.inbox.enums import Colour, Snooze
 from apps.inbox.rules import VISITOR_NAME
+from apps.tenants.models import User
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
@@ -140,8 +141,8 @@ def _typed(text: str) -> datetime:
     return moment if moment.tzinfo else timezone.make_aware(moment)
 
 
-def _member(text: str) -> object:
-    user = next((user for user in queries.answering_members() if str(user.pk) == text), None)
+def _member(text: str) -> User:
+    user: User | None = next((user for user in queries.answering_members() if str(user.pk) == text), None)
     if user is None:
         raise SilasError("assignee_unfit", _("This person can't answer this conversation."), status=409)
     return user

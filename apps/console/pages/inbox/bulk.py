@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 from django.utils.translation import gettext as _
@@ -14,6 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from apps.inbox import rules, services
 from apps.inbox.bulk import Outcome
 from apps.inbox.enums import Snooze
+from apps.tenants.models import User
 from kernel.errors import SilasError
 
 _NO_ACTION = SilasError("nothing_chosen", gettext_lazy("Choose an action."))
@@ -33,7 +33,7 @@ class Action:
 
 
 def action_from(
-    parameters: Mapping[str, str], user: Any, *, find_member: Callable[[str], Any], moment: datetime
+    parameters: Mapping[str, str], user: User, *, find_member: Callable[[str], User], moment: datetime
 ) -> Action:
     """Return the chosen action. `moment` is now in the tenant's time zone.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 from uuid import UUID
 
+from django.forms import BoundField
 from django.http.response import HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -101,7 +101,7 @@ def _asking(
     return response
 
 
-def _rows(form: AskForm) -> list[list[Any]]:
+def _rows(form: AskForm) -> list[list[BoundField]]:
     return [[form[name] for name in row_names(number)] for number in range(1, MOST_FIELDS + 1)]
 
 

@@ -24,7 +24,7 @@ from apps.inbox import queries as desk
 from apps.inbox.enums import Shown, Snooze
 from apps.sessions import queries
 from apps.sessions.models import ChatSession
-from apps.tenants.models import Deployment
+from apps.tenants.models import Deployment, User
 from apps.visitors import consent, file_serving, files, forgetting, prechat, prompts, ratings
 from apps.work.queries import work_items
 from kernel.clock import now
@@ -158,7 +158,7 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
     }
 
 
-def _viewers(request: StaffRequest, opened: ChatSession) -> list[Any]:
+def _viewers(request: StaffRequest, opened: ChatSession) -> list[User]:
     """Return the colleagues who have this conversation open."""
     others = [user for user in members() if user != request.member.user]
     return viewers.viewers_of(opened.tenant_id, opened.pk, others)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.utils.translation import gettext_lazy
 
+from apps.tenants.models import Deployment
 from kernel.timezones import first_known_timezone
 
 SPANS = (("7", gettext_lazy("7 days")), ("30", gettext_lazy("30 days")), ("90", gettext_lazy("90 days")))
@@ -27,7 +27,7 @@ class Period:
     days: str
     zone: str
     now: datetime
-    deployment: Any = None
+    deployment: Deployment | None = None
 
     @property
     def since(self) -> datetime:
@@ -53,7 +53,7 @@ class Period:
         return urlencode(dates | ({"chatbot": str(self.deployment.pk)} if self.deployment else {}))
 
 
-def period_from(parameters: Mapping[str, str], *, zone: str, moment: datetime, deployments: list[Any]) -> Period:
+def period_from(parameters: Mapping[str, str], *, zone: str, moment: datetime, deployments: list[Deployment]) -> Period:
     """Read the period; invalid parameters mean the last week of all chatbots."""
     zone = first_known_timezone(zone)
     today = moment.astimezone(ZoneInfo(zone)).date()

@@ -108,7 +108,12 @@ def tiles(figures: ConversationFigures) -> list[Tile]:
         Tile(_("Discarded"), thousands(turns.suppressed), _("answers, because a person took over")),
         Tile(_("Failed"), thousands(turns.failed), _("messages without an answer")),
         Tile(_("Response time (median)"), _time(turns.p50), _("half of the answers were faster")),
-        Tile(_("Response time (p95)"), _time(turns.p95), _("95 % of the answers were faster")),
+        Tile(
+            _("Response time (p95)"),
+            _time(turns.p95),
+            # The percent sign is text: xgettext:no-python-format
+            _("95 % of the answers were faster"),
+        ),
         Tile(_("Rating"), _score(ratings.mean), _rating_note(ratings)),
     ]
 

@@ -44,7 +44,7 @@ def new(request: StaffRequest) -> HttpResponseBase:
     if level not in _levels():
         raise NotFound("level")
     try:
-        collection = open_collection(name, min_level=level, title=title, actor=_actor(request))
+        collection = open_collection(name, min_level=level, title=title, actor=request.member.user.actor)
     except SilasError as refusal:
         return _listing(request, refusal=refusal, status=422)
     return redirect("console-collection", collection.pk)
@@ -89,7 +89,7 @@ def document(request: StaffRequest, document_id: UUID) -> HttpResponseBase:
 @staff_view(Role.OWNER)
 def read_again(request: StaffRequest, document_id: UUID) -> HttpResponseBase:
     row = _document(document_id)
-    intake.refresh_document(row.pk, once=idempotency_key_of(request), actor=_actor(request))
+    intake.refresh_document(row.pk, once=idempotency_key_of(request), actor=request.member.user.actor)
     return redirect("console-collection", row.collection_id)
 
 
@@ -97,7 +97,7 @@ def read_again(request: StaffRequest, document_id: UUID) -> HttpResponseBase:
 @staff_view(Role.OWNER)
 def forget(request: StaffRequest, document_id: UUID) -> HttpResponseBase:
     row = _document(document_id)
-    forget_document(row.pk, actor=_actor(request))
+    forget_document(row.pk, actor=request.member.user.actor)
     refresh_collection(row.collection_id)
     return redirect("console-collection", row.collection_id)
 
@@ -182,7 +182,3 @@ def _uuid(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise NotFound("deployment") from None
-
-
-def _actor(request: StaffRequest) -> Any:
-    return request.member.user.actor
