@@ -240,7 +240,7 @@ def test_program_of_another_folder_is_begun_when_the_folder_changes(
 ) -> None:
     validate("pii", FINDS)
     (first,) = begun()
-    settings.GUARDRAILS_DIR = STAND_IN / ".." / "libraries"
+    settings.GUARDRAILS_DIR = STAND_IN / ".." / STAND_IN.name
     validate("pii", FINDS)
     assert len(begun()) == 1 and first not in begun()
 

@@ -148,7 +148,7 @@ def _ibans_in(stretch: re.Match[str]) -> Iterator[Span]:
     """As long as its country says; a letter or figure right behind it says that it is none."""
     text, (first, last) = stretch.string, stretch.span()
     places = [place for place, char in enumerate(stretch[0], first) if char not in " -"]
-    figures, offsets = numbers.iban_figures(stretch[0].replace(" ", "").replace("-", ""))
+    characters = stretch[0].replace(" ", "").replace("-", "")
     number = 0
     for begin in _IBAN_BEGINS.finditer(text, first, last):
         start = begin.start()
@@ -159,8 +159,7 @@ def _ibans_in(stretch: re.Match[str]) -> Iterator[Span]:
         end = places[number + length - 1] + 1
         if end < last and text[end] not in " -":
             continue
-        account, behind = figures[offsets[number] : offsets[number + 4]], offsets[number + length]
-        if int(figures[offsets[number + 4] : behind] + account) % 97 == 1:
+        if numbers.is_iban(characters[number : number + length]):
             yield Span(start, end, "IBAN")
 
 
@@ -226,7 +225,9 @@ def _kind(text: str, start: int, run: str) -> str | None:
 def _is_phone(text: str, start: int, number: str, digits: str) -> bool:
     if not _LEAST_PHONE <= len(digits) <= _MOST_PHONE or _GROUPED_SSN.fullmatch(number) or _QUAD.fullmatch(number):
         return False
-    if number.startswith(("+", "00")) or (number.startswith("(") and ")" in number[:6]):
+    if number.startswith(("+", "00")):
+        return numbers.is_international_phone(digits.removeprefix("00") if number.startswith("00") else digits)
+    if number.startswith("(") and ")" in number[:6]:
         return len(digits) >= 8
     groups = [group for group in re.split(r"\D++", number) if group]
     if _GROUPED_PHONE.fullmatch(number) or _says(text, start, _PHONE_WORDS) or _is_called(text, start + len(number)):
