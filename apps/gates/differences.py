@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apps.gates.enums import GateProvider, GateTrigger, GateType
+from apps.gates.enums import GateTrigger, GateType
+from apps.gates.providers import PROVIDERS
 
 TRIGGERS = {
     GateTrigger.EVERY_USER_MESSAGE: "On every visitor message",
@@ -16,13 +17,7 @@ TRIGGERS = {
     GateTrigger.ON_CONTENT: "On content from tools and documents",
     GateTrigger.AFTER_STEP: "After a step of a work item",
 }
-PROVIDERS = {
-    GateProvider.PREDICATE: "A rule",
-    GateProvider.CUSTOM: "A detector",
-    GateProvider.SCRIPT: "A skill script",
-    GateProvider.LLM: "A model",
-    GateProvider.GUARDRAILS_AI: "A detector (guardrails-ai)",
-}
+PROVIDER_LABELS = {provider.kind: provider.label for provider in PROVIDERS.values()}
 TYPES = {
     GateType.REGEX: "A pattern must be found",
     GateType.STRING_MATCH: "One of these values",
@@ -49,9 +44,7 @@ LABELS = {
     "on_block": "If it fails",
     "order": "Order",
 }
-_WORDS: Mapping[str, Mapping[Any, str]] = {"on": TRIGGERS, "provider": PROVIDERS, "type": TYPES}
-# Providers for which `type` matters.
-_RULES = (GateProvider.PREDICATE, GateProvider.SCRIPT)
+_WORDS: Mapping[str, Mapping[Any, str]] = {"on": TRIGGERS, "provider": PROVIDER_LABELS, "type": TYPES}
 
 
 @dataclass(frozen=True)
@@ -98,10 +91,11 @@ def _value_of(line: Line | None) -> str:
 
 
 def _lines(content: Mapping[str, Any]) -> Iterator[Line]:
+    provider = PROVIDERS.get(str(content.get("provider")))
     for field, label in LABELS.items():
-        if field == "type" and content.get("provider") not in _RULES:
+        if field == "type" and not (provider and provider.has_condition):
             continue
-        if field == "promote_to_policy" and content.get("provider") != GateProvider.LLM:
+        if field == "promote_to_policy" and not (provider and provider.asks_model):
             continue
         yield Line(field, label, _words(field, content.get(field)))
     settings = content.get("config")

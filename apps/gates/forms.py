@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from django import forms
 from pydantic import ValidationError as SpecError
 
-from apps.gates.differences import PROVIDERS, TRIGGERS, TYPES
+from apps.gates.differences import PROVIDER_LABELS, TRIGGERS, TYPES
 from apps.gates.models import GateVersion
 from apps.gates.schemas import GateSpec
 from apps.gates.services.versions import LONGEST_NOTE
@@ -41,7 +41,7 @@ class GateForm(forms.Form):
         min_value=1,
         max_value=1000,
     )
-    provider = forms.ChoiceField(label="Check", choices=list(PROVIDERS.items()))
+    provider = forms.ChoiceField(label="Check", choices=list(PROVIDER_LABELS.items()))
     type = forms.ChoiceField(label="Condition", choices=list(TYPES.items()))
     check = forms.CharField(
         label="Detector or script",

@@ -23,8 +23,9 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates import queries as gates
 from apps.gates.allowance import AskModel
-from apps.gates.enums import GateProvider, GateTrigger
+from apps.gates.enums import GateTrigger
 from apps.gates.models import Gate, GateVersion
+from apps.gates.providers import PROVIDERS
 from apps.gates.schemas import GateSpec
 from apps.gates.services.backtest import Outcome, evaluate, reads_recorded_input
 from apps.gates.validation import require_valid
@@ -145,7 +146,7 @@ def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
 def _why_not(wanted: GateSpec, *, ask_models: bool) -> str:
     if not reads_recorded_input(wanted):
         return GateTrigger.AFTER_STEP.value
-    return "" if ask_models or wanted.provider != GateProvider.LLM else GateProvider.LLM.value
+    return "" if ask_models or not PROVIDERS[wanted.provider].asks_model else str(wanted.provider)
 
 
 async def _decided(case: _Case, clock: Callable[[], float]) -> Rehearsal:
@@ -177,7 +178,7 @@ async def _decided(case: _Case, clock: Callable[[], float]) -> Rehearsal:
 
 
 def _is_left_out(spec: GateSpec, *, ask_models: bool) -> bool:
-    return not reads_recorded_input(spec) or (spec.provider == GateProvider.LLM and not ask_models)
+    return not reads_recorded_input(spec) or (PROVIDERS[spec.provider].asks_model and not ask_models)
 
 
 async def _outcome(case: _Case, tried: Policy, each: Recorded, ask: AskModel | None) -> Outcome:

@@ -15,7 +15,7 @@ from apps.access import identity_rate_limit
 from apps.audit.enums import AuditEvent
 from apps.gates.claims import Claim
 from apps.gates.enums import GateTrigger
-from apps.gates.providers import claim_for
+from apps.gates.providers.script import claim_for
 from apps.sessions.state import Stop, TurnState
 from kernel.language import gettext_lazy
 from kernel.ratelimit.fixed_window import Limit

@@ -12,8 +12,9 @@ from dataclasses import replace
 from apps.access.levels import KNOWLEDGE_TOOL, levels_of
 from apps.access.rules import Level
 from apps.connections.queries import usable_names
-from apps.gates.enums import GateProvider, GateTrigger
-from apps.gates.providers import claim_for, needs_claim
+from apps.gates.enums import GateTrigger
+from apps.gates.providers import PROVIDERS
+from apps.gates.providers.script import claim_for, needs_claim
 from apps.gates.queries import active_gates
 from apps.gates.schemas import AccessLevel, GateSpec
 from apps.sessions.state import Policy
@@ -133,13 +134,13 @@ def level_gates(policy: Policy) -> frozenset[str]:
 
 def scripts_due(policy: Policy, trigger: str, context: Mapping[str, object]) -> tuple[GateSpec, ...]:
     """The script gates of `trigger` that will really run: an identity check without a claim does not."""
-    scripts = (gate for gate in policy.gates if gate.on == trigger and gate.provider == GateProvider.SCRIPT)
+    scripts = (gate for gate in policy.gates if gate.on == trigger and PROVIDERS[gate.provider].reads_files)
     return tuple(gate for gate in scripts if not needs_claim(gate) or claim_for(gate, context) is not None)
 
 
 def asks_models(policy: Policy, trigger: str) -> bool:
     """Whether a gate of `trigger` waits for a model."""
-    return any(gate.on == trigger and gate.provider == GateProvider.LLM for gate in policy.gates)
+    return any(gate.on == trigger and PROVIDERS[gate.provider].asks_model for gate in policy.gates)
 
 
 def gate_files(

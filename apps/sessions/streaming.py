@@ -11,12 +11,11 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 
-from apps.gates.enums import GateLane, GateProvider, GateTrigger
+from apps.gates.enums import GateLane, GateTrigger
+from apps.gates.providers import PROVIDERS
 from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates
 
-# What these decide, they decide from the text alone, and soon.
-_FROM_TEXT = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM, GateProvider.GUARDRAILS_AI})
 # All that has been said is judged again each time: not at each word, then, and the longer the answer the more seldom.
 # About a line's width at least; whatever its length, an answer is judged over no more than nine times its characters.
 _LEAST, _STEP = 60, 1 / 8
@@ -32,9 +31,9 @@ class GatedStream:
         ours = tuple(gate for gate in gates if gate.on == GateTrigger.EVERY_AGENT_RESPONSE)
         relevant = tuple(gate for gate in ours if gate.lane == GateLane.POLICY)
         self._gates = relevant
-        self._open = all(gate.provider in _FROM_TEXT and not gate.may_need_approval for gate in relevant)
-        # That library answers from a program of its own: the loop, which is everybody's, does not wait for it.
-        self._waits = any(gate.provider == GateProvider.GUARDRAILS_AI for gate in relevant)
+        self._open = all(PROVIDERS[gate.provider].reads_only_text and not gate.may_need_approval for gate in relevant)
+        # The event loop does not wait for another program.
+        self._waits = any(PROVIDERS[gate.provider].is_slow for gate in relevant)
         self._send = send
         self._said = ""
         self._released = 0

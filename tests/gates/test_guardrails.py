@@ -25,10 +25,11 @@ from apps.gates.detectors.findings import Detection
 from apps.gates.detectors.normalise import Spellings
 from apps.gates.enums import GateCode
 from apps.gates.guardrails import NoAnswer, Program
+from apps.gates.providers.guardrails_ai import NOT_INSTALLED
 from apps.gates.rules import MAX_TEXT
 from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services import check_gates
-from apps.gates.validation import NOT_INSTALLED, problems_of
+from apps.gates.validation import problems_of
 from apps.sessions.streaming import GatedStream
 from sandbox import Choice, Kind, SandboxUnavailable, configure
 from tests.architecture.source import ROOT, modules

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from apps.audit.enums import AuditEvent
-from apps.gates import providers
 from apps.gates.enums import GateAction, GateCode
+from apps.gates.providers import PROVIDERS
+from apps.gates.providers import script as script_provider
 from apps.gates.schemas import GateReport, GateResult, GateSpec, Subject
 from apps.gates.services import check_gates
 from sandbox import Choice, Kind, configure
@@ -74,7 +75,7 @@ def test_approval_is_asked_when_nothing_blocks():
 @pytest.mark.parametrize("provider", ["guardrails_ai", "llm"])
 def test_missing_provider_blocks_in_the_policy_lane(provider, monkeypatch, settings, tmp_path):
     settings.GUARDRAILS_DIR = tmp_path
-    monkeypatch.delitem(providers.EVALUATE, "llm")
+    monkeypatch.delitem(PROVIDERS, "llm")
     report = check_gates([gate(provider=provider)], MESSAGE, {"message": "hello"})
     assert (report.blocked.lane, report.blocked.reason) == ("policy", f"No provider: {provider}")
 
@@ -83,7 +84,7 @@ def test_provider_that_throws_blocks(monkeypatch):
     def broken(request):
         raise ZeroDivisionError
 
-    monkeypatch.setitem(providers.EVALUATE, "custom", broken)
+    monkeypatch.setattr(PROVIDERS["custom"], "evaluate", broken)
     report = check_gates([gate(provider="custom")], MESSAGE, {"message": "hello"})
     assert report.blocked.code == GateCode.PROVIDER_FAILED
 
@@ -172,7 +173,7 @@ def test_file_valid_existing_file_continues(tmp_path: Path):
 
 
 def quality(result: GateResult, monkeypatch) -> GateSpec:
-    monkeypatch.setitem(providers.EVALUATE, "llm", lambda request: result)
+    monkeypatch.setattr(PROVIDERS["llm"], "evaluate", lambda request: result)
     return gate("q", provider="llm")
 
 
@@ -194,7 +195,7 @@ def test_quality_gate_cannot_rewrite(monkeypatch):
 @pytest.mark.parametrize("action", [GateAction.BLOCK, GateAction.REQUIRE_APPROVAL])
 def test_gate_that_does_not_let_pass_rewrites_nothing(action, monkeypatch):
     result = GateResult("p", "policy", action, GateCode.FOUND, modified_context={"message": "mine"})
-    monkeypatch.setitem(providers.EVALUATE, "custom", lambda request: result)
+    monkeypatch.setattr(PROVIDERS["custom"], "evaluate", lambda request: result)
     report = check_gates([gate("p", provider="custom")], MESSAGE, {"message": "hello"})
     assert report.context == {"message": "hello"} and AuditEvent.GATE_MUTATION not in events(report)
 
@@ -202,7 +203,7 @@ def test_gate_that_does_not_let_pass_rewrites_nothing(action, monkeypatch):
 def test_quality_gate_runs_after_policy_on_the_rewritten_context(monkeypatch):
     seen = []
     ok = GateResult("q", "quality", GateAction.CONTINUE, GateCode.PASSED, score=0.5)
-    monkeypatch.setitem(providers.EVALUATE, "llm", lambda request: seen.append(request.context["message"]) or ok)
+    monkeypatch.setattr(PROVIDERS["llm"], "evaluate", lambda request: seen.append(request.context["message"]) or ok)
     gates = [gate("q", provider="llm"), gate("r", config={"redact": "hello", "with": "bye"})]
     check_gates(gates, MESSAGE, {"message": "hello"})
     assert seen == ["bye"]
@@ -222,7 +223,7 @@ def test_script_that_floods_blocks():
 
 
 def test_script_that_hangs_blocks_in_time(monkeypatch):
-    monkeypatch.setattr(providers, "SCRIPT_SECONDS", 0.5)
+    monkeypatch.setattr(script_provider, "SCRIPT_SECONDS", 0.5)
     assert run_script("import time; time.sleep(60)").blocked.code == GateCode.SCRIPT_FAILED
 
 

@@ -192,14 +192,14 @@ def test_approved_call_rewritten_by_a_gate_is_no_longer_approved(
 
 def rewrite(monkeypatch: pytest.MonkeyPatch, args: dict[str, Any]) -> None:
     """A provider of somebody's own that rewrites the arguments (contract silas 6: modified_context)."""
-    from apps.gates import providers
     from apps.gates.enums import GateAction, GateCode, GateLane
+    from apps.gates.providers import PROVIDERS
     from apps.gates.schemas import GateResult
 
     result = GateResult(
         "own", GateLane.POLICY, GateAction.CONTINUE, GateCode.PASSED, modified_context={"tool_args": args}
     )
-    monkeypatch.setitem(providers.EVALUATE, "predicate", lambda _: result)
+    monkeypatch.setattr(PROVIDERS["predicate"], "evaluate", lambda _: result)
 
 
 def test_approved_call_that_failed_without_effect_may_be_retried(tenant: Any, handle: Handle) -> None:

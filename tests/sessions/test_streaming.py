@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.gates import providers
+from apps.gates.providers import PROVIDERS
 from apps.gates.schemas import GateSpec
 from apps.gates.services import check_gates
 from apps.sessions.streaming import GatedStream, settled
@@ -104,10 +104,10 @@ async def test_stream_is_judged_over_no_more_than_nine_times_its_length(
     words: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[int] = []
-    judge = providers.evaluate_predicate
-    monkeypatch.setitem(
-        providers.EVALUATE,
-        "predicate",
+    judge = PROVIDERS["predicate"].evaluate
+    monkeypatch.setattr(
+        PROVIDERS["predicate"],
+        "evaluate",
         lambda request: looked_at.append(len(request.context["response"])) or judge(request),
     )
     text = "a word or " * words

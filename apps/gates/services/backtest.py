@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.gates.allowance import Allowance, AskModel
-from apps.gates.enums import GateAction, GateCode, GateProvider, GateTrigger
+from apps.gates.enums import GateAction, GateCode, GateTrigger
+from apps.gates.providers import PROVIDERS
 from apps.gates.schemas import GateReport, GateSpec
 from apps.gates.services.runner import check_gates
 from sandbox.spec import Mount
@@ -49,7 +50,7 @@ def evaluate(
     ask: AskModel | None = None,
 ) -> Outcome:
     """The outcome of `check_gates`; without `ask`, gates that ask a model are skipped."""
-    due = [gate for gate in gates if ask is not None or gate.provider != GateProvider.LLM]
+    due = [gate for gate in gates if ask is not None or not PROVIDERS[gate.provider].asks_model]
     allowance = Allowance(ask=ask)
     report = check_gates(due, trigger, context, level_gates=level_gates, files=files, allowance=allowance)
     key = _INPUT_KEYS[GateTrigger(trigger)]

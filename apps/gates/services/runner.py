@@ -13,11 +13,12 @@ from typing import Any
 from django.utils.crypto import salted_hmac
 
 from apps.audit.enums import AuditEvent
-from apps.gates import providers, rules
+from apps.gates import rules
 from apps.gates.allowance import Allowance
 from apps.gates.detectors.normalise import Spellings
 from apps.gates.enums import GateAction, GateCode, GateLane, GateTrigger
-from apps.gates.providers import Request
+from apps.gates.providers import PROVIDERS
+from apps.gates.providers.base import Request
 from apps.gates.schemas import AuditNote, GateReport, GateResult, GateSpec
 from kernel.canonical import canonical_json
 from sandbox.spec import Mount
@@ -86,7 +87,7 @@ class _Run:
 
         A missing provider blocks as in policy.
         """
-        if gate.provider not in providers.EVALUATE:
+        if gate.provider not in PROVIDERS:
             self.policy(gate)
             return
         if not self.allowance.take():
@@ -112,14 +113,14 @@ class _Run:
             return self._evaluate(gate)
 
     def _evaluate(self, gate: GateSpec) -> GateResult:
-        evaluate = providers.EVALUATE.get(gate.provider)
-        if evaluate is None:
+        provider = PROVIDERS.get(gate.provider)
+        if provider is None:
             return self._block(gate, GateCode.PROVIDER_MISSING, f"No provider: {gate.provider}")
         is_level_gate = self.level_gates is None or gate.name in self.level_gates
         files = self.files.get(gate.name, {})
         request = Request(gate, self.context, files, is_level_gate, self.allowance.ask, self.spellings)
         try:
-            return evaluate(request)
+            return provider.evaluate(request)
         except Exception as error:  # noqa: BLE001 - fail closed whatever a provider raises
             return self._block(gate, GateCode.PROVIDER_FAILED, type(error).__name__)
 

@@ -17,7 +17,7 @@ from apps.approvals.enums import PauseTrigger
 from apps.audit.enums import AuditEvent
 from apps.gates.allowance import Allowance
 from apps.gates.enums import GateLane, GateTrigger
-from apps.gates.providers import needs_claim
+from apps.gates.providers.script import needs_claim
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
 from apps.guard.services import GateJudge

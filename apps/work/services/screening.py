@@ -14,7 +14,8 @@ from uuid import UUID
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.allowance import Allowance, ComputeLimit
-from apps.gates.enums import GateProvider, GateTrigger
+from apps.gates.enums import GateTrigger
+from apps.gates.providers import PROVIDERS
 from apps.gates.rules import escalation_for
 from apps.gates.schemas import GateResult, GateSpec
 from apps.gates.services import check_gates
@@ -37,8 +38,6 @@ from kernel.tenancy.scope import current_scope
 from kernel.unicode_safety import escape_hidden, has_hidden_characters
 from llm.calls import PlannedCall
 
-# Gates that decide from values alone: no script, library or model, so they may run while rows are locked.
-_FROM_VALUES = frozenset({GateProvider.PREDICATE, GateProvider.CUSTOM})
 _NOT_HERE = gettext_lazy("that isn't something I can do here")
 _UNREADABLE = gettext_lazy("I couldn't prepare it properly")
 _MAX_LINES, _LINE_CHARS, _NAME_CHARS = 20, 200, 80
@@ -156,7 +155,7 @@ def check_call_gates(
 ) -> GateResult | None:
     """Return the gate that needs a person, if one does. Raises `SilasError("gate_blocked")` with the gate's own
     sentence. Rows are locked meanwhile, so all gates of a transaction share one time limit; a timeout blocks."""
-    from_values = [gate for gate in gates if gate.provider in _FROM_VALUES]
+    from_values = [gate for gate in gates if not PROVIDERS[gate.provider].is_slow]
     asks = None
     for requested in calls:
         context = {"tool_name": requested.call.tool, "tool_args": dict(requested.call.args)}
@@ -188,7 +187,7 @@ def visible_values(calls: Sequence[RequestedCall], gates: Sequence[GateSpec]) ->
     words: nothing is shown if a response gate objects."""
     lines = [line for requested in calls for line in _value_lines(requested)]
     lines = lines if len(lines) <= _MAX_LINES else [*lines[: _MAX_LINES - 1], "…"]
-    from_values = [gate for gate in gates if gate.provider in _FROM_VALUES]
+    from_values = [gate for gate in gates if not PROVIDERS[gate.provider].is_slow]
     response = "\n".join(lines)
     report = check_gates(from_values, GateTrigger.EVERY_AGENT_RESPONSE, {"response": response}, allowance=_allowance())
     unfit = report.blocked or report.needs_approval or report.context["response"] != response
