@@ -1,10 +1,11 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class AutonomyConfig(AppConfig):
     name = "apps.autonomy"
     label = "autonomy"
-    verbose_name = "Automations"
+    verbose_name = _("Automations")
 
     def ready(self) -> None:
         from apps.autonomy import receivers, tool_handlers  # noqa: F401  (receivers connect to the rooms below)

@@ -1,11 +1,12 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class SessionsConfig(AppConfig):
     name = "apps.sessions"
     # Django's own sessions app has the plain label.
     label = "silas_sessions"
-    verbose_name = "Conversations"
+    verbose_name = _("Conversations")
 
     def ready(self) -> None:
         from apps.sessions import receivers  # noqa: F401  (news from work reaches the conversation)

@@ -72,6 +72,7 @@ WRITES = {
     "console-work-cancel": ({}, {"owner", "approver", "agent"}),
     "console-work-resume": ({}, {"owner", "approver", "agent"}),
     "console-account-name": ({}, set(ROLES)),
+    "console-account-language": ({}, set(ROLES)),
     "console-account-password": (PASSWORD, set(ROLES)),
     "console-account-app": (PASSWORD, set(ROLES)),
     "console-account-app-remove": (PASSWORD, set(ROLES)),

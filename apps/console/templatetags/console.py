@@ -23,6 +23,7 @@ from apps.approvals.models import Card
 from apps.console.charts import share_width
 from apps.console.labels import inline_label
 from apps.console.pages.review import presenter
+from apps.console.script_texts import script_texts
 from apps.tenants.models import User
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
@@ -37,6 +38,12 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).disable(
 )
 _TAGS = {"p", "br", "strong", "em", "code", "pre", "ul", "ol", "li", "blockquote", "h1", "h2", "h3", "h4"}
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+@register.simple_tag(name="script_texts")
+def script_texts_tag() -> str:
+    """The texts of the page's scripts as JSON, for an attribute."""
+    return json.dumps(script_texts(), ensure_ascii=False)
 
 
 @register.filter

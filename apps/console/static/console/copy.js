@@ -1,5 +1,7 @@
 /* Buttons that copy code to the clipboard and confirm it. Without a clipboard (plain http) the code is selected instead. */
 
+import { text } from "./texts.js";
+
 export function watchCopies() {
   show(document);
   document.addEventListener("htmx:load", (event) => show(event.detail.elt));
@@ -18,6 +20,6 @@ async function copy(button) {
   const words = button.dataset.words ??= button.textContent;
   const done = await navigator.clipboard?.writeText(code.textContent).then(() => true, () => false);
   if (!done) getSelection().selectAllChildren(code);
-  button.textContent = done ? "Copied" : "Selected: press Ctrl+C to copy";
+  button.textContent = text(done ? "copied" : "press_to_copy");
   setTimeout(() => { button.textContent = words; }, 4000);
 }

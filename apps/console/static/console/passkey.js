@@ -1,5 +1,7 @@
 /* Passkeys: registering them, and confirming risky approvals with them. The server checks everything. */
 
+import { text } from "./texts.js";
+
 const B64 = { toBytes: (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0)),
   toText: (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
     .replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "") };
@@ -60,7 +62,7 @@ async function proveThere(form) {
     const { options } = await post(form.dataset.stepUpAt, null);
     const said = options ? await ask(options) : "";
     const current = form.isConnected ? form : document.querySelector(`form[action="${action}"]`);
-    if (!current) throw new Error("A colleague already decided this.");
+    if (!current) throw new Error(text("decided"));
     current.elements.step_up.value = said;
     current.submit();
     current.elements.step_up.value = "";
@@ -74,8 +76,7 @@ function showOnce(form, codes) {
   const list = form.querySelector("#passkey-codes");
   list.replaceChildren(...codes.map((code) => Object.assign(document.createElement("li"), { textContent: code })));
   list.hidden = false;
-  form.querySelector("#passkey-said").textContent =
-    "Passkey added. These are your recovery codes. They are shown only once, and each code works once.";
+  form.querySelector("#passkey-said").textContent = text("passkey_added");
   form.reset();
 }
 
@@ -111,11 +112,11 @@ function known(credentials = []) {
 }
 
 async function asked(question) {
-  if (!navigator.credentials) throw new Error("Passkeys aren't available here. Open the console over https, or at localhost.");
+  if (!navigator.credentials) throw new Error(text("no_passkeys"));
   try {
     return await question();
   } catch {
-    throw new Error("Your passkey wasn't used. Nothing was changed. Try again.");
+    throw new Error(text("passkey_unused"));
   }
 }
 
@@ -125,10 +126,10 @@ export async function post(address, body) {
   try {
     response = await fetch(address, { method: "POST", body, headers, credentials: "same-origin" });
   } catch {
-    throw new Error("We couldn't reach the server. Nothing was changed. Check your connection and try again.");
+    throw new Error(text("unreachable"));
   }
   const found = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(found.error?.message ?? "Something went wrong on our side. Nothing was changed.");
+  if (!response.ok) throw new Error(found.error?.message ?? text("broken"));
   return found;
 }
 

@@ -1,5 +1,6 @@
 /* Turns on push notifications in this browser; the service worker shows them. */
 
+import { text } from "./texts.js";
 import { registered } from "./worker.js";
 
 export function watchPush() {
@@ -12,7 +13,7 @@ export function watchPush() {
 
 async function subscribe(form) {
   const said = form.querySelector("#push-said");
-  said.textContent = "Asking the browser…";
+  said.textContent = text("asking_browser");
   try {
     await send(form, await asked(form.dataset.key));
     window.htmx.ajax("GET", location.pathname, { target: "#main", select: "#main", swap: "outerHTML" });
@@ -23,7 +24,7 @@ async function subscribe(form) {
 
 async function asked(key) {
   if (!("serviceWorker" in navigator) || !("PushManager" in window)) {
-    throw new Error("Push isn't available here. Open the console over https, or at localhost.");
+    throw new Error(text("no_push"));
   }
   try {
     const worker = await registered();
@@ -31,7 +32,7 @@ async function asked(key) {
     if (before) await before.unsubscribe();
     return (await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key })).toJSON();
   } catch {
-    throw new Error("The browser blocked push notifications. Check its settings for this site.");
+    throw new Error(text("push_blocked"));
   }
 }
 
@@ -42,9 +43,9 @@ async function send(form, { endpoint, keys }) {
   try {
     response = await fetch(form.action, { method: "POST", body, credentials: "same-origin", headers: { Accept: "application/json" } });
   } catch {
-    throw new Error("We couldn't reach the server. Nothing was changed. Check your connection and try again.");
+    throw new Error(text("unreachable"));
   }
   if (response.ok) return;
   const found = await response.json().catch(() => ({}));
-  throw new Error(found.error?.message ?? "Something went wrong on our side. Nothing was changed.");
+  throw new Error(found.error?.message ?? text("broken"));
 }

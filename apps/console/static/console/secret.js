@@ -1,6 +1,8 @@
 /* Sends a secret from its field directly to encrypted storage, never over the socket or with another form. Without this script
    its button stays disabled. */
 
+import { text } from "./texts.js";
+
 export function watchSecrets() {
   document.addEventListener("htmx:load", (event) => enable(event.detail.elt));
   enable(document);
@@ -28,8 +30,8 @@ async function store(button) {
   const answer = await fetch(address, { method: "POST", headers, body, credentials: "same-origin" }).catch(() => null);
   if (!answer?.ok) {
     const said = await answer?.json().catch(() => null);
-    const why = said?.error?.message ?? "Check your connection and try again.";
-    say(`Not saved, and nothing was changed. ${why}`);
+    const why = said?.error?.message ?? text("check_connection");
+    say(text("secret_not_saved", { why }));
     return;
   }
   field.value = "";

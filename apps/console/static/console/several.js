@@ -1,6 +1,8 @@
 /* The selection of conversations. It survives refreshes of the list; the bar shows the count. After an action the selection is
    cleared. */
 
+import { text } from "./texts.js";
+
 const ticks = () => [...document.querySelectorAll("#conversations [name=pick]")];
 let picked = new Set();
 
@@ -41,6 +43,6 @@ function again() {
 function count() {
   const bar = document.querySelector("#several");
   if (!bar) return;
-  bar.querySelector("[data-picked]").textContent = `${picked.size} selected`;
+  bar.querySelector("[data-picked]").textContent = text("selected", { number: picked.size });
   bar.querySelector("[data-pick-all]").hidden = picked.size === ticks().length;
 }

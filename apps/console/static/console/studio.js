@@ -2,6 +2,7 @@
 
 import { contrastOf } from "./contrast.js";
 import { offersIn } from "./studio_offers.js";
+import { text as translated } from "./texts.js";
 
 const HEX = /^#[0-9a-f]{6}$/i;
 const LOOKS = ["accent", "mode", "position", "font", "launcher", "placement"];
@@ -12,7 +13,7 @@ export function watchStudio() {
   const form = document.querySelector("[data-looks]");
   const speaks = document.querySelector("[data-speaks]");
   const frame = document.createElement("iframe");
-  frame.title = "Chat preview";
+  frame.title = translated("chat_preview");
   frame.src = `${stand.dataset.src}#${encodeURIComponent(location.origin)}`;
   const bubble = launcher();
   const tell = (silas, data = {}) => frame.contentWindow.postMessage({ silas, ...data }, location.origin);
@@ -71,10 +72,10 @@ function dress(form, tell, bubble, speaks) {
   const text = (name) => String(said.get(name) ?? "").trim();
   const theme = Object.fromEntries(LOOKS.map((name) => [name, text(name)]).filter(([, value]) => value));
   const suggestions = text("suggestions").split("\n").map((line) => line.trim()).filter(Boolean).slice(0, 6);
-  const looks = { title: text("title") || "Chat", greeting: text("greeting"), suggestions, theme, languages: spoken(said) };
+  const looks = { title: text("title") || translated("chat"), greeting: text("greeting"), suggestions, theme, languages: spoken(said) };
   tell("preview", { looks, offers: offersIn(form, text) });
   bubble.lastElementChild.textContent = theme.launcher ?? "";
-  bubble.setAttribute("aria-label", theme.launcher ?? "Open the chat");
+  bubble.setAttribute("aria-label", theme.launcher ?? translated("open_chat"));
   for (const option of speaks.options) option.hidden = option.disabled = looks.languages.length > 0 && !looks.languages.includes(option.value);
   document.querySelector("[data-contrast]").textContent = HEX.test(theme.accent ?? "") ? judged(theme.accent) : "";
 }
@@ -88,6 +89,6 @@ function spoken(said) {
 /* The widget darkens colours that are hard to read; tell the owner that it does. */
 function judged(accent) {
   const white = contrastOf(accent);
-  const figure = `Contrast on white: ${white.toFixed(1)}.`;
-  return white >= 4.5 ? `${figure} Easy to read.` : `${figure} Hard to read: the chat uses a darker shade.`;
+  const contrast = new Intl.NumberFormat(document.documentElement.lang, { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(white);
+  return translated(white >= 4.5 ? "easy_to_read" : "hard_to_read", { contrast });
 }

@@ -1,5 +1,7 @@
 /* Keeps relative times up to date, and refreshes the page when a card has expired. */
 
+import { text } from "./texts.js";
+
 const EVERY = 15000;
 
 export function keepTimes() {
@@ -15,18 +17,18 @@ function refresh(time) {
 }
 
 function past(seconds) {
-  return seconds < 60 ? "now" : `${span(seconds)} ago`;
+  return seconds < 60 ? text("now") : text("ago", { span: span(seconds) });
 }
 
 function ahead(seconds) {
-  return seconds > 0 ? `in ${span(seconds)}` : "now";
+  return seconds > 0 ? text("in", { span: span(seconds) }) : text("now");
 }
 
 function span(seconds) {
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 172800) return `${Math.floor(seconds / 3600)} h`;
-  return `${Math.floor(seconds / 86400)} days`;
+  if (seconds < 60) return text("seconds", { number: seconds });
+  if (seconds < 3600) return text("minutes", { number: Math.floor(seconds / 60) });
+  if (seconds < 172800) return text("hours", { number: Math.floor(seconds / 3600) });
+  return text("days", { number: Math.floor(seconds / 86400) });
 }
 
 function expire() {

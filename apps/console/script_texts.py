@@ -1,0 +1,41 @@
+"""The texts that the console's scripts show, by the name under which `texts.js` finds them."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+
+def script_texts() -> dict[str, str]:
+    """The texts in the active language, with placeholders such as `%(number)s`."""
+    return {
+        "now": _("now"),
+        "ago": _("%(span)s ago"),
+        "in": _("in %(span)s"),
+        "seconds": _("%(number)s s"),
+        "minutes": _("%(number)s min"),
+        "hours": _("%(number)s h"),
+        # The scripts count in days from two on.
+        "days": ngettext("%(number)s day", "%(number)s days", 2),
+        "selected": _("%(number)s selected"),
+        "copied": _("Copied"),
+        "press_to_copy": _("Selected: press Ctrl+C to copy"),
+        "decided": _("A colleague already decided this."),
+        "passkey_added": _(
+            "Passkey added. These are your recovery codes. They are shown only once, and each code works once."
+        ),
+        "no_passkeys": _("Passkeys aren't available here. Open the console over https, or at localhost."),
+        "passkey_unused": _("Your passkey wasn't used. Nothing was changed. Try again."),
+        "unreachable": _("We couldn't reach the server. Nothing was changed. Check your connection and try again."),
+        "broken": _("Something went wrong on our side. Nothing was changed."),
+        "asking_browser": _("Asking the browser…"),
+        "no_push": _("Push isn't available here. Open the console over https, or at localhost."),
+        "push_blocked": _("The browser blocked push notifications. Check its settings for this site."),
+        "check_connection": _("Check your connection and try again."),
+        "secret_not_saved": _("Not saved, and nothing was changed. %(why)s"),
+        "chat": _("Chat"),
+        "chat_preview": _("Chat preview"),
+        "open_chat": _("Open the chat"),
+        "easy_to_read": _("Contrast on white: %(contrast)s. Easy to read."),
+        "hard_to_read": _("Contrast on white: %(contrast)s. Hard to read: the chat uses a darker shade."),
+    }
