@@ -120,7 +120,9 @@ def unmarked_python(source: str) -> list[str]:
             values = [keyword.value for keyword in node.keywords if keyword.arg in FORM_TEXTS]
             values += node.args[:1] if name in FORM_CALLS else []
             found += [_literal(value) for value in values]
-        if isinstance(node, ast.Assign) and any(getattr(target, "id", "") in FORM_TEXTS - {"label"} for target in node.targets):
+        if isinstance(node, ast.Assign) and any(
+            getattr(target, "id", "") in FORM_TEXTS - {"label"} for target in node.targets
+        ):
             found.append(_literal(node.value))
     return [text for text in found if any(word not in NAMES for word in WORD.findall(text))]
 
