@@ -68,7 +68,8 @@ def describe_entry(entry: AuditEntry, names: Names) -> Sentence:
 def describe_event(event: str, *, actor: str, subject: str, data: Mapping[str, Any], names: Names) -> Sentence:
     """Return the sentence of an event. An event without a phrase reads as its label, so that none is left out."""
     variant = f"{event}:{data.get(VARIANT.get(event, ''), '')}"
-    mark, phrase = SENTENCES.get(variant) or SENTENCES.get(event) or ("", _label(event))
+    label = AuditEvent(event).label if event in AuditEvent.values else event.replace("_", " ")
+    mark, phrase = SENTENCES.get(variant) or SENTENCES.get(event) or ("", label)
     lead, _separator, rest = str(phrase).partition("|")
     fields = _Fields({name: _value_in_words(name, value) for name, value in data.items()})
     fields.update(
@@ -84,10 +85,6 @@ class _Fields(dict[str, str]):
 
     def __missing__(self, key: str) -> str:
         return "…"
-
-
-def _label(event: str) -> str:
-    return str(AuditEvent(event).label) if event in AuditEvent.values else event.replace("_", " ")
 
 
 def _value_in_words(name: str, value: object) -> str:

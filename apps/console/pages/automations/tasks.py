@@ -247,16 +247,12 @@ def _add(request: StaffRequest, task_id: UUID, form: TriggerForm) -> None:
     )
 
 
-def _decimals(amount: Decimal) -> int:
-    return -int(amount.as_tuple().exponent)
-
-
 def _dollars(text: str) -> Decimal | None:
     """Return the amount, or None for empty text. Raises `SilasError`: `task_limits` 422."""
     try:
         amount = Decimal(text) if text.strip() else None
     except InvalidOperation:
         amount = Decimal("NaN")
-    if amount is not None and (not amount.is_finite() or _decimals(amount) > _DECIMALS):
+    if amount is not None and (not amount.is_finite() or -int(amount.as_tuple().exponent) > _DECIMALS):
         raise SilasError("task_limits", _("Enter the cap as an amount in dollars, such as 0.50."), status=422)
     return amount

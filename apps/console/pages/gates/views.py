@@ -19,7 +19,7 @@ from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.gates import queries, services
-from apps.gates.differences import TRIGGERS, Difference, Line, differences, lines_of
+from apps.gates.differences import TRIGGERS, Difference, differences, lines_of
 from apps.gates.enums import GateProvider, GateStatus, GateTrigger
 from apps.gates.forms import GateForm, initial_of
 from apps.gates.models import Gate, GateVersion
@@ -173,14 +173,14 @@ def _render(request: StaffRequest, row: Gate) -> HttpResponseBase:
     versions = queries.versions_of(row)
     names = names_for(version.written_by for version in versions)
     newest, active = versions[0], next((version for version in versions if version.number == row.active), None)
-    draft = newest if active is not newest else None
+    draft, shown = newest if active is not newest else None, active or newest
     return page(
         request,
         "console/gate.html",
         at="gates",
         gate=row,
         active=active,
-        lines=_lines(active or newest),
+        lines=lines_of(shown.content, order=shown.order),
         draft=draft,
         changes=_between(active, draft) if active and draft else (),
         versions=[(version, names.of(version.written_by)) for version in versions],
@@ -237,10 +237,6 @@ def _result(result: Rehearsal) -> dict[str, Any]:
 
 def _between(old: GateVersion, new: GateVersion) -> tuple[Difference, ...]:
     return differences(old.content, new.content, old_order=old.order, new_order=new.order)
-
-
-def _lines(version: GateVersion) -> list[Line]:
-    return lines_of(version.content, order=version.order)
 
 
 def _trigger(version: GateVersion) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from uuid import UUID
 
-from django.forms import BoundField
 from django.http.response import HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -89,7 +88,7 @@ def _asking(
         opened=queries.session_by_id(session_id),
         form=fields,
         parts=[(kinds, [fields[name] for name in names]) for kinds, names in PARTS],
-        rows=_rows(fields),
+        rows=[[fields[name] for name in row_names(number)] for number in range(1, MOST_FIELDS + 1)],
         shown_rows=ROWS_SHOWN_AT_FIRST,
         more_rows=any(number > ROWS_SHOWN_AT_FIRST for number, _ in rows_of(form.typed)),
         preview=form.preview,
@@ -99,10 +98,6 @@ def _asking(
     if status >= 400:
         response["X-Console-Refusal"] = "not_asked"
     return response
-
-
-def _rows(form: AskForm) -> list[list[BoundField]]:
-    return [[form[name] for name in row_names(number)] for number in range(1, MOST_FIELDS + 1)]
 
 
 def _typed(request: StaffRequest) -> dict[str, object]:

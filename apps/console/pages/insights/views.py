@@ -90,12 +90,9 @@ def insights_file(request: StaffRequest) -> HttpResponseBase:
     response["Cache-Control"] = "private, no-store"
     lines = csv.writer(response)
     lines.writerow(("section", "name", "value"))
-    lines.writerows([_escape_formula(cell) for cell in row] for row in [*_talks(period), *_decisions(period)])
+    rows = [*presenter.rows(presenter.conversation_figures(period)), *_decisions(period)]
+    lines.writerows([_escape_formula(cell) for cell in row] for row in rows)
     return response
-
-
-def _talks(period: Period) -> list[tuple[str, str, object]]:
-    return presenter.rows(presenter.conversation_figures(period))
 
 
 def _decisions(period: Period) -> list[tuple[str, str, object]]:
