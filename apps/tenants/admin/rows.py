@@ -1,7 +1,8 @@
 """Base classes for editable rows of a tenant in the administration.
 
 Superusers choose the tenant of a new row; an owner's rows belong to their own tenant. Each change is audited in the
-chain of the tenant that the row belongs to (`apps.audit.house`)."""
+chain of the tenant that the row belongs to (`apps.audit.admin_base`).
+"""
 
 from __future__ import annotations
 
