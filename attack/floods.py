@@ -217,7 +217,7 @@ def _frame(opcode: int, payload: bytes = b"", *, final: bool = True) -> bytes:
 
 def _documents(short: bool) -> Figure:
     """Those that took more than a second of the asking process's own processor, or longer than their limit."""
-    from apps.memory import sandboxed_parsing
+    from apps.knowledge import sandboxed_parsing
 
     if short:
         sandboxed_parsing._FILE = replace(sandboxed_parsing._FILE, seconds=2)

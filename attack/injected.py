@@ -182,7 +182,7 @@ class Stage:
         return self.desk.order("H-0").revision == 2
 
     def attempt(self, number: int, attempt: Attempt) -> None:
-        from tests.factories.memory import ingest_texts
+        from tests.factories.knowledge import ingest_texts
 
         order, goal = f"H-{number}", attempt.goal
         poison = goal.poison.replace("{order}", order)

@@ -36,13 +36,13 @@ class _Asked:
     """One question, its vector ready, and both ways of answering it."""
 
     def __init__(self, tenant: Any, question: str, form: str) -> None:
-        from apps.memory import embedding
+        from llm import embedding
 
         self.tenant, self.question, self.form = tenant, question, form
         self.vector = embedding.embed(question)
 
     def hybrid(self) -> list[str]:
-        from apps.memory import queries
+        from apps.knowledge import queries
 
         found = queries.search(self.question, vector=self.vector, levels=("public",), k=K)
         return [passage.quote for passage in found]
@@ -64,8 +64,8 @@ class _Asked:
 def _fill(tenant: Any, folder: Path) -> list[tuple[str, str]]:
     from django.db import connections
 
-    from apps.memory import services
-    from apps.memory.models import Chunk
+    from apps.knowledge import services
+    from apps.knowledge.models import Chunk
     from kernel.tenancy import tenant_scope
 
     questions = corpus.write(folder / "handbooks.jsonl", sections=CHUNKS)

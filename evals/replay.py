@@ -14,7 +14,7 @@ from apps.approvals.models import Card
 from apps.audit.enums import AuditEvent
 from apps.guard.enums import Intent
 from apps.guard.models import ToolCall
-from apps.memory.models import DocumentVersion
+from apps.knowledge.models import DocumentVersion
 from apps.sessions import turn
 from apps.sessions.enums import Sender
 from apps.sessions.models import ChatSession, ChronicleEntry

@@ -25,8 +25,8 @@ from apps.autonomy.models import AutonomySettings, OpenQuestion
 from apps.autonomy.services.admission import admit_waiting
 from apps.guard.enums import Period
 from apps.guard.services import set_budget
-from apps.memory.models import Collection
-from apps.memory.services import ingest
+from apps.knowledge.models import Collection
+from apps.knowledge.services import ingest
 from apps.skills import queries as skills
 from apps.skills.models import Record
 from apps.skills.schemas import SkillManifest

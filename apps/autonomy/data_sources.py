@@ -14,7 +14,7 @@ from django.db.models import F, Q
 
 from apps.autonomy import contradictions
 from apps.autonomy.models import OpenQuestion
-from apps.memory.models import DocumentVersion
+from apps.knowledge.models import DocumentVersion
 from apps.work.models import GoalCycle
 
 MOST_QUESTIONS, MOST_DOCUMENTS, MOST_STATEMENTS = 8, 5, 8

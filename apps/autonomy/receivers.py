@@ -36,7 +36,7 @@ from apps.autonomy.signals import session_ended, task_event
 from apps.bus.enums import Kind, Queue, SetAside
 from apps.bus.registry import on_dead_letter, register, register_job
 from apps.bus.signals import set_aside
-from apps.memory.signals import document_stored
+from apps.knowledge.signals import document_stored
 from apps.sessions.models import ChatSession
 from apps.sessions.signals import question_unanswered
 from apps.skills.signals import skill_purged

@@ -24,7 +24,7 @@ from apps.connections.models import Connection
 from apps.gates.models import Gate
 from apps.guard.enums import Intent
 from apps.guard.models import GuardedRun, ToolCall
-from apps.memory.models import Collection, Document
+from apps.knowledge.models import Collection, Document
 from apps.sessions.models import ChatSession
 from apps.skills.models import SkillDraft, SkillPackage, SkillVersion
 from apps.tenants.models import ApiKey, Deployment, User

@@ -6,6 +6,4 @@ class MemoryConfig(AppConfig):
     label = "memory"
 
     def ready(self) -> None:
-        from apps.memory import handlers, tool_handlers  # noqa: F401  (registers the bus handlers)
-
-        tool_handlers.register()
+        from apps.memory import handlers  # noqa: F401  (registers the clean-up of expired memories)

@@ -38,20 +38,3 @@ class SourceKind(TextChoices):
     TOOL_OUTPUT_RAW = "tool_output_raw", _("What a tool answered")
     MEMORY_OP = "memory_op", _("A model's wish to remember")
     KEPT_PROPOSAL = "kept_proposal", _("A proposal that a colleague kept")
-
-
-class IntakeKind(TextChoices):
-    """What was submitted."""
-
-    FILE = "file", _("File")
-    TEXT = "text", _("Text")
-    WEBSITE = "website", _("Website")
-    PAGE = "page", _("Page")
-    AGAIN = "again", _("Read again")
-
-
-class IntakeState(TextChoices):
-    WAITING = "waiting", _("Waiting")
-    RUNNING = "running", _("Being read")
-    DONE = "done", _("Read")
-    FAILED = "failed", _("Not read")

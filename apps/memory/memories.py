@@ -22,7 +22,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.detectors.catalogue import detect, threshold
 from apps.gates.detectors.pii import KINDS
-from apps.memory import embedding, recall
+from apps.memory import recall
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
 from apps.memory.schemas import Note, Scope
@@ -30,6 +30,7 @@ from apps.tenants.queries import retention
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.tenancy import before_commit, current_tenant_id
+from llm import embedding
 
 # More than a visitor's frame or an answer may hold; what a model wishes to remember is a sentence or two.
 MAX_RAW, MAX_REMEMBERED = 24_000, 2_000

@@ -12,14 +12,14 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from apps.memory.embedding import Vector
+from apps.knowledge.queries import MAX_QUESTION_LENGTH
 from apps.memory.enums import ScopeKind, Tier
 from apps.memory.models import MemoryItem
-from apps.memory.queries import MAX_QUESTION_LENGTH
 from apps.memory.schemas import Scope, conversation_scope
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
 from llm.briefing import RecalledMemory
+from llm.embedding import Vector
 from llm.enums import MemoryQueryStrategy as Strategy
 
 # How far back in one scope and tier a question reaches.

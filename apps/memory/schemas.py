@@ -1,64 +1,13 @@
-"""Reports of an ingest, scopes of memories, and notes that are to be kept."""
+"""Scopes of memories, and notes that are to be kept."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import StrEnum
-from pathlib import Path
+from dataclasses import dataclass
 from uuid import UUID
 
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
-from apps.memory.parsing import Problem
 from kernel.taint import Taint
 from llm.enums import MemoryType
-
-
-class Outcome(StrEnum):
-    """`reindexed`: same text, but its title, address or the way of cutting it changed."""
-
-    ADDED = "added"
-    UPDATED = "updated"
-    REINDEXED = "reindexed"
-    UNCHANGED = "unchanged"
-
-
-@dataclass(frozen=True)
-class FileReport:
-    """`documents` are the outcomes of the file's documents; `problems` of what could not be read of it."""
-
-    path: Path
-    documents: tuple[Outcome, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True)
-class IngestReport:
-    """`skipped` are files of other types that were in a given folder."""
-
-    collection_id: UUID
-    files: tuple[FileReport, ...] = ()
-    skipped: tuple[Path, ...] = ()
-
-    @property
-    def counts(self) -> Counter[Outcome]:
-        return Counter(outcome for file in self.files for outcome in file.documents)
-
-    @property
-    def failed(self) -> tuple[FileReport, ...]:
-        return tuple(file for file in self.files if file.problems)
-
-
-@dataclass(frozen=True)
-class Sources:
-    """Files to read, each with the reference it is known by, and those left aside."""
-
-    files: tuple[tuple[Path, str], ...]
-    skipped: tuple[Path, ...] = field(default=())
-
-
-Progress = Callable[[FileReport, int], None]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 from apps.access import tokens
 from apps.access.grants import grant_of
 from apps.access.rules import AccessController
-from apps.memory import queries as knowledge
+from apps.knowledge import queries as knowledge
 from apps.sessions import policy
 from apps.sessions.queries import session_by_id
 from apps.tenants.api_auth import RequestSerializer

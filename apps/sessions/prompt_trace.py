@@ -13,8 +13,8 @@ from uuid import UUID
 
 from apps.guard.enums import Intent
 from apps.guard.models import ToolCall
+from apps.knowledge.queries import read_quotes
 from apps.memory.enums import ScopeKind
-from apps.memory.queries import read_quotes
 from apps.memory.recall import memories_of, memory_texts
 from apps.memory.schemas import Scope
 from apps.sessions import policy, window

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from apps.access.rules import PUBLIC, AccessController, Grant
-from apps.memory import queries as knowledge
-from apps.memory.embedding import embed
+from apps.knowledge import queries as knowledge
 from apps.sessions import policy
 from apps.sessions.steps.context import PASSAGES
 from apps.tenants.models import Deployment
@@ -19,6 +18,7 @@ from kernel.errors import NotFound
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 from llm.briefing import Passage
+from llm.embedding import embed
 from llm.offline import answers
 
 LONGEST_QUESTION = 500

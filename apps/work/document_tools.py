@@ -18,9 +18,9 @@ from apps.approvals.schemas import Fact
 from apps.bus import services as bus
 from apps.bus.enums import Kind
 from apps.guard.schemas import CallContext, CallFailed, call_digest
-from apps.memory import queries as memory
-from apps.memory.queries import DocumentText
-from apps.memory.services import DocumentPlace
+from apps.knowledge import queries as memory
+from apps.knowledge.queries import DocumentText
+from apps.knowledge.services import DocumentPlace
 from apps.skills.schemas import ToolSpec
 from apps.work.enums import EffectState
 from apps.work.models import Attempt, KnowledgeEffect

@@ -52,6 +52,7 @@ INSTALLED_APPS = [
     "apps.guard",
     "apps.gates",
     "apps.toolservers",
+    "apps.knowledge",
     "apps.memory",
     "apps.skills",
     "apps.connections",

@@ -18,7 +18,7 @@ RUNS_SANDBOXES = {
     "apps.toolservers.stdio_transport",
     "apps.work.verification",
     "sandbox",
-    "apps.memory.sandboxed_parsing",
+    "apps.knowledge.sandboxed_parsing",
 }
 
 # What the composition says once, when a process starts; it runs nothing.

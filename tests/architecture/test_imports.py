@@ -28,6 +28,7 @@ ROOMS = [
     "memory",
     "persona",
     "widgets",
+    "knowledge",
     "toolservers",
     "guard",
     "safety",

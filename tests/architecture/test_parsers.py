@@ -16,7 +16,7 @@ _PARSERS = """
 """
 PARSERS = frozenset(_PARSERS.split())
 # What runs in the sandbox: `sandbox.readers.Reader`s start these.
-READERS = ("apps.memory.parsing", "sandbox.archives.unpacking")
+READERS = ("apps.knowledge.parsing", "sandbox.archives.unpacking")
 # Everything else that imports a parser: whose bytes it reads, and what bounds them.
 ALLOWED = {
     "apps.console.templatetags.console": "renders our own pages' Markdown, and cleans what came of it",
@@ -40,7 +40,7 @@ ALLOWED = {
 
 
 # Files that the operator of this machine names on the command line, and the demo.
-CALLERS = {"apps.memory.services"}
+CALLERS = {"apps.knowledge.services"}
 
 
 def parsers_of(module: Module) -> set[str]:
@@ -97,6 +97,6 @@ def test_documents_are_parsed_by_readers_and_for_the_command_line_alone() -> Non
         "pdf.parse_pdf",
         "html.parse_html",
     )
-    names = {f"apps.memory.parsing.{name}" for name in forbidden} | {"sandbox.archives.unpacking.unpack"}
+    names = {f"apps.knowledge.parsing.{name}" for name in forbidden} | {"sandbox.archives.unpacking.unpack"}
     found = {module.name for module in modules() if not is_reader(module.name) and names & set(module.calls)}
     assert found == CALLERS

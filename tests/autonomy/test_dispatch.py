@@ -18,7 +18,7 @@ from apps.autonomy.schemas import NotSpawned, Occasion
 from apps.autonomy.services import admission, trigger_dispatch
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
-from apps.memory.services import store_parsed
+from apps.knowledge.services import store_parsed
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership
 from apps.tenants.services import change_role, remove_member
@@ -27,7 +27,7 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.autonomy import RETURNS, House, make_house
 from tests.factories.bus import due_scopes, lease_any, let_waits_pass
-from tests.factories.memory import ingest_texts
+from tests.factories.knowledge import ingest_texts
 from tests.factories.tenants import make_member
 from tests.rivals import race
 
@@ -250,7 +250,7 @@ def test_document_that_comes_in_wakes_its_watch(house: House, tmp_path: Path) ->
 
 
 def test_watch_does_not_fire_on_its_own_output(house: House, tmp_path: Path) -> None:
-    from apps.memory import parsing
+    from apps.knowledge import parsing
 
     collection = house.know(tmp_path, returns=RETURNS)
     house.trigger(house.task(playbook="contradictions"), TriggerKind.WATCH, collection=str(collection))

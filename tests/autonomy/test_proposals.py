@@ -13,7 +13,8 @@ from apps.audit.models import AuditEntry
 from apps.autonomy.enums import ProposalKind, ProposalState
 from apps.autonomy.models import AutonomousSession, MemoryProposal
 from apps.autonomy.services import proposals
-from apps.memory.models import Collection, MemoryItem
+from apps.knowledge.models import Collection
+from apps.memory.models import MemoryItem
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope

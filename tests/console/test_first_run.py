@@ -20,7 +20,7 @@ from pydantic_ai import models
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.memory.models import Intake
+from apps.knowledge.models import Intake
 from apps.tenants import first_run
 from apps.tenants.models import Deployment, FirstRun, Tenant, User
 from apps.tenants.queries import memberships_of

@@ -11,10 +11,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from apps.memory.models import Collection, Document, Intake
+from apps.knowledge.models import Collection, Document, Intake
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
-from tests.factories.memory import ingest_texts, read_handed_in, search
+from tests.factories.knowledge import ingest_texts, read_handed_in, search
 from tests.factories.tenants import make_deployment, make_member
 
 READS = ["console-knowledge", "console-collection", "console-document", "console-knowledge-try"]

@@ -10,16 +10,16 @@ import pytest
 from django.urls import reverse
 
 from apps.guard.models import GuardedRun, ToolCall
-from apps.memory.models import Document
-from apps.memory.services import forget_document
+from apps.knowledge.models import Document
+from apps.knowledge.services import forget_document
 from apps.sessions import turn
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.sessions.window import call_reference
 from apps.visitors.forgetting import forget_visitor
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.console import browser
+from tests.factories.knowledge import ingest_texts
 from tests.factories.memories import conversation, remember, told
-from tests.factories.memory import ingest_texts
 from tests.factories.sessions import answered, make_session, say
 
 TERMS = "# Water\n\nA burst pipe is covered up to 50,000 pounds when the house was heated."

@@ -48,8 +48,8 @@ from tests.factories.autonomy import make_house
 from tests.factories.bus import make_message
 from tests.factories.cards import make_kind
 from tests.factories.console import make_card
+from tests.factories.knowledge import ingest_texts
 from tests.factories.memories import conversation, remember
-from tests.factories.memory import ingest_texts
 from tests.factories.passkeys import SoftPasskey
 from tests.factories.safety import DANGER, TO_CONFIRM, started
 from tests.factories.sessions import make_session, say

@@ -13,7 +13,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 
 from apps.audit.models import AuditEntry
-from apps.memory.services import ingest
+from apps.knowledge.services import ingest
 from apps.tenants.hours import DAYS
 from apps.tenants.models import Deployment
 from apps.work import services

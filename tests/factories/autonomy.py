@@ -23,7 +23,7 @@ from apps.bus.models import QueueMessage
 from apps.tenants.models import Deployment
 from kernel.canonical import sha256_hex
 from kernel.tenancy import tenant_scope
-from tests.factories.memory import ingest_texts
+from tests.factories.knowledge import ingest_texts
 from tests.factories.tenants import make_deployment, make_member
 from tests.factories.work import Hands
 

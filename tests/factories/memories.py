@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from apps.access.models import AccessLevel
 from apps.access.rules import Grant
-from apps.memory import embedding, memories
+from apps.memory import memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier
 from apps.memory.models import MemoryItem
 from apps.memory.recall import recall
@@ -18,6 +18,7 @@ from apps.sessions.models import ChatSession
 from apps.sessions.state import TurnState
 from kernel.clock import now
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm import embedding
 from llm.schemas import AgentResponse
 from tests.factories.sessions import say
 

@@ -12,7 +12,8 @@ from apps.approvals.services.cards import AnswerDetails
 from apps.autonomy.enums import ProposalKind, TriggerKind
 from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, Precedent, Task
 from apps.bus.enums import Queue
-from apps.memory.models import Document, MemoryItem
+from apps.knowledge.models import Document
+from apps.memory.models import MemoryItem
 from kernel.canonical import sha256_hex
 from kernel.tenancy import tenant_scope
 from tests.factories.work import Hands

@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from apps.inbox import services
 from apps.inbox.summaries import hand_over
-from apps.memory.models import Chunk, MemoryItem
+from apps.knowledge.models import Chunk
+from apps.memory.models import MemoryItem
 from apps.sessions import presence, turn, window
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from kernel.tenancy import in_scope, in_thread, tenant_scope

@@ -16,7 +16,7 @@ from apps.gates.queries import active_gates
 from apps.gates.services import check_gates
 from apps.inbox import labels_and_replies
 from apps.inbox.models import CannedReply, Label, Note, SessionLabel
-from apps.memory.models import Document, DocumentVersion
+from apps.knowledge.models import Document, DocumentVersion
 from apps.sessions import policy
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.skills.models import Record

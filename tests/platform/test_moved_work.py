@@ -11,13 +11,13 @@ import pytest
 from django.db import connections
 
 from apps.bus.models import QueueMessage
-from apps.memory import intake
-from apps.memory.models import Intake
-from apps.memory.services import open_collection
+from apps.knowledge import intake
+from apps.knowledge.models import Intake
+from apps.knowledge.services import open_collection
 from apps.work import document_tools
 from apps.work.enums import EffectState
 from kernel.tenancy import tenant_scope
-from tests.factories.memory import read_handed_in
+from tests.factories.knowledge import read_handed_in
 from tests.factories.skills import plain_folder, propose, try_proposed
 from tests.factories.work import make_desk
 

@@ -15,8 +15,8 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind, Worker
 from apps.bus.models import QueueMessage
 from apps.bus.worker import drain
-from apps.memory import intake
-from apps.memory.models import Collection, Intake
+from apps.knowledge import intake
+from apps.knowledge.models import Collection, Intake
 from apps.sessions import retention
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Tenant

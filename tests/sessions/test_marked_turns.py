@@ -20,7 +20,6 @@ from apps.guard import registry
 from apps.guard.enums import Intent, RefusalCode
 from apps.guard.schemas import Done, Failed, Refused
 from apps.guard.services import guarded_call
-from apps.memory import embedding
 from apps.memory.enums import Tier
 from apps.memory.recall import recall
 from apps.memory.schemas import conversation_scope
@@ -30,6 +29,7 @@ from apps.sessions.state import Held, TurnState
 from apps.sessions.steps import context, memory, output_gates
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm import embedding
 from llm.briefing import Passage, RecalledMemory
 from llm.enums import MemoryOpType
 from llm.schemas import AgentResponse, MemoryOp

@@ -12,8 +12,8 @@ import pytest
 from django.test import Client
 
 from apps.access import tokens
-from apps.memory import services as knowledge
-from apps.memory.models import DocumentVersion
+from apps.knowledge import services as knowledge
+from apps.knowledge.models import DocumentVersion
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
 from apps.work.services import adopt_goal

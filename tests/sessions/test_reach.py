@@ -20,7 +20,7 @@ from apps.sessions.steps import context, tools
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
 from tests.factories.identity import MARIA, converse, make_identity_desk
-from tests.factories.memory import ingest_texts
+from tests.factories.knowledge import ingest_texts
 from tests.factories.sessions import make_session, say
 
 QUESTION = "What is the alarm word of customers?"

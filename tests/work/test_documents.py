@@ -21,8 +21,8 @@ from apps.bus.deliveries import deliver
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.guard.schemas import CallContext, call_digest
-from apps.memory import queries as memory
-from apps.memory.services import DocumentPlace, revise_document
+from apps.knowledge import queries as memory
+from apps.knowledge.services import DocumentPlace, revise_document
 from apps.skills import bundled
 from apps.work import document_tools
 from apps.work.enums import EffectState, WorkItemStatus
@@ -33,7 +33,7 @@ from kernel.tenancy import tenant_scope
 from llm.calls import PlannedCall
 from tests.factories.batches import answer, card_of, carry_out
 from tests.factories.bus import lease_any, let_leases_run_out
-from tests.factories.memory import ingest_texts, search
+from tests.factories.knowledge import ingest_texts, search
 from tests.factories.work import Desk, adopt
 
 GOAL = """---

@@ -16,11 +16,11 @@ from apps.autonomy.models import MemoryProposal
 from apps.autonomy.services import bus_messages
 from apps.bus.deliveries import Delivery
 from apps.guard.queries import has_content_marks
+from apps.knowledge import services as knowledge
+from apps.knowledge.models import Collection, Document
+from apps.knowledge.parsing import Parsed, ParsedDocument
 from apps.memory import memories
-from apps.memory import services as knowledge
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
-from apps.memory.models import Collection, Document
-from apps.memory.parsing import Parsed, ParsedDocument
 from apps.memory.schemas import Note, Scope
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext

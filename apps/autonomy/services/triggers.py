@@ -19,7 +19,7 @@ from apps.autonomy.models import Trigger
 from apps.autonomy.schemas import MOST_USD, ChainSpec, GoalCheckSpec, WatchSpec
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_task_control
 from apps.autonomy.services.trigger_schedule import first_due, schedule_trigger
-from apps.memory.models import Collection
+from apps.knowledge.models import Collection
 from apps.tenants.queries import require_role
 from apps.work.models import WorkItem
 from kernel.errors import NotFound, SilasError

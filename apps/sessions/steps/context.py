@@ -12,9 +12,9 @@ from dataclasses import replace
 from apps.access.levels import KNOWLEDGE_TOOL
 from apps.gates.content import DOCUMENT, MEMORY, WRITTEN_AFTER, ContentMark, check_content
 from apps.guard import services as guard
-from apps.memory import embedding, memories
+from apps.knowledge.queries import search
+from apps.memory import memories
 from apps.memory.enums import ScopeKind, Tier
-from apps.memory.queries import search
 from apps.memory.recall import recall
 from apps.memory.schemas import Note
 from apps.sessions import window, window_scoring
@@ -25,6 +25,7 @@ from kernel.errors import SilasError
 from kernel.language import gettext_lazy
 from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
+from llm import embedding
 from llm.briefing import HistoryMessage, RecalledMemory
 from llm.context import subscriptions
 from llm.context.budget import count_tokens

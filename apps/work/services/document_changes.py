@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from apps.bus.deliveries import Delivery
 from apps.bus.schemas import AlreadyProcessed, LeaseLost
 from apps.guard.schemas import call_digest
-from apps.memory.services import revise_document
+from apps.knowledge.services import revise_document
 from apps.skills import queries as skills
 from apps.work.document_tools import Change, change_of
 from apps.work.enums import EffectState, WorkItemStatus

@@ -17,7 +17,7 @@ from apps.autonomy import queries
 from apps.autonomy.enums import BuiltinWorkflow, RouteKind, Topic, TriggerKind
 from apps.autonomy.models import Task
 from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_CALLS, MOST_SECONDS, MOST_TOKENS, MOST_USD, MOST_WRITES
-from apps.memory.models import Collection
+from apps.knowledge.models import Collection
 from apps.skills import queries as skill_rows
 from apps.tenants.models import Deployment
 from apps.work.queries import goals

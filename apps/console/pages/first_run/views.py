@@ -27,8 +27,8 @@ from apps.console.members import StaffRequest, staff_view
 from apps.console.pages.knowledge.uploads import Upload, collection_of
 from apps.console.pages.studio.model_forms import ModelForm, problem_with
 from apps.console.pages.studio.snippets import snippet
-from apps.memory import intake
-from apps.memory.models import Intake
+from apps.knowledge import intake
+from apps.knowledge.models import Intake
 from apps.tenants import first_run
 from apps.tenants.enums import Role
 from apps.tenants.models import FirstRun

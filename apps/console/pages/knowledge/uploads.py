@@ -11,9 +11,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from apps.console.members import StaffRequest
-from apps.memory import intake
-from apps.memory.models import Collection
-from apps.memory.services import open_collection
+from apps.knowledge import intake
+from apps.knowledge.models import Collection
+from apps.knowledge.services import open_collection
 from kernel.errors import SilasError
 
 MAX_FILES = 20

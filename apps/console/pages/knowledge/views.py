@@ -17,9 +17,9 @@ from apps.access.rules import PUBLIC
 from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.knowledge.uploads import Upload, idempotency_key_of
-from apps.memory import intake
-from apps.memory.models import Chunk, Collection, Document, DocumentVersion, Intake
-from apps.memory.services import forget_document, open_collection, refresh_collection
+from apps.knowledge import intake
+from apps.knowledge.models import Chunk, Collection, Document, DocumentVersion, Intake
+from apps.knowledge.services import forget_document, open_collection, refresh_collection
 from apps.sessions.retrieval import LONGEST_QUESTION, levels_of, try_question
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment

@@ -1,0 +1,1 @@
+"""The tenant's documents: read, split, stored in versions, and searched."""

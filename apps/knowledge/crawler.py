@@ -1,0 +1,124 @@
+"""Crawl a website from a given page: pages of the same host only, within robots.txt and bounds of pages, bytes and
+time.
+
+Links are followed within the site; a redirect to another host is not. Called by `intake_reading`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
+from urllib.robotparser import RobotFileParser
+
+from django.conf import settings
+
+from apps.knowledge.parsing import Parsed, Problem, ProblemCode
+from apps.knowledge.parsing.pages import plain_address
+from apps.knowledge.sandboxed_parsing import read_page
+from kernel.http.fetch import FetchFailed, Response, fetch
+
+PAGES = 40
+SECONDS = 180.0
+_PAGE_BYTES = 2_000_000
+_PAGE_SECONDS = 15.0
+_ROBOTS_BYTES = 200_000
+_HOPS = 4
+_QUEUED = 400
+_ENDINGS = {"text/html": ".html", "application/xhtml+xml": ".html", "text/plain": ".txt", "text/markdown": ".md"}
+_WORDS = {
+    "address_refused": "This address is not a public website.",
+    "address_inside": "This address leads into a private network.",
+    "no_such_host": "We couldn't find a server at this address.",
+    "too_slow": "The server took too long.",
+    "too_large": f"The page is larger than {_PAGE_BYTES // 1_000_000} MB.",
+    "no_answer": "The server did not answer.",
+}
+
+
+@dataclass(frozen=True)
+class CrawledPage:
+    """One visited page: `parsed` holds its document or the problem; `total` is how many pages are known."""
+
+    url: str
+    parsed: Parsed
+    total: int
+
+
+def crawl(start: str, *, most: int = PAGES) -> Iterator[CrawledPage]:
+    """Yield every page that can be read, the start page first."""
+    home, robots = urlsplit(start).netloc.lower(), _robots(start)
+    waiting, known = deque([plain_address(start)]), {plain_address(start)}
+    give_up, looked = time.monotonic() + SECONDS, 0
+    while waiting and looked < most and time.monotonic() < give_up:
+        url = waiting.popleft()
+        looked += 1
+        links: tuple[str, ...] = ()
+        if robots is not None and not robots.can_fetch("SilasReader", url):
+            parsed = _problem("The site's robots.txt asks not to read this page.")
+        else:
+            parsed, links = _read(url, home, first=looked == 1)
+        for link in links:
+            if link not in known and len(known) < _QUEUED and _is_same_host(link, home):
+                known.add(link)
+                waiting.append(link)
+        yield CrawledPage(url, parsed, min(most, looked + len(waiting)))
+
+
+def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]:
+    """Read the page's document and its links. A non-page, such as a picture, is skipped silently, unless it is the
+    start."""
+    try:
+        answer = _fetch_following(url, home)
+    except FetchFailed as failed:
+        return _problem(_WORDS.get(failed.code, failed.code)), ()
+    if answer is None:
+        return _problem("It redirects to another website, which is not read."), ()
+    if answer.status != 200:
+        return _problem(f"The server answered {answer.status}."), ()
+    ending = _ENDINGS.get(answer.kind)
+    if ending is None:
+        return (_problem(f"It's not a web page ({answer.kind or 'unknown type'}).") if first else Parsed()), ()
+    name = urlsplit(url).path.rstrip("/").rpartition("/")[2] or urlsplit(url).netloc
+    return read_page(answer.body, f"{name[:200]}{ending}", charset=answer.charset, base=answer.url)
+
+
+def _fetch_following(url: str, home: str) -> Response | None:
+    """Fetch and follow redirects; None if they lead away from the site."""
+    for _ in range(_HOPS):
+        answer = fetch(url, max_bytes=_PAGE_BYTES, seconds=_PAGE_SECONDS, allow_private=settings.WEBSITES_PRIVATE)
+        if answer.status not in (301, 302, 303, 307, 308) or not answer.location:
+            return answer
+        url = plain_address(urljoin(answer.url, answer.location))
+        if not _is_same_host(url, home):
+            return None
+    raise FetchFailed("no_answer")
+
+
+def is_same_site(url: str, start: str) -> bool:
+    """Whether the URL belongs to the site of the page `start`."""
+    return _is_same_host(url, urlsplit(start).netloc.lower())
+
+
+def _is_same_host(url: str, home: str) -> bool:
+    """Compare hosts without `www.`: many sites redirect from the bare name to www, or back."""
+    return urlsplit(url).netloc.lower().removeprefix("www.") == home.removeprefix("www.")
+
+
+def _robots(start: str) -> RobotFileParser | None:
+    """The site's robots.txt; None if it has none that can be read."""
+    try:
+        answer = _fetch_following(plain_address(urljoin(start, "/robots.txt")), urlsplit(start).netloc.lower())
+    except FetchFailed:
+        return None
+    if answer is None or answer.status != 200 or len(answer.body) > _ROBOTS_BYTES:
+        return None
+    rules = RobotFileParser()
+    rules.parse(answer.body.decode("utf-8", "replace").splitlines())
+    return rules
+
+
+def _problem(words: str) -> Parsed:
+    return Parsed(problems=(Problem(ProblemCode.UNREADABLE, words),))

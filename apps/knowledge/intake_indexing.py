@@ -1,0 +1,168 @@
+"""Store parsed parts of a submission, in the trusted worker, which alone may write documents.
+
+Handler of `Kind.DOCUMENT_INDEX`, on the queue `trusted`. A part comes from a worker that reads untrusted bytes, so it
+is validated again, and it can only become the document that was submitted or a page of the named site, while the intake
+is open. Nothing is parsed here. The message's scope is the intake, so parts come in order and the end comes last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import F
+from django.db.models.functions import Greatest, Now
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus.deliveries import Delivery, Undeliverable
+from apps.bus.enums import SetAside
+from apps.bus.models import QueueMessage
+from apps.bus.signals import set_aside
+from apps.knowledge import crawler, sandboxed_parsing
+from apps.knowledge.enums import IntakeKind, IntakeState
+from apps.knowledge.models import Document, DocumentVersion, Intake, ReadPart
+from apps.knowledge.parsing import Parsed, ParsedDocument, Problem, ProblemCode
+from apps.knowledge.services import INDEXED_WITH, refresh_collection, store_parsed
+from kernel.tenancy import in_scope, in_thread
+
+_KEPT_PROBLEMS = 20
+BROKEN_OFF = "We tried several times and could not read this."
+OUR_FAULT = "Something went wrong on our side. Please try again."
+
+
+class IndexRequest(BaseModel):
+    """Payload of the message: store a part, end the intake, or, with neither, store what needs no reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    part: UUID | None = None
+    ends: bool = False
+    broken_off: bool = False
+
+
+@dataclass(frozen=True)
+class _LoadedPart:
+    """A parsed part with its document's reference and its intake."""
+
+    intake: Intake
+    reference: str
+    parsed: Parsed
+    url: str = ""
+    total: int = 1
+
+
+async def index_intake(delivery: Delivery) -> None:
+    """Store one part, or end the intake. Does nothing for an intake that has ended."""
+    intake_id = UUID(delivery.message.subject)
+    try:
+        request = IndexRequest.model_validate(delivery.message.payload or {})
+    except ValidationError:
+        raise Undeliverable("payload_wrong", "A message asks for something else than to store or to end.") from None
+    if request.ends:
+        await delivery.commit(_finish, intake_id, broken_off=request.broken_off)
+        return
+    part = await in_scope(delivery.tenant_id, _load_part, intake_id, request)
+    if part is None:
+        return
+    row = part.intake
+    options = {"reference": part.reference, "actor": row.by}
+    outcomes = await in_thread(store_parsed, delivery.tenant_id, row.collection_id, part.parsed, **options)
+    await delivery.commit(_record_stored, part, request, len(outcomes))
+
+
+def fail(message: QueueMessage) -> bool:
+    """End the intake of a dead message as failed and notify its submitter, unless it has ended."""
+    row = _lock_open_intake(UUID(message.subject))
+    if row is not None:
+        _close(row, IntakeState.FAILED, [["", OUR_FAULT]])
+    return row is not None
+
+
+def _lock_open_intake(intake_id: UUID) -> Intake | None:
+    rows = Intake.objects.select_for_update(of=("self",), no_key=True).filter(pk=intake_id, ended_at=None)
+    row: Intake | None = rows.first()
+    return row
+
+
+def _load_part(intake_id: UUID, request: IndexRequest) -> _LoadedPart | None:
+    row: Intake | None = Intake.objects.filter(pk=intake_id, ended_at=None).first()
+    if row is None:
+        return None
+    if row.kind == IntakeKind.TEXT:
+        text = bytes(row.content or b"").decode()
+        return _LoadedPart(row, row.reference, Parsed((ParsedDocument(row.name, text),)))
+    if row.kind == IntakeKind.AGAIN:
+        return _LoadedPart(row, row.reference.partition("#")[0], _stored_text(row))
+    part: ReadPart | None = ReadPart.objects.filter(pk=request.part, intake=row).first()
+    return _validate_part(row, part) if part is not None else None
+
+
+def _validate_part(row: Intake, part: ReadPart) -> _LoadedPart:
+    """Validate a part again. Raises `Undeliverable` for a part that no reader of ours produces."""
+    try:
+        parsed = sandboxed_parsing.load_parsed(part.found)
+    except ValidationError:
+        raise Undeliverable("part_unreadable", "A part has another shape than a reader gives it.") from None
+    if row.kind == IntakeKind.FILE:
+        return _LoadedPart(row, row.reference, parsed)
+    if not crawler.is_same_site(part.url, row.reference):
+        raise Undeliverable("part_elsewhere", "A part is of another website than the one that was named.")
+    # A page's documents lead where it stands: citations go there.
+    documents = tuple(ParsedDocument(document.title, document.text, part.url) for document in parsed.documents)
+    return _LoadedPart(row, part.url, Parsed(documents, parsed.problems), part.url, min(part.total, crawler.PAGES))
+
+
+def _stored_text(row: Intake) -> Parsed:
+    newest = DocumentVersion.objects.filter(document_id=row.document_id).select_related("document").order_by("-number")
+    version: DocumentVersion | None = newest.first()
+    if version is None:
+        return Parsed(problems=(Problem(ProblemCode.MISSING, "The document has been deleted."),))
+    # Clear the marker, so that the text is split and embedded again.
+    Document.objects.filter(pk=version.document_id, indexed_with=INDEXED_WITH).update(indexed_with="")
+    document = version.document
+    part = row.reference.partition("#")[2]
+    return Parsed((ParsedDocument(document.title, version.text, document.url, part),))
+
+
+def _record_stored(part: _LoadedPart, request: IndexRequest, count: int) -> None:
+    row = _lock_open_intake(part.intake.pk)
+    if row is None:
+        return
+    problems = [[part.url, problem.message] for problem in part.parsed.problems]
+    row.stored, row.problems = row.stored + count, [*row.problems, *problems][:_KEPT_PROBLEMS]
+    if request.part is None:
+        _close(row, IntakeState.DONE if row.stored else IntakeState.FAILED, row.problems)
+        return
+    ReadPart.objects.filter(pk=request.part).delete()
+    Intake.objects.filter(pk=row.pk).update(
+        state=IntakeState.RUNNING,
+        done=F("done") + 1,
+        total=Greatest(part.total, F("done") + 1),
+        stored=row.stored,
+        problems=row.problems,
+    )
+
+
+def _finish(intake_id: UUID, *, broken_off: bool) -> None:
+    row = _lock_open_intake(intake_id)
+    if row is None:
+        return
+    if broken_off:
+        _close(row, IntakeState.FAILED, [*row.problems, ["", BROKEN_OFF]])
+    else:
+        _close(row, IntakeState.DONE if row.stored else IntakeState.FAILED, row.problems)
+
+
+def _close(row: Intake, state: IntakeState, problems: list[list[str]]) -> None:
+    """End the intake and delete its bytes: the text is in the document's versions."""
+    kept = problems[-_KEPT_PROBLEMS:]
+    ReadPart.objects.filter(intake=row).delete()
+    ended = {"state": state, "problems": kept, "stored": row.stored, "content": None, "ended_at": Now()}
+    Intake.objects.filter(pk=row.pk).update(**ended)
+    refresh_collection(row.collection_id)
+    data = {"status": str(state), "problems": len(problems)}
+    record(AuditEvent.KNOWLEDGE_READ, actor=row.by, subject=f"intake:{row.pk}", data=data)
+    if state == IntakeState.FAILED:
+        set_aside(SetAside.DOCUMENT, row.by)

@@ -1,0 +1,187 @@
+"""Search the tenant's knowledge, open citations and read documents.
+
+All reads are inside a tenant scope and see only collections whose level is among the given ones; other documents do not
+exist for the caller. Callers: sessions, widgets, console, the guard's handler.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection as Words
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import OuterRef, Subquery
+
+from apps.knowledge.models import Collection, Document, DocumentVersion
+from kernel.canonical import sha256_hex
+from kernel.errors import NotFound
+from kernel.language import gettext
+from kernel.tenancy import current_tenant_id, in_thread, tenant_scope
+from llm import embedding
+from llm.briefing import Passage
+
+# PostgreSQL's text parser is asked for no more than this of a question.
+MAX_QUESTION_LENGTH = 4000
+_AROUND = 1500
+_PLACE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):(\d{1,9})-(\d{1,9})")
+
+
+@dataclass(frozen=True)
+class OpenedPassage:
+    """A cited passage in its document version.
+
+    `before` and `after` are the neighbouring text, at most 1500 characters; `newest` says whether the document still
+    has this version.
+    """
+
+    document_id: UUID
+    version_id: UUID
+    title: str
+    url: str
+    quote: str
+    before: str
+    after: str
+    newest: bool
+
+
+async def search_async(tenant_id: UUID, text: str, *, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
+    """`search` for async callers: the question is embedded first, in the same thread, outside the scope."""
+    return await in_thread(_search_in_scope, tenant_id, text, levels, k)
+
+
+def _search_in_scope(tenant_id: UUID, text: str, levels: Words[str], k: int) -> tuple[Passage, ...]:
+    vector = embedding.embed(text)
+    with tenant_scope(tenant_id):
+        return search(text, vector=vector, levels=levels, k=k)
+
+
+def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
+    """The `k` best passages, best first, by reciprocal rank fusion.
+
+    `title` names document and section; `score` is the cosine similarity, 0 to 1: it says how near a passage is, the
+    order says which is best.
+    """
+    if vector is None or not levels:
+        return ()
+    values: list[Any] = [
+        current_tenant_id(),
+        list(levels),
+        text[:MAX_QUESTION_LENGTH].replace("\0", " "),
+        str(vector),
+        k,
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM memory_search(%s::uuid, %s::text[], %s, %s::vector, %s)", values)
+        rows = cursor.fetchall()
+    return tuple(
+        Passage(str(document), str(version), title, url, start, end, quote, similarity)
+        for document, version, title, url, start, end, quote, similarity in rows
+    )
+
+
+def read_quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Resolve "version:start-end" places to (title, text); deleted documents are left out.
+
+    For staff: access levels are not checked.
+    """
+    matches = {place: match for place in places if (match := _PLACE.fullmatch(place))}
+    rows = DocumentVersion.objects.filter(id__in={match[1] for match in matches.values()}).select_related("document")
+    stored = {str(row.id): (row.document.title, row.text.encode()) for row in rows}
+    quotes = {}
+    for place, match in matches.items():
+        if match[1] in stored:
+            title, text = stored[match[1]]
+            quotes[place] = (title, text[int(match[2]) : int(match[3])].decode("utf-8", "replace"))
+    return quotes
+
+
+def open_passage(
+    document_id: UUID, *, start: int, end: int, levels: Words[str], version_id: UUID | None = None
+) -> OpenedPassage:
+    """The bytes `start` to `end` of a version (the newest without `version_id`) and the text around them.
+
+    Raises `NotFound` for a document out of reach and for offsets that split a character.
+    """
+    versions = DocumentVersion.objects.filter(document_id=document_id, document__collection__min_level__in=levels)
+    rows = versions.filter(id=version_id) if version_id else versions
+    version = rows.select_related("document").order_by("-number").first()
+    if version is None:
+        raise NotFound(gettext("passage"))
+    stored = version.text.encode()
+    if not 0 <= start < end <= len(stored):
+        raise NotFound(gettext("passage"))
+    try:
+        before, quote, after = stored[:start].decode(), stored[start:end].decode(), stored[end:].decode()
+    except UnicodeDecodeError as error:
+        raise NotFound(gettext("passage")) from error
+    return OpenedPassage(
+        document_id=version.document_id,
+        version_id=version.id,
+        title=version.document.title,
+        url=version.document.url,
+        quote=quote,
+        before=before[-_AROUND:],
+        after=after[:_AROUND],
+        newest=not versions.filter(number__gt=version.number).exists(),
+    )
+
+
+@dataclass(frozen=True)
+class DocumentText:
+    """A document's newest text. `version` is its number."""
+
+    collection_id: UUID
+    collection: str
+    level: str
+    reference: str
+    title: str
+    url: str
+    version: int
+    text: str
+
+
+def list_documents(*, levels: Words[str] | None = None) -> list[dict[str, Any]]:
+    """List the documents of the collections that these levels reach (None: of all), without their texts. In a scope.
+
+    Each has `collection`, `document`, `title` and `version`. Emptied documents are left out.
+    """
+    newest = DocumentVersion.objects.filter(document=OuterRef("pk")).order_by("-number")
+    rows = Document.objects.annotate(
+        version=Subquery(newest.values("number")[:1]), digest=Subquery(newest.values("sha256")[:1])
+    )
+    rows = rows.exclude(version=None).exclude(digest=sha256_hex(""))
+    rows = rows if levels is None else rows.filter(collection__min_level__in=list(levels))
+    documents = rows.order_by("collection__name", "source_ref").values_list(
+        "collection__name", "source_ref", "title", "version"
+    )
+    return [dict(zip(("collection", "document", "title", "version"), row, strict=True)) for row in documents]
+
+
+def read_document(collection: str, reference: str) -> DocumentText | None:
+    """The newest text of a document, or None. In a scope."""
+    rows = DocumentVersion.objects.select_related("document__collection").order_by("-number")
+    newest = rows.filter(document__collection__name=collection, document__source_ref=reference).first()
+    if newest is None:
+        return None
+    document = newest.document
+    home = document.collection
+    return DocumentText(
+        home.pk, home.name, home.min_level, reference, document.title, document.url, newest.number, newest.text
+    )
+
+
+def version_text(collection: str, reference: str, number: int) -> str | None:
+    """The text of one version of a document, or None. In a scope."""
+    versions = DocumentVersion.objects.filter(document__collection__name=collection, document__source_ref=reference)
+    text: str | None = versions.filter(number=number).values_list("text", flat=True).first()
+    return text
+
+
+def collection_id(name: str) -> UUID | None:
+    """The id of the collection of that name, or None. In a scope."""
+    pk: UUID | None = Collection.objects.filter(name=name).values_list("pk", flat=True).first()
+    return pk

@@ -1,0 +1,58 @@
+"""Reports of an ingest, and the sources that it reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from uuid import UUID
+
+from apps.knowledge.parsing import Problem
+
+
+class Outcome(StrEnum):
+    """`reindexed`: same text, but its title, address or the way of cutting it changed."""
+
+    ADDED = "added"
+    UPDATED = "updated"
+    REINDEXED = "reindexed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """`documents` are the outcomes of the file's documents; `problems` of what could not be read of it."""
+
+    path: Path
+    documents: tuple[Outcome, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """`skipped` are files of other types that were in a given folder."""
+
+    collection_id: UUID
+    files: tuple[FileReport, ...] = ()
+    skipped: tuple[Path, ...] = ()
+
+    @property
+    def counts(self) -> Counter[Outcome]:
+        return Counter(outcome for file in self.files for outcome in file.documents)
+
+    @property
+    def failed(self) -> tuple[FileReport, ...]:
+        return tuple(file for file in self.files if file.problems)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Files to read, each with the reference it is known by, and those left aside."""
+
+    files: tuple[tuple[Path, str], ...]
+    skipped: tuple[Path, ...] = field(default=())
+
+
+Progress = Callable[[FileReport, int], None]
