@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django import forms
 from django.db.models import Model, QuerySet
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -21,6 +20,9 @@ from apps.knowledge.models import Collection
 from apps.skills import queries as skill_rows
 from apps.tenants.models import Deployment
 from apps.work.queries import goals
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 GROUPS = (
     (gettext_lazy("General"), ("name", "deployment", "playbook", "prompt")),
@@ -38,16 +40,16 @@ SETTABLE = (TriggerKind.MANUAL, TriggerKind.CRON, TriggerKind.INTERVAL, TriggerK
             TriggerKind.CHAIN, TriggerKind.GOAL_CHECK)  # fmt: skip
 
 
-def _lines(label: str | Promise, help_text: str | Promise) -> forms.CharField:
+def _lines(label: StrOrPromise, help_text: StrOrPromise) -> forms.CharField:
     area = forms.Textarea(attrs={"rows": 3})
     return forms.CharField(label=label, help_text=help_text, required=False, max_length=4000, widget=area)
 
 
-def _limit(label: str | Promise, most: int) -> forms.IntegerField:
+def _limit(label: StrOrPromise, most: int) -> forms.IntegerField:
     return forms.IntegerField(label=label, required=False, min_value=0, max_value=most)
 
 
-def _usd(label: str | Promise, help_text: str | Promise = "") -> forms.DecimalField:
+def _usd(label: StrOrPromise, help_text: StrOrPromise = "") -> forms.DecimalField:
     return forms.DecimalField(
         label=label,
         help_text=help_text,
