@@ -373,7 +373,7 @@ def require_unchanged(card: Card, face: str) -> None:
     """Raise `SilasError("card_changed")` 409 unless `face` is the hash of what the card shows now: an answer counts
     only for what the person's page showed."""
     if face != face_hash(card):
-        message = "This card has changed since it was shown to you. Nothing was decided; look at it again."
+        message = gettext("This card has changed since it was shown to you. Nothing was decided; look at it again.")
         raise SilasError("card_changed", message, status=409)
 
 

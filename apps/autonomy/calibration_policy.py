@@ -15,6 +15,7 @@ from fractions import Fraction
 from apps.approvals.enums import Risk
 from apps.autonomy.enums import OutcomeKind
 from apps.work.enums import Direction
+from kernel.language import gettext
 
 # Later ones outweigh earlier ones: an action that was approved and then undone was corrected.
 RANK = (OutcomeKind.APPROVED, OutcomeKind.EDIT_SELECTION, OutcomeKind.DECLINED, OutcomeKind.UNDO)
@@ -59,18 +60,18 @@ class Evidence:
 def config_problems(config: CalibrationConfig) -> dict[str, str]:
     """What is wrong with this configuration, by field; empty when it is valid (spec 11, fail-fast)."""
     problems = {
-        name: "Enter a share between 0 and 1."
+        name: gettext("Enter a share between 0 and 1.")
         for name in ("widen_max", "tighten_min", "hysteresis")
         if not 0 <= getattr(config, name) <= 1
     }
     if not problems and _exact(config.widen_max) + _exact(config.hysteresis) > _exact(config.tighten_min):
-        problems["tighten_min"] = "This must exceed the widening threshold by at least the hysteresis."
+        problems["tighten_min"] = gettext("This must exceed the widening threshold by at least the hysteresis.")
     if not problems and config.widen_max >= config.tighten_min:
-        problems["tighten_min"] = "This must exceed the widening threshold."
+        problems["tighten_min"] = gettext("This must exceed the widening threshold.")
     if not 1 <= config.min_samples <= config.window_actions:
-        problems["min_samples"] = "Enter at least 1, and not more than the window contains."
+        problems["min_samples"] = gettext("Enter at least 1, and not more than the window contains.")
     if not 1 <= config.window_days <= 365:
-        problems["window_days"] = "Enter 1 to 365 days."
+        problems["window_days"] = gettext("Enter 1 to 365 days.")
     return problems
 
 

@@ -7,44 +7,47 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.functional import Promise
+
 from apps.gates.enums import GateTrigger, GateType
 from apps.gates.providers import PROVIDERS
+from kernel.language import gettext, gettext_lazy
 
 TRIGGERS = {
-    GateTrigger.EVERY_USER_MESSAGE: "On every visitor message",
-    GateTrigger.EVERY_AGENT_RESPONSE: "On every bot answer",
-    GateTrigger.ON_TOOL_CALL: "Before a tool is used",
-    GateTrigger.ON_CONTENT: "On content from tools and documents",
-    GateTrigger.AFTER_STEP: "After a step of a work item",
+    GateTrigger.EVERY_USER_MESSAGE: gettext_lazy("On every visitor message"),
+    GateTrigger.EVERY_AGENT_RESPONSE: gettext_lazy("On every bot answer"),
+    GateTrigger.ON_TOOL_CALL: gettext_lazy("Before a tool is used"),
+    GateTrigger.ON_CONTENT: gettext_lazy("On content from tools and documents"),
+    GateTrigger.AFTER_STEP: gettext_lazy("After a step of a work item"),
 }
 PROVIDER_LABELS = {provider.kind: provider.label for provider in PROVIDERS.values()}
 TYPES = {
-    GateType.REGEX: "A pattern must be found",
-    GateType.STRING_MATCH: "One of these values",
-    GateType.NUMERIC_RANGE: "A number within limits",
-    GateType.CUSTOM_CHECK: "Keywords, length and other checks",
-    GateType.FILE_VALID: "A file that exists",
-    GateType.APPROVAL_ALWAYS: "A person always decides",
+    GateType.REGEX: gettext_lazy("A pattern must be found"),
+    GateType.STRING_MATCH: gettext_lazy("One of these values"),
+    GateType.NUMERIC_RANGE: gettext_lazy("A number within limits"),
+    GateType.CUSTOM_CHECK: gettext_lazy("Keywords, length and other checks"),
+    GateType.FILE_VALID: gettext_lazy("A file that exists"),
+    GateType.APPROVAL_ALWAYS: gettext_lazy("A person always decides"),
 }
 LABELS = {
-    "on": "When",
-    "after_step": "After which step",
-    "provider": "Check",
-    "type": "Condition",
-    "check": "Detector or script",
-    "extract": "Value",
-    "auto_approve": "Allowed",
-    "require_approval": "Needs approval",
-    "block": "Never outside",
-    "allowed_values": "Allowed values",
-    "approval_values": "Values that need approval",
-    "check_command": "Command",
-    "check_expect": "Expected output",
-    "promote_to_policy": "Model verdict is binding",
-    "on_block": "If it fails",
-    "order": "Order",
+    "on": gettext_lazy("When"),
+    "after_step": gettext_lazy("After which step"),
+    "provider": gettext_lazy("Check"),
+    "type": gettext_lazy("Condition"),
+    "check": gettext_lazy("Detector or script"),
+    "extract": gettext_lazy("Value"),
+    "auto_approve": gettext_lazy("Allowed"),
+    "require_approval": gettext_lazy("Needs approval"),
+    "block": gettext_lazy("Never outside"),
+    "allowed_values": gettext_lazy("Allowed values"),
+    "approval_values": gettext_lazy("Values that need approval"),
+    "check_command": gettext_lazy("Command"),
+    "check_expect": gettext_lazy("Expected output"),
+    "promote_to_policy": gettext_lazy("Model verdict is binding"),
+    "on_block": gettext_lazy("If it fails"),
+    "order": gettext_lazy("Order"),
 }
-_WORDS: Mapping[str, Mapping[Any, str]] = {"on": TRIGGERS, "provider": PROVIDER_LABELS, "type": TYPES}
+_WORDS: Mapping[str, Mapping[Any, str | Promise]] = {"on": TRIGGERS, "provider": PROVIDER_LABELS, "type": TYPES}
 
 
 @dataclass(frozen=True)
@@ -97,21 +100,21 @@ def _lines(content: Mapping[str, Any]) -> Iterator[Line]:
             continue
         if field == "promote_to_policy" and not (provider and provider.asks_model):
             continue
-        yield Line(field, label, _words(field, content.get(field)))
+        yield Line(field, str(label), _words(field, content.get(field)))
     settings = content.get("config")
     for name, value in sorted(settings.items()) if isinstance(settings, Mapping) else ():
-        yield Line(f"config.{name}", f"Setting: {name}", _plain(value))
+        yield Line(f"config.{name}", gettext("Setting: {name}").format(name=name), _plain(value))
 
 
 def _words(field: str, value: Any) -> str:
     if field in ("auto_approve", "require_approval") and isinstance(value, Mapping):
-        return f"{_plain(value.get('min'))} to {_plain(value.get('max'))}"
+        return gettext("{low} to {high}").format(low=_plain(value.get("min")), high=_plain(value.get("max")))
     if field == "block" and isinstance(value, Mapping):
         return " to ".join(_plain(end) for end in value.get("outside") or ())
     if field == "check_expect" and isinstance(value, Mapping):
         return ", ".join(f"{name}: {_plain(expected)}" for name, expected in value.items() if expected is not None)
     known = _WORDS.get(field, {})
-    return known[value] if isinstance(value, str) and value in known else _plain(value)
+    return str(known[value]) if isinstance(value, str) and value in known else _plain(value)
 
 
 def _plain(value: Any) -> str:

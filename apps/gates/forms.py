@@ -17,7 +17,7 @@ from apps.gates.models import GateVersion
 from apps.gates.schemas import GateSpec
 from apps.gates.services.versions import LONGEST_NOTE
 from apps.gates.validation import problems_of
-from kernel.language import gettext
+from kernel.language import gettext, gettext_lazy
 
 _RANGES = {"auto_approve": ("auto_from", "auto_to"), "require_approval": ("ask_from", "ask_to")}
 _LISTS = ("allowed_values", "approval_values")
@@ -31,71 +31,82 @@ class GateForm(forms.Form):
     """
 
     name = forms.RegexField(
-        r"^[A-Za-z0-9_.-]{1,80}$", label="Name", error_messages={"invalid": "Use letters, digits, dots, _ and - only."}
+        r"^[A-Za-z0-9_.-]{1,80}$",
+        label=gettext_lazy("Name"),
+        error_messages={"invalid": gettext_lazy("Use letters, digits, dots, _ and - only.")},
     )
-    on = forms.ChoiceField(label="When", choices=list(TRIGGERS.items()))
+    on = forms.ChoiceField(label=gettext_lazy("When"), choices=list(TRIGGERS.items()))
     after_step = forms.IntegerField(
-        label="After which step",
-        help_text="Only for steps of work items",
+        label=gettext_lazy("After which step"),
+        help_text=gettext_lazy("Only for steps of work items"),
         required=False,
         min_value=1,
         max_value=1000,
     )
-    provider = forms.ChoiceField(label="Check", choices=list(PROVIDER_LABELS.items()))
-    type = forms.ChoiceField(label="Condition", choices=list(TYPES.items()))
+    provider = forms.ChoiceField(label=gettext_lazy("Check"), choices=list(PROVIDER_LABELS.items()))
+    type = forms.ChoiceField(label=gettext_lazy("Condition"), choices=list(TYPES.items()))
     check = forms.CharField(
-        label="Detector or script",
-        help_text="Empty for a rule. Detectors: pii, secrets, toxicity and others",
+        label=gettext_lazy("Detector or script"),
+        help_text=gettext_lazy("Empty for a rule. Detectors: pii, secrets, toxicity and others"),
         required=False,
         max_length=120,
     )
     extract = forms.CharField(
-        label="Value",
-        help_text="An argument of the tool call, such as amount. Empty for the whole text",
+        label=gettext_lazy("Value"),
+        help_text=gettext_lazy("An argument of the tool call, such as amount. Empty for the whole text"),
         required=False,
         max_length=80,
     )
-    auto_from = forms.FloatField(label="Allowed from", required=False)
-    auto_to = forms.FloatField(label="to", required=False)
-    ask_from = forms.FloatField(label="Needs approval from", required=False)
-    ask_to = forms.FloatField(label="to", required=False)
-    block_low = forms.FloatField(label="Never below", required=False)
-    block_high = forms.FloatField(label="Never above", required=False)
+    auto_from = forms.FloatField(label=gettext_lazy("Allowed from"), required=False)
+    auto_to = forms.FloatField(label=gettext_lazy("to"), required=False)
+    ask_from = forms.FloatField(label=gettext_lazy("Needs approval from"), required=False)
+    ask_to = forms.FloatField(label=gettext_lazy("to"), required=False)
+    block_low = forms.FloatField(label=gettext_lazy("Never below"), required=False)
+    block_high = forms.FloatField(label=gettext_lazy("Never above"), required=False)
     allowed_values = forms.CharField(
-        label="Allowed values", help_text="One per line", required=False, widget=forms.Textarea(attrs={"rows": 3})
+        label=gettext_lazy("Allowed values"),
+        help_text=gettext_lazy("One per line"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
     )
     approval_values = forms.CharField(
-        label="Values that need approval",
-        help_text="One per line",
+        label=gettext_lazy("Values that need approval"),
+        help_text=gettext_lazy("One per line"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
     )
     config = forms.CharField(
-        label="Settings",
-        help_text='JSON. A pattern that must be found: {"pattern": "..."}. Blocked keywords, with '
-        '"Keywords, length and other checks": {"blocked_keywords": ["..."]}. '
-        'A detector: {"on_fail": "fix"}. A model: {"policy": "..."}.',
+        label=gettext_lazy("Settings"),
+        help_text=gettext_lazy(
+            'JSON. A pattern that must be found: {"pattern": "..."}. Blocked keywords, with "Keywords,'
+            ' length and other checks": {"blocked_keywords": ["..."]}. A detector: {"on_fail": "fix"}.'
+            ' A model: {"policy": "..."}.'
+        ),
         required=False,
         widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false"}),
     )
-    check_command = forms.CharField(label="Command", required=False, max_length=500)
+    check_command = forms.CharField(label=gettext_lazy("Command"), required=False, max_length=500)
     check_expect = forms.CharField(
-        label="Expected output",
-        help_text='JSON, such as {"equals": "verified"}',
+        label=gettext_lazy("Expected output"),
+        help_text=gettext_lazy('JSON, such as {"equals": "verified"}'),
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
     )
-    promote_to_policy = forms.BooleanField(label="Model verdict is binding", required=False)
+    promote_to_policy = forms.BooleanField(label=gettext_lazy("Model verdict is binding"), required=False)
     on_block = forms.CharField(
-        label="If it fails",
-        help_text="report notifies you and answers politely; or the name of an escalation of the goal",
+        label=gettext_lazy("If it fails"),
+        help_text=gettext_lazy("report notifies you and answers politely; or the name of an escalation of the goal"),
         initial="report",
         max_length=80,
     )
     order = forms.IntegerField(
-        label="Order", help_text="Lower numbers run first", initial=100, min_value=0, max_value=32_767
+        label=gettext_lazy("Order"),
+        help_text=gettext_lazy("Lower numbers run first"),
+        initial=100,
+        min_value=0,
+        max_value=32_767,
     )
-    note = forms.CharField(label="Reason for this change", required=False, max_length=LONGEST_NOTE)
+    note = forms.CharField(label=gettext_lazy("Reason for this change"), required=False, max_length=LONGEST_NOTE)
     seen = forms.IntegerField(widget=forms.HiddenInput, initial=0, min_value=0)
 
     # Form fields that show the problems of gate fields with other names.

@@ -13,16 +13,17 @@ from apps.sessions import person_wanted, rules
 from apps.sessions.chronicle import SAID
 from apps.sessions.enums import Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
+from kernel.language import gettext, gettext_lazy
 from llm.offline import intents
 
 ASKED_AT_MOST = 3
 _WHY = {
-    person_wanted.ASKED: "The visitor asked for a person.",
-    person_wanted.UNANSWERED: "The bot could not answer.",
-    person_wanted.WORK: "Something that was promised did not get done.",
-    "identity": "The visitor tried too often to say who they are.",
-    "context": "There was no room left for an answer.",
-    "guard": "The bot was stopped.",
+    person_wanted.ASKED: gettext_lazy("The visitor asked for a person."),
+    person_wanted.UNANSWERED: gettext_lazy("The bot could not answer."),
+    person_wanted.WORK: gettext_lazy("Something that was promised did not get done."),
+    "identity": gettext_lazy("The visitor tried too often to say who they are."),
+    "context": gettext_lazy("There was no room left for an answer."),
+    "guard": gettext_lazy("The bot was stopped."),
 }
 _NOTHING_ASKED = (
     intents.is_greeting,
@@ -65,8 +66,8 @@ def why(because: str) -> str:
     """A code of `want_person` as a sentence; codes of gates and steps carry their name behind a colon."""
     kind, _, name = because.partition(":")
     if kind == "gate" and name:
-        return f"A rule of yours handed on: {name.replace('_', ' ')}."
-    return _WHY.get(kind, "A person is wanted.")
+        return gettext("A rule of yours handed on: {value}.").format(value=name.replace("_", " "))
+    return str(_WHY.get(kind) or gettext("A person is wanted."))
 
 
 def _asks(text: str) -> bool:

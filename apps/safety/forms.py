@@ -8,15 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.functional import Promise
 
 from apps.safety.enums import Mode, Tolerance
 from apps.safety.schemas import Policy
-from kernel.language import gettext
+from kernel.language import gettext, gettext_lazy
 
 _LISTS = ("deny", "requires_approval", "auto_approve")
 
 
-def _patterns(label: str, help_text: str) -> forms.CharField:
+def _patterns(label: str | Promise, help_text: str | Promise) -> forms.CharField:
     area = forms.Textarea(attrs={"rows": 5, "spellcheck": "false"})
     return forms.CharField(label=label, help_text=help_text, required=False, widget=area, max_length=100_000)
 
@@ -24,30 +25,43 @@ def _patterns(label: str, help_text: str) -> forms.CharField:
 class PolicyForm(forms.Form):
     """`seen` is the number of the version that the form was filled from."""
 
-    mode = forms.ChoiceField(label="Mode", choices=Mode.choices)
+    mode = forms.ChoiceField(label=gettext_lazy("Mode"), choices=Mode.choices)
     tolerance = forms.ChoiceField(
-        label="Risk tolerance",
+        label=gettext_lazy("Risk tolerance"),
         choices=Tolerance.choices,
-        help_text="A conservative policy also pauses low-risk actions.",
+        help_text=gettext_lazy("A conservative policy also pauses low-risk actions."),
     )
     max_steps = forms.IntegerField(
-        label="Steps before a person must review", min_value=0, max_value=10_000, help_text="0 means no limit."
+        label=gettext_lazy("Steps before a person must review"),
+        min_value=0,
+        max_value=10_000,
+        help_text=gettext_lazy("0 means no limit."),
     )
     step_window_seconds = forms.IntegerField(
-        label="Step window, in seconds",
+        label=gettext_lazy("Step window, in seconds"),
         min_value=60,
         max_value=86_400,
         initial=3600,
-        help_text="The limit applies to each execution, and to all executions of an API key together within this time.",
+        help_text=gettext_lazy(
+            "The limit applies to each execution, and to all executions of an API key together within this time."
+        ),
     )
-    challenge_seconds = forms.IntegerField(label="Code expires after, in seconds", min_value=30, max_value=3600)
-    deny = _patterns("Stop the agent", "One pattern per line. * matches anything, ? one character.")
-    requires_approval = _patterns("Require approval", "A pattern must match the whole sentence, for example *git push*")
-    auto_approve = _patterns("Always allow", "These actions skip the risk score.")
+    challenge_seconds = forms.IntegerField(
+        label=gettext_lazy("Code expires after, in seconds"), min_value=30, max_value=3600
+    )
+    deny = _patterns(
+        gettext_lazy("Stop the agent"), gettext_lazy("One pattern per line. * matches anything, ? one character.")
+    )
+    requires_approval = _patterns(
+        gettext_lazy("Require approval"),
+        gettext_lazy("A pattern must match the whole sentence, for example *git push*"),
+    )
+    auto_approve = _patterns(gettext_lazy("Always allow"), gettext_lazy("These actions skip the risk score."))
     scores = _patterns(
-        "Your own scores", "A score from 0 to 100, then its pattern, for example 70 *invoice*. The highest applies."
+        gettext_lazy("Your own scores"),
+        gettext_lazy("A score from 0 to 100, then its pattern, for example 70 *invoice*. The highest applies."),
     )
-    note = forms.CharField(label="Reason", required=False, max_length=200)
+    note = forms.CharField(label=gettext_lazy("Reason"), required=False, max_length=200)
     seen = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
     def clean_scores(self) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any
 from apps.tenants.models import LoginPasskey, Membership, Tenant, Totp
 from apps.tenants.queries import memberships_of
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 # Keys of the session: the only tenant it may enter (empty: all), the login method, and the id of its `Login`.
 ONLY_TENANT, METHOD, LOGIN = "login_only_tenant", "login_method", "login_id"
@@ -40,5 +41,7 @@ def lacks_second_factor(session: Any, user: Any, tenant: Tenant) -> bool:
 def require_second_factor(session: Any, user: Any, tenant: Tenant) -> None:
     """Raises 403 `second_factor_required`."""
     if lacks_second_factor(session, user, tenant):
-        message = f"{tenant.name} requires two-factor authentication. Set it up under My account first."
+        message = gettext("{name} requires two-factor authentication. Set it up under My account first.").format(
+            name=tenant.name
+        )
         raise SilasError(SECOND_FACTOR_REQUIRED, message, status=403)

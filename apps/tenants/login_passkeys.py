@@ -151,12 +151,12 @@ def _spend(session: Any, purpose: str, answered: str, *, user: Any) -> dict[str,
     try:
         signed = webauthn.base64url_encode(webauthn.read_challenge(answered))
     except ValueError:
-        raise NotBelieved("We couldn't read the passkey's response.") from None
+        raise NotBelieved(gettext("We couldn't read the passkey's response.")) from None
     wanted = (purpose, str(user.pk) if user is not None else "", signed)
     if (asked.get("purpose"), asked.get("user"), asked.get("challenge")) != wanted or asked["until"] < time.time():
-        raise NotBelieved("That took too long. Try again.")
+        raise NotBelieved(gettext("That took too long. Try again."))
     if not cache.add(f"login_passkey:{sha256_hex(signed)}", 1, settings.PASSKEY_SECONDS + 60):
-        raise NotBelieved("This request was already answered.")
+        raise NotBelieved(gettext("This request was already answered."))
     return asked
 
 
@@ -173,7 +173,7 @@ def _passkey_of(answered: str, user: Any) -> LoginPasskey:
     mine = mine.filter(user_id=user.pk) if user is not None else mine
     found = mine.filter(credential_id=str(json.loads(answered).get("id", ""))[:1400].replace("\0", "")).first()
     if found is None:
-        raise NotBelieved("This passkey isn't registered here.")
+        raise NotBelieved(gettext("This passkey isn't registered here."))
     return found
 
 
@@ -182,21 +182,21 @@ def _believed(verify: Callable[[], Any]) -> Any:
     try:
         return verify()
     except Exception as error:
-        raise NotBelieved("We couldn't verify the passkey.") from error
+        raise NotBelieved(gettext("We couldn't verify the passkey.")) from error
 
 
 def _count(passkey: LoginPasskey, counted: int) -> None:
     """A counter that does not rise means that somebody has a copy; 0 for ever means that there is none."""
     if (counted or passkey.sign_count) and counted <= passkey.sign_count:
-        raise NotBelieved("This passkey may have been copied, so it was refused.", "passkey_counter")
+        raise NotBelieved(gettext("This passkey may have been copied, so it was refused."), "passkey_counter")
     unchanged = LoginPasskey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
     if not unchanged.update(sign_count=counted, last_used_at=now()):
-        raise NotBelieved("This passkey was used at the same time elsewhere. Try again.", "passkey_counter")
+        raise NotBelieved(gettext("This passkey was used at the same time elsewhere. Try again."), "passkey_counter")
 
 
 def _require_name(rp_id: str) -> None:
     if not webauthn.is_domain_name(rp_id):
-        message = (
+        message = gettext(
             "Passkeys need a domain name. Open the console at its domain name or at localhost, not at an IP address."
         )
         raise SilasError("passkey_needs_a_name", message)

@@ -23,6 +23,7 @@ from django.conf import settings
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of
 from kernel.http.resolver import AddressRefused, resolve_url
+from kernel.language import gettext
 
 _SECONDS, _WHOLE_SECONDS, _MOST_BYTES = 5.0, 10.0, 256 * 1024
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
@@ -168,10 +169,10 @@ def _knock(place: str, host: str, name: str, form: dict[str, str] | None) -> tup
 
 
 def _unreachable() -> SilasError:
-    message = "Your company's login isn't responding correctly. Try again in a moment, or contact an owner."
+    message = gettext("Your company's login isn't responding correctly. Try again in a moment, or contact an owner.")
     return SilasError("provider_unreachable", message, status=502)
 
 
 def _refused() -> SilasError:
-    message = "We couldn't verify the response from your company's login. Nothing was changed. Try again."
+    message = gettext("We couldn't verify the response from your company's login. Nothing was changed. Try again.")
     return SilasError("provider_refused", message, status=403)

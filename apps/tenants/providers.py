@@ -94,9 +94,9 @@ def person_of(provider: LoginProvider, claims: Claims) -> User:
     account: ProviderAccount | None = known.first()
     user = account.user if account else _newcomer(provider, claims)
     if not user.is_active or user.is_superuser or user.is_staff:
-        raise _no("provider_account", "This account can't log in through a company. Log in with its password.")
+        raise _no("provider_account", gettext("This account can't log in through a company. Log in with its password."))
     if not Membership.objects.filter(user=user).exists():
-        raise _no("provider_not_a_member", "You're no longer a member. Ask an owner to invite you.")
+        raise _no("provider_not_a_member", gettext("You're no longer a member. Ask an owner to invite you."))
     if account is None:
         ProviderAccount.objects.create(user=user, issuer=provider.issuer, subject=claims.subject)
     return user
@@ -105,17 +105,17 @@ def person_of(provider: LoginProvider, claims: Claims) -> User:
 def _newcomer(provider: LoginProvider, claims: Claims) -> User:
     """The member with this address, or a new member. Never a stranger's account: somebody else may have made it."""
     if not claims.email or not claims.email_verified:
-        raise _no("provider_unverified", "Your company's login hasn't verified your email address.")
+        raise _no("provider_unverified", gettext("Your company's login hasn't verified your email address."))
     address = claims.email.lower()
     if address.rpartition("@")[2] not in provider.domains:
-        raise _no("provider_domain", "Your email address isn't in a domain that may log in here.")
+        raise _no("provider_domain", gettext("Your email address isn't in a domain that may log in here."))
     user = User.objects.filter(email__iexact=address).first()
     if user is None:
         role = Role(provider.default_role)
         made = add_member(address, role=role, full_name=claims.name[:120], actor=f"login_provider:{provider.pk}")
         return made.membership.user
     if not Membership.objects.filter(user=user).exists():
-        raise _no("provider_not_a_member", "Your account isn't a member here. Ask an owner to invite you.")
+        raise _no("provider_not_a_member", gettext("Your account isn't a member here. Ask an owner to invite you."))
     return user
 
 
@@ -127,7 +127,7 @@ def _checked(issuer: str, client_id: str, domains: Iterable[str], default_role: 
     if not client_id.strip() or len(client_id.strip()) > 200:
         raise SilasError("invalid_provider", gettext("Enter the client ID from your provider."), status=422)
     if not named or len(named) > _MOST_DOMAINS or not all(map(_DOMAIN.fullmatch, named)):
-        message = "Enter up to 20 domains of your members' email addresses, such as example.com."
+        message = gettext("Enter up to 20 domains of your members' email addresses, such as example.com.")
         raise SilasError("invalid_provider", message, status=422)
     if default_role not in Role.values or default_role == Role.OWNER:
         raise SilasError("invalid_provider", gettext("New members can be approvers, agents or viewers."), status=422)

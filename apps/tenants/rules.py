@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from apps.tenants.enums import Capability, IdentityAlgorithm, Role
 from apps.tenants.hours import hours_problem
 from kernel.errors import SilasError
-from kernel.language import LANGUAGES, gettext
+from kernel.language import LANGUAGES, gettext, gettext_lazy
 from kernel.timezones import timezone_error
 
 # Which roles have which capability; the only such table. Used by the console, the REST API and the administration.
@@ -33,7 +33,7 @@ ROLES_WITH: Mapping[Capability, tuple[Role, ...]] = {
     Capability.MANAGE_API_KEYS: (Role.OWNER,),
     Capability.MANAGE_LOGIN: (Role.OWNER,),
 }
-LAST_OWNER = "A company needs at least one owner. Make another member an owner first."
+LAST_OWNER = gettext_lazy("A company needs at least one owner. Make another member an owner first.")
 FORBIDDEN_ROLE = "forbidden_role"
 # Key of the login session for the tenant that is open.
 TENANT_IN_SESSION = "console_tenant"
@@ -141,9 +141,11 @@ def theme_problems(theme: Mapping[str, Any]) -> dict[str, str]:
     problems = {}
     for name, value in theme.items():
         if name not in _THEME:
-            problems[name] = f"{_shown(name)} is not part of a theme. Use {', '.join(_THEME)}."
+            problems[name] = gettext("{name} is not part of a theme. Use {listed}.").format(
+                name=_shown(name), listed=", ".join(_THEME)
+            )
         elif not isinstance(value, str) or not _THEME[name].fullmatch(value):
-            problems[name] = f"{name} must be {_THEME_FORMS[name]}."
+            problems[name] = gettext("{name} must be {theme_forms}.").format(name=name, theme_forms=_THEME_FORMS[name])
     return problems
 
 

@@ -223,7 +223,7 @@ def _check_deployment(fields: Mapping[str, Any]) -> None:
 
 def _check_zone(zone: str) -> None:
     """Raises if the zone is unknown or empty: days and schedules of a company depend on it."""
-    if problem := timezones.timezone_error(zone) or ("" if zone else "A company needs a time zone."):
+    if problem := timezones.timezone_error(zone) or ("" if zone else gettext("A company needs a time zone.")):
         raise SilasError(timezones.CODE, problem, status=422)
 
 

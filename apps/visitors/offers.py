@@ -112,7 +112,7 @@ def problems_of(row: VisitorOffers) -> dict[str, str]:
     except ValidationError as error:
         problems = {name: " ".join(said) for name, said in error.message_dict.items()}
     if bool(row.consent_text) != bool(row.consent_version):
-        problems["consent_version"] = "A consent has both a text and a version."
+        problems["consent_version"] = gettext("A consent has both a text and a version.")
     return problems
 
 
@@ -143,15 +143,17 @@ def question_problems(row: FormQuestion) -> dict[str, str]:
     """What is wrong with a question, by field."""
     problems = {}
     if row.kind not in QuestionKind.values:
-        problems["kind"] = "A question has a kind."
+        problems["kind"] = gettext("A question has a kind.")
     if not row.label.strip() or len(row.label) > 120:
-        problems["label"] = "A question has a label of at most 120 characters."
+        problems["label"] = gettext("A question has a label of at most 120 characters.")
     if (row.kind == QuestionKind.CHOICE) != bool(row.options):
-        problems["choices"] = "A choice, and nothing else, has what to choose from."
+        problems["choices"] = gettext("A choice, and nothing else, has what to choose from.")
     elif len(row.options) > MOST_CHOICES or any(len(each) > 80 for each in row.options):
-        problems["choices"] = f"At most {MOST_CHOICES} choices of 80 characters."
+        problems["choices"] = gettext("At most {most_choices} choices of 80 characters.").format(
+            most_choices=MOST_CHOICES
+        )
     elif len(row.choices) > 1000:
-        problems["choices"] = "At most 1000 characters in all."
+        problems["choices"] = gettext("At most 1000 characters in all.")
     return problems
 
 

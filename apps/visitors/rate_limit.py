@@ -38,6 +38,6 @@ def count_under(limits: Iterable[Limit]) -> list[Limit]:
             "unavailable", gettext("This does not work for a moment. Please try again."), status=503
         ) from None
     if used_up is not None:
-        said = "That was a lot at once. Please wait a while."
+        said = gettext("That was a lot at once. Please wait a while.")
         raise SilasError("rate_limited", said, extra={"retry_after": used_up.seconds}, status=429)
     return listed

@@ -33,7 +33,7 @@ from apps.bus.enums import Kind
 from kernel import fault_points
 from kernel.clock import now
 from kernel.errors import SilasError
-from kernel.language import gettext
+from kernel.language import gettext, ngettext
 from kernel.unicode_safety import truncate
 
 MAX_FREETEXT, MAX_DRAFT = 2000, 20_000
@@ -168,9 +168,12 @@ def _require_all_ticked(card: Card, ticked: Sequence[str] | None) -> None:
         return
     left = len(set(card.payload["item_ids"]) - set(ticked))
     if left:
-        lines = "1 line is" if left == 1 else f"{left} lines are"
-        message = f"{lines} not ticked. Approve only the ticked ones, or look at the rest and tick it too."
-        raise SilasError("ticks_unfit", message, status=409)
+        message = ngettext(
+            "{count} line is not ticked. Approve only the ticked ones, or look at the rest and tick it too.",
+            "{count} lines are not ticked. Approve only the ticked ones, or look at the rest and tick it too.",
+            left,
+        )
+        raise SilasError("ticks_unfit", message.format(count=left), status=409)
 
 
 def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:

@@ -78,7 +78,9 @@ def begin_registration(user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
     """
     require_role(user, tuple(Role))
     if not webauthn.is_domain_name(rp_id):
-        message = "Passkeys need a domain name. Open the console at localhost or at its name, not at an IP address."
+        message = gettext(
+            "Passkeys need a domain name. Open the console at localhost or at its name, not at an IP address."
+        )
         raise SilasError("passkey_needs_a_name", message)
     known = queries.passkeys_of(user)
     if len(known) >= _MOST_PASSKEYS:
@@ -210,7 +212,7 @@ def _prove(subject: PasskeySubject, *, user: Any, assertion: str) -> StepUp:
     credential_id = str(json.loads(assertion).get("id", ""))
     passkey: Passkey | None = Passkey.objects.filter(user=user, credential_id=credential_id, removed_at=None).first()
     if passkey is None:
-        raise PasskeyRejected("This passkey is not one of yours.")
+        raise PasskeyRejected(gettext("This passkey is not one of yours."))
     verified = run_check(lambda: verify_assertion(assertion, passkey.public_key, challenge))
     _raise_counter(passkey, verified.new_sign_count)
     response = json.loads(assertion)["response"]
@@ -281,7 +283,7 @@ def _read_challenge(answer: str) -> bytes:
     try:
         return webauthn.read_challenge(answer)
     except ValueError:
-        raise PasskeyRejected("The passkey's answer could not be read.") from None
+        raise PasskeyRejected(gettext("The passkey's answer could not be read.")) from None
 
 
 def _open_challenge(answer: str, subject: PasskeySubject, *, user: Any) -> PasskeyChallenge:
@@ -299,12 +301,12 @@ def _open_challenge(answer: str, subject: PasskeySubject, *, user: Any) -> Passk
     for challenge in challenges:
         if _challenge_bytes(challenge) == signed:
             return challenge
-    raise PasskeyRejected("That took too long or belongs to something else. Try again.")
+    raise PasskeyRejected(gettext("That took too long or belongs to something else. Try again."))
 
 
 def _spend_challenge(challenge: PasskeyChallenge) -> PasskeyChallenge:
     if not PasskeyChallenge.objects.filter(pk=challenge.pk, spent_at=None).update(spent_at=now()):
-        raise PasskeyRejected("This was answered already.")
+        raise PasskeyRejected(gettext("This was answered already."))
     return challenge
 
 
@@ -324,16 +326,16 @@ def run_check(check: Callable[[], Any]) -> Any:
     try:
         return check()
     except Exception as error:
-        raise PasskeyRejected("The passkey's answer does not hold.") from error
+        raise PasskeyRejected(gettext("The passkey's answer does not hold.")) from error
 
 
 def _raise_counter(passkey: Passkey, sign_count: int) -> None:
     # A counter that does not rise means that the passkey was copied; 0 for ever means that it has none.
     if (sign_count or passkey.sign_count) and sign_count <= passkey.sign_count:
-        raise PasskeyRejected("This passkey may have been copied, so it was not accepted.", "passkey_counter")
+        raise PasskeyRejected(gettext("This passkey may have been copied, so it was not accepted."), "passkey_counter")
     unchanged = Passkey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
     if not unchanged.update(sign_count=sign_count, last_used_at=now()):
-        raise PasskeyRejected("This passkey was used at the same time. Try again.", "passkey_counter")
+        raise PasskeyRejected(gettext("This passkey was used at the same time. Try again."), "passkey_counter")
 
 
 def proves_answer(answer: Answer, proof: StepUp) -> bool:

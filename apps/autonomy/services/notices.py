@@ -14,13 +14,14 @@ from uuid import UUID
 
 from django.db.models.functions import Now
 from django.urls import reverse
+from django.utils.functional import Promise
 
 from apps.autonomy import queries
 from apps.autonomy.models import AutonomousSession, Notification, Trigger
 from apps.autonomy.services.outbox import enqueue_notice_email
 from apps.bus.enums import SetAside
 from kernel.errors import NotFound
-from kernel.language import gettext
+from kernel.language import gettext, gettext_lazy
 
 # Reasons of notices beside those for which sessions end: the task failed too often; a company limit delays the start.
 SET_ASIDE, WAITS_FOR_LIMIT = "set_aside", "waits_for_limit"
@@ -112,32 +113,32 @@ def unread_count(user: Any) -> int:
 
 # What happened, by the reason of a notice. A notice of a good result has no such line.
 _ENDED = {
-    "cost_cap_reached": "Stopped: spending limit reached",
-    "budget_tokens": "Stopped: token limit reached",
-    "budget_tool_calls": "Stopped: call limit reached",
-    "budget_wall_clock": "Stopped: time limit reached",
-    "global_daily": "Stopped: the company's daily limit is reached",
-    "global_monthly": "Stopped: the company's monthly limit is reached",
-    "waits_for_limit": "Waiting: a limit of the company is reached",
-    "worker_lost": "Failed: the worker process was lost",
-    "set_aside": "Set aside after too many failures",
-    "idle_timeout": "Stopped: idle for too long",
-    "external_halt": "Stopped by a person",
-    "tool_not_granted": "Failed: it tried to use a tool that it isn't allowed to use",
-    "approval_missing": "Stopped: its change wasn't approved",
-    "failed": "Failed",
-    "cancelled": "Canceled: it is no longer allowed to run",
+    "cost_cap_reached": gettext_lazy("Stopped: spending limit reached"),
+    "budget_tokens": gettext_lazy("Stopped: token limit reached"),
+    "budget_tool_calls": gettext_lazy("Stopped: call limit reached"),
+    "budget_wall_clock": gettext_lazy("Stopped: time limit reached"),
+    "global_daily": gettext_lazy("Stopped: the company's daily limit is reached"),
+    "global_monthly": gettext_lazy("Stopped: the company's monthly limit is reached"),
+    "waits_for_limit": gettext_lazy("Waiting: a limit of the company is reached"),
+    "worker_lost": gettext_lazy("Failed: the worker process was lost"),
+    "set_aside": gettext_lazy("Set aside after too many failures"),
+    "idle_timeout": gettext_lazy("Stopped: idle for too long"),
+    "external_halt": gettext_lazy("Stopped by a person"),
+    "tool_not_granted": gettext_lazy("Failed: it tried to use a tool that it isn't allowed to use"),
+    "approval_missing": gettext_lazy("Stopped: its change wasn't approved"),
+    "failed": gettext_lazy("Failed"),
+    "cancelled": gettext_lazy("Canceled: it is no longer allowed to run"),
 }
 _SPENDING = ("global_daily", "global_monthly", WAITS_FOR_LIMIT)
 # For things set aside: the button and the page that it opens. Every kind needs an entry.
-PLACES: dict[SetAside, tuple[str, str]] = {
-    SetAside.MESSAGE: ("Retry or drop it", "console-queues"),
-    SetAside.WORK: ("View work", "console-work"),
-    SetAside.DOCUMENT: ("View documents", "console-knowledge"),
-    SetAside.SKILL: ("View skills", "console-skills"),
-    SetAside.TOOL_SERVER: ("View tool servers", "console-tool-servers"),
-    SetAside.WEBHOOK: ("View webhooks", "console-autonomy"),
-    SetAside.TRANSCRIPT: ("View activity", "console-activity"),
+PLACES: dict[SetAside, tuple[str | Promise, str]] = {
+    SetAside.MESSAGE: (gettext_lazy("Retry or drop it"), "console-queues"),
+    SetAside.WORK: (gettext_lazy("View work"), "console-work"),
+    SetAside.DOCUMENT: (gettext_lazy("View documents"), "console-knowledge"),
+    SetAside.SKILL: (gettext_lazy("View skills"), "console-skills"),
+    SetAside.TOOL_SERVER: (gettext_lazy("View tool servers"), "console-tool-servers"),
+    SetAside.WEBHOOK: (gettext_lazy("View webhooks"), "console-autonomy"),
+    SetAside.TRANSCRIPT: (gettext_lazy("View activity"), "console-activity"),
 }
 
 
@@ -156,19 +157,19 @@ def line_for(notice: Notification) -> Line:
     if notice.about:
         what = SetAside(notice.about)
         button, page = PLACES[what]
-        return Line(notice, str(what.label), "", button, reverse(page))
+        return Line(notice, str(what.label), "", str(button), reverse(page))
     if notice.trigger is not None:
         path = reverse("console-task", args=[notice.trigger.task_id])
-        return Line(notice, notice.trigger.task.name, "A trigger was turned off", "Open task", path)
+        return Line(notice, notice.trigger.task.name, gettext("A trigger was turned off"), gettext("Open task"), path)
     session = notice.session
     assert session is not None
-    ended = _ENDED.get(notice.reason) or session.get_status_display()
+    ended = str(_ENDED.get(notice.reason) or session.get_status_display())
     if notice.card_id:
-        button, path = "Raise the limit and continue", reverse("console-card", args=[notice.card_id])
+        button, path = gettext("Raise the limit and continue"), reverse("console-card", args=[notice.card_id])
     elif notice.reason == SET_ASIDE:
-        button, path = "Open task", reverse("console-task", args=[session.task_id])
+        button, path = gettext("Open task"), reverse("console-task", args=[session.task_id])
     elif notice.reason in _SPENDING:
-        button, path = "View spending", reverse("console-spending")
+        button, path = gettext("View spending"), reverse("console-spending")
     else:
-        button, path = "View run", reverse("console-run", args=[session.pk])
+        button, path = gettext("View run"), reverse("console-run", args=[session.pk])
     return Line(notice, session.task.name, ended, button, path)

@@ -160,7 +160,7 @@ def _session(session_id: UUID) -> AutonomousSession:
         AutonomousSession.objects.select_related("task__escalates_to").filter(pk=session_id).first()
     )
     if session is None:
-        raise CallFailed("session_missing", "This run no longer exists.", effect_free=True)
+        raise CallFailed("session_missing", gettext("This run no longer exists."), effect_free=True)
     return session
 
 

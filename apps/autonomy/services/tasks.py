@@ -138,7 +138,9 @@ def _set_delegates(task: Task, delegates: Collection[UUID] | None) -> None:
     if delegates is not None and not all(
         rules.may_delegate_to(task, queries.task(UUID(task_id))) for task_id in task.delegates_to
     ):
-        message = "Choose tasks of the same member and chatbot that have a prompt and don't delegate themselves."
+        message = gettext(
+            "Choose tasks of the same member and chatbot that have a prompt and don't delegate themselves."
+        )
         raise SilasError("task_delegates", message, status=422)
 
 
@@ -178,7 +180,7 @@ def _check_tools(task: Task) -> None:
         return
     named = {*(task.tool_allow or ()), *task.tool_deny}
     if unknown := sorted(named - INTERNAL_TOOLS - {rules.KNOWLEDGE, rules.WEB} - _tools_of(task)):
-        message = f"No tool of this task is called {', '.join(unknown)}."
+        message = gettext("No tool of this task is called {listed}.").format(listed=", ".join(unknown))
         raise SilasError("task_tools", message, status=422, extra={"tools": unknown})
 
 

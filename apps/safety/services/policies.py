@@ -112,5 +112,5 @@ def backtest_policy(policy: Policy, *, principal: str = "", most: int = MAX_BACK
 
 
 def _conflict(number: int) -> SilasError:
-    message = "Someone else changed this policy. Review the new version and try again."
+    message = gettext("Someone else changed this policy. Review the new version and try again.")
     return SilasError("policy_changed", message, extra={"newest": number}, status=409)
