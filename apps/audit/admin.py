@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.http import HttpRequest
@@ -12,6 +12,9 @@ from apps.audit.admin_base import ReadOnlyAdmin
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditCheckpoint, AuditEntry
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 
 class EventFilter(admin.SimpleListFilter):
     """Filter by event, from the enum, so that no query has to collect the events that occur."""
@@ -19,7 +22,7 @@ class EventFilter(admin.SimpleListFilter):
     title = gettext_lazy("event")
     parameter_name = "event"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, StrOrPromise]]:
         return list(AuditEvent.choices)
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:

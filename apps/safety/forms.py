@@ -5,19 +5,21 @@ The service validates the content.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.utils.functional import Promise
 
 from apps.safety.enums import Mode, Tolerance
 from apps.safety.schemas import Policy
 from kernel.language import gettext, gettext_lazy
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 _LISTS = ("deny", "requires_approval", "auto_approve")
 
 
-def _patterns(label: str | Promise, help_text: str | Promise) -> forms.CharField:
+def _patterns(label: StrOrPromise, help_text: StrOrPromise) -> forms.CharField:
     area = forms.Textarea(attrs={"rows": 5, "spellcheck": "false"})
     return forms.CharField(label=label, help_text=help_text, required=False, widget=area, max_length=100_000)
 

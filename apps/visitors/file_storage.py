@@ -35,7 +35,7 @@ class DurableFileSystemStorage(FileSystemStorage):
     """A folder in which a stored file, and its name, are on the disk when `save` returns."""
 
     def _save(self, name: str, content: File[bytes]) -> str:
-        saved = super()._save(name, content)
+        saved: str = super()._save(name, content)  # type: ignore[misc]  # Django's stubs leave it out
         path = Path(self.path(saved))
         for synced in (path, path.parent, path.parent.parent):
             handle = os.open(synced, os.O_RDONLY)
@@ -47,7 +47,8 @@ class DurableFileSystemStorage(FileSystemStorage):
 
 
 def storage() -> Storage:
-    return storages["files"]
+    stored: Storage = storages["files"]
+    return stored
 
 
 def receive(chunks: Iterable[bytes], *, most: int) -> tuple[Path, str, int]:

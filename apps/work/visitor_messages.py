@@ -5,12 +5,17 @@ The messages are lazy: whoever writes one into a conversation does so in the vis
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.utils.functional import Promise
 from django.utils.text import format_lazy
 
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkReason as Reason
 from kernel.language import gettext_lazy
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 WAITING = gettext_lazy("Waiting for approval by our team: {title}.")
 # Warning on the card of work planned after such a read; stored with the card, so in English.
@@ -40,7 +45,7 @@ _STOPPED: dict[Reason, str | Promise] = {
 }
 
 
-def about(message: str | Promise, title: str) -> Promise:
+def about(message: StrOrPromise, title: str) -> Promise:
     """Return the message with the title of the work item that it is about."""
     return format_lazy(message, title=title.rstrip("."))
 
