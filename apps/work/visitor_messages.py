@@ -31,7 +31,7 @@ _LONGER = gettext_lazy("This is taking a little longer: {title}. I'm trying anot
 _OPEN = gettext_lazy(
     "I couldn't finish this: {title}. Nothing more will happen automatically, and our team has been notified."
 )
-_STOPPED: dict[Reason, str | Promise] = {
+_STOPPED: dict[Reason, StrOrPromise] = {
     Reason.DECLINED: gettext_lazy("We couldn't approve this change: {title}. Nothing was changed."),
     Reason.EXPIRED: gettext_lazy(
         "We couldn't review this in time, so nothing was changed: {title}. You're welcome to ask again."
