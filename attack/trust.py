@@ -114,7 +114,7 @@ def _gates() -> Iterator[tuple[str, bool]]:
                 gate = save_gate(spec, deployment_id=deployment.pk)
         _sql(statement, gate.pk)
         with _as_worker(), tenant_scope(tenant):
-            gates = active_gates(deployment.pk)
+            gates = active_gates(deployment.pk).value
         report = check_gates(gates, "every_user_message", {"message": "hello", "recent": [], "verified_gates": {}})
         yield ("gate removed" if "DELETE" in statement or "NULL" in statement else "gate in force"), not report.blocked
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -74,9 +75,13 @@ def _due() -> Row:
 
     from apps.bus import queries
     from apps.bus.enums import Queue
+    from apps.bus.models import QueueMessage
     from apps.tenants.models import Tenant
-    from kernel.tenancy import tenant_scope
+    from kernel.clock import now
+    from kernel.tenancy import INSTALLATION, tenant_scope
 
+    with tenant_scope(INSTALLATION):  # its own recurring job is due as well
+        QueueMessage.objects.filter(queue=Queue.UPKEEP).update(available_at=now() + timedelta(days=1))
     tenants = [Tenant.objects.create(slug=f"due-{uuid4().hex[:8]}", name="Bench") for _ in range(10)]
     for tenant in tenants:
         with tenant_scope(tenant), connection.cursor() as cursor:

@@ -7,9 +7,10 @@ import functools
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
+from uuid import UUID
 
-from django.db import connection
 from pydantic import ValidationError
 
 from apps.access.models import AccessLevel as AccessLevelRow
@@ -18,7 +19,8 @@ from apps.gates.schemas import AccessLevel
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import Read, current_tenant_id
+from kernel.tenancy.reads import Rows
 
 KNOWLEDGE_TOOL = "knowledge_search"
 _BARE_LEVELS = {PUBLIC: AccessLevel(tools=[KNOWLEDGE_TOOL])}
@@ -35,13 +37,14 @@ _LEVELS = """
 """
 
 
-def levels_of(deployment: Deployment) -> Mapping[str, AccessLevel]:
+def levels_of(deployment: Deployment) -> Read[Mapping[str, AccessLevel]]:
     """The deployment's own levels, lowest first; `public` is always there. A level that is not certified is not. One
     statement, so that list and rows are of one moment."""
     tenant_id = current_tenant_id()
-    with connection.cursor() as cursor:
-        cursor.execute(_LEVELS, [tenant_id, tenant_id, deployment.pk])
-        rows = cursor.fetchall()
+    return Read(_LEVELS, [tenant_id, tenant_id, deployment.pk], partial(_certified_levels, tenant_id))
+
+
+def _certified_levels(tenant_id: UUID, rows: Rows) -> Mapping[str, AccessLevel]:
     seals = [row for row in rows if row[0]]
     if policy_seals.verified_items(tenant_id, PolicyKind.LEVELS, seals) is None:
         return _BARE_LEVELS

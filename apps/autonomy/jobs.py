@@ -68,7 +68,7 @@ def build_job(session: AutonomousSession, lease: Lease) -> Job:
     task = session.task
     assert session.run_id is not None
     installed = skills.versions(task.skills)
-    gates = active_gates(task.deployment_id)
+    gates = active_gates(task.deployment_id).value
     is_part = session.trigger_kind == TriggerKind.DELEGATED and "collects" not in session.params
     return Job(
         tenant_id=session.tenant_id,

@@ -16,7 +16,7 @@ from apps.bus import rules
 from apps.bus.enums import LIVE, QUEUE_OF, Kind, Queue, State
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import LeaseRef
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import Read, current_tenant_id
 
 DUE_AT_A_TIME = 200
 _PROCESSED = "SELECT FROM bus_processed WHERE tenant_id = %s AND consumer = %s AND message_id = %s"
@@ -34,12 +34,10 @@ def pending_count(queue: str, scope_id: UUID | str) -> int:
     return count
 
 
-def backlog(queue: str, scope_id: UUID | str, *, most: int) -> tuple[int, int]:
+def backlog(queue: str, scope_id: UUID | str, *, most: int) -> Read[tuple[int, int]]:
     """Unfinished messages of the scope and of the tenant's whole queue, both counted among the queue's first `most`."""
-    with connection.cursor() as cursor:
-        cursor.execute(_BACKLOG, [str(scope_id), current_tenant_id(), queue, list(LIVE), most])
-        in_scope, in_queue = cursor.fetchone()
-    return in_scope, in_queue
+    values = [str(scope_id), current_tenant_id(), queue, list(LIVE), most]
+    return Read(_BACKLOG, values, lambda rows: (rows[0][0], rows[0][1]))
 
 
 def has_processed(consumer: str, message_id: str) -> bool:

@@ -7,10 +7,10 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import F, Q, QuerySet
 from pydantic import ValidationError
 
@@ -24,7 +24,8 @@ from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
 from kernel.language import gettext
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import Read, current_tenant_id
+from kernel.tenancy.reads import Rows
 
 # The sealed list of active gates first, then each active gate by the rows.
 _ACTIVE = """
@@ -41,15 +42,16 @@ _MESSAGES = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE)
 _ALL_TRIGGERS = (GateTrigger.EVERY_USER_MESSAGE, GateTrigger.EVERY_AGENT_RESPONSE, GateTrigger.ON_TOOL_CALL)
 
 
-def active_gates(deployment_id: UUID) -> tuple[GateSpec, ...]:
+def active_gates(deployment_id: UUID) -> Read[tuple[GateSpec, ...]]:
     """The tenant's gates for all deployments first, then the deployment's own, each by order and name.
 
     One statement, so that list and rows are from one snapshot; parsed gates are cached by the rows.
     """
     tenant_id = current_tenant_id()
-    with connection.cursor() as cursor:
-        cursor.execute(_ACTIVE, [tenant_id, tenant_id, deployment_id])
-        rows = cursor.fetchall()
+    return Read(_ACTIVE, [tenant_id, tenant_id, deployment_id], partial(_active_specs, tenant_id, deployment_id))
+
+
+def _active_specs(tenant_id: UUID, deployment_id: UUID, rows: Rows) -> tuple[GateSpec, ...]:
     seals = [row for row in rows if row[0]]
     sealed = policy_seals.verified_items(tenant_id, PolicyKind.GATES, seals)
     gates = tuple((gate_id, text) for version, gate_id, text in rows if not version)

@@ -65,7 +65,7 @@ def _write(appended: list[tuple[ChatSession, ChronicleEntry | None]]) -> None:
         by_session.setdefault(session.pk, (session, []))[1].extend([entry] if entry else [])
     for session, entries in by_session.values():
         session.last_active_at = entries[-1].created_at if entries else session.last_active_at
-        session.save(update_fields=_MOVED)
+        ChatSession.objects.filter(pk=session.pk).update(**{name: getattr(session, name) for name in _MOVED})
         ChronicleEntry.objects.bulk_create(entries)
         session_changed(session.pk)
         for entry in entries:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from apps.access.levels import KNOWLEDGE_TOOL, levels_of
 from apps.access.rules import Level
@@ -27,18 +28,21 @@ from apps.toolservers.web.queries import search_terms
 from apps.toolservers.web.schemas import SearchTerms
 from apps.work.queries import active_goal_spec
 from apps.work.schemas import WorkItemSpec
+from kernel.tenancy import Read, read_together
 from sandbox.spec import Mount
 
 
-def load(deployment: Deployment) -> Policy:
-    """Inside the tenant's scope."""
-    goal = active_goal_spec(deployment)
-    return _policy(goal, active_gates(deployment.pk), _levels_under(goal, deployment), search_terms(deployment.pk))
+def load(deployment: Deployment, *others: Read[Any]) -> Policy:
+    """Inside the tenant's scope; `others` are read in the same round trip."""
+    goal, gates, web = active_goal_spec(deployment), active_gates(deployment.pk), search_terms(deployment.pk)
+    levels = levels_of(deployment)
+    read_together(goal, gates, levels, web, *others)
+    return _policy(goal.value, gates.value, levels, web.value)
 
 
-def load_usable(deployment: Deployment) -> Policy:
+def load_usable(deployment: Deployment, *others: Read[Any]) -> Policy:
     """`load` without the tools whose outside account is not connected just now."""
-    policy = load(deployment)
+    policy = load(deployment, *others)
     if not any(tool.connection for tool in policy.tools):
         return policy
     usable = usable_names()
@@ -49,22 +53,19 @@ def load_usable(deployment: Deployment) -> Policy:
 
 def load_with(deployment: Deployment, *systems: tuple[GateSpec, ...]) -> tuple[Policy, ...]:
     """What the policy would be with each of these sets in the place of the gates of rows. Inside the tenant's scope."""
-    goal, web = active_goal_spec(deployment), search_terms(deployment.pk)
-    levels = _levels_under(goal, deployment)
-    return tuple(_policy(goal, system, levels, web) for system in systems)
-
-
-def _levels_under(goal: WorkItemSpec | None, deployment: Deployment) -> Mapping[str, AccessLevel]:
-    """The goal's own levels; of a goal without any, and without a goal, the deployment's."""
-    return (goal.access_levels if goal else {}) or levels_of(deployment)
+    goal, web, levels = active_goal_spec(deployment), search_terms(deployment.pk), levels_of(deployment)
+    read_together(goal, web, levels)
+    return tuple(_policy(goal.value, system, levels, web.value) for system in systems)
 
 
 def _policy(
     goal: WorkItemSpec | None,
     system: tuple[GateSpec, ...],
-    levels: Mapping[str, AccessLevel],
+    own_levels: Read[Mapping[str, AccessLevel]],
     web: SearchTerms | None,
 ) -> Policy:
+    """The goal's own levels hold; of a goal without any, and without a goal, the deployment's."""
+    levels = (goal.access_levels if goal else {}) or own_levels.value
     installed = skills.versions_in_use(goal.skills) if goal else ()
     own = skills.tools_from(installed, goal.skills) if goal else ()
     tools = outside_tools.with_builtin_tools(own, outside_tools.web_search_tool_of(web))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
-
-from django.db import connection
 
 from apps.memory.enums import ScopeKind
 from apps.memory.schemas import Scope, conversation_scope
 from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.errors import NotFound
 from kernel.language import gettext
+from kernel.tenancy import Read
+from kernel.tenancy.reads import Rows
 
 REPLAY_LIMIT = 500
 # What was said: messages, and what the visitor was asked and chose; with each what gates made of it. A visitor's words
@@ -84,20 +84,18 @@ def seqs_of(session_ids: Iterable[UUID]) -> dict[UUID, int]:
     return dict(ChatSession.objects.filter(pk__in=list(session_ids)).values_list("pk", "seq"))
 
 
-def said_until(session_id: UUID, seq: int, *, limit: int) -> list[Said]:
+def said_until(session_id: UUID, seq: int, *, limit: int) -> Read[list[Said]]:
     """The last `limit` messages up to `seq`, oldest first."""
-    return _said(_NEWEST_SAID, [session_id, seq, limit, session_id])
+    return Read(_NEWEST_SAID, [session_id, seq, limit, session_id], _oldest_first)
 
 
 def messages_at(session_id: UUID, seqs: list[int]) -> list[Said]:
     """The messages with these numbers, in order."""
-    return _said(_SAID_AT, [session_id, seqs, session_id])
+    return Read(_SAID_AT, [session_id, seqs, session_id], _oldest_first).value
 
 
-def _said(statement: str, values: list[Any]) -> list[Said]:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return [Said(*row) for row in cursor.fetchall()][::-1]
+def _oldest_first(rows: Rows) -> list[Said]:
+    return [Said(*row) for row in reversed(rows)]
 
 
 def thread(session_id: UUID, *, limit: int = 300) -> list[ChronicleEntry]:

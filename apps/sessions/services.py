@@ -21,6 +21,7 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue
 from apps.bus.enums import Sender as BusSender
+from apps.bus.queries import backlog
 from apps.sessions import chronicle
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
@@ -33,7 +34,7 @@ from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import read_rows, read_together, tenant_scope
 
 RETRY_AFTER_SECONDS = 5
 MAX_ATTRIBUTES = 20
@@ -117,16 +118,19 @@ def accept_message(
     is sent all of it, so it cannot grow for ever. `signed`: what a signature on it came to (`signing`).
     """
     session = lock_session(session_id)
-    if client_id:
-        earlier = ChronicleEntry.objects.filter(session=session, client_id=client_id).values_list("seq", flat=True)
-        for seq in earlier:
-            return Accepted(seq, repeated=True)
+    bounds = bounds or Bounds(**settings.VISITOR_LIMITS)
+    waiting = backlog(Queue.PROXY, session.pk, most=bounds.tenant_pending_turns)
+    same = ChronicleEntry.objects.filter(session=session, client_id=client_id).order_by("seq").values_list("seq")
+    earlier = read_rows(same)
+    read_together(waiting, *([earlier] if client_id else []))
+    for (seq,) in earlier.rows or ():
+        return Accepted(seq, repeated=True)
     if session.seq >= settings.MAX_CHRONICLE:
         raise SilasError(
             "conversation_full", gettext("This conversation is very long. Please begin a new one."), status=409
         )
     is_bots = session.owner == Owner.BOT
-    if is_bots and (said := _too_many_wait(session, bounds or Bounds(**settings.VISITOR_LIMITS))):
+    if is_bots and (said := _too_many_wait(waiting.value, bounds)):
         return Busy(RETRY_AFTER_SECONDS, said)
     taint = signed or (Taint.EXTERNAL if session.level_at(now()) == PUBLIC else Taint.AUTH)
     entry = chronicle.append(
@@ -147,9 +151,9 @@ def accept_message(
     return Accepted(entry.seq, repeated=False)
 
 
-def _too_many_wait(session: ChatSession, bounds: Bounds) -> str:
+def _too_many_wait(waiting: tuple[int, int], bounds: Bounds) -> str:
     """What the visitor is told when no more messages may wait for an answer; "" while there is room."""
-    in_conversation, in_tenant = bus.backlog(Queue.PROXY, session.pk, most=bounds.tenant_pending_turns)
+    in_conversation, in_tenant = waiting
     if in_conversation >= bounds.pending_turns:
         return "Several of your messages still wait for an answer."
     if in_tenant >= bounds.tenant_pending_turns:

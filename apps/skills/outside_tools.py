@@ -60,7 +60,7 @@ def with_builtin_tools(tools: Iterable[ToolSpec], core: Iterable[ToolSpec]) -> t
 
 def web_search_tool(deployment_id: UUID | None) -> tuple[OutsideToolSpec, ...]:
     """Return the web search, where it is set up; no skill brings it (spec 9.2)."""
-    return web_search_tool_of(web.search_terms(deployment_id))
+    return web_search_tool_of(web.search_terms(deployment_id).value)
 
 
 def web_search_tool_of(terms: SearchTerms | None) -> tuple[OutsideToolSpec, ...]:

@@ -142,7 +142,7 @@ def _job(lease: Lease, started: attempts.StartedAttempt) -> AttemptJob:
 
 def gates_of(item: WorkItem) -> tuple[GateSpec, ...]:
     """System gates first, then those of the goals that governed or found the item, then its own (contract silas 6)."""
-    system = active_gates(item.deployment_id) if item.deployment_id else ()
+    system = active_gates(item.deployment_id).value if item.deployment_id else ()
     gates = [*system, *_goal_gates(item), *item.spec.gates]
     return tuple(gate for place, gate in enumerate(gates) if gate not in gates[:place])
 

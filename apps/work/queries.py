@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import Q, QuerySet
 
 from apps.gates.queries import blocking_gates
@@ -31,7 +31,8 @@ from apps.work.schemas import WorkItemSpec
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
 from kernel.language import gettext
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import Read, current_tenant_id, read_rows
+from kernel.tenancy.reads import Rows
 
 _OPEN = (WorkItemStatus.PENDING, WorkItemStatus.RUNNING, WorkItemStatus.PAUSED)
 _RELATED = ("deployment", "parent", "follow_up_of")
@@ -149,10 +150,11 @@ def pending_of(requested_by: str) -> list[WorkItem]:
     return list(WorkItem.objects.filter(requested_by=requested_by, status=WorkItemStatus.PENDING))
 
 
-def open_work(session_id: UUID, *, subject: str) -> list[tuple[str, str]]:
+def open_work(session_id: UUID, *, subject: str) -> Read[Rows]:
     """Open items of this customer, or of an unknown one, in a conversation, each as (customer, title); oldest first."""
     items = WorkItem.objects.filter(session_id=session_id, subject__in=("", subject), status__in=_OPEN)
-    return list(items.exclude(type=WorkItemType.GOAL).order_by("created_at").values_list("subject", "title"))
+    titles = items.exclude(type=WorkItemType.GOAL).order_by("created_at").values_list("subject", "title")
+    return read_rows(titles)
 
 
 def active_goal(deployment: Deployment) -> WorkItem | None:
@@ -171,16 +173,18 @@ def deployments_with_goals() -> list[tuple[Deployment, WorkItem]]:
     return [(place, goals[place.active_goal_id]) for place in places if place.active_goal_id in goals]
 
 
-def active_goal_spec(deployment: Deployment) -> WorkItemSpec | None:
+def active_goal_spec(deployment: Deployment) -> Read[WorkItemSpec | None]:
     """The certified goal of a deployment, as a turn reads it. A goal that was set by SQL, or is gone, is replaced by
     one that blocks everything and has no tools.
 
     One statement, so that seal and goal are of one moment; each plan text is parsed once.
     """
     tenant_id = current_tenant_id()
-    with connection.cursor() as cursor:
-        cursor.execute(_GOAL_PLAN, [tenant_id, deployment.active_goal_id, tenant_id])
-        rows = cursor.fetchall()
+    values = [tenant_id, deployment.active_goal_id, tenant_id]
+    return Read(_GOAL_PLAN, values, partial(_goal_spec, deployment, tenant_id))
+
+
+def _goal_spec(deployment: Deployment, tenant_id: UUID, rows: Rows) -> WorkItemSpec | None:
     sealed = policy_seals.verified_items(tenant_id, PolicyKind.GOALS, [row for row in rows if row[0]])
     expected = None if sealed is None else sealed.get(str(deployment.pk), "")
     goal_rows = [(goal_id, plan) for version, goal_id, plan in rows if not version]

@@ -3,6 +3,7 @@ tenant).
 """
 
 from kernel.tenancy.models import TenantModel
+from kernel.tenancy.reads import Read, read_rows, read_together
 from kernel.tenancy.scope import (
     INSTALLATION,
     ScopeError,
@@ -22,6 +23,7 @@ from kernel.tenancy.threads import in_scope, in_thread, with_retry
 
 __all__ = [
     "INSTALLATION",
+    "Read",
     "ScopeError",
     "TenantModel",
     "before_commit",
@@ -33,6 +35,8 @@ __all__ = [
     "in_thread",
     "lookup_scope",
     "platform_scope",
+    "read_rows",
+    "read_together",
     "run_in_batches",
     "run_isolated",
     "savepoint",

@@ -89,6 +89,9 @@ def current_tenant_id() -> UUID:
 def before_commit(flush: Flush, item: Any, *, last: bool = False) -> None:
     """Pass `item` to `flush` with all others collected in this scope, once, just before COMMIT.
 
+    All flushes of a scope share one pipeline of the driver, so that their statements leave in one round trip. A flush
+    may read rows, which waits for them, but not `rowcount`, on which `save()` of an existing row relies.
+
     `last` is for the audit log alone: it locks the row every writer of a tenant needs, so it comes after everything. A
     scope that rolls back drops its items.
     """
@@ -246,9 +249,20 @@ def _enter_scope(scope: Scope, outer: Scope | None) -> Iterator[None]:
 
 
 def _flush(scope: Scope) -> None:
-    while waiting := scope.gathered or scope.gathered_last:
-        flush = next(iter(waiting))
-        flush(waiting.pop(flush))
+    if not (scope.gathered or scope.gathered_last):
+        return
+    with pipeline():
+        while waiting := scope.gathered or scope.gathered_last:
+            flush = next(iter(waiting))
+            flush(waiting.pop(flush))
+
+
+@contextmanager
+def pipeline() -> Iterator[None]:
+    """Send the statements of the block in one round trip, as far as it does not wait for their rows."""
+    connection.ensure_connection()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        yield
 
 
 def _renew_lost_connection() -> None:

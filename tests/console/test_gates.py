@@ -214,14 +214,14 @@ def test_hostile_words_in_a_gate_are_shown_as_words(tenant: Any, owner: Any) -> 
 def test_draft_is_put_in_force_by_its_button(tenant: Any, owner: Any, gate: Gate, deployment: Any) -> None:
     press(owner, "console-gate-activate", gate)
     with tenant_scope(tenant):
-        assert active_gates(deployment.pk)[0].config == {"pattern": "refund"}
+        assert active_gates(deployment.pk).value[0].config == {"pattern": "refund"}
 
 
 def test_roll_back_brings_the_old_words_back(tenant: Any, owner: Any, gate: Gate, deployment: Any) -> None:
     press(owner, "console-gate-activate", gate)
     press(owner, "console-gate-roll-back", gate, version=1)
     with tenant_scope(tenant):
-        assert active_gates(deployment.pk)[0].config == {"pattern": "."}
+        assert active_gates(deployment.pk).value[0].config == {"pattern": "."}
         assert [one.restores for one in versions_of(gate)] == [1, None, None]
 
 

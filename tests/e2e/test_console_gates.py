@@ -33,7 +33,7 @@ def _draft(deployment: Any) -> None:
 
 
 def _in_force(deployment: Any) -> list[str]:
-    return [gate.config["pattern"] for gate in active_gates(deployment.pk)]
+    return [gate.config["pattern"] for gate in active_gates(deployment.pk).value]
 
 
 async def _opened(web: str, open_page: Any, owner: Any) -> Page:

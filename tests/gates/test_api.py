@@ -163,7 +163,7 @@ def test_version_is_written_and_not_in_force(api: Api, tenant: Any, gate: Gate, 
     content = {**CONTENT, "config": {"pattern": "y"}}
     made = api.post(f"/{gate.pk}/versions", {"content": content, "seen": 2}).json()
     with tenant_scope(tenant):
-        assert (made["number"], active_gates(deployment.pk)[0].config) == (3, {"pattern": "."})
+        assert (made["number"], active_gates(deployment.pk).value[0].config) == (3, {"pattern": "."})
 
 
 def test_version_by_somebody_who_missed_one_is_refused(api: Api, gate: Gate) -> None:
@@ -174,7 +174,7 @@ def test_version_by_somebody_who_missed_one_is_refused(api: Api, gate: Gate) -> 
 def test_activation_puts_a_version_in_force(api: Api, tenant: Any, gate: Gate, deployment: Any) -> None:
     api.post(f"/{gate.pk}/activate", {"version": 2})
     with tenant_scope(tenant):
-        assert active_gates(deployment.pk)[0].config == {"pattern": "x"}
+        assert active_gates(deployment.pk).value[0].config == {"pattern": "x"}
 
 
 def test_roll_back_answers_with_the_new_version(api: Api, gate: Gate) -> None:

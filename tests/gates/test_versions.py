@@ -26,7 +26,7 @@ from tests.rivals import race
 
 
 def patterns(deployment: Any) -> list[str]:
-    return [gate.config["pattern"] for gate in active_gates(deployment.pk)]
+    return [gate.config["pattern"] for gate in active_gates(deployment.pk).value]
 
 
 def with_pattern(pattern: str, name: str = "g") -> GateSpec:
@@ -252,7 +252,7 @@ def test_gates_that_are_not_asked_together_do_not_count_together(tenant: Any, de
             save_gate(spec(f"a{number}"), deployment_id=deployment.pk)
             save_gate(spec(f"b{number}"), deployment_id=other.pk)
         save_gate(spec("call", on="on_tool_call"), deployment_id=other.pk)
-        assert len(active_gates(other.pk)) == 21
+        assert len(active_gates(other.pk).value) == 21
 
 
 def test_gates_of_the_goal_count_when_one_more_is_activated(tenant: Any, tmp_path: Path) -> None:

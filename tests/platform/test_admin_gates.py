@@ -52,7 +52,7 @@ def test_save_writes_another_version_and_leaves_what_is_in_force(keeper: Client,
         gate = save_gate(spec("words"))
     keeper.post(page_of(Gate, "change", gate.pk), filled(config='{"pattern": "x"}', seen=1))
     with tenant_scope(tenant):
-        found = [one.config["pattern"] for one in active_gates(deployment.pk)]
+        found = [one.config["pattern"] for one in active_gates(deployment.pk).value]
     assert (only_gate(tenant).draft, found) == (2, ["."])
 
 

@@ -219,7 +219,7 @@ def test_insurance_gate_leads_to_the_escalation_of_the_goal_file(meridian, trigg
 
 def test_policy_of_a_demo_tenant_stands_in_its_goal_file_only(either):
     with tenant_scope(either.tenant):
-        assert active_gates(either.pk) == ()
+        assert active_gates(either.pk).value == ()
 
 
 def test_public_reaches_no_tool_of_a_customer(meridian):

@@ -99,7 +99,7 @@ def spec(pattern: str) -> GateSpec:
 
 def blocks(tenant: Any, deployment: Any) -> bool:
     with tenant_scope(tenant):
-        gates = active_gates(deployment.pk)
+        gates = active_gates(deployment.pk).value
     return check_gates(gates, "every_user_message", CONTEXT).blocked
 
 

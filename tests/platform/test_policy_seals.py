@@ -43,7 +43,7 @@ def spec(name: str, pattern: str = ".") -> GateSpec:
 def blocks(tenant: Any, deployment: Any) -> bool:
     """Whether a harmless message is stopped, with the gates as a turn loads them."""
     with tenant_scope(tenant):
-        gates = active_gates(deployment.pk)
+        gates = active_gates(deployment.pk).value
     return check_gates(gates, "every_user_message", CONTEXT).blocked
 
 
@@ -247,7 +247,7 @@ def governed(tenant: Any, deployment: Any) -> Any:
 def goal_blocks(tenant: Any, deployment: Any) -> bool:
     with tenant_scope(tenant):
         place = type(deployment).objects.get(pk=deployment.pk)
-        found = active_goal_spec(place)
+        found = active_goal_spec(place).value
     return found is not None and found.title == "Not certified"
 
 

@@ -96,8 +96,8 @@ def test_search_of_the_web_that_was_changed_by_sql_is_none(
 ) -> None:
     with tenant_scope(tenant):
         set_search("brave", key="search-key", domains=["example.org"], actor="system")
-        assert web.search_terms(deployment.pk) is not None
+        assert web.search_terms(deployment.pk).value is not None
     with tampering(superuser_dsn) as cursor:
         cursor.execute(f"UPDATE toolservers_websearch SET {change} WHERE tenant_id = %s".encode(), [tenant.pk])
     with tenant_scope(tenant):
-        assert web.search_terms(deployment.pk) is None
+        assert web.search_terms(deployment.pk).value is None

@@ -291,7 +291,7 @@ def test_installations_key_serves_only_whom_it_may(
     with tenant_scope(tenant):
         services.set_search("brave", actor="user:1")
         Deployment.objects.filter(pk=deployment.pk).update(environment_keys=given)
-        source, terms = queries.search_source(run.run_id), queries.search_terms(deployment.pk)
+        source, terms = queries.search_source(run.run_id), queries.search_terms(deployment.pk).value
     assert (source.key if source else None, terms is not None) == found
 
 

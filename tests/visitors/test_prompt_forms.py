@@ -153,9 +153,9 @@ def test_filled_in_form_is_owed_a_turn(asked: Asked) -> None:
 async def test_models_read_what_was_filled_in_once_the_gates_let_it(deployment: Any) -> None:
     here = await in_thread(ask, deployment, _form())
     await in_thread(_fill, here)
-    before = await in_scope(here.session.tenant_id, said_until, here.session.pk, 2, limit=9)
+    before = await in_scope(here.session.tenant_id, lambda: said_until(here.session.pk, 2, limit=9).value)
     await served(here.session)
-    said = await in_scope(here.session.tenant_id, said_until, here.session.pk, 2, limit=9)
+    said = await in_scope(here.session.tenant_id, lambda: said_until(here.session.pk, 2, limit=9).value)
     assert "1234" not in before[-1].shown and "Order number: 1234" in said[-1].shown
 
 

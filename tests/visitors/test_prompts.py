@@ -215,7 +215,7 @@ async def test_models_read_the_question_and_the_answer(deployment: Any) -> None:
     asked = await in_thread(ask, deployment)
     await in_thread(asked.answer)
     await served(asked.session)
-    said = await in_scope(asked.session.tenant_id, said_until, asked.session.pk, 2, limit=9)
+    said = await in_scope(asked.session.tenant_id, lambda: said_until(asked.session.pk, 2, limit=9).value)
     assert [(each.sender, each.shown) for each in said] == [("bot", "Where shall it go?"), ("visitor", "Send it to me")]
 
 

@@ -242,7 +242,7 @@ def test_project_waits_in_the_conversation_as_one_thing(desk: Desk) -> None:
     item = proposed(desk)
     assert item.session_id
     with tenant_scope(desk.tenant):
-        assert queries.open_work(item.session_id, subject="C-1") == [("C-1", "Change H-1, and 1 more")]
+        assert queries.open_work(item.session_id, subject="C-1").value == [("C-1", "Change H-1, and 1 more")]
 
 
 def test_project_that_staff_call_off_ends_with_what_had_not_begun(desk: Desk, approver: Any) -> None:

@@ -215,7 +215,7 @@ def test_open_work_names_what_waits(desk: Desk) -> None:
     item = desk.waiting()
     assert item.session_id
     with tenant_scope(desk.tenant):
-        assert queries.open_work(item.session_id, subject="C-1") == [("C-1", "Change H-1")]
+        assert queries.open_work(item.session_id, subject="C-1").value == [("C-1", "Change H-1")]
 
 
 @pytest.mark.parametrize("subject", ["C-2", ""])
@@ -223,7 +223,7 @@ def test_open_work_names_nothing_of_another_customer(desk: Desk, subject: str) -
     item = desk.waiting()
     assert item.session_id
     with tenant_scope(desk.tenant):
-        assert queries.open_work(item.session_id, subject=subject) == []
+        assert queries.open_work(item.session_id, subject=subject).value == []
 
 
 @pytest.mark.parametrize("where", ["the same conversation", "another conversation"])

@@ -8,6 +8,7 @@ back).
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from apps.approvals.services import pauses
 from apps.audit.enums import AuditEvent
@@ -33,6 +34,7 @@ from apps.sessions.state import Stop, TurnState
 from kernel.clock import now
 from kernel.language import in_language
 from kernel.taint import Taint
+from kernel.tenancy import before_commit
 from llm.language_detection import detect_language
 from llm.offline import intents
 
@@ -190,12 +192,18 @@ def _extras(state: TurnState) -> dict[str, Any]:
 
 
 def _end(state: TurnState, status: TurnStatus, reason: str) -> None:
-    Turn.objects.filter(pk=state.turn_id).update(
-        status=status,
-        reason=reason,
-        step=state.step,
-        model_name=state.model_name,
-        context=window.record_of(state),
-        read_as=None if state.text == state.message.text else state.text,
-        finished_at=now(),
-    )
+    values = {
+        "status": status,
+        "reason": reason,
+        "step": state.step,
+        "model_name": state.model_name,
+        "context": window.record_of(state),
+        "read_as": None if state.text == state.message.text else state.text,
+        "finished_at": now(),
+    }
+    before_commit(_write_ends, (state.turn_id, values))
+
+
+def _write_ends(ends: list[tuple[UUID, dict[str, Any]]]) -> None:
+    for turn_id, values in ends:
+        Turn.objects.filter(pk=turn_id).update(**values)

@@ -34,6 +34,7 @@ from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
 from apps.work.queries import open_work
 from kernel.clock import now
+from kernel.tenancy import before_commit
 
 HISTORY_MESSAGES = 30
 
@@ -45,11 +46,9 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
         return None
     session = queries.session_by_id(session_id)
     owed = lease.message.payload or {}
-    said = queries.said_until(session_id, int(owed["seq"]), limit=HISTORY_MESSAGES)
     if not session.deployment.enabled:
         _drop(lease, session)
         return open_turn(session_id, consumer=consumer)
-    *recent, message = said
     overheard = bool(owed.get("overheard"))
     resumed = _resumed(owed)
     if resumed is not None and (session.owner == Owner.HUMAN or turn_pauses.is_void(resumed, session)):
@@ -59,7 +58,7 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     if session.owner == Owner.HUMAN and not overheard:
         _leave_to_a_person(session)
         overheard = True
-    state = _state(lease, session, message._replace(kept_out=False), tuple(recent), overheard=overheard)
+    state = _state(lease, session, seq=int(owed["seq"]), overheard=overheard)
     if resumed is not None:
         state.resumed = resumed
         state.passes = pauses.gate_passes(
@@ -73,11 +72,13 @@ def _resumed(owed: Mapping[str, Any]) -> GatePause | None:
     return lock_pause(UUID(owed["pause"])) if owed.get("pause") else None
 
 
-def _state(
-    lease: Lease, session: ChatSession, message: Said, recent: tuple[Said, ...], *, overheard: bool
-) -> TurnState:
-    frozen, waiting = policy.load_usable(session.deployment), open_work(session.pk, subject=session.customer)
-    spoken = (said.text for said in (*recent, message) if said.sender == Sender.VISITOR)
+def _state(lease: Lease, session: ChatSession, *, seq: int, overheard: bool) -> TurnState:
+    said = queries.said_until(session.pk, seq, limit=HISTORY_MESSAGES)
+    waiting = open_work(session.pk, subject=session.customer)
+    frozen = policy.load_usable(session.deployment, said, waiting)
+    *recent, message = said.value
+    message = message._replace(kept_out=False)
+    spoken = (each.text for each in (*recent, message) if each.sender == Sender.VISITOR)
     frozen = policy.as_named(frozen, spoken)
     if lease.message.attempts:
         _close_lost(session, message)
@@ -90,10 +91,10 @@ def _state(
         lease=lease,
         session=session,
         message=message,
-        recent=recent,
+        recent=tuple(recent),
         policy=frozen,
         access=access,
-        open_work=tuple(title for whose, title in waiting if whose in ("", access.subject)),
+        open_work=tuple(title for whose, title in waiting.value if whose in ("", access.subject)),
         run=_run_of(session, turn_id),
         text=message.text,
         focus=Focus.of(session.focus),
@@ -106,7 +107,8 @@ def _state(
 
 def _begin(session: ChatSession, message: Said) -> UUID:
     """Write down that this turn began."""
-    turn = Turn.objects.create(
+    turn = Turn(
+        tenant_id=session.tenant_id,
         session_id=session.pk,
         message_seq=message.seq,
         number=session.turns + 1,
@@ -114,6 +116,7 @@ def _begin(session: ChatSession, message: Said) -> UUID:
         started_at=now(),
         step="precompile_gates",
     )
+    before_commit(Turn.objects.bulk_create, turn)
     return UUID(str(turn.pk))
 
 

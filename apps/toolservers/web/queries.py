@@ -9,8 +9,6 @@ import json
 from decimal import Decimal
 from uuid import UUID
 
-from django.db import connection
-
 from apps.guard.models import GuardedRun
 from apps.tenants import policy_seals, vault
 from apps.tenants.enums import PolicyKind
@@ -18,7 +16,8 @@ from apps.toolservers import integrity
 from apps.toolservers.models import WebSearch
 from apps.toolservers.web.providers import PROVIDERS
 from apps.toolservers.web.schemas import SearchSource, SearchTerms
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import Read, current_tenant_id
+from kernel.tenancy.reads import Rows
 from llm.models import environment_key
 
 _TERMS = """
@@ -32,12 +31,13 @@ _TERMS = """
 """
 
 
-def search_terms(deployment_id: UUID | None) -> SearchTerms | None:
+def search_terms(deployment_id: UUID | None) -> Read[SearchTerms | None]:
     """Return the terms on which a chatbot searches: with its company's own key, or the installation's where it may use
     that. One statement, so that setting and sealed list are of one moment."""
-    with connection.cursor() as cursor:
-        cursor.execute(_TERMS, [deployment_id, current_tenant_id()])
-        rows = cursor.fetchall()
+    return Read(_TERMS, [deployment_id, current_tenant_id()], _usable_terms)
+
+
+def _usable_terms(rows: Rows) -> SearchTerms | None:
     for provider, base_url, has_key, level, price, most, domains, environment, *seal in rows:
         sealed = policy_seals.verified_items(current_tenant_id(), PolicyKind.TOOLS, [tuple(seal)] if seal[0] else [])
         value = integrity.search_value(

@@ -137,7 +137,7 @@ def _case(goal: WorkItem, candidate: Candidate, trace_id: str) -> _Case:
     """Create the work item of one candidate. Raises `SilasError` for what may not be asked for."""
     call = PlannedCall(candidate.tool, candidate.args)
     calls = screening.resolve_calls([call], screening.tools_of(goal))
-    gates = [*(active_gates(goal.deployment_id) if goal.deployment_id else ()), *goal.spec.gates]
+    gates = [*(active_gates(goal.deployment_id).value if goal.deployment_id else ()), *goal.spec.gates]
     screening.check_call_gates(calls, gates, goal)
     screening.require_room(calls, subject=candidate.subject, session_id=None, many=True)
     plan = WorkItemSpec(id=str(uuid4()), type="task", title="x", body=f"{goal.title}.\n\n{call_block(call)}")

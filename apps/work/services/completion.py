@@ -75,7 +75,7 @@ def finish_delivery(delivery: Delivery) -> None:
 def _escalate(item: WorkItem, name: str) -> None:
     """Resolve an escalation by name: in the item's own map, then its deployment's goal's, then the built-in ones; an
     unknown name is a report (spec 5.1.1)."""
-    goal = active_goal_spec(item.deployment) if item.deployment else None
+    goal = active_goal_spec(item.deployment).value if item.deployment else None
     known = {**(goal.escalation if goal else {}), **item.spec.escalation}
     steps = (step for step in escalation_steps(name, known) if step.action not in _USED_UP)
     action = next(steps, escalation_for("report", known)[0])

@@ -93,7 +93,7 @@ def _lock(deployment: Deployment) -> None:
 def check_goal(plan_markdown: str, *, deployment: Deployment) -> plans.ParsedPlan:
     """Parse and validate the goal of a file for this deployment; raises what `install_goal` raises, and changes
     nothing."""
-    rows = active_gates(deployment.pk)
+    rows = active_gates(deployment.pk).value
     parsed = goal_rules.read_goal(plan_markdown, other_gates={gate.name: gate.on for gate in rows})
     try:
         tools = screening.tools_in(parsed.spec.skills)
@@ -116,7 +116,7 @@ def lookup_tools(tools: Iterable[ToolSpec]) -> frozenset[str]:
 def add_gates(deployment_id: UUID, extra: ExtraGates) -> None:
     """Add the gates and lookup tools of the deployment's goal to the count of gates."""
     deployment = Deployment.objects.only("active_goal_id").get(pk=deployment_id)
-    spec = active_goal_spec(deployment)
+    spec = active_goal_spec(deployment).value
     extra.add([], {goal_rules.KNOWLEDGE_TOOL})
     if spec is not None:
         extra.add(spec.gates, ())

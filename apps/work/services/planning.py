@@ -151,7 +151,7 @@ def _failure(item: WorkItem) -> str:
 def granted_tools(item: WorkItem, course: Course) -> list[ToolBrief]:
     """Return the tools that another plan may call: those of the goal that the customer's level allowed at the time of
     the request."""
-    goal = active_goal_spec(item.deployment) if item.deployment else None
+    goal = active_goal_spec(item.deployment).value if item.deployment else None
     granted = set(course.granted)
     tools = [tool for tool in skills.tools_for(goal.skills if goal else item.spec.skills) if tool.name in granted]
     return [
