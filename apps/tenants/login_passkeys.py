@@ -1,4 +1,4 @@
-"""Which person is this passkey's? Passkeys that log people in: registering them, asking one, believing its answer.
+"""Register passkeys that log people in, ask for one, and verify its answer.
 
 Always holds: a challenge belongs to the login session that asked and to one purpose, is good once and for a few
 minutes; the device has made sure of its person; a counter that runs backwards is refused. The checks themselves are

@@ -1,4 +1,4 @@
-"""Where is a person logged in, and how is one of these places shut? One row a login session, made with it.
+"""List a person's login sessions and end them. One row per session, created with it.
 
 Ending one deletes Django's session too: whoever holds its cookie is nobody from then on, and a request that is under
 way cannot write it back (Django updates only). Its open sockets are told, and the sweep finds those that were not.

@@ -1,4 +1,4 @@
-"""What does a company's provider say about whoever is back from it? OpenID Connect, authorization code with PKCE.
+"""Log a person in with their company's provider: OpenID Connect, authorization code with PKCE.
 
 Discovery, the code's exchange and the keys are fetched with a time-out, without redirects, from addresses outside of
 the house only; what comes back is cut off beyond a size. The id_token is PyJWT's to verify: its signature, issuer,

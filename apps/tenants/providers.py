@@ -1,4 +1,4 @@
-"""How does a company say who logs its people in, and whom does its provider let in?
+"""Configure a company's login provider, and decide whom it lets in.
 
 A provider speaks for its own company: its logins open that tenant and nothing else (`access.ONLY_TENANT`), never a
 superuser's account. A person is known by issuer and subject. Somebody new needs an address that the provider has

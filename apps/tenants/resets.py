@@ -1,4 +1,4 @@
-"""How does somebody who forgot their password set a new one? By a link that works once and for an hour.
+"""Set a new password with a link that works once and for an hour.
 
 The link is Django's signed token over what changes with its use: the password, and the last login. Setting the
 password ends every login of the person. What their second factor is stays, and is asked next.

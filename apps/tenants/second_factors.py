@@ -1,4 +1,4 @@
-"""Is it this person, beside the password? An authenticator app's codes (RFC 6238) and recovery codes.
+"""Verify a second factor: an authenticator app's codes (RFC 6238) and recovery codes.
 
 Always holds: a code's step is taken by one conditional update that only goes forward, so that no code is good twice,
 by rivals neither; a recovery code is good once. Secrets stand sealed with the key that workers do not have, recovery

@@ -1,4 +1,4 @@
-"""Which database, as whom? The application's role is neither superuser nor owner; migrations use the owner's alias."""
+"""Connect to the database as the application's role, which is neither superuser nor owner; migrations use `owner`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How may this text be meant? The spellings behind which words hide: one shared reading for all detectors of phrases.
+"""Spell a text in every way in which words may hide in it: one shared reading for all detectors of phrases.
 
 Folded (compatibility forms, accents, look-alikes, zero-width signs), with figures for letters, letter by letter, and
 decoded. Every reading is at most as long as the text times a constant, and pieces are decoded at most twice.
