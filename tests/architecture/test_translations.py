@@ -203,3 +203,9 @@ def test_translations_keep_the_placeholders(language: str) -> None:
             if placeholders not in allowed and not is_shorter:
                 wrong.append(form)
     assert wrong == []
+
+
+@pytest.mark.parametrize("language", [code for code in MEMBER_LANGUAGES if code != DEFAULT_LANGUAGE])
+def test_every_text_is_translated(language: str) -> None:
+    missing = translations.missing(translations.read_catalogue(language))
+    assert [message.id for message in missing] == []
