@@ -7,11 +7,10 @@ each turn it into a response in one place (contract interfaces, HTTP: errors).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.utils.functional import Promise
-
-from kernel.language import gettext
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 def error_location(error: BaseException) -> str:
@@ -27,7 +26,7 @@ class SilasError(Exception):
     """A refusal with a machine-readable `code`, a sentence for people and an HTTP `status` (4xx)."""
 
     def __init__(
-        self, code: str, message: str | Promise, *, extra: Mapping[str, Any] | None = None, status: int = 400
+        self, code: str, message: StrOrPromise, *, extra: Mapping[str, Any] | None = None, status: int = 400
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -47,4 +46,6 @@ class NotFound(SilasError):
     """The object does not exist for this caller: unknown and foreign ones look the same (contract interfaces)."""
 
     def __init__(self, what: str) -> None:
+        from kernel.language import gettext  # here, because a sandbox's own processes raise our errors without Django
+
         super().__init__("not_found", gettext("There is no such {what}.").format(what=what), status=404)
