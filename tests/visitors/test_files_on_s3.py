@@ -43,7 +43,7 @@ def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     given = {"BUCKET": name, "ENDPOINT": server, "REGION": "eu-central-1", "ACCESS_KEY": "key", "SECRET_KEY": "secret"}
     for variable, value in given.items():
         monkeypatch.setenv(f"SILAS_FILES_{variable}", value)
-    monkeypatch.setattr(storages, "_backends", {"files": storage_settings(settings.VAR_DIR)})
+    monkeypatch.setattr(storages, "backends", {**storages.backends, "files": storage_settings(settings.VAR_DIR)})
     monkeypatch.setattr(storages, "_storages", {})
     return name
 
