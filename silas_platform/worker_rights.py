@@ -56,7 +56,7 @@ WORKERS_MAY: dict[str, str] = {
     "guard_budget": "SELECT, UPDATE (window_start, spent, reserved, alerted, paused_in)",
     "guard_guardedrun": (
         "SELECT, INSERT, UPDATE (status, halt_state, terminal_reason, phase, seq, calls, input_tokens, output_tokens,"
-        " cost_total, cost_reserved, cost_cap_reached, content_marks, ended_at)"
+        " cost_total, cost_reserved, cost_cap_reached, content_marks, marked_turn, ended_at)"
     ),
     "guard_modelprice": "SELECT",
     "guard_platformbudget": "",

@@ -19,11 +19,13 @@ from psycopg import sql
 from apps.approvals.enums import ApprovalScope
 from apps.approvals.payloads import plan_hash
 from apps.approvals.services import revoke_token, rotate_key
+from apps.guard.enums import Origin, Phase
 from apps.work.models import WorkItem
 from kernel.tenancy import tenant_scope
 from silas_platform.up.environment import ROOT, for_program
 from silas_platform.worker_rights import ROLE, WORKERS_MAY, excess, rights_of
 from tests.factories.approvals import make_plan, make_token
+from tests.factories.guard import make_run, reread
 from tests.factories.work import put_rows
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -391,3 +393,30 @@ def test_worker_cannot_spend_what_a_void_key_signed_by_asking_the_database_itsel
         rotate_key(owner, actor="user:test", compromised=True)
     see(worker, tenant)
     assert spend(worker, standing) == (None, "key_revoked")
+
+
+# -- what an unattended run needs ----------------------------------------------------------------------------------
+
+MARKS = """
+import sys
+from uuid import UUID
+import django
+django.setup()
+from apps.gates.content import DOCUMENT, ContentMark
+from apps.guard import services
+from apps.guard.schemas import RunRef
+from kernel.tenancy import tenant_scope
+tenant, run = map(UUID, sys.argv[1:])
+with tenant_scope(tenant):
+    services.record_mark(RunRef(tenant, run), ContentMark(DOCUMENT, "", "v-1", "content_instructions"))
+"""
+
+
+def test_worker_records_that_a_run_read_instructions(tenant: Any) -> None:
+    """Without these rights an unattended run that reads a marked document ends with an error."""
+    run = make_run(tenant, origin=Origin.BACKGROUND, phase=Phase.INTAKE)
+    argv = [sys.executable, "-c", MARKS, str(tenant.pk), str(run.pk)]
+    env = {**for_program(os.environ, "worker"), "DATABASE_URL": os.environ["DATABASE_WORK_URL"]}
+    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert reread(run).content_marks == 1
