@@ -8,6 +8,7 @@ because they import nothing from Django.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from contextlib import AbstractContextManager
 
 from django.utils import translation
@@ -43,10 +44,10 @@ LANGUAGES = {
 MEMBER_LANGUAGES = {code: name for code, name in LANGUAGES.items() if code != "ar"}
 
 
-def choose_language(*tags: str) -> str:
-    """The first of the tags whose language we have, such as `de` for `de-AT`; English if we have none of them."""
+def choose_language(*tags: str, known: Container[str] = LANGUAGES) -> str:
+    """The first of the tags whose language is `known`, such as `de` for `de-AT`; English if none of them is."""
     codes = (tag.replace("_", "-").split("-")[0].lower() for tag in tags)
-    return next((code for code in codes if code in LANGUAGES), DEFAULT_LANGUAGE)
+    return next((code for code in codes if code in known), DEFAULT_LANGUAGE)
 
 
 def in_language(*tags: str) -> AbstractContextManager[None]:

@@ -16,7 +16,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation.trans_real import parse_accept_lang_header
 from redis.exceptions import RedisError
 
-from kernel.language import DEFAULT_LANGUAGE, LANGUAGES, MEMBER_LANGUAGES
+from kernel.language import LANGUAGES, MEMBER_LANGUAGES, choose_language
 
 _FOR_MEMBERS = ("/console/", "/admin/")
 
@@ -34,7 +34,7 @@ class LanguageMiddleware:
         for_members = request.path.startswith(_FOR_MEMBERS)
         known = MEMBER_LANGUAGES if for_members else LANGUAGES
         chosen = _chosen_by_member(request) if for_members else ""
-        language = chosen if chosen in known else _of_browser(request, known)
+        language = choose_language(chosen, *_of_browser(request), known=known)
         with translation.override(language):
             response = self.get_response(request)
         response.headers.setdefault("Content-Language", language)
@@ -50,7 +50,6 @@ def _chosen_by_member(request: HttpRequest) -> str:
         return ""
 
 
-def _of_browser(request: HttpRequest, known: dict[str, str]) -> str:
-    accepted = parse_accept_lang_header(request.META.get("HTTP_ACCEPT_LANGUAGE", "").lower())
-    codes = (tag.split("-")[0] for tag, _ in accepted)
-    return next((code for code in codes if code in known), DEFAULT_LANGUAGE)
+def _of_browser(request: HttpRequest) -> list[str]:
+    """The language tags of the browser, the most wanted first."""
+    return [tag for tag, _ in parse_accept_lang_header(request.META.get("HTTP_ACCEPT_LANGUAGE", "").lower())]

@@ -59,12 +59,11 @@ def screen(state: TurnState, *, language: str) -> None:
             marks=sentences(state.marks),
             tracing=value_sources.tracing_of(state),
         )
-    if not isinstance(found, Proposal):
-        state.screened = found
-        return
-    state.refused_by, state.answer_note = found.gate, None
-    with in_language(language):
+        if not isinstance(found, Proposal):
+            state.screened = found
+            return
         refusal = str(REFUSED).format(reason=found.reason)
+    state.refused_by, state.answer_note = found.gate, None
     state.response = state.response.model_copy(update={"message": refusal, "citations": [], "suggestions": []})
 
 

@@ -7,6 +7,7 @@ A function that returns a `Read` names its statement and how the rows become a v
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from django.db import connection
@@ -25,7 +26,7 @@ class Read(Generic[T]):
         self.sql, self.values, self._parse = sql, values, parse
         self.rows: Rows | None = None
 
-    @property
+    @cached_property
     def value(self) -> T:
         if self.rows is None:
             read_together(self)

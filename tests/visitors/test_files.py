@@ -30,17 +30,6 @@ from tests.factories.upkeep import stand
 from tests.factories.visitors import FILES, PNG, Browser, docx, offer, packed, refused
 
 
-@pytest.fixture
-def session(deployment: Deployment) -> ChatSession:
-    offer(deployment, **FILES, file_megabytes=1)
-    return make_session(deployment)
-
-
-@pytest.fixture
-def visitor(deployment: Deployment, session: ChatSession) -> Browser:
-    return Browser(deployment, session)
-
-
 def rows(session: ChatSession) -> list[VisitorFile]:
     with tenant_scope(session.tenant_id):
         return list(VisitorFile.objects.filter(session=session))

@@ -15,13 +15,11 @@ from django.utils import timezone
 from moto.server import ThreadedMotoServer
 
 from apps.sessions.models import ChatSession
-from apps.tenants.models import Deployment
 from apps.visitors import file_storage, files
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope
 from silas_platform.settings.storage import file_storage as storage_settings
-from tests.factories.sessions import make_session
-from tests.factories.visitors import FILES, PNG, Browser, offer
+from tests.factories.visitors import PNG, Browser
 
 
 @pytest.fixture(scope="module")
@@ -46,17 +44,6 @@ def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(storages, "backends", {**storages.backends, "files": storage_settings(settings.VAR_DIR)})
     monkeypatch.setattr(storages, "_storages", {})
     return name
-
-
-@pytest.fixture
-def session(deployment: Deployment) -> ChatSession:
-    offer(deployment, **FILES, file_megabytes=1)
-    return make_session(deployment)
-
-
-@pytest.fixture
-def visitor(deployment: Deployment, session: ChatSession) -> Browser:
-    return Browser(deployment, session)
 
 
 def names(session: ChatSession) -> list[str]:

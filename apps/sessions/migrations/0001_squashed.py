@@ -12,1020 +12,416 @@ from kernel.tenancy.migrations import RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     replaces = [
-        ("silas_sessions", "0001_initial"),
-        ("silas_sessions", "0002_chronicle_entries"),
-        ("silas_sessions", "0003_accept"),
-        ("silas_sessions", "0004_turn_context"),
-        ("silas_sessions", "0005_grants_end"),
-        ("silas_sessions", "0006_access_levels"),
-        ("silas_sessions", "0007_accept_within_bounds"),
-        ("silas_sessions", "0008_message_nonces"),
-        ("silas_sessions", "0009_named_queue"),
-        ("silas_sessions", "0010_focus"),
-        ("silas_sessions", "0011_turn_read_as"),
-        ("silas_sessions", "0012_overheard"),
-        ("silas_sessions", "0013_language"),
-        ("silas_sessions", "0014_visitor_cards"),
-        ("silas_sessions", "0016_test_chats"),
-        ("silas_sessions", "0020_desk"),
-        ("silas_sessions", "0030_visitors_beside"),
-        ("silas_sessions", "0040_retention"),
-        ("silas_sessions", "0041_insights"),
-        ("silas_sessions", "0042_snoozed_until_reply"),
-        ("silas_sessions", "0082_contact"),
-        ("silas_sessions", "0083_forms"),
+        ('silas_sessions', '0001_initial'),
+        ('silas_sessions', '0002_chronicle_entries'),
+        ('silas_sessions', '0003_accept'),
+        ('silas_sessions', '0004_turn_context'),
+        ('silas_sessions', '0005_grants_end'),
+        ('silas_sessions', '0006_access_levels'),
+        ('silas_sessions', '0007_accept_within_bounds'),
+        ('silas_sessions', '0008_message_nonces'),
+        ('silas_sessions', '0009_named_queue'),
+        ('silas_sessions', '0010_focus'),
+        ('silas_sessions', '0011_turn_read_as'),
+        ('silas_sessions', '0012_overheard'),
+        ('silas_sessions', '0013_language'),
+        ('silas_sessions', '0014_visitor_cards'),
+        ('silas_sessions', '0016_test_chats'),
+        ('silas_sessions', '0020_desk'),
+        ('silas_sessions', '0030_visitors_beside'),
+        ('silas_sessions', '0040_retention'),
+        ('silas_sessions', '0041_insights'),
+        ('silas_sessions', '0042_snoozed_until_reply'),
+        ('silas_sessions', '0082_contact'),
+        ('silas_sessions', '0083_forms'),
     ]
 
     dependencies = [
-        ("bus", "0001_squashed"),
-        ("audit", "0001_squashed"),
-        ("tenants", "0001_squashed"),
+        ('bus', '0001_squashed'),
+        ('audit', '0001_squashed'),
+        ('tenants', '0001_squashed'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         Tables(
             migrations.CreateModel(
-                name="ChatSession",
+                name='ChatSession',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("resume_hash", models.CharField(max_length=64, unique=True)),
-                    ("locale", models.CharField(blank=True, max_length=20)),
-                    ("language", models.CharField(blank=True, max_length=5)),
-                    (
-                        "owner",
-                        models.CharField(choices=[("bot", "Bot"), ("human", "Person")], default="bot", max_length=8),
-                    ),
-                    ("owner_epoch", models.PositiveIntegerField(default=0)),
-                    ("wanted_person_at", models.DateTimeField(null=True)),
-                    ("wanted_queue", models.CharField(blank=True, max_length=80)),
-                    ("wanted_because", models.CharField(blank=True, max_length=80)),
-                    ("seq", models.PositiveBigIntegerField(default=0)),
-                    ("turns", models.PositiveIntegerField(default=0)),
-                    ("run_id", models.UUIDField(null=True)),
-                    ("preview", models.CharField(blank=True, max_length=160)),
-                    (
-                        "last_sender",
-                        models.CharField(
-                            blank=True,
-                            choices=[("visitor", "Visitor"), ("bot", "Bot"), ("human", "Person"), ("system", "System")],
-                            max_length=8,
-                        ),
-                    ),
-                    ("created_at", models.DateTimeField()),
-                    ("last_active_at", models.DateTimeField()),
-                    ("is_test", models.BooleanField(db_default=False, default=False)),
-                    ("forgotten_at", models.DateTimeField(null=True)),
-                    ("focus", models.JSONField(default=dict)),
-                    ("attributes", models.JSONField(default=dict)),
-                    ("level", models.CharField(default="public", max_length=40)),
-                    ("level_expires_at", models.DateTimeField(null=True)),
-                    ("verified_gates", models.JSONField(default=dict)),
-                    ("customer", models.CharField(blank=True, max_length=80)),
-                    ("customer_name", models.CharField(blank=True, max_length=120)),
-                    ("last_customer", models.CharField(blank=True, max_length=80)),
-                    (
-                        "deployment",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.deployment"
-                        ),
-                    ),
-                    (
-                        "owner_user",
-                        models.ForeignKey(
-                            null=True,
-                            on_delete=django.db.models.deletion.SET_NULL,
-                            related_name="+",
-                            to=settings.AUTH_USER_MODEL,
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('resume_hash', models.CharField(max_length=64, unique=True)),
+                    ('locale', models.CharField(blank=True, max_length=20)),
+                    ('language', models.CharField(blank=True, max_length=5)),
+                    ('owner', models.CharField(choices=[('bot', 'Bot'), ('human', 'Person')], default='bot', max_length=8)),
+                    ('owner_epoch', models.PositiveIntegerField(default=0)),
+                    ('wanted_person_at', models.DateTimeField(null=True)),
+                    ('wanted_queue', models.CharField(blank=True, max_length=80)),
+                    ('wanted_because', models.CharField(blank=True, max_length=80)),
+                    ('seq', models.PositiveBigIntegerField(default=0)),
+                    ('turns', models.PositiveIntegerField(default=0)),
+                    ('run_id', models.UUIDField(null=True)),
+                    ('preview', models.CharField(blank=True, max_length=160)),
+                    ('last_sender', models.CharField(blank=True, choices=[('visitor', 'Visitor'), ('bot', 'Bot'), ('human', 'Person'), ('system', 'System')], max_length=8)),
+                    ('created_at', models.DateTimeField()),
+                    ('last_active_at', models.DateTimeField()),
+                    ('is_test', models.BooleanField(db_default=False, default=False)),
+                    ('forgotten_at', models.DateTimeField(null=True)),
+                    ('focus', models.JSONField(default=dict)),
+                    ('attributes', models.JSONField(default=dict)),
+                    ('level', models.CharField(default='public', max_length=40)),
+                    ('level_expires_at', models.DateTimeField(null=True)),
+                    ('verified_gates', models.JSONField(default=dict)),
+                    ('customer', models.CharField(blank=True, max_length=80)),
+                    ('customer_name', models.CharField(blank=True, max_length=120)),
+                    ('last_customer', models.CharField(blank=True, max_length=80)),
+                    ('deployment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.deployment')),
+                    ('owner_user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [
-                        models.Index(fields=["tenant", "-last_active_at"], name="session_by_activity"),
-                        models.Index(
-                            condition=models.Q(("wanted_person_at__isnull", False)),
-                            fields=["tenant"],
-                            name="session_waiting",
-                        ),
-                        models.Index(
-                            condition=models.Q(("last_customer", ""), _negated=True),
-                            fields=["tenant", "last_customer"],
-                            name="session_by_customer",
-                        ),
-                        models.Index(
-                            condition=models.Q(
-                                ("forgotten_at", None),
-                                ("forgotten_at__lt", models.F("last_active_at")),
-                                _connector="OR",
-                            ),
-                            fields=["tenant", "last_active_at"],
-                            name="session_unforgotten",
-                        ),
-                        models.Index(
-                            condition=models.Q(("seq__gt", 0)),
-                            fields=["tenant", "created_at"],
-                            name="session_by_beginning",
-                        ),
-                        models.Index(
-                            condition=models.Q(("is_test", True)), fields=["tenant"], name="session_of_a_test"
-                        ),
-                    ],
-                    "constraints": [
-                        models.CheckConstraint(
-                            condition=models.Q(
-                                ("level", "public"), models.Q(("customer", ""), _negated=True), _connector="OR"
-                            ),
-                            name="session_level_needs_customer",
-                        )
-                    ],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(fields=['tenant', '-last_active_at'], name='session_by_activity'), models.Index(condition=models.Q(('wanted_person_at__isnull', False)), fields=['tenant'], name='session_waiting'), models.Index(condition=models.Q(('last_customer', ''), _negated=True), fields=['tenant', 'last_customer'], name='session_by_customer'), models.Index(condition=models.Q(('forgotten_at', None), ('forgotten_at__lt', models.F('last_active_at')), _connector='OR'), fields=['tenant', 'last_active_at'], name='session_unforgotten'), models.Index(condition=models.Q(('seq__gt', 0)), fields=['tenant', 'created_at'], name='session_by_beginning'), models.Index(condition=models.Q(('is_test', True)), fields=['tenant'], name='session_of_a_test')],
+                    'constraints': [models.CheckConstraint(condition=models.Q(('level', 'public'), models.Q(('customer', ''), _negated=True), _connector='OR'), name='session_level_needs_customer')],
                 },
             ),
             migrations.CreateModel(
-                name="ChronicleEntry",
+                name='ChronicleEntry',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("seq", models.PositiveBigIntegerField()),
-                    (
-                        "kind",
-                        models.CharField(
-                            choices=[
-                                ("message", "Message"),
-                                ("status", "Progress of work"),
-                                ("access", "Access level"),
-                                ("owner", "Who answers"),
-                                ("decision", "Question to the visitor, and its answer"),
-                                ("secure_input_request", "A secret was asked for"),
-                                ("secure_input_completed", "What became of that"),
-                                ("file", "File"),
-                            ],
-                            max_length=24,
-                        ),
-                    ),
-                    (
-                        "sender",
-                        models.CharField(
-                            choices=[("visitor", "Visitor"), ("bot", "Bot"), ("human", "Person"), ("system", "System")],
-                            max_length=8,
-                        ),
-                    ),
-                    ("text", models.TextField(blank=True)),
-                    ("payload", models.JSONField(default=dict)),
-                    (
-                        "taint",
-                        models.CharField(
-                            choices=[("owner", "owner"), ("auth", "auth"), ("external", "external")], max_length=8
-                        ),
-                    ),
-                    ("client_id", models.CharField(blank=True, max_length=64)),
-                    ("turn", models.PositiveIntegerField(default=0)),
-                    ("created_at", models.DateTimeField()),
-                    (
-                        "author",
-                        models.ForeignKey(
-                            null=True,
-                            on_delete=django.db.models.deletion.SET_NULL,
-                            related_name="+",
-                            to=settings.AUTH_USER_MODEL,
-                        ),
-                    ),
-                    (
-                        "session",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="entries",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('seq', models.PositiveBigIntegerField()),
+                    ('kind', models.CharField(choices=[('message', 'Message'), ('status', 'Progress of work'), ('access', 'Access level'), ('owner', 'Who answers'), ('decision', 'Question to the visitor, and its answer'), ('secure_input_request', 'A secret was asked for'), ('secure_input_completed', 'What became of that'), ('file', 'File')], max_length=24)),
+                    ('sender', models.CharField(choices=[('visitor', 'Visitor'), ('bot', 'Bot'), ('human', 'Person'), ('system', 'System')], max_length=8)),
+                    ('text', models.TextField(blank=True)),
+                    ('payload', models.JSONField(default=dict)),
+                    ('taint', models.CharField(choices=[('owner', 'owner'), ('auth', 'auth'), ('external', 'external')], max_length=8)),
+                    ('client_id', models.CharField(blank=True, max_length=64)),
+                    ('turn', models.PositiveIntegerField(default=0)),
+                    ('created_at', models.DateTimeField()),
+                    ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "verbose_name_plural": "chronicle entries",
-                    "ordering": ["session", "seq"],
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [
-                        models.Index(
-                            condition=models.Q(("payload__has_key", "citations")),
-                            fields=["tenant", "created_at"],
-                            name="chronicle_cited",
-                        )
-                    ],
-                    "constraints": [
-                        models.UniqueConstraint(fields=("session", "seq"), name="chronicle_seq_once"),
-                        models.UniqueConstraint(
-                            condition=models.Q(("client_id", ""), _negated=True),
-                            fields=("session", "client_id"),
-                            name="chronicle_client_id_once",
-                        ),
-                    ],
+                    'verbose_name_plural': 'chronicle entries',
+                    'ordering': ['session', 'seq'],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(condition=models.Q(('payload__has_key', 'citations')), fields=['tenant', 'created_at'], name='chronicle_cited')],
+                    'constraints': [models.UniqueConstraint(fields=('session', 'seq'), name='chronicle_seq_once'), models.UniqueConstraint(condition=models.Q(('client_id', ''), _negated=True), fields=('session', 'client_id'), name='chronicle_client_id_once')],
                 },
             ),
             migrations.CreateModel(
-                name="Consent",
+                name='Consent',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("version", models.SlugField(max_length=40)),
-                    ("digest", models.CharField(max_length=64)),
-                    ("given_at", models.DateTimeField()),
-                    (
-                        "session",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="+",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('version', models.SlugField(max_length=40)),
+                    ('digest', models.CharField(max_length=64)),
+                    ('given_at', models.DateTimeField()),
+                    ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "constraints": [models.UniqueConstraint(fields=("session", "version"), name="consent_once")],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'constraints': [models.UniqueConstraint(fields=('session', 'version'), name='consent_once')],
                 },
             ),
             migrations.CreateModel(
-                name="DeskState",
+                name='DeskState',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    (
-                        "status",
-                        models.CharField(
-                            choices=[("open", "Open"), ("snoozed", "Snoozed"), ("resolved", "Resolved")],
-                            default="open",
-                            max_length=8,
-                        ),
-                    ),
-                    ("until", models.DateTimeField(null=True)),
-                    ("changed_at", models.DateTimeField()),
-                    (
-                        "assignee",
-                        models.ForeignKey(
-                            null=True,
-                            on_delete=django.db.models.deletion.SET_NULL,
-                            related_name="+",
-                            to=settings.AUTH_USER_MODEL,
-                        ),
-                    ),
-                    (
-                        "session",
-                        models.OneToOneField(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="desk",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('status', models.CharField(choices=[('open', 'Open'), ('snoozed', 'Snoozed'), ('resolved', 'Resolved')], default='open', max_length=8)),
+                    ('until', models.DateTimeField(null=True)),
+                    ('changed_at', models.DateTimeField()),
+                    ('assignee', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('session', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='desk', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [models.Index(fields=["tenant", "status"], name="desk_by_status")],
-                    "constraints": [
-                        models.CheckConstraint(
-                            condition=models.Q(("status", "snoozed"), ("until", None), _connector="OR"),
-                            name="desk_snoozed_until",
-                        )
-                    ],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(fields=['tenant', 'status'], name='desk_by_status')],
+                    'constraints': [models.CheckConstraint(condition=models.Q(('status', 'snoozed'), ('until', None), _connector='OR'), name='desk_snoozed_until')],
                 },
             ),
             migrations.CreateModel(
-                name="FormAnswers",
+                name='FormAnswers',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("answers", models.JSONField(default=list)),
-                    ("created_at", models.DateTimeField()),
-                    (
-                        "session",
-                        models.OneToOneField(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="+",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('answers', models.JSONField(default=list)),
+                    ('created_at', models.DateTimeField()),
+                    ('session', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
+                    'abstract': False,
+                    'base_manager_name': 'objects',
                 },
             ),
             migrations.CreateModel(
-                name="FormQuestion",
+                name='FormQuestion',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("order", models.PositiveSmallIntegerField(default=0)),
-                    (
-                        "kind",
-                        models.CharField(
-                            choices=[
-                                ("name", "Name"),
-                                ("email", "E-mail address"),
-                                ("text", "Text"),
-                                ("choice", "Choice"),
-                            ],
-                            max_length=8,
-                        ),
-                    ),
-                    ("label", models.CharField(max_length=120)),
-                    ("required", models.BooleanField(default=False)),
-                    ("choices", models.TextField(blank=True, help_text="For a choice: one a line", max_length=1000)),
-                    (
-                        "deployment",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.CASCADE, related_name="+", to="tenants.deployment"
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('order', models.PositiveSmallIntegerField(default=0)),
+                    ('kind', models.CharField(choices=[('name', 'Name'), ('email', 'E-mail address'), ('text', 'Text'), ('choice', 'Choice')], max_length=8)),
+                    ('label', models.CharField(max_length=120)),
+                    ('required', models.BooleanField(default=False)),
+                    ('choices', models.TextField(blank=True, help_text='For a choice: one a line', max_length=1000)),
+                    ('deployment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.deployment')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "ordering": ["order", "pk"],
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "constraints": [
-                        models.UniqueConstraint(fields=("deployment", "order"), name="form_question_in_order"),
-                        models.CheckConstraint(
-                            condition=models.Q(
-                                models.Q(("kind", "choice"), models.Q(("choices", ""), _negated=True)),
-                                models.Q(models.Q(("kind", "choice"), _negated=True), ("choices", "")),
-                                _connector="OR",
-                            ),
-                            name="form_choice_has_choices",
-                        ),
-                    ],
+                    'ordering': ['order', 'pk'],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'constraints': [models.UniqueConstraint(fields=('deployment', 'order'), name='form_question_in_order'), models.CheckConstraint(condition=models.Q(models.Q(('kind', 'choice'), models.Q(('choices', ''), _negated=True)), models.Q(models.Q(('kind', 'choice'), _negated=True), ('choices', '')), _connector='OR'), name='form_choice_has_choices')],
                 },
             ),
             migrations.CreateModel(
-                name="Label",
+                name='Label',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("name", models.CharField(max_length=40)),
-                    (
-                        "colour",
-                        models.CharField(
-                            choices=[
-                                ("grey", "Grey"),
-                                ("blue", "Blue"),
-                                ("green", "Green"),
-                                ("amber", "Amber"),
-                                ("orange", "Orange"),
-                                ("red", "Red"),
-                            ],
-                            default="grey",
-                            max_length=8,
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('name', models.CharField(max_length=40)),
+                    ('colour', models.CharField(choices=[('grey', 'Grey'), ('blue', 'Blue'), ('green', 'Green'), ('amber', 'Amber'), ('orange', 'Orange'), ('red', 'Red')], default='grey', max_length=8)),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "ordering": [django.db.models.functions.text.Lower("name")],
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "constraints": [
-                        models.UniqueConstraint(
-                            models.F("tenant"), django.db.models.functions.text.Lower("name"), name="desk_label_once"
-                        ),
-                        models.CheckConstraint(
-                            condition=models.Q(("name", ""), _negated=True), name="desk_label_has_name"
-                        ),
-                    ],
+                    'ordering': [django.db.models.functions.text.Lower('name')],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'constraints': [models.UniqueConstraint(models.F('tenant'), django.db.models.functions.text.Lower('name'), name='desk_label_once'), models.CheckConstraint(condition=models.Q(('name', ''), _negated=True), name='desk_label_has_name')],
                 },
             ),
             migrations.CreateModel(
-                name="MessageNonce",
+                name='MessageNonce',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("key_id", models.CharField(max_length=60)),
-                    ("nonce", models.CharField(max_length=64)),
-                    ("seen_at", models.DateTimeField()),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('key_id', models.CharField(max_length=60)),
+                    ('nonce', models.CharField(max_length=64)),
+                    ('seen_at', models.DateTimeField()),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [models.Index(fields=["tenant", "seen_at"], name="nonce_by_age")],
-                    "constraints": [
-                        models.UniqueConstraint(fields=("tenant", "key_id", "nonce"), name="nonce_seen_once")
-                    ],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(fields=['tenant', 'seen_at'], name='nonce_by_age')],
+                    'constraints': [models.UniqueConstraint(fields=('tenant', 'key_id', 'nonce'), name='nonce_seen_once')],
                 },
             ),
             migrations.CreateModel(
-                name="Note",
+                name='Note',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("text", models.TextField()),
-                    ("after", models.PositiveBigIntegerField()),
-                    ("nonce", models.CharField(blank=True, max_length=64)),
-                    ("created_at", models.DateTimeField()),
-                    (
-                        "author",
-                        models.ForeignKey(
-                            null=True,
-                            on_delete=django.db.models.deletion.SET_NULL,
-                            related_name="+",
-                            to=settings.AUTH_USER_MODEL,
-                        ),
-                    ),
-                    (
-                        "session",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="notes",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('text', models.TextField()),
+                    ('after', models.PositiveBigIntegerField()),
+                    ('nonce', models.CharField(blank=True, max_length=64)),
+                    ('created_at', models.DateTimeField()),
+                    ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                    ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='notes', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "ordering": ["session", "created_at"],
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [models.Index(fields=["session", "-created_at"], name="note_by_session")],
-                    "constraints": [
-                        models.UniqueConstraint(
-                            condition=models.Q(("nonce", ""), _negated=True),
-                            fields=("session", "nonce"),
-                            name="note_nonce_once",
-                        ),
-                        models.CheckConstraint(
-                            condition=models.Q(("text", ""), _negated=True), name="note_says_something"
-                        ),
-                    ],
+                    'ordering': ['session', 'created_at'],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(fields=['session', '-created_at'], name='note_by_session')],
+                    'constraints': [models.UniqueConstraint(condition=models.Q(('nonce', ''), _negated=True), fields=('session', 'nonce'), name='note_nonce_once'), models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='note_says_something')],
                 },
             ),
             migrations.CreateModel(
-                name="Rating",
+                name='Rating',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    (
-                        "scale",
-                        models.CharField(
-                            choices=[("stars", "One to five stars"), ("thumbs", "Thumb up or down")], max_length=6
-                        ),
-                    ),
-                    ("score", models.PositiveSmallIntegerField()),
-                    ("comment", models.TextField(blank=True, max_length=1000)),
-                    ("created_at", models.DateTimeField()),
-                    ("changed_at", models.DateTimeField()),
-                    (
-                        "deployment",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.CASCADE, related_name="+", to="tenants.deployment"
-                        ),
-                    ),
-                    (
-                        "session",
-                        models.OneToOneField(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="+",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('scale', models.CharField(choices=[('stars', 'One to five stars'), ('thumbs', 'Thumb up or down')], max_length=6)),
+                    ('score', models.PositiveSmallIntegerField()),
+                    ('comment', models.TextField(blank=True, max_length=1000)),
+                    ('created_at', models.DateTimeField()),
+                    ('changed_at', models.DateTimeField()),
+                    ('deployment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.deployment')),
+                    ('session', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [models.Index(fields=["deployment", "created_at"], name="rating_by_time")],
-                    "constraints": [
-                        models.CheckConstraint(
-                            condition=models.Q(
-                                models.Q(("scale", "stars"), ("score__range", (1, 5))),
-                                models.Q(("scale", "thumbs"), ("score__in", [1, 5])),
-                                _connector="OR",
-                            ),
-                            name="rating_is_on_its_scale",
-                        )
-                    ],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(fields=['deployment', 'created_at'], name='rating_by_time')],
+                    'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('scale', 'stars'), ('score__range', (1, 5))), models.Q(('scale', 'thumbs'), ('score__in', [1, 5])), _connector='OR'), name='rating_is_on_its_scale')],
                 },
             ),
             migrations.CreateModel(
-                name="SessionLabel",
+                name='SessionLabel',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    (
-                        "label",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.CASCADE, related_name="+", to="silas_sessions.label"
-                        ),
-                    ),
-                    (
-                        "session",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="session_labels",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('label', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='silas_sessions.label')),
+                    ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='session_labels', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "constraints": [models.UniqueConstraint(fields=("session", "label"), name="session_label_once")],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'constraints': [models.UniqueConstraint(fields=('session', 'label'), name='session_label_once')],
                 },
             ),
             migrations.CreateModel(
-                name="TranscriptRequest",
+                name='TranscriptRequest',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("client_id", models.CharField(max_length=64)),
-                    ("address", models.EmailField(blank=True, max_length=254)),
-                    ("until_seq", models.PositiveBigIntegerField()),
-                    (
-                        "state",
-                        models.CharField(
-                            choices=[("owed", "Waits to be sent"), ("sent", "Sent"), ("given_up", "Could not be sent")],
-                            default="owed",
-                            max_length=8,
-                        ),
-                    ),
-                    ("attempts", models.PositiveSmallIntegerField(default=0)),
-                    ("due_at", models.DateTimeField()),
-                    ("asked_at", models.DateTimeField()),
-                    ("settled_at", models.DateTimeField(null=True)),
-                    (
-                        "session",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="+",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('client_id', models.CharField(max_length=64)),
+                    ('address', models.EmailField(blank=True, max_length=254)),
+                    ('until_seq', models.PositiveBigIntegerField()),
+                    ('state', models.CharField(choices=[('owed', 'Waits to be sent'), ('sent', 'Sent'), ('given_up', 'Could not be sent')], default='owed', max_length=8)),
+                    ('attempts', models.PositiveSmallIntegerField(default=0)),
+                    ('due_at', models.DateTimeField()),
+                    ('asked_at', models.DateTimeField()),
+                    ('settled_at', models.DateTimeField(null=True)),
+                    ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [
-                        models.Index(condition=models.Q(("state", "owed")), fields=["due_at"], name="transcript_due")
-                    ],
-                    "constraints": [
-                        models.UniqueConstraint(fields=("session", "client_id"), name="transcript_client_id_once"),
-                        models.CheckConstraint(
-                            condition=models.Q(
-                                models.Q(("state", "owed"), models.Q(("address", ""), _negated=True)),
-                                models.Q(models.Q(("state", "owed"), _negated=True), ("address", "")),
-                                _connector="OR",
-                            ),
-                            name="transcript_address_is_let_go",
-                        ),
-                    ],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(condition=models.Q(('state', 'owed')), fields=['due_at'], name='transcript_due')],
+                    'constraints': [models.UniqueConstraint(fields=('session', 'client_id'), name='transcript_client_id_once'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'owed'), models.Q(('address', ''), _negated=True)), models.Q(models.Q(('state', 'owed'), _negated=True), ('address', '')), _connector='OR'), name='transcript_address_is_let_go')],
                 },
             ),
             migrations.CreateModel(
-                name="Turn",
+                name='Turn',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("message_seq", models.PositiveBigIntegerField()),
-                    ("number", models.PositiveIntegerField()),
-                    ("epoch", models.PositiveIntegerField()),
-                    ("step", models.CharField(max_length=40)),
-                    (
-                        "status",
-                        models.CharField(
-                            choices=[
-                                ("running", "Running"),
-                                ("done", "Done"),
-                                ("stopped", "Stopped"),
-                                ("failed", "Failed"),
-                            ],
-                            default="running",
-                            max_length=8,
-                        ),
-                    ),
-                    ("reason", models.CharField(blank=True, max_length=80)),
-                    ("model_name", models.CharField(blank=True, max_length=120)),
-                    ("context", models.JSONField(null=True)),
-                    ("read_as", models.TextField(null=True)),
-                    ("started_at", models.DateTimeField()),
-                    ("finished_at", models.DateTimeField(null=True)),
-                    (
-                        "session",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="+",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('message_seq', models.PositiveBigIntegerField()),
+                    ('number', models.PositiveIntegerField()),
+                    ('epoch', models.PositiveIntegerField()),
+                    ('step', models.CharField(max_length=40)),
+                    ('status', models.CharField(choices=[('running', 'Running'), ('done', 'Done'), ('stopped', 'Stopped'), ('failed', 'Failed')], default='running', max_length=8)),
+                    ('reason', models.CharField(blank=True, max_length=80)),
+                    ('model_name', models.CharField(blank=True, max_length=120)),
+                    ('context', models.JSONField(null=True)),
+                    ('read_as', models.TextField(null=True)),
+                    ('started_at', models.DateTimeField()),
+                    ('finished_at', models.DateTimeField(null=True)),
+                    ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [
-                        models.Index(fields=["session", "message_seq"], name="turn_by_message"),
-                        models.Index(
-                            fields=["tenant", "started_at"],
-                            include=("status", "reason", "finished_at", "session"),
-                            name="turn_by_beginning",
-                        ),
-                    ],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(fields=['session', 'message_seq'], name='turn_by_message'), models.Index(fields=['tenant', 'started_at'], include=('status', 'reason', 'finished_at', 'session'), name='turn_by_beginning')],
                 },
             ),
             migrations.CreateModel(
-                name="VisitorCard",
+                name='VisitorCard',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    (
-                        "kind",
-                        models.CharField(
-                            choices=[("decision", "Question"), ("secure_input", "Secret needed"), ("form", "Form")],
-                            max_length=16,
-                        ),
-                    ),
-                    (
-                        "risk",
-                        models.CharField(
-                            choices=[("low", "low"), ("medium", "medium"), ("high", "high")],
-                            default="low",
-                            max_length=8,
-                        ),
-                    ),
-                    ("payload", models.JSONField()),
-                    ("customer", models.CharField(blank=True, max_length=80)),
-                    ("asked_by", models.CharField(max_length=80)),
-                    (
-                        "status",
-                        models.CharField(
-                            choices=[("open", "Open"), ("answered", "Answered"), ("withdrawn", "Withdrawn")],
-                            default="open",
-                            max_length=12,
-                        ),
-                    ),
-                    ("chosen", models.CharField(blank=True, max_length=60)),
-                    ("answers", models.JSONField(blank=True, default=dict)),
-                    ("sealed", models.BinaryField(null=True)),
-                    ("created_at", models.DateTimeField()),
-                    ("expires_at", models.DateTimeField()),
-                    ("settled_at", models.DateTimeField(null=True)),
-                    (
-                        "session",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="+",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('kind', models.CharField(choices=[('decision', 'Question'), ('secure_input', 'Secret needed'), ('form', 'Form')], max_length=16)),
+                    ('risk', models.CharField(choices=[('low', 'low'), ('medium', 'medium'), ('high', 'high')], default='low', max_length=8)),
+                    ('payload', models.JSONField()),
+                    ('customer', models.CharField(blank=True, max_length=80)),
+                    ('asked_by', models.CharField(max_length=80)),
+                    ('status', models.CharField(choices=[('open', 'Open'), ('answered', 'Answered'), ('withdrawn', 'Withdrawn')], default='open', max_length=12)),
+                    ('chosen', models.CharField(blank=True, max_length=60)),
+                    ('answers', models.JSONField(blank=True, default=dict)),
+                    ('sealed', models.BinaryField(null=True)),
+                    ('created_at', models.DateTimeField()),
+                    ('expires_at', models.DateTimeField()),
+                    ('settled_at', models.DateTimeField(null=True)),
+                    ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "ordering": ["created_at"],
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [models.Index(fields=["session", "status"], name="visitor_card_of_session")],
-                    "constraints": [
-                        models.CheckConstraint(
-                            condition=models.Q(("expires_at__gt", models.F("created_at"))), name="visitor_card_ends"
-                        ),
-                        models.CheckConstraint(
-                            condition=models.Q(("status", "open"), ("settled_at__isnull", False), _connector="XOR"),
-                            name="visitor_card_settled_once",
-                        ),
-                        models.CheckConstraint(
-                            condition=models.Q(
-                                ("sealed", None),
-                                models.Q(("kind", "secure_input"), ("status", "answered")),
-                                _connector="OR",
-                            ),
-                            name="visitor_card_seals_secrets",
-                        ),
-                        models.CheckConstraint(
-                            condition=models.Q(
-                                ("answers", {}), models.Q(("kind", "form"), ("status", "answered")), _connector="OR"
-                            ),
-                            name="visitor_card_fills_forms",
-                        ),
-                    ],
+                    'ordering': ['created_at'],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(fields=['session', 'status'], name='visitor_card_of_session')],
+                    'constraints': [models.CheckConstraint(condition=models.Q(('expires_at__gt', models.F('created_at'))), name='visitor_card_ends'), models.CheckConstraint(condition=models.Q(('status', 'open'), ('settled_at__isnull', False), _connector='XOR'), name='visitor_card_settled_once'), models.CheckConstraint(condition=models.Q(('sealed', None), models.Q(('kind', 'secure_input'), ('status', 'answered')), _connector='OR'), name='visitor_card_seals_secrets'), models.CheckConstraint(condition=models.Q(('answers', {}), models.Q(('kind', 'form'), ('status', 'answered')), _connector='OR'), name='visitor_card_fills_forms')],
                 },
             ),
             migrations.CreateModel(
-                name="VisitorFile",
+                name='VisitorFile',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("seq", models.PositiveBigIntegerField()),
-                    ("name", models.CharField(max_length=120)),
-                    ("kind", models.CharField(max_length=8)),
-                    ("size", models.PositiveBigIntegerField()),
-                    ("digest", models.CharField(max_length=64)),
-                    ("client_id", models.CharField(max_length=64)),
-                    ("created_at", models.DateTimeField()),
-                    (
-                        "session",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT,
-                            related_name="+",
-                            to="silas_sessions.chatsession",
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('seq', models.PositiveBigIntegerField()),
+                    ('name', models.CharField(max_length=120)),
+                    ('kind', models.CharField(max_length=8)),
+                    ('size', models.PositiveBigIntegerField()),
+                    ('digest', models.CharField(max_length=64)),
+                    ('client_id', models.CharField(max_length=64)),
+                    ('created_at', models.DateTimeField()),
+                    ('session', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='silas_sessions.chatsession')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "indexes": [models.Index(fields=["tenant", "digest"], name="file_by_digest")],
-                    "constraints": [
-                        models.UniqueConstraint(fields=("session", "client_id"), name="file_client_id_once")
-                    ],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'indexes': [models.Index(fields=['tenant', 'digest'], name='file_by_digest')],
+                    'constraints': [models.UniqueConstraint(fields=('session', 'client_id'), name='file_client_id_once')],
                 },
             ),
             migrations.CreateModel(
-                name="VisitorOffers",
+                name='VisitorOffers',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    (
-                        "pictures",
-                        models.BooleanField(
-                            default=False, help_text="PNG, JPEG, WebP and GIF", verbose_name="take pictures"
-                        ),
-                    ),
-                    ("pdfs", models.BooleanField(default=False, verbose_name="take PDF files")),
-                    (
-                        "texts",
-                        models.BooleanField(default=False, help_text="TXT and CSV", verbose_name="take text files"),
-                    ),
-                    (
-                        "office",
-                        models.BooleanField(
-                            default=False, help_text="DOCX and XLSX without macros", verbose_name="take Office files"
-                        ),
-                    ),
-                    (
-                        "file_megabytes",
-                        models.PositiveSmallIntegerField(
-                            default=5,
-                            help_text="Megabytes, at most 25",
-                            validators=[
-                                django.core.validators.MinValueValidator(1),
-                                django.core.validators.MaxValueValidator(25),
-                            ],
-                            verbose_name="largest file",
-                        ),
-                    ),
-                    (
-                        "files_each",
-                        models.PositiveSmallIntegerField(
-                            default=10,
-                            help_text="At most 100",
-                            validators=[
-                                django.core.validators.MinValueValidator(1),
-                                django.core.validators.MaxValueValidator(100),
-                            ],
-                            verbose_name="files in a conversation",
-                        ),
-                    ),
-                    (
-                        "consent_text",
-                        models.TextField(
-                            blank=True,
-                            help_text="What a visitor agrees to before anything is sent or stored",
-                            max_length=2000,
-                            verbose_name="consent",
-                        ),
-                    ),
-                    (
-                        "consent_link",
-                        models.CharField(
-                            blank=True,
-                            max_length=500,
-                            validators=[django.core.validators.URLValidator(["https", "http"])],
-                            verbose_name="link for more",
-                        ),
-                    ),
-                    (
-                        "consent_version",
-                        models.SlugField(
-                            blank=True,
-                            help_text="With a new one everybody is asked anew",
-                            max_length=40,
-                            verbose_name="version of the consent",
-                        ),
-                    ),
-                    (
-                        "conversations",
-                        models.BooleanField(
-                            default=False,
-                            help_text="Visitors find their earlier ones and begin new ones",
-                            verbose_name="several conversations",
-                        ),
-                    ),
-                    ("transcripts", models.BooleanField(default=False, verbose_name="transcript by e-mail")),
-                    (
-                        "rating",
-                        models.CharField(
-                            blank=True,
-                            choices=[("stars", "One to five stars"), ("thumbs", "Thumb up or down")],
-                            max_length=6,
-                            verbose_name="rating at the end",
-                        ),
-                    ),
-                    (
-                        "deployment",
-                        models.OneToOneField(
-                            on_delete=django.db.models.deletion.CASCADE, related_name="+", to="tenants.deployment"
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('pictures', models.BooleanField(default=False, help_text='PNG, JPEG, WebP and GIF', verbose_name='take pictures')),
+                    ('pdfs', models.BooleanField(default=False, verbose_name='take PDF files')),
+                    ('texts', models.BooleanField(default=False, help_text='TXT and CSV', verbose_name='take text files')),
+                    ('office', models.BooleanField(default=False, help_text='DOCX and XLSX without macros', verbose_name='take Office files')),
+                    ('file_megabytes', models.PositiveSmallIntegerField(default=5, help_text='Megabytes, at most 25', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(25)], verbose_name='largest file')),
+                    ('files_each', models.PositiveSmallIntegerField(default=10, help_text='At most 100', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(100)], verbose_name='files in a conversation')),
+                    ('consent_text', models.TextField(blank=True, help_text='What a visitor agrees to before anything is sent or stored', max_length=2000, verbose_name='consent')),
+                    ('consent_link', models.CharField(blank=True, max_length=500, validators=[django.core.validators.URLValidator(['https', 'http'])], verbose_name='link for more')),
+                    ('consent_version', models.SlugField(blank=True, help_text='With a new one everybody is asked anew', max_length=40, verbose_name='version of the consent')),
+                    ('conversations', models.BooleanField(default=False, help_text='Visitors find their earlier ones and begin new ones', verbose_name='several conversations')),
+                    ('transcripts', models.BooleanField(default=False, verbose_name='transcript by e-mail')),
+                    ('rating', models.CharField(blank=True, choices=[('stars', 'One to five stars'), ('thumbs', 'Thumb up or down')], max_length=6, verbose_name='rating at the end')),
+                    ('deployment', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.deployment')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "verbose_name": "offer to visitors",
-                    "verbose_name_plural": "offers to visitors",
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "constraints": [
-                        models.CheckConstraint(
-                            condition=models.Q(("file_megabytes__range", (1, 25)), ("files_each__range", (1, 100))),
-                            name="offers_within_ceilings",
-                        ),
-                        models.CheckConstraint(
-                            condition=models.Q(
-                                models.Q(("consent_text", ""), ("consent_version", "")),
-                                models.Q(
-                                    models.Q(("consent_text", ""), _negated=True),
-                                    models.Q(("consent_version", ""), _negated=True),
-                                ),
-                                _connector="OR",
-                            ),
-                            name="offers_consent_has_version",
-                        ),
-                    ],
+                    'verbose_name': 'offer to visitors',
+                    'verbose_name_plural': 'offers to visitors',
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'constraints': [models.CheckConstraint(condition=models.Q(('file_megabytes__range', (1, 25)), ('files_each__range', (1, 100))), name='offers_within_ceilings'), models.CheckConstraint(condition=models.Q(models.Q(('consent_text', ''), ('consent_version', '')), models.Q(models.Q(('consent_text', ''), _negated=True), models.Q(('consent_version', ''), _negated=True)), _connector='OR'), name='offers_consent_has_version')],
                 },
             ),
             migrations.CreateModel(
-                name="AccessLevel",
+                name='AccessLevel',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("name", models.SlugField(max_length=40)),
-                    (
-                        "order",
-                        models.PositiveSmallIntegerField(
-                            default=0, help_text="The higher of two has the larger number"
-                        ),
-                    ),
-                    ("description", models.CharField(blank=True, max_length=200)),
-                    ("tools", models.JSONField(blank=True, default=list)),
-                    ("requires", models.JSONField(blank=True, default=list)),
-                    (
-                        "expires_after",
-                        models.PositiveIntegerField(
-                            blank=True,
-                            help_text="Seconds; empty: with the conversation",
-                            null=True,
-                            verbose_name="ends after",
-                        ),
-                    ),
-                    (
-                        "deployment",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.CASCADE, related_name="+", to="tenants.deployment"
-                        ),
-                    ),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('name', models.SlugField(max_length=40)),
+                    ('order', models.PositiveSmallIntegerField(default=0, help_text='The higher of two has the larger number')),
+                    ('description', models.CharField(blank=True, max_length=200)),
+                    ('tools', models.JSONField(blank=True, default=list)),
+                    ('requires', models.JSONField(blank=True, default=list)),
+                    ('expires_after', models.PositiveIntegerField(blank=True, help_text='Seconds; empty: with the conversation', null=True, verbose_name='ends after')),
+                    ('deployment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.deployment')),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "ordering": ["deployment", "order"],
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "constraints": [
-                        models.UniqueConstraint(fields=("deployment", "name"), name="access_level_once"),
-                        models.UniqueConstraint(fields=("deployment", "order"), name="access_level_in_order"),
-                        models.CheckConstraint(
-                            condition=models.Q(
-                                models.Q(("expires_after", None), ("name", "public"), ("requires", [])),
-                                models.Q(
-                                    models.Q(("name", "public"), _negated=True),
-                                    models.Q(("requires", []), _negated=True),
-                                ),
-                                _connector="OR",
-                            ),
-                            name="access_level_is_earned",
-                        ),
-                        models.CheckConstraint(
-                            condition=models.Q(("expires_after", 0), _negated=True), name="access_level_lasts"
-                        ),
-                    ],
+                    'ordering': ['deployment', 'order'],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'constraints': [models.UniqueConstraint(fields=('deployment', 'name'), name='access_level_once'), models.UniqueConstraint(fields=('deployment', 'order'), name='access_level_in_order'), models.CheckConstraint(condition=models.Q(models.Q(('expires_after', None), ('name', 'public'), ('requires', [])), models.Q(models.Q(('name', 'public'), _negated=True), models.Q(('requires', []), _negated=True)), _connector='OR'), name='access_level_is_earned'), models.CheckConstraint(condition=models.Q(('expires_after', 0), _negated=True), name='access_level_lasts')],
                 },
             ),
             migrations.CreateModel(
-                name="CannedReply",
+                name='CannedReply',
                 fields=[
-                    ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                    ("name", models.CharField(max_length=40)),
-                    ("text", models.TextField()),
-                    (
-                        "tenant",
-                        models.ForeignKey(
-                            on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"
-                        ),
-                    ),
+                    ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                    ('name', models.CharField(max_length=40)),
+                    ('text', models.TextField()),
+                    ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tenants.tenant')),
                 ],
                 options={
-                    "verbose_name_plural": "canned replies",
-                    "ordering": [django.db.models.functions.text.Lower("name")],
-                    "abstract": False,
-                    "base_manager_name": "objects",
-                    "constraints": [
-                        models.UniqueConstraint(
-                            models.F("tenant"), django.db.models.functions.text.Lower("name"), name="desk_canned_once"
-                        ),
-                        models.CheckConstraint(
-                            condition=models.Q(
-                                models.Q(("name", ""), _negated=True), models.Q(("text", ""), _negated=True)
-                            ),
-                            name="desk_canned_says_something",
-                        ),
-                    ],
+                    'verbose_name_plural': 'canned replies',
+                    'ordering': [django.db.models.functions.text.Lower('name')],
+                    'abstract': False,
+                    'base_manager_name': 'objects',
+                    'constraints': [models.UniqueConstraint(models.F('tenant'), django.db.models.functions.text.Lower('name'), name='desk_canned_once'), models.CheckConstraint(condition=models.Q(models.Q(('name', ''), _negated=True), models.Q(('text', ''), _negated=True)), name='desk_canned_says_something')],
                 },
             ),
         ),
