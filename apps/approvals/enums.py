@@ -30,10 +30,10 @@ class ApprovalStrength(TextChoices):
 class Risk(TextChoices):
     """From the lowest to the highest; `cards.risk` relies on the order."""
 
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    IRREVERSIBLE = "irreversible"
+    LOW = "low", _("Low")
+    MEDIUM = "medium", _("Medium")
+    HIGH = "high", _("High")
+    IRREVERSIBLE = "irreversible", _("Irreversible")
 
 
 class CardKind(TextChoices):

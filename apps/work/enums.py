@@ -12,14 +12,14 @@ class WorkItemType(TextChoices):
 
 
 class WorkItemStatus(TextChoices):
-    PENDING = "pending"
-    RUNNING = "running"
-    HEALTHY = "healthy"
-    DONE = "done"
-    FAILED = "failed"
-    STUCK = "stuck"
-    BLOCKED = "blocked"
-    PAUSED = "paused"
+    PENDING = "pending", _("Pending")
+    RUNNING = "running", _("Running")
+    HEALTHY = "healthy", _("Healthy")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+    STUCK = "stuck", _("Stuck")
+    BLOCKED = "blocked", _("Blocked")
+    PAUSED = "paused", _("Paused")
 
 
 class Lane(TextChoices):
