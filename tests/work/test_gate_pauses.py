@@ -27,6 +27,7 @@ from apps.work import services
 from apps.work.enums import AttemptStatus, WorkItemStatus, WorkReason
 from apps.work.models import Attempt, WorkItem
 from apps.work.provenance import Tracer
+from apps.work.services import failure_handling, gate_pauses
 from apps.work.step_gates import UNSEEN
 from apps.work.visitor_messages import READ_INSTRUCTIONS
 from kernel.errors import SilasError
@@ -389,6 +390,27 @@ def test_approval_in_the_last_moment_and_the_sweep_leave_one_outcome(gated: Desk
     approved = pause_of(gated.tenant).state == PauseState.RESUMED
     assert gated.item(item.pk).status == (WorkItemStatus.DONE if approved else WorkItemStatus.BLOCKED)
     assert gated.order("H-3").revision == (2 if approved else 1)
+
+
+def test_pause_whose_time_passes_while_its_end_is_looked_at_ends_as_expired(
+    gated: Desk, approver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = begun(gated, approver)
+    ends = pause_of(gated.tenant).expires_at
+    expire_overdue = gate_pauses.expire_overdue
+    with time_machine.travel(ends - timedelta(milliseconds=5), tick=False) as clock:
+
+        def expire_and_dawdle(*args: Any) -> None:
+            expire_overdue(*args)
+            clock.shift(timedelta(milliseconds=10))
+
+        monkeypatch.setattr(gate_pauses, "expire_overdue", expire_and_dawdle)
+        with tenant_scope(gated.tenant):
+            failure_handling.end_wait(item.pk)
+        assert gated.item(item.pk).status == WorkItemStatus.PAUSED
+        end_waits(gated.tenant)
+    assert gated.item(item.pk).reason == WorkReason.REVIEW_EXPIRED
+    assert pause_of(gated.tenant).state == PauseState.EXPIRED
 
 
 def test_item_asks_people_no_more_often_than_it_may_call(gated: Desk, approver: Any, owner: Any) -> None:

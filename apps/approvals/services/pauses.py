@@ -8,7 +8,7 @@ the turn or work item that resumes. Only web processes open cards; workers open 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -136,10 +136,10 @@ def apply_card_end(card: Card) -> None:
         _end(pause, PauseState.EXPIRED if card.status == CardStatus.EXPIRED else PauseState.WITHDRAWN)
 
 
-def expire_pause(pause_id: UUID) -> None:
-    """End a pause whose time is up, even if its card was never opened."""
+def expire_pause(pause_id: UUID, moment: datetime) -> None:
+    """End a pause whose time is up at `moment`, even if its card was never opened."""
     pause = locks.lock_pause(pause_id)
-    if pause.state == PauseState.WAITING and pause.expires_at <= now():
+    if pause.state == PauseState.WAITING and pause.expires_at <= moment:
         _end(pause, PauseState.EXPIRED)
 
 
@@ -173,9 +173,9 @@ def _pauses_of(subject_kind: str, subject_id: UUID) -> QuerySet[GatePause]:
     return pauses
 
 
-def overdue_pauses(subject_kind: str, subject_id: UUID) -> list[UUID]:
-    """Return the pauses of this subject that have not ended although their time is up."""
-    late = _pauses_of(subject_kind, subject_id).filter(state=PauseState.WAITING, expires_at__lte=now())
+def overdue_pauses(subject_kind: str, subject_id: UUID, moment: datetime) -> list[UUID]:
+    """Return the pauses of this subject that have not ended although their time is up at `moment`."""
+    late = _pauses_of(subject_kind, subject_id).filter(state=PauseState.WAITING, expires_at__lte=moment)
     return list(late.order_by("pk").values_list("pk", flat=True))
 
 

@@ -178,10 +178,12 @@ def _resume(item: WorkItem, course: Course, guidance: str, *, resumes: str | Non
 
 def end_wait(item_id: UUID) -> None:
     """Continue without an answer: without advice it is retried, without another plan or review the item ends."""
-    gate_pauses.expire_overdue(item_id)
+    # One moment for both: a review whose time passes in between would end here, with its pause left open.
+    moment = now()
+    gate_pauses.expire_overdue(item_id, moment)
     item = lock_item(item_id)
     course = lock_course(item)
-    if course.waiting_until is None or course.waiting_until > now():
+    if course.waiting_until is None or course.waiting_until > moment:
         return
     if course.waiting_for == Waiting.GUIDANCE:
         record(AuditEvent.GUIDANCE_GIVEN, subject=f"work:{item.pk}", data={"outcome": "timeout"})

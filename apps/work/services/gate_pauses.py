@@ -7,6 +7,7 @@ process with that right opens the card. Lock order: card, pause, item, course.
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
 from apps.approvals.cards.schemas import CardSubject, GateReason
@@ -123,10 +124,10 @@ def on_pause_ended(pause: GatePause) -> None:
     pauses.mark_resumed(pause)
 
 
-def expire_overdue(item_id: UUID) -> None:
-    """End the item's overdue pauses, also those whose card was never opened."""
-    for pause_id in pauses.overdue_pauses(WORK_ITEM, item_id):
-        pauses.expire_pause(pause_id)
+def expire_overdue(item_id: UUID, moment: datetime) -> None:
+    """End the item's pauses that are overdue at `moment`, also those whose card was never opened."""
+    for pause_id in pauses.overdue_pauses(WORK_ITEM, item_id, moment):
+        pauses.expire_pause(pause_id, moment)
 
 
 def withdraw_pauses(item_id: UUID) -> None:
