@@ -289,14 +289,14 @@ WRAPPINGS = (
 
 
 def _addresses() -> Figure:
-    from kernel.http.resolver import AddressRefused, resolve_url
+    from kernel.http.resolver import RequestRefused, resolve_url
     from sandbox.egress import choose_address
 
     wrapped = [form.format(each) for form in WRAPPINGS for each in INNER if ":" not in each]
     reached = []
     for address in (*INNER, *wrapped):
         host = f"[{address}]" if ":" in address else address
-        with contextlib.suppress(AddressRefused):
+        with contextlib.suppress(RequestRefused):
             resolve_url(urlsplit(f"http://{host}/"), allow_private=False)
             reached.append(address)
         if choose_address(f"{host}:80", [address], private=()):

@@ -1,8 +1,8 @@
 """Post webhooks, and anything else that leaves by HTTP to an address that a customer chose.
 
 A webhook is signed: HMAC-SHA256 over its time and body. An address inside our own network is refused by its text when
-it is saved, and by what its name resolves to each time something is sent: the name is resolved once, and the resolved
-address is the one that is called, so that a name cannot change in between. Only the status of an answer is read.
+it is saved, and by what its name resolves to each time something is sent (`kernel.http.client`). Only the status of an
+answer is read.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ import hashlib
 import hmac
 import time
 from datetime import datetime
-from urllib.parse import SplitResult, urlsplit
 
-import httpx2
 from django.conf import settings
 
 from apps.autonomy.models import Outbox
 from apps.autonomy.services.webhooks import secret_of
 from kernel.canonical import canonical_bytes
-from kernel.http.resolver import AddressRefused, resolve_url
+from kernel.http.client import open_client
+from kernel.http.resolver import RequestRefused
 
 SIGNATURE, EVENT, DELIVERY = "Silas-Signature", "Silas-Event", "Silas-Delivery"
 # Seconds for each step, and for the whole request: a receiver that answers byte by byte must not block the worker.
@@ -58,23 +57,18 @@ async def post(url: str, body: bytes, headers: dict[str, str]) -> int:
 
     Raises `NotSent`, permanent for an address inside our own network.
     """
-    parts = urlsplit(url)
+    client = open_client(allow_private=settings.WEBHOOKS_PRIVATE, max_bytes=0, step_seconds=_STEP_SECONDS)
     try:
-        address = await asyncio.to_thread(resolve_url, parts, allow_private=settings.WEBHOOKS_PRIVATE)
-        return await asyncio.wait_for(_request(address, parts, body, headers), _TOTAL_SECONDS)
-    except AddressRefused as no:
+        async with (
+            asyncio.timeout(_TOTAL_SECONDS),
+            client,
+            client.stream("POST", url, content=body, headers=headers) as answer,
+        ):
+            return int(answer.status_code)
+    except RequestRefused as no:
         raise NotSent(no.code, permanent=no.is_permanent) from None
     except Exception as error:  # noqa: BLE001 (a receiver fails in many ways)
         raise NotSent(type(error).__name__) from None
-
-
-async def _request(address: str, parts: SplitResult, body: bytes, headers: dict[str, str]) -> int:
-    """Call the resolved address under the original host name. The body of the answer is not read, however long."""
-    headers = {**headers, "Host": parts.netloc}
-    extensions = {"sni_hostname": parts.hostname}
-    client = httpx2.AsyncClient(timeout=_STEP_SECONDS, follow_redirects=False, trust_env=False)
-    async with client, client.stream("POST", address, content=body, headers=headers, extensions=extensions) as answer:
-        return int(answer.status_code)
 
 
 def signature(secret: bytes, moment: str, body: bytes) -> str:

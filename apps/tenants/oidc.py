@@ -7,14 +7,14 @@ audience, time and our nonce. No rows; no transaction is open while this waits.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
 import secrets
-import time
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import httpx2
 import jwt
@@ -22,7 +22,7 @@ from django.conf import settings
 
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of
-from kernel.http.resolver import AddressRefused, resolve_url
+from kernel.http.client import open_client
 from kernel.language import gettext
 
 _SECONDS, _WHOLE_SECONDS, _MOST_BYTES = 5.0, 10.0, 256 * 1024
@@ -140,32 +140,24 @@ def _endpoint(found: dict[str, Any], name: str) -> str:
 
 def _fetched(url: str, form: dict[str, str] | None = None) -> dict[str, Any]:
     """The JSON object at this address, posted to with `form`."""
-    parts = urlsplit(url)
     try:
-        place = resolve_url(parts, allow_private=settings.LOGIN_PROVIDERS_PRIVATE)
-        status, body = _knock(place, parts.netloc, parts.hostname or "", form)
-        found = json.loads(body)
-    except (AddressRefused, httpx2.HTTPError, ValueError, RecursionError) as error:
+        answer = asyncio.run(asyncio.wait_for(_requested(url, form), _WHOLE_SECONDS))
+        found = json.loads(answer.content)
+    except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError, ValueError, RecursionError) as error:
         raise _unreachable() from error
-    if form is not None and 400 <= status < 500:
+    if form is not None and 400 <= answer.status_code < 500:
         raise _refused()
-    if status != 200 or not isinstance(found, dict):
+    if answer.status_code != 200 or not isinstance(found, dict):
         raise _unreachable()
     return found
 
 
-def _knock(place: str, host: str, name: str, form: dict[str, str] | None) -> tuple[int, bytes]:
-    """Status and body; whoever answers byte by byte, or without end, is cut off."""
-    deadline, body = time.monotonic() + _WHOLE_SECONDS, b""
-    headers, named = {"Host": host, "Accept": "application/json", "Accept-Encoding": "identity"}, {"sni_hostname": name}
-    client = httpx2.Client(timeout=_SECONDS, follow_redirects=False, trust_env=False)
-    method = "GET" if form is None else "POST"
-    with client, client.stream(method, place, data=form, headers=headers, extensions=named) as answer:
-        for piece in answer.iter_raw():  # never unpacked: a header may ask for it many times over
-            body += piece
-            if len(body) > _MOST_BYTES or time.monotonic() > deadline:
-                raise ValueError("too much, or too slowly")
-        return int(answer.status_code), body
+async def _requested(url: str, form: dict[str, str] | None) -> httpx2.Response:
+    client = open_client(allow_private=settings.LOGIN_PROVIDERS_PRIVATE, max_bytes=_MOST_BYTES, step_seconds=_SECONDS)
+    async with client:
+        return await client.request(
+            "GET" if form is None else "POST", url, data=form, headers={"Accept": "application/json"}
+        )
 
 
 def _unreachable() -> SilasError:

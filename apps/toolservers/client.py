@@ -20,10 +20,11 @@ from mcp.shared.exceptions import MCPError
 
 from apps.toolservers import rules
 from apps.toolservers.enums import Transport
-from apps.toolservers.http_client import RequestRefused, client_for
+from apps.toolservers.http_client import client_for
 from apps.toolservers.schemas import Address, Descriptor, Reply, ServerFailed
 from apps.toolservers.stdio_transport import ProgramTransport
 from kernel.errors import SilasError
+from kernel.http.resolver import RequestRefused
 from kernel.language import gettext
 
 LIST_SECONDS, CONNECT_SECONDS = 20.0, 20.0

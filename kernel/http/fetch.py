@@ -1,25 +1,24 @@
-"""Fetch one page from the public internet, from a host name that is resolved once.
+"""Fetch one page from the public internet.
 
-A name may resolve to a private address, or be changed to one later, so every address is checked and the checked one is
-called. Redirects are returned, not followed: a caller that follows one calls `fetch` again. At most `max_bytes` are
-read or decompressed; gzip is accepted once.
+Redirects are returned, not followed: a caller that follows one calls `fetch` again. At most `max_bytes` are read or
+unpacked.
 """
 
 from __future__ import annotations
 
 import asyncio
-import zlib
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urlsplit
 
 import httpx2
 
 from kernel.http.addresses import host_of, is_public_url
-from kernel.http.resolver import AddressRefused, resolve_url
+from kernel.http.client import open_client
+from kernel.http.resolver import RequestRefused
 
 SCHEMES = ("https", "http")
 _STEP_SECONDS = 8.0
-_AGENT = "SilasReader/1 (+robots.txt is respected)"
+_HEADERS = {"User-Agent": "SilasReader/1 (+robots.txt is respected)", "Accept": "text/html, text/plain;q=0.8"}
+_CODES = {"answer_too_large": "too_large", "answer_packed": "no_answer"}
 
 
 class FetchFailed(Exception):
@@ -46,51 +45,33 @@ def fetch(url: str, *, max_bytes: int, seconds: float, allow_private: bool = Fal
     """Send one GET. `allow_private` permits private addresses. Raises `FetchFailed`."""
     if not (bool(host_of(url, schemes=SCHEMES)) if allow_private else is_public_url(url, schemes=SCHEMES)):
         raise FetchFailed("address_refused")
-    parts = urlsplit(url)
-    place = _resolve(parts, private=allow_private)
     try:
-        return asyncio.run(asyncio.wait_for(_get(url, parts, place, max_bytes), seconds))
+        return asyncio.run(asyncio.wait_for(_get(url, max_bytes, allow_private), seconds))
+    except RequestRefused as refused:
+        raise FetchFailed(_CODES.get(refused.code, refused.code)) from None
     except (TimeoutError, httpx2.TimeoutException):
         raise FetchFailed("too_slow") from None
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, zlib.error):
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError):
         raise FetchFailed("no_answer") from None
 
 
-async def _get(url: str, parts: SplitResult, place: str, most: int) -> Response:
-    headers = {"Host": parts.netloc, "User-Agent": _AGENT, "Accept": "text/html, text/plain;q=0.8"}
-    client = httpx2.AsyncClient(timeout=_STEP_SECONDS, follow_redirects=False, trust_env=False)
-    headers, named = {**headers, "Accept-Encoding": "gzip"}, {"sni_hostname": parts.hostname}
-    async with client, client.stream("GET", place, headers=headers, extensions=named) as answer:
-        content_type = answer.headers.get("content-type", "")
-        kind, _, rest = content_type.partition(";")
-        _, _, charset = rest.partition("charset=")
-        return Response(
-            url=url,
-            status=int(answer.status_code),
-            kind=kind.strip().lower(),
-            charset=charset.split(";")[0].strip(" \"'").lower()[:40],
-            location=answer.headers.get("location", ""),
-            body=await _read_bounded(answer, most),
-        )
-
-
-async def _read_bounded(answer: httpx2.Response, most: int) -> bytes:
-    """Decompress here, chunk by chunk: a small response may expand to a very large page, and the HTTP library would
-    decompress as often as a header says."""
-    packed = answer.headers.get("content-encoding", "identity").strip().lower()
-    if packed not in ("identity", "gzip"):
-        raise FetchFailed("no_answer")
-    unpacker = zlib.decompressobj(wbits=31) if packed == "gzip" else None
-    body = bytearray()
-    async for piece in answer.aiter_raw(65_536):
-        body += unpacker.decompress(piece, most + 1 - len(body)) if unpacker else piece
-        if len(body) > most:
-            raise FetchFailed("too_large")
-    return bytes(body)
-
-
-def _resolve(parts: SplitResult, *, private: bool) -> str:
-    try:
-        return resolve_url(parts._replace(fragment=""), allow_private=private)
-    except AddressRefused as no:
-        raise FetchFailed(no.code) from None
+async def _get(url: str, max_bytes: int, allow_private: bool) -> Response:
+    client = open_client(
+        allow_private=allow_private,
+        max_bytes=max_bytes,
+        step_seconds=_STEP_SECONDS,
+        headers=_HEADERS,
+        accept_gzip=True,
+    )
+    async with client:
+        answer = await client.get(url)
+    kind, _, rest = answer.headers.get("content-type", "").partition(";")
+    _, _, charset = rest.partition("charset=")
+    return Response(
+        url=url,
+        status=int(answer.status_code),
+        kind=kind.strip().lower(),
+        charset=charset.split(";")[0].strip(" \"'").lower()[:40],
+        location=answer.headers.get("location", ""),
+        body=answer.content,
+    )

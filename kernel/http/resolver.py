@@ -8,11 +8,14 @@ from __future__ import annotations
 import socket
 from urllib.parse import SplitResult
 
+import httpx2
+
 from kernel.http.addresses import is_metadata_address, is_public_address
 
 
-class AddressRefused(Exception):
-    """`is_permanent`: a later try would fail too."""
+class RequestRefused(httpx2.TransportError):
+    """A request that is not made, or an answer that is not read. `code`: address_refused, address_inside, no_such_host,
+    answer_too_large, answer_packed. `is_permanent`: a later try would fail too."""
 
     def __init__(self, code: str, *, is_permanent: bool = False) -> None:
         super().__init__(code)
@@ -23,15 +26,15 @@ class AddressRefused(Exception):
 def resolve_url(parts: SplitResult, *, allow_private: bool) -> str:
     """Replace the URL's host by the address that was checked.
 
-    Raises `AddressRefused`: `no_such_host`, or `address_inside` for a private or metadata address.
+    Raises `RequestRefused`: `no_such_host`, or `address_inside` for a private or metadata address.
     """
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         infos = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise AddressRefused("no_such_host") from None
+        raise RequestRefused("no_such_host") from None
     addresses = [str(info[4][0]) for info in infos]
     if any(map(is_metadata_address, addresses)) or not (allow_private or all(map(is_public_address, addresses))):
-        raise AddressRefused("address_inside", is_permanent=True)
+        raise RequestRefused("address_inside", is_permanent=True)
     host = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
     return parts._replace(netloc=f"{host}:{port}").geturl()

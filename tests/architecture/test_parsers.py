@@ -34,7 +34,7 @@ ALLOWED = {
     "sandbox.launch": "between two processes of ours",
     "sandbox.keeper.contained": "between two processes of ours",
     "sandbox.keeper.serve": "between two processes of ours",
-    "kernel.http.fetch": "gzip of a fetched page, piece by piece up to a bound; a reader takes the page",
+    "kernel.http.client": "gzip of a fetched page, piece by piece up to a bound; a reader takes the page",
     "silas_platform.demo": "files of this code",
 }
 

@@ -17,10 +17,11 @@ import httpx2
 
 from apps.toolservers import rules
 from apps.toolservers.enums import SearchProvider
-from apps.toolservers.http_client import RequestRefused, client_for
+from apps.toolservers.http_client import client_for
 from apps.toolservers.web.schemas import LONGEST_QUERY, SECONDS, SearchResult, SearchSource
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
+from kernel.http.resolver import RequestRefused
 
 MOST_BYTES = 1_000_000
 _LONGEST_TITLE, _LONGEST_TEXT, _LONGEST_URL = 200, 1200, 500

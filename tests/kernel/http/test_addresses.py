@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.http.addresses import is_metadata_address, is_public_address, is_public_url
-from kernel.http.resolver import AddressRefused, resolve_url
+from kernel.http.resolver import RequestRefused, resolve_url
 from sandbox.egress import choose_address
 
 
@@ -215,7 +215,7 @@ def test_metadata_of_a_cloud_is_opened_by_no_setting(address: str) -> None:
 
 
 def test_name_is_not_looked_up_to_metadata_where_the_inside_is_allowed() -> None:
-    with pytest.raises(AddressRefused) as no:
+    with pytest.raises(RequestRefused) as no:
         resolve_url(urlsplit("http://169.254.169.254/latest/"), allow_private=True)
     assert no.value.code == "address_inside"
 
@@ -267,7 +267,7 @@ def test_address_with_a_zone_is_inside(address: IPv6Address, zone: str) -> None:
 )
 def test_address_in_another_spelling_is_inside_before_and_after_it_is_looked_up(spelling: str) -> None:
     assert not is_public_url(f"http://{spelling}/", schemes=("http",))
-    with pytest.raises(AddressRefused) as no:
+    with pytest.raises(RequestRefused) as no:
         resolve_url(urlsplit(f"http://{spelling}/"), allow_private=False)
     assert no.value.code in ("address_inside", "no_such_host")
 
@@ -282,7 +282,7 @@ def test_name_that_stands_for_another_address_a_moment_later_is_called_at_the_fi
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     assert resolve_url(urlsplit("http://rebinding.example/x"), allow_private=False) == "http://8.8.8.8:80/x"
-    with pytest.raises(AddressRefused) as no:
+    with pytest.raises(RequestRefused) as no:
         resolve_url(urlsplit("http://rebinding.example/x"), allow_private=False)
     assert no.value.code == "address_inside"
 
@@ -290,7 +290,7 @@ def test_name_that_stands_for_another_address_a_moment_later_is_called_at_the_fi
 def test_name_of_which_one_address_is_inside_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [(2, 1, 6, "", ("8.8.8.8", 80)), (2, 1, 6, "", ("10.0.0.1", 80))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    with pytest.raises(AddressRefused) as no:
+    with pytest.raises(RequestRefused) as no:
         resolve_url(urlsplit("http://two.example/"), allow_private=False)
     assert no.value.code == "address_inside"
 
