@@ -584,8 +584,8 @@ class Stage:
     def suggestions(self) -> Iterator[Attempt]:
         """A sign-in that ends soon, and a pattern of what sessions saw."""
         from apps.autonomy.models import AutonomySettings
-        from apps.autonomy.services import suggestions
         from apps.connections.services import recovery
+        from apps.suggestions.services import suggestions
         from kernel.clock import now
         from kernel.tenancy import tenant_scope
         from tests.factories.connections import make_connection
@@ -647,8 +647,8 @@ class Stage:
     def thresholds(self) -> Iterator[Attempt]:
         """Thirty decisions of which three were corrected."""
         from apps.approvals.models import Card
-        from apps.autonomy.models import Outcome
-        from apps.autonomy.services import calibration
+        from apps.suggestions.models import Outcome
+        from apps.suggestions.services import calibration
         from kernel.clock import now
         from kernel.tenancy import tenant_scope
 

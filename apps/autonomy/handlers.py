@@ -1,12 +1,12 @@
 """Handlers of this room's bus messages. Every handler is safe to run twice.
 
-Registered in `receivers`. Triggers, admission and session checks run in `upkeep` workers. Suggestions, reviews and
-deliveries run in `trusted` workers, which hold the signing key: only they open cards, write to memory and know people's
-addresses.
+Registered in `receivers`. Triggers, admission and session checks run in `upkeep` workers. Reviews and deliveries run in
+`trusted` workers, which hold the signing key: only they open cards, write to memory and know people's addresses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from django.db import Error as DatabaseError
@@ -14,21 +14,16 @@ from django.db import Error as DatabaseError
 from apps.autonomy import mail_delivery, webhook_delivery
 from apps.autonomy.enums import Channel
 from apps.autonomy.locks import lock_session
-from apps.autonomy.models import AutonomousSession, MemoryProposal, Outbox, Suggestion
+from apps.autonomy.models import AutonomousSession, MemoryProposal, Outbox
 from apps.autonomy.services import (
     admission,
-    bus_messages,
-    calibration,
     delegation,
     limit_increases,
     notice_emails,
     outbox,
-    preferences,
-    proposal_storage,
     proposals,
     session_control,
     session_end,
-    suggestions,
     trigger_dispatch,
 )
 from apps.autonomy.webhook_delivery import NotSent
@@ -36,11 +31,11 @@ from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
-from apps.work.planner import paid_run
-from apps.work.services import follow_ups
-from apps.work.services.follow_ups import FollowUpJob
 from kernel.clock import now
-from kernel.tenancy import in_scope, run_isolated
+from kernel.tenancy import in_scope
+
+ReviewHandler = Callable[[Delivery, UUID], Awaitable[None]]
+_review_handlers: dict[str, ReviewHandler] = {}
 
 
 async def handle_trigger(delivery: Delivery) -> None:
@@ -83,67 +78,30 @@ def handle_dead_session(message: QueueMessage) -> bool:
     return session.task.owner_id is not None
 
 
-async def handle_suggestions(delivery: Delivery) -> None:
-    """Look for suggestions at each deployment of the company; an error at one does not stop the others."""
-    for deployment_id in await in_scope(delivery.tenant_id, suggestions.deployments_to_check):
-        await in_scope(delivery.tenant_id, run_isolated, _suggest, deployment_id, lambda _: None)
-    await delivery.reschedule(suggestions.next_check)
-
-
-def _suggest(deployment_id: UUID) -> None:
-    calibration.propose_changes(deployment_id)
-    preferences.propose_preferences(deployment_id)
-    suggestions.suggest_from_rows(deployment_id)
+def register_review(event: str, handler: ReviewHandler) -> None:
+    """Deliver every `REVIEW_OWED` of this event to `handler`. Raises `ValueError` when it has another handler."""
+    if _review_handlers.setdefault(event, handler) is not handler:
+        raise ValueError(f"{event} has a handler already")
 
 
 async def handle_review(delivery: Delivery) -> None:
-    """Carry out one `REVIEW_OWED`: open a card, store or remember what was kept, or plan an accepted suggestion."""
+    """Carry out one `REVIEW_OWED`: what a worker without the signing key, or a web process, cannot do itself."""
     payload = delivery.message.payload or {}
-    subject = UUID(payload["subject"])
-    match payload["event"]:
-        case bus_messages.ASK:
-            await delivery.commit(_open_proposal_cards, subject)
-        case bus_messages.RECALL:
-            await proposal_storage.store_kept(delivery, subject)
-        case bus_messages.AFTER_WORK:
-            await delivery.commit(suggestions.suggest_after_work, subject)
-        case bus_messages.PREFER:
-            await preferences.store_kept(delivery, subject)
-        case bus_messages.RAISE:
-            await delivery.commit(limit_increases.open_increase_card, subject)
-        case bus_messages.PLAN:
-            await _plan(delivery, subject)
+    await _review_handlers[payload["event"]](delivery, UUID(payload["subject"]))
+
+
+async def open_proposal_cards(delivery: Delivery, session_id: UUID) -> None:
+    await delivery.commit(_open_proposal_cards, session_id)
+
+
+async def open_increase_card(delivery: Delivery, session_id: UUID) -> None:
+    await delivery.commit(limit_increases.open_increase_card, session_id)
 
 
 def _open_proposal_cards(session_id: UUID) -> None:
     rows = MemoryProposal.objects.filter(session_id=session_id, card_id=None, deleted_at=None)
     for proposal_id in rows.values_list("pk", flat=True):
         proposals.open_proposal_card(proposal_id)
-
-
-async def _plan(delivery: Delivery, suggestion_id: UUID) -> None:
-    """Plan what an accepted suggestion names. The model runs outside every scope; the plan needs its own approval."""
-    job = await in_scope(delivery.tenant_id, _follow_up_job, suggestion_id)
-    if job is None:
-        return
-    run = await paid_run(job)
-    action = run.output.plan_action if run is not None else None
-    plan = (action.plan_markdown or "") if action is not None else ""
-    await delivery.commit(_propose_plan, job, plan, delivery.message.trace_id, suggestion_id)
-
-
-def _follow_up_job(suggestion_id: UUID) -> FollowUpJob | None:
-    row = Suggestion.objects.filter(pk=suggestion_id).first()
-    if row is None or not row.subject.startswith("work:"):
-        return None
-    request = row.intent.removeprefix("Next: ")
-    return follow_ups.open_job(UUID(row.subject.removeprefix("work:")), request, asked_by=row.pk)
-
-
-def _propose_plan(job: FollowUpJob, plan_markdown: str, trace_id: str, suggestion_id: UUID) -> None:
-    proposal = follow_ups.propose_follow_up(job, plan_markdown, trace_id=trace_id)
-    led_to = f"work:{proposal.work_item_id}" if proposal.work_item_id else "no_plan"
-    Suggestion.objects.filter(pk=suggestion_id).update(led_to=led_to)
 
 
 async def handle_outbox(delivery: Delivery) -> None:

@@ -12,15 +12,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Model, QuerySet
 
-from apps.autonomy.models import (
-    AutonomousSession,
-    ContextProposal,
-    MemoryProposal,
-    Precedent,
-    Preference,
-    Task,
-    Trigger,
-)
+from apps.autonomy.models import AutonomousSession, ContextProposal, MemoryProposal, Precedent, Task, Trigger
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 
@@ -64,10 +56,6 @@ def lock_precedent(precedent_id: UUID) -> Precedent:
 
 def lock_context(context_id: UUID) -> ContextProposal:
     return _lock_one(ContextProposal, "rule", "precedent", pk=context_id)
-
-
-def lock_preference(preference_id: UUID) -> Preference:
-    return _lock_one(Preference, "preference", pk=preference_id)
 
 
 def lock_admission() -> None:

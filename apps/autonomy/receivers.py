@@ -12,23 +12,21 @@ from uuid import UUID
 from django.utils.functional import Promise
 
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.signals import card_decided, card_edited
-from apps.autonomy import alert_delivery, executor, handlers, queries
+from apps.approvals.signals import card_decided
+from apps.autonomy import alert_delivery, executor, handlers
 from apps.autonomy.enums import TaskEvent, Topic
 from apps.autonomy.models import AutonomousSession, MemoryProposal
 from apps.autonomy.services import (
     bus_messages,
-    calibration,
     consent,
     limit_increases,
     notices,
     open_questions,
     precedents,
-    preferences,
+    proposal_storage,
     proposals,
     provenance,
     session_end,
-    suggestions,
 )
 from apps.autonomy.services.occurrences import record_occurrence
 from apps.autonomy.services.outbox import enqueue_webhooks
@@ -43,7 +41,7 @@ from apps.skills.signals import skill_purged
 from apps.tenants.enums import Role
 from apps.tenants.signals import role_changed
 from apps.work import rules as work_rules
-from apps.work.enums import CycleOutcome, WorkItemStatus
+from apps.work.enums import CycleOutcome
 from apps.work.models import GoalCycle, WorkItem
 from apps.work.signals import goal_checked, work_changed, work_escalated
 
@@ -79,13 +77,6 @@ def _on_goal_checked(cycle: GoalCycle) -> None:
 
 
 @work_changed.connect
-def _on_work_done(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
-    """Suggest the next steps that finished work names, only where unattended work is enabled (spec 11)."""
-    if item.status == WorkItemStatus.DONE and next_steps and queries.autonomy_settings().enabled:
-        bus_messages.enqueue_review(bus_messages.AFTER_WORK, item.pk)
-
-
-@work_changed.connect
 def _on_work_changed(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
     if item.status in work_rules.FINAL:
         record_occurrence(f"event:{Topic.WORK_ENDED}", str(item.pk))
@@ -109,21 +100,8 @@ def _on_card_decided(card: Card, decision: Decision, token: ApprovalToken | None
             proposals.apply_decision(card, decision)
         case precedents.CONTEXT:
             precedents.apply_decision(card, decision)
-        case calibration.PROPOSAL:
-            calibration.apply_decision(card, decision, token)
-        case suggestions.SUGGESTION:
-            suggestions.apply_decision(card, decision)
         case limit_increases.SUBJECT:
             limit_increases.apply_decision(card, decision, token)
-        case preferences.PREFERENCE:
-            preferences.apply_decision(card, decision)
-        case _:
-            calibration.record_decision(card, decision)
-
-
-@card_edited.connect
-def _on_card_edited(old: Card, new: Card) -> None:
-    calibration.record_edit(old, new)
 
 
 @skill_purged.connect
@@ -150,8 +128,10 @@ on_dead_letter(handlers.handle_dead_session, Kind.AUTONOMOUS_SESSION)
 register_job(Kind.TRIGGER_DUE, handlers.handle_trigger, recurring=True)
 register_job(Kind.SESSION_ADMISSION, handlers.handle_admission)
 register_job(Kind.SESSION_WATCH, handlers.handle_session_check, recurring=True)
-register_job(Kind.SUGGESTION_LOOK, handlers.handle_suggestions, recurring=True)
 register(Queue.TRUSTED, Kind.REVIEW_OWED, handlers.handle_review)
+handlers.register_review(bus_messages.ASK, handlers.open_proposal_cards)
+handlers.register_review(bus_messages.RECALL, proposal_storage.store_kept)
+handlers.register_review(bus_messages.RAISE, handlers.open_increase_card)
 register_job(Kind.CARD_ALERT, alert_delivery.deliver_card_alerts)
 register_job(Kind.HOLD_ALERT, alert_delivery.deliver_hold_alerts)
 register_job(Kind.OUTBOX_DELIVERY, handlers.handle_outbox)

@@ -11,5 +11,7 @@ from kernel.events import Event
 
 # (session, event, ids and counts that belong to it): for the console's socket and webhooks.
 task_event: Event[[AutonomousSession, TaskEvent, Mapping[str, Any]]] = Event("task_event")
+# (): the settings were written and automations are enabled.
+automations_enabled: Event[[]] = Event("automations_enabled")
 # (session): it ended, and its receipt is stored.
 session_ended: Event[[AutonomousSession]] = Event("session_ended")

@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "apps.visitors",
     "apps.inbox",
     "apps.autonomy",
+    "apps.suggestions",
     "apps.widgets",
     "apps.console",
 ]

@@ -17,6 +17,7 @@ SETTINGS: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())[
 CONTRACTS: dict[str, dict[str, Any]] = {contract["id"]: contract for contract in SETTINGS["contracts"]}
 ROOMS = [
     "console",
+    "suggestions",
     "autonomy",
     "inbox",
     "visitors",

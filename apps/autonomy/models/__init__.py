@@ -4,7 +4,6 @@ from apps.autonomy.models.findings import ContextProposal, Finding, MemoryPropos
 from apps.autonomy.models.outbox import Notification, Outbox, Webhook
 from apps.autonomy.models.sessions import AutonomousSession, Checkpoint
 from apps.autonomy.models.settings import AutonomySettings, MemberOptIn
-from apps.autonomy.models.suggestions import FreedomProposal, InitiativeSettings, Outcome, Preference, Suggestion
 from apps.autonomy.models.tasks import Occurrence, Task, Trigger, _silent
 
 __all__ = [
@@ -13,18 +12,13 @@ __all__ = [
     "Checkpoint",
     "ContextProposal",
     "Finding",
-    "FreedomProposal",
-    "InitiativeSettings",
     "MemberOptIn",
     "MemoryProposal",
     "Notification",
     "Occurrence",
     "OpenQuestion",
     "Outbox",
-    "Outcome",
     "Precedent",
-    "Preference",
-    "Suggestion",
     "Task",
     "Trigger",
     "Webhook",

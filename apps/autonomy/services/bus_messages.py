@@ -1,8 +1,8 @@
-"""Enqueue the bus messages of this room: work for trusted workers, admission, triggers and suggestion checks."""
+"""Enqueue the bus messages of this room: work for trusted workers, admission and triggers."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from apps.autonomy.enums import TIMED
@@ -10,14 +10,11 @@ from apps.autonomy.models import AutonomousSession
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender
 from apps.bus.queries import is_waiting
-from kernel.clock import now
 from kernel.taint import Taint
-from kernel.tenancy import before_commit, current_tenant_id
+from kernel.tenancy import current_tenant_id
 
-# Events of `REVIEW_OWED`, carried out by `handlers.handle_review`. The values are stored in messages.
-ASK, RECALL, AFTER_WORK, PLAN, PREFER = "ask", "recall", "after_work", "plan", "prefer"
-RAISE = "raise"
-SUGGESTION_INTERVAL_SECONDS = 900
+# Events of `REVIEW_OWED`, each carried out by what `handlers.register_review` names. The values are stored in messages.
+ASK, RECALL, RAISE = "ask", "recall", "raise"
 
 
 def enqueue_review(event: str, subject: UUID, *, message_id: str = "") -> None:
@@ -56,16 +53,3 @@ def enqueue_dispatch(session: AutonomousSession) -> None:
 def enqueue_trigger(trigger_id: UUID) -> None:
     """Something has happened that an event-driven trigger waits for."""
     bus.enqueue(Kind.TRIGGER_DUE, scope_id=trigger_id)
-
-
-def schedule_suggestions() -> None:
-    """Check the company for suggestions every quarter of an hour from now on (`suggestions.next_check`)."""
-    before_commit(_schedule_check, None)
-
-
-def _schedule_check(_: list[None]) -> None:
-    tenant_id = current_tenant_id()
-    if not is_waiting(Kind.SUGGESTION_LOOK, tenant_id):
-        bus.schedule(
-            Kind.SUGGESTION_LOOK, scope_id=tenant_id, due_at=now() + timedelta(seconds=SUGGESTION_INTERVAL_SECONDS)
-        )

@@ -16,7 +16,8 @@ from apps.audit.services import record
 from apps.autonomy import queries
 from apps.autonomy.models import AutonomySettings, MemberOptIn, Task
 from apps.autonomy.schemas import TaskLimits
-from apps.autonomy.services.bus_messages import enqueue_admission, schedule_suggestions
+from apps.autonomy.services.bus_messages import enqueue_admission
+from apps.autonomy.signals import automations_enabled
 from apps.tenants.enums import Capability, Role
 from apps.tenants.models import Membership
 from apps.tenants.queries import require_role
@@ -89,7 +90,7 @@ def put_settings(*, actor: str, **changes: Any) -> AutonomySettings:
     record(AuditEvent.AUTONOMY_CHANGED, actor=actor, data={"changed": sorted(changes), "enabled": row.enabled})
     if row.enabled:
         enqueue_admission()
-        schedule_suggestions()
+        automations_enabled()
     return row
 
 

@@ -14,9 +14,9 @@ from django.urls import reverse
 
 from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card, TokenUse
-from apps.autonomy.enums import FreedomState, OutcomeKind
-from apps.autonomy.models import FreedomProposal, InitiativeSettings, Outcome
-from apps.autonomy.services import calibration
+from apps.suggestions.enums import FreedomState, OutcomeKind
+from apps.suggestions.models import FreedomProposal, InitiativeSettings, Outcome
+from apps.suggestions.services import calibration
 from apps.work.confidence import Thresholds
 from apps.work.models import ReviewPolicy, ThresholdChange
 from apps.work.queries import earned_thresholds

@@ -19,11 +19,11 @@ from apps.approvals.payloads import autonomy_payload
 from apps.approvals.services import open_card
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.autonomy import calibration_policy
-from apps.autonomy.calibration_policy import RANK, CalibrationConfig, DecidedAction, Evidence
-from apps.autonomy.enums import FreedomState, OutcomeKind
-from apps.autonomy.models import FreedomProposal, InitiativeSettings, Outcome, Suggestion
-from apps.autonomy.services import bus_messages
+from apps.suggestions import calibration_policy
+from apps.suggestions.calibration_policy import RANK, CalibrationConfig, DecidedAction, Evidence
+from apps.suggestions.enums import FreedomState, OutcomeKind
+from apps.suggestions.models import FreedomProposal, InitiativeSettings, Outcome, Suggestion
+from apps.suggestions.services.suggestion_schedule import schedule_suggestions
 from apps.tenants.models import Deployment
 from apps.work.confidence import Thresholds
 from apps.work.enums import Direction
@@ -75,7 +75,7 @@ def record_dismissal(suggestion: Suggestion) -> None:
         kind=OutcomeKind.DISMISSED,
         risk=Risk.LOW,
     )
-    bus_messages.schedule_suggestions()
+    schedule_suggestions()
 
 
 def _kind_of(card: Card, decision: Decision) -> OutcomeKind | None:
@@ -118,7 +118,7 @@ def _record(card: Card, subject_id: UUID, family: str, kind: OutcomeKind, *, sho
     fields = {"kind": kind, "family": family[:80], "deployment_id": card.deployment_id, "risk": card.risk}
     row, created = Outcome.objects.get_or_create(subject_id=subject_id, defaults={**fields, "shortened": shortened})
     if created:
-        bus_messages.schedule_suggestions()
+        schedule_suggestions()
         return
     outranked = RANK[: RANK.index(kind)] if kind in RANK else ()
     Outcome.objects.filter(pk=row.pk, kind__in=outranked).update(kind=kind)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.autonomy.enums import OutcomeKind, ProposalState
-from apps.autonomy.models import InitiativeSettings, Outcome, Preference
-from apps.autonomy.preference_policy import LEAST, DecidedAction, infer_patterns
-from apps.autonomy.services import preferences
+from apps.autonomy.enums import ProposalState
 from apps.memory.models import MemoryItem
+from apps.suggestions.enums import OutcomeKind
+from apps.suggestions.models import InitiativeSettings, Outcome, Preference
+from apps.suggestions.preference_policy import LEAST, DecidedAction, infer_patterns
+from apps.suggestions.services import preferences
 from apps.work.queries import earned_thresholds, thresholds_of
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope

@@ -18,27 +18,30 @@ from apps.approvals.schemas import Fact
 from apps.approvals.services import open_card, withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.autonomy import preference_policy
-from apps.autonomy.enums import OutcomeKind, ProposalState
-from apps.autonomy.locks import lock_preference
-from apps.autonomy.models import Outcome, Preference
-from apps.autonomy.preference_policy import DecidedAction, Pattern
-from apps.autonomy.services import bus_messages
-from apps.autonomy.services.calibration import initiative_settings
+from apps.autonomy.enums import ProposalState
+from apps.autonomy.services.bus_messages import enqueue_review
 from apps.autonomy.services.proposals import KEEPER_ROLES
 from apps.bus.deliveries import Delivery
 from apps.memory import memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.schemas import Note, Scope
+from apps.suggestions import preference_policy
+from apps.suggestions.enums import OutcomeKind
+from apps.suggestions.models import Outcome, Preference
+from apps.suggestions.preference_policy import DecidedAction, Pattern
+from apps.suggestions.services.calibration import initiative_settings
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from kernel.clock import now
+from kernel.errors import NotFound
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id, in_scope, in_thread
 from kernel.unicode_safety import truncate
 from llm.enums import MemoryType
 
 PREFERENCE, KEEP = "preference", "keep"
+# Event of `REVIEW_OWED`; the value is stored in messages.
+PREFER = "prefer"
 _CARD_SECONDS = 14 * 86_400
 _MOST_OUTCOMES = 500
 
@@ -61,21 +64,28 @@ def propose_preferences(deployment_id: UUID) -> list[Preference]:
 def keep(preference_id: UUID, *, user: Any) -> Preference:
     """Keep it. Raises `SilasError` forbidden_role 403, `NotFound`."""
     _withdraw_card(preference_id, user)
-    return _settle(lock_preference(preference_id), ProposalState.KEPT, user)
+    return _settle(_locked(preference_id), ProposalState.KEPT, user)
 
 
 def dismiss(preference_id: UUID, *, user: Any) -> Preference:
     """Dismiss it: it is forgotten at once, and not inferred again."""
     _withdraw_card(preference_id, user)
-    return _settle(lock_preference(preference_id), ProposalState.DISMISSED, user)
+    return _settle(_locked(preference_id), ProposalState.DISMISSED, user)
 
 
 def apply_decision(card: Card, decision: Decision) -> None:
-    row = lock_preference(card.subject_id)
+    row = _locked(card.subject_id)
     if decision.verdict == ApprovalVerdict.APPROVED and decision.said.get("choice") == KEEP:
         _settle(row, ProposalState.KEPT, decision.user)
     elif decision.verdict == ApprovalVerdict.DECLINED:
         _settle(row, ProposalState.DISMISSED, decision.user)
+
+
+def _locked(preference_id: UUID) -> Preference:
+    row: Preference | None = Preference.objects.select_for_update(no_key=True).filter(pk=preference_id).first()
+    if row is None:
+        raise NotFound("preference")
+    return row
 
 
 def _withdraw_card(preference_id: UUID, user: Any) -> None:
@@ -89,9 +99,7 @@ def _settle(row: Preference, to: ProposalState, user: Any) -> Preference:
         return row
     Preference.objects.filter(pk=row.pk).update(state=to, decided_by=user, decided_at=now())
     if to is ProposalState.KEPT:
-        bus_messages.enqueue_review(
-            bus_messages.PREFER, row.pk, message_id=f"{bus_messages.PREFER}:{row.pk}:{now().timestamp()}"
-        )
+        enqueue_review(PREFER, row.pk, message_id=f"{PREFER}:{row.pk}:{now().timestamp()}")
     else:
         memories.delete_by_reference(Scope(ScopeKind.TENANT, str(current_tenant_id())), _reference(row.pk))
     data = {"verb": to.value, "kind": PREFERENCE}
@@ -118,7 +126,7 @@ def _row(preference_id: UUID) -> Preference | None:
 
 
 def _store(preference_id: UUID, note: Note) -> None:
-    if lock_preference(preference_id).state == ProposalState.KEPT:
+    if _locked(preference_id).state == ProposalState.KEPT:
         memories.keep([note])
 
 

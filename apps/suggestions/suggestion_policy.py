@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from apps.autonomy.enums import SuggestionState
+from apps.suggestions.enums import SuggestionState
 
 
 @dataclass(frozen=True)

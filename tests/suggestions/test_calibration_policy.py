@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.autonomy.calibration_policy import (
+from apps.suggestions.calibration_policy import (
     CalibrationConfig,
     DecidedAction,
     Evidence,
@@ -17,7 +17,7 @@ from apps.autonomy.calibration_policy import (
     config_problems,
     proposed_direction,
 )
-from apps.autonomy.enums import OutcomeKind
+from apps.suggestions.enums import OutcomeKind
 from apps.work.enums import Direction
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -1,6 +1,7 @@
 """Suggestions, how people decided about proposals, and proposed changes of approval thresholds (spec 5.1.6).
 
-Nothing here runs an action: a suggestion leads to a proposal, and the work room stores and applies thresholds.
+Nothing here runs an action: a suggestion leads to a proposal, and the work room stores and applies thresholds. The
+tables and migrations are those of `autonomy`.
 """
 
 from __future__ import annotations
@@ -14,15 +15,9 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from apps.approvals.enums import Risk
-from apps.autonomy.calibration_policy import CalibrationConfig
-from apps.autonomy.enums import (
-    FreedomState,
-    OutcomeKind,
-    ProposalState,
-    SuggestionAction,
-    SuggestionSource,
-    SuggestionState,
-)
+from apps.autonomy.enums import ProposalState
+from apps.suggestions.calibration_policy import CalibrationConfig
+from apps.suggestions.enums import FreedomState, OutcomeKind, SuggestionAction, SuggestionSource, SuggestionState
 from apps.work.enums import Direction
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
@@ -56,6 +51,7 @@ class InitiativeSettings(TenantModel):
     most_inferences_a_day = models.PositiveSmallIntegerField(default=20)
 
     class Meta(TenantModel.Meta):
+        app_label = "autonomy"
         verbose_name_plural = _("initiative settings")
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant"], name="initiative_settings_once"),
@@ -91,6 +87,7 @@ class Outcome(TenantModel):
     decided_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):
+        app_label = "autonomy"
         ordering: ClassVar = ["-decided_at"]
         constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "subject_id"], name="outcome_once")]
         indexes: ClassVar = [
@@ -114,6 +111,7 @@ class FreedomProposal(TenantModel):
     settled_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
+        app_label = "autonomy"
         ordering: ClassVar = ["-created_at"]
         constraints: ClassVar = [
             models.UniqueConstraint(
@@ -147,6 +145,7 @@ class Suggestion(TenantModel):
     handled_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
+        app_label = "autonomy"
         ordering: ClassVar = ["-created_at"]
         constraints: ClassVar = [
             models.UniqueConstraint(
@@ -176,6 +175,7 @@ class Preference(TenantModel):
     decided_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
+        app_label = "autonomy"
         ordering: ClassVar = ["-created_at"]
         constraints: ClassVar = [models.UniqueConstraint(fields=["deployment", "key"], name="preference_inferred_once")]
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
-
-from django.db.models import QuerySet
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus
@@ -21,12 +19,16 @@ from apps.approvals.models import Card, Decision
 from apps.approvals.services import open_card
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.autonomy import queries, suggestion_policy
-from apps.autonomy.enums import PrecedentState, SuggestionAction, SuggestionSource, SuggestionState
-from apps.autonomy.models import AutonomySettings, InitiativeSettings, Outcome, Precedent, Suggestion, Task
-from apps.autonomy.services import bus_messages, precedents
-from apps.autonomy.services.calibration import initiative_settings, record_dismissal
-from apps.autonomy.suggestion_policy import PastSuggestion, SuggestionLimits
+from apps.autonomy.enums import PrecedentState
+from apps.autonomy.models import Precedent, Task
+from apps.autonomy.queries import autonomy_settings
+from apps.autonomy.services import precedents
+from apps.autonomy.services.bus_messages import enqueue_review
+from apps.suggestions import suggestion_policy
+from apps.suggestions.enums import SuggestionAction, SuggestionSource, SuggestionState
+from apps.suggestions.models import InitiativeSettings, Suggestion
+from apps.suggestions.services.calibration import initiative_settings, record_dismissal
+from apps.suggestions.suggestion_policy import PastSuggestion, SuggestionLimits
 from apps.tenants.models import Deployment
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
@@ -36,6 +38,8 @@ from kernel.errors import SilasError
 from kernel.unicode_safety import escape_hidden, truncate
 
 SUGGESTION = "suggestion"
+# Events of `REVIEW_OWED`; the values are stored in messages.
+AFTER_WORK, PLAN = "after_work", "plan"
 LATER, NEVER = "later", "never"
 _MIN_SEEN, _MIN_OLD_CARDS, _OLD_CARD_AGE = 3, 5, timedelta(hours=24)
 _MOST_OF_A_KIND = 3
@@ -60,30 +64,6 @@ class Idea:
     do_it: str
 
 
-def deployments_to_check() -> list[UUID]:
-    """All enabled deployments where automations are on; otherwise those with decisions in the last day."""
-    rows = Deployment.objects.filter(enabled=True)
-    if not queries.autonomy_settings().enabled:
-        rows = rows.filter(pk__in=_recent_outcomes().values("deployment"))
-    return list(rows.values_list("pk", flat=True))
-
-
-def next_check() -> datetime | None:
-    """When to check the company again; None where automations are off and there are no recent decisions.
-
-    A decision that commits at this moment is evaluated with the next one.
-    """
-    # Locked, so that enabling automations at this moment is not missed.
-    settings = AutonomySettings.objects.select_for_update(no_key=True).first()
-    check_again = (settings is not None and settings.enabled) or _recent_outcomes().exists()
-    return now() + timedelta(seconds=bus_messages.SUGGESTION_INTERVAL_SECONDS) if check_again else None
-
-
-def _recent_outcomes() -> QuerySet[Outcome]:
-    recent: QuerySet[Outcome] = Outcome.objects.filter(decided_at__gt=now() - timedelta(days=1))
-    return recent
-
-
 def suggest_from_rows(deployment_id: UUID) -> list[Suggestion]:
     """Make the suggestions that the deployment's rows give reason for."""
     return _suggest(deployment_id, _ideas(deployment_id))
@@ -99,7 +79,7 @@ def suggest_after_work(item_id: UUID) -> list[Suggestion]:
 
 def _suggest(deployment_id: UUID, ideas: Iterator[Idea]) -> list[Suggestion]:
     settings = initiative_settings()
-    if not settings.suggestions or not queries.autonomy_settings().enabled:
+    if not settings.suggestions or not autonomy_settings().enabled:
         return []
     # The lock makes the limits hold: suggestions of one deployment are counted and made one after the other.
     rows = Deployment.objects.select_for_update(of=("self",), no_key=True)
@@ -218,7 +198,7 @@ def _carry_out(row: Suggestion, user: Any) -> str:
             except SilasError:
                 return ""
         case SuggestionAction.PLAN:
-            bus_messages.enqueue_review(bus_messages.PLAN, row.pk)
+            enqueue_review(PLAN, row.pk)
             return row.subject
         case SuggestionAction.LOOK:
             return f"{kind}:{ref}"

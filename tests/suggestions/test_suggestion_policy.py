@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.autonomy.enums import SuggestionState
-from apps.autonomy.suggestion_policy import HoldReason, PastSuggestion, SuggestionLimits, hold_reason
+from apps.suggestions.enums import SuggestionState
+from apps.suggestions.suggestion_policy import HoldReason, PastSuggestion, SuggestionLimits, hold_reason
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 USUAL = SuggestionLimits()

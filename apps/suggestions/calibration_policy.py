@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 
 from apps.approvals.enums import Risk
-from apps.autonomy.enums import OutcomeKind
+from apps.suggestions.enums import OutcomeKind
 from apps.work.enums import Direction
 from kernel.language import gettext
 

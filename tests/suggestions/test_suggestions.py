@@ -10,13 +10,16 @@ from uuid import UUID
 import pytest
 
 from apps.approvals.models import ApprovalToken, Card
-from apps.autonomy.enums import PrecedentState, SuggestionState
-from apps.autonomy.models import ContextProposal, InitiativeSettings, Outcome, Suggestion
-from apps.autonomy.services import calibration, put_settings, suggestions
+from apps.autonomy.enums import PrecedentState
+from apps.autonomy.models import ContextProposal
+from apps.autonomy.services import put_settings
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
 from apps.console.pages.review.presenter import buttons_of
 from apps.guard.models import GuardedRun
+from apps.suggestions.enums import SuggestionState
+from apps.suggestions.models import InitiativeSettings, Outcome, Suggestion
+from apps.suggestions.services import calibration, suggestions
 from apps.work.models import Course, WorkItem
 from apps.work.services import follow_ups
 from apps.work.visitor_messages import READ_INSTRUCTIONS

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from apps.autonomy.enums import OutcomeKind
+from apps.suggestions.enums import OutcomeKind
 
 LEAST, SHARE = 5, Fraction(3, 5)
 _NEWEST = 20

@@ -1,0 +1,1 @@
+"""Writes of the suggestions room. Everything here runs inside the caller's scope."""
