@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from kernel.trust import root_of
 from silas_platform.up.embedded import start_postgres, start_redis
 
 READY_SECONDS = 60
@@ -80,6 +81,7 @@ def servers(
             "REDIS_URL": redis.url,
             "SECRET_KEY": "bench-secret-key-that-is-long-enough",
             "SILAS_SIGNING_KEY": "bench-signing-key",
+            "SILAS_ROOT_KEYS": root_of("bench-signing-key"),
             "SILAS_SECRETS_KEY": "bench-secrets-key",
             "ALLOWED_HOSTS": "127.0.0.1",
             "VISITOR_BURST": "1000000",
