@@ -64,7 +64,7 @@ def _median(step: Callable[[int], object], times: int = 2000, warm: int = 100) -
 
 def _evaluator() -> Row:
     """500 patterns that match none of the hints, in three lists, so that each is looked at."""
-    from apps.safety.rules import evaluate
+    from apps.safety.rules.stages import evaluate
     from apps.safety.schemas import Intended, Policy
 
     many = [f"*{word} the?{at} *thing*" for at in range(PATTERNS // 5) for word in ("drop", "wipe", "pay", "send", "x")]
@@ -94,7 +94,8 @@ def _growth(name: str, glob: Any) -> Row:
 
 def _scorer() -> list[Row]:
     """The written set: right or stricter, and how many are exactly right."""
-    from apps.safety.rules import read_hint, score_hint, tier_of
+    from apps.safety.rules.normalization import read_hint
+    from apps.safety.rules.scoring import score_hint, tier_of
 
     order = ["advisory", "confirm", "verify", "danger_zone"]
     rows = json.loads((ROOT / "tests/data/safety_hints.json").read_text("utf-8"))

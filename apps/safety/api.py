@@ -68,22 +68,11 @@ class SafetyView(APIView):
         endpoint = None if surface == "all" else Endpoint(surface)
         principal = Principal(caller.actor, may_confirm=KeyScope.SAFETY_CONFIRM in caller.scopes)
         shape = "single" if endpoint is None else "semantic"
-        answer = _encoding_failure(request.body)
-        if answer is None:
+        try:
+            request.body.decode()
+        except UnicodeDecodeError as error:
+            # The contract has a code of its own for it; invalid JSON is left to REST framework.
+            answer = envelope(invalid_encoding(error.start))
+        else:
             answer = handle_request(caller.tenant_id, principal, request.data, endpoint=endpoint, surface=shape)
-        return Response(answer, status=status_of(answer))
-
-
-def _encoding_failure(body: bytes) -> dict[str, Any] | None:
-    """Refuse bytes that are not UTF-8 with the contract's own code; invalid JSON is left to REST framework."""
-    try:
-        body.decode()
-    except UnicodeDecodeError as error:
-        return envelope(invalid_encoding(error.start))
-    return None
-
-
-def status_of(answer: dict[str, Any]) -> int:
-    if answer["success"]:
-        return 200
-    return STATUSES.get(answer["error"]["code"], 400)
+        return Response(answer, status=200 if answer["success"] else STATUSES.get(answer["error"]["code"], 400))

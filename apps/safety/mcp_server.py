@@ -1,7 +1,7 @@
 """MCP server of the safety loop, over streamable HTTP (`/mcp/safety`) and stdio, on the official SDK.
 
 The tools are generated from the declarations that route requests. The server is stateless, so that any web process can
-answer; the API key is authenticated on every request (`mcp_auth`).
+answer; the API key is authenticated on every request, so that a revoked key stops working at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import os
 import re
 import weakref
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import JsonResponse
@@ -31,9 +33,11 @@ from mcp.types import (
 )
 
 from apps.safety.enums import Endpoint
-from apps.safety.mcp_auth import Caller, authenticate_key
+from apps.safety.schemas import Principal
 from apps.safety.wire import OPERATIONS, handle_request
 from apps.safety.wire.introspection import LIMITS, tool_name
+from apps.tenants.enums import KeyScope
+from apps.tenants.queries import api_key
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import in_thread
@@ -60,6 +64,26 @@ CALLER = "silas.safety.caller"
 Application = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
 Managers = dict[tuple[str, str], tuple[asyncio.Future[StreamableHTTPSessionManager], asyncio.Task[None]]]
 _running: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Managers] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Tenant and principal of an API key."""
+
+    tenant_id: UUID
+    principal: Principal
+
+
+def authenticate_key(key: str) -> Caller:
+    """Look the key up. Raises 401 `not_authenticated` if it is unknown or revoked, 403 `forbidden_scope` if it may not
+    report."""
+    row = api_key(key)
+    if row is None:
+        raise SilasError("not_authenticated", gettext("This API key is not known here."), status=401)
+    if row.scopes and KeyScope.SAFETY_AGENT not in row.scopes:
+        raise SilasError("forbidden_scope", gettext("This API key may not do this."), status=403)
+    principal = Principal(f"api_key:{row.pk}", may_confirm=KeyScope.SAFETY_CONFIRM in row.scopes)
+    return Caller(row.tenant_id, principal)
 
 
 def surface_from_environment() -> tuple[str, str]:
@@ -121,27 +145,24 @@ def create_server(mode: str, prefix: str, key: str = "") -> Server[Any]:
         if call.name not in offered:
             return _tool_result(_failure("NOT_FOUND_OPERATION", "There is no such tool."))
         endpoint, _tool_of = offered[call.name]
-        arguments = call.arguments or {}
-        if key:
-            return _tool_result(await in_thread(_answer_key, key, arguments, endpoint, mode, prefix))
-        caller = context.request.scope[CALLER]
-        return _tool_result(await in_thread(_answer, caller, arguments, endpoint, mode, prefix))
+
+        def answer() -> dict[str, Any]:
+            try:
+                caller = authenticate_key(key) if key else context.request.scope[CALLER]
+            except SilasError:
+                return _failure("PERMISSION_DENIED", "This API key may not report to the safety loop.")
+            return handle_request(
+                caller.tenant_id,
+                caller.principal,
+                call.arguments or {},
+                endpoint=endpoint,
+                surface=mode,
+                prefix=prefix,
+            )
+
+        return _tool_result(await in_thread(answer))
 
     return Server("silas-safety", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
-
-
-def _answer_key(key: str, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str) -> dict[str, Any]:
-    try:
-        caller = authenticate_key(key)
-    except SilasError:
-        return _failure("PERMISSION_DENIED", "This API key may not report to the safety loop.")
-    return _answer(caller, request, endpoint, mode, prefix)
-
-
-def _answer(
-    caller: Caller, request: dict[str, Any], endpoint: Endpoint | None, mode: str, prefix: str
-) -> dict[str, Any]:
-    return handle_request(caller.tenant_id, caller.principal, request, endpoint=endpoint, surface=mode, prefix=prefix)
 
 
 def _failure(code: str, message: str) -> dict[str, Any]:
@@ -165,7 +186,9 @@ def with_safety(application: Application) -> Application:
             await _refuse(send, SilasError("method_not_allowed", gettext("Only POST is answered here."), status=405))
             return
         try:
-            caller = await in_thread(authenticate_key, _key_of(scope))
+            given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+            scheme, _, key = given.decode("latin-1").partition(" ")
+            caller = await in_thread(authenticate_key, key.strip() if scheme.lower() == "bearer" else "")
         except SilasError as problem:
             await _refuse(send, problem)
             return
@@ -198,12 +221,6 @@ async def _run_manager(server: Server[Any], ready: asyncio.Future[StreamableHTTP
     async with manager.run():
         ready.set_result(manager)
         await asyncio.Event().wait()
-
-
-def _key_of(scope: dict[str, Any]) -> str:
-    given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-    scheme, _, key = given.decode("latin-1").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else ""
 
 
 async def _refuse(send: Any, error: SilasError) -> None:

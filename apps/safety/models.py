@@ -26,6 +26,7 @@ from apps.safety.enums import (
     Tier,
 )
 from apps.safety.schemas import Policy
+from kernel.clock import now
 from kernel.tenancy import TenantModel
 
 
@@ -219,6 +220,10 @@ class Challenge(TenantModel):
                 fields=["hold"], condition=Q(state=ChallengeState.PENDING), name="safety_one_challenge"
             )
         ]
+
+    def end(self, state: ChallengeState) -> None:
+        self.state, self.ended_at = state, now()
+        self.save(update_fields=["state", "ended_at"])
 
 
 class FailedTries(TenantModel):

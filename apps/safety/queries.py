@@ -1,73 +1,38 @@
-"""Reads of the safety loop for the scope's tenant: holds, active policies, reports."""
+"""Reads of the safety loop for the scope's tenant: holds, active policies, reports, daily figures."""
 
 from __future__ import annotations
 
-import functools
-from datetime import datetime
+from collections import Counter
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import TruncDate
+from django.utils import timezone
 
-from apps.safety.enums import ChallengeState, ExecutionStatus, HoldKind, HoldState, Mode
+from apps.safety.enums import ChallengeState, Decision, ExecutionStatus, HoldKind, HoldState, Mode
 from apps.safety.models import Challenge, Execution, Hold, PolicyVersion, SafetyAgent, Step
 from apps.safety.schemas import Policy
 from apps.tenants.enums import KeyScope
 from apps.tenants.models import ApiKey
 from kernel.clock import now
-from kernel.tenancy import current_tenant_id
-
-
-def active_version(principal: str) -> PolicyVersion | None:
-    """The principal's own newest version, or the common one when it has none or withdrew its own."""
-    own = versions_of(principal).first()
-    return versions_of("").first() if own is None or own.taken_back else own
 
 
 def policy_of(principal: str) -> Policy:
     """The active policy, in the mode that the installation may set for all (`MCPAQL_SAFETY_LOOP`)."""
-    return _in_mode(stored_policy(principal))
-
-
-def stored_policy(principal: str) -> Policy:
-    """The active policy as written, regardless of the installation's mode."""
-    version = active_version(principal)
-    return version.policy if version else Policy()
-
-
-def _in_mode(policy: Policy) -> Policy:
-    mode = settings.SAFETY_MODE
+    policy, mode = stored_policy(principal), settings.SAFETY_MODE
     return policy.model_copy(update={"mode": Mode(mode)}) if mode else policy
 
 
-_BLOCK_AND_POLICY = """
-    SELECT (SELECT reason FROM safety_hold WHERE tenant_id = %(tenant)s AND principal = %(principal)s
-            AND kind = 'block' AND state = 'open' LIMIT 1),
-           coalesce((SELECT CASE WHEN NOT taken_back THEN content::text END FROM safety_policyversion
-                     WHERE tenant_id = %(tenant)s AND principal = %(principal)s ORDER BY number DESC LIMIT 1),
-                    (SELECT content::text FROM safety_policyversion
-                     WHERE tenant_id = %(tenant)s AND principal = '' ORDER BY number DESC LIMIT 1))
-"""
-
-
-def block_and_policy(principal: str) -> tuple[str, Policy]:
-    """Why the principal is blocked, or "", and its policy. One statement, because every call that acts needs it."""
-    with connection.cursor() as cursor:
-        cursor.execute(_BLOCK_AND_POLICY, {"tenant": current_tenant_id(), "principal": principal})
-        reason, content = cursor.fetchone()
-    return reason or "", parse_policy(content)
-
-
-def parse_policy(content: str | None) -> Policy:
-    """Parse a row's content, or use the default policy; in the installation's mode."""
-    return _in_mode(_parsed(content) if content else Policy())
-
-
-@functools.lru_cache(maxsize=256)
-def _parsed(content: str) -> Policy:
-    return Policy.model_validate_json(content)
+def stored_policy(principal: str) -> Policy:
+    """The active policy as written: the principal's own newest version, or the common one when it has none or withdrew
+    its own."""
+    newest = PolicyVersion.objects.filter(principal__in=("", principal)).order_by("-principal", "-number")
+    version = next((row for row in newest.distinct("principal") if not row.taken_back), None)
+    return version.policy if version else Policy()
 
 
 def versions_of(principal: str) -> QuerySet[PolicyVersion]:
@@ -131,11 +96,11 @@ def notifications(agent: SafetyAgent, execution: Execution | None) -> list[dict[
     if execution is not None:
         mine |= Q(execution=execution)
     holds = Hold.objects.filter(Q(kind=HoldKind.BLOCK) | mine, state=HoldState.OPEN).select_related("agent")
-    return [_notification(hold, agent, now()) for hold in holds.order_by("created_at")]
+    return [_notification(hold, agent) for hold in holds.order_by("created_at")]
 
 
-def _notification(hold: Hold, agent: SafetyAgent, moment: datetime) -> dict[str, Any]:
-    age = _age(int((moment - hold.created_at).total_seconds()))
+def _notification(hold: Hold, agent: SafetyAgent) -> dict[str, Any]:
+    age = _age(int((now() - hold.created_at).total_seconds()))
     metadata: dict[str, Any] = {"level": hold.tier}
     challenge = pending_challenge(hold) or hold.challenges.first()
     if challenge is not None:
@@ -146,7 +111,7 @@ def _notification(hold: Hold, agent: SafetyAgent, moment: datetime) -> dict[str,
     else:
         message = f"Another agent of this company, {hold.agent.name!r}, was stopped {age}."
     kind = "danger_zone" if hold.kind == HoldKind.BLOCK else "autonomy_pause"
-    return {"type": kind, "message": message, "timestamp": _timestamp(hold.created_at), "metadata": metadata}
+    return {"type": kind, "message": message, "timestamp": wire_time(hold.created_at), "metadata": metadata}
 
 
 def _age(seconds: int) -> str:
@@ -157,5 +122,47 @@ def _age(seconds: int) -> str:
     return "just now"
 
 
-def _timestamp(moment: datetime) -> str:
+def wire_time(moment: datetime) -> str:
+    """Write a UTC time as the contract does, with Z."""
     return moment.isoformat().replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class Day:
+    """Figures of one day: directives given (`told`), how many of them paused or stopped (`held`), and blocks."""
+
+    date: date
+    told: int
+    held: int
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Trends:
+    """`asked`: prompts to people; `actions`: the distinct actions that they were for."""
+
+    days: tuple[Day, ...]
+    asked: int
+    actions: int
+
+    @property
+    def prompts(self) -> float:
+        """Prompts per action that had to wait. More than one means that people approve the same thing twice."""
+        return self.asked / self.actions if self.actions else 0.0
+
+
+def trends(days: int = 14) -> Trends:
+    """Figures of the last days for the console; days are in the installation's time zone."""
+    today = timezone.localdate()
+    first = today - timedelta(days=days - 1)
+    since = timezone.make_aware(datetime.combine(first, time()))
+    steps = Step.objects.filter(created_at__gte=since).order_by()
+    daily = steps.annotate(day=TruncDate("created_at")).values("day")
+    counted = daily.annotate(told=Count("id"), held=Count("id", filter=~Q(decision=Decision.GO)))
+    by_day = {row["day"]: (row["told"], row["held"]) for row in counted}
+    recent = Hold.objects.filter(created_at__gte=since).order_by()
+    holds = list(recent.values_list("kind", "created_at", "digest", "execution_id"))
+    blocks = Counter(timezone.localdate(created) for kind, created, _, _ in holds if kind == HoldKind.BLOCK)
+    dates = [first + timedelta(days=offset) for offset in range(days)]
+    rows = tuple(Day(day, *by_day.get(day, (0, 0)), blocks[day]) for day in dates)
+    return Trends(rows, len(holds), len({(digest, execution) for _, _, digest, execution in holds}))

@@ -11,7 +11,7 @@ import pytest
 
 from apps.audit.models import AuditEntry
 from apps.safety.models import Challenge, FailedTries, Hold, Step
-from apps.safety.rules import Attempts, after_failure, is_expired, wait_seconds
+from apps.safety.rules.holds import Attempts, after_failure, is_expired, wait_seconds
 from apps.safety.schemas import Failure, Success
 from apps.safety.services.confirmations import allow
 from kernel.clock import now

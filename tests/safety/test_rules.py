@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.safety.enums import Decision, Mode, Stage, Tier, Tolerance
-from apps.safety.rules import TEMPLATES, canonical_text, directive, evaluate, first_match
-from apps.safety.rules.globs import compile_glob
+from apps.safety.rules.globs import compile_glob, first_match
+from apps.safety.rules.normalization import canonical_text
+from apps.safety.rules.stages import directive, evaluate
+from apps.safety.rules.templates import TEMPLATES
 from apps.safety.schemas import FixedScore, Intended, Policy, Verdict
 
 READS = "reading the manual"

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.safety.enums import Tier
-from apps.safety.rules import read_hint, score_hint, tier_of
+from apps.safety.rules.normalization import read_hint
+from apps.safety.rules.scoring import score_hint, tier_of
 
 HINTS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "safety_hints.json").read_text(encoding="utf-8")

@@ -26,37 +26,8 @@ _IMPERATIVE = re.compile(
     r"\s*(?:please |now |just |i will |i'll |let me |we will |going to )*([a-z]+) (?:the|an?|my|our|your|his|her|its|their|all|this"
     r"|that|these|those|every|each)\b"
 )
-_NO_VERB = frozenset(
-    [
-        "in",
-        "at",
-        "of",
-        "for",
-        "on",
-        "with",
-        "from",
-        "as",
-        "into",
-        "onto",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "has",
-        "have",
-        "had",
-        "and",
-        "or",
-        "not",
-        "no",
-        "if",
-        "that",
-        "which",
-        "who",
-        "than",
-        "like",
-    ]
+_NO_VERB = (
+    "in at of for on with from as into onto is are was were be has have had and or not no if that which who than like"
 )
 # Questions about something; not proposals, as "how about" and "why not" are.
 _QUESTION = re.compile(
@@ -108,7 +79,7 @@ class Clause:
     def imperative(self) -> str:
         """The clause's first word when it is in the position of an imperative, or ""."""
         match = _IMPERATIVE.match(self.text)
-        return "" if match is None or match[1] in _NO_VERB else match[1]
+        return "" if match is None or match[1] in _NO_VERB.split() else match[1]
 
     @cached_property
     def options(self) -> tuple[str, ...]:

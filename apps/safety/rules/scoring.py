@@ -97,7 +97,7 @@ def _verbs_in(clause: Clause) -> Iterator[tuple[Verb, bool]]:
     words = _WORD.findall(clause.text)
     for at, word in enumerate(words):
         if (verb := _VERB_OF.get(word)) is not None:
-            yield verb, not (word in _NOUNS and at and words[at - 1] not in BEFORE_A_VERB)
+            yield verb, not (word in _NOUNS and at and words[at - 1] not in _BEFORE_A_VERB)
 
 
 def _reads(clause: Clause) -> bool:
@@ -279,4 +279,5 @@ _MARKS_OF: dict[str, tuple[Mark, ...]] = {}
 for _mark, _words in MARKS.items():
     for _word in _words.split():
         _MARKS_OF[_word] = (*_MARKS_OF.get(_word, ()), _mark)
-_NOUNS = NOUNS_TOO | {word + "s" for word in NOUNS_TOO}
+_NOUNS = {form for word in NOUNS_TOO.split() for form in (word, word + "s")}
+_BEFORE_A_VERB = frozenset(BEFORE_A_VERB.split())

@@ -1,8 +1,14 @@
-"""The five stages of the evaluation, in order; the first that pauses or stops ends it (contract safety-loop 8, 21)."""
+"""Evaluate an intended action and tell the agent the verdict (contract safety-loop 7, 8, 16, 21).
+
+Five stages in this order: step limit, outcome of the step before, patterns, tier, tolerance. The first that pauses or
+stops ends the evaluation; an error during it pauses.
+"""
 
 from __future__ import annotations
 
-from apps.safety.enums import Decision, Stage, StepOutcome, Tier, Tolerance
+from typing import Any
+
+from apps.safety.enums import Decision, Mode, Stage, StepOutcome, Tier, Tolerance
 from apps.safety.rules.globs import compile_glob, first_match
 from apps.safety.rules.normalization import canonical_text, read_hint
 from apps.safety.rules.scoring import score_hint, tier_of
@@ -29,10 +35,13 @@ def _run_stages(policy: Policy, intended: Intended) -> Verdict:
     hint = read_hint(intended.hint)
     score, source = _score(policy, intended.hint, hint)
     tier = tier_of(score.value)
+    if policy.max_steps and intended.steps > policy.max_steps:
+        reason = f"The step limit of {policy.max_steps} is reached. A person has to let it go on."
+        return _pause(Stage.STEP_LIMIT, tier, score, reason)
+    if intended.outcome == StepOutcome.FAILURE:
+        return _pause(Stage.OUTCOME, tier, score, "The step before failed. A person has to look at it.")
     return (
-        _step_limit(policy, intended, tier, score)
-        or _outcome(intended, tier, score)
-        or _patterns(policy, intended.hint, hint, tier, score)
+        _patterns(policy, intended.hint, hint, tier, score)
         or _tier(tier, score, source)
         or _tolerance(policy, tier, score, source)
     )
@@ -48,20 +57,6 @@ def _score(policy: Policy, text: str, hint: Hint) -> tuple[Score, str]:
             reason = f"The policy scores {highest.pattern!r} with {highest.score}."
             return Score(highest.score, (reason,)), "the policy's own score"
     return score_hint(hint), "its risk"
-
-
-def _step_limit(policy: Policy, intended: Intended, tier: Tier, score: Score) -> Verdict | None:
-    if not policy.max_steps or intended.steps <= policy.max_steps:
-        return None
-    reason = f"The step limit of {policy.max_steps} is reached. A person has to let it go on."
-    return _pause(Stage.STEP_LIMIT, tier, score, reason)
-
-
-def _outcome(intended: Intended, tier: Tier, score: Score) -> Verdict | None:
-    if intended.outcome != StepOutcome.FAILURE:
-        return None
-    reason = "The step before failed. A person has to look at it."
-    return _pause(Stage.OUTCOME, tier, score, reason)
 
 
 def _pause(stage: Stage, tier: Tier, score: Score, reason: str) -> Verdict:
@@ -93,17 +88,14 @@ def _texts(text: str, hint: Hint) -> tuple[str, ...]:
 def _tier(tier: Tier, score: Score, source: str) -> Verdict | None:
     if tier is Tier.ADVISORY:
         return None
+    reason = {
+        Tier.CONFIRM: "A person has to confirm this action.",
+        Tier.VERIFY: "A person has to verify this action with a code.",
+        Tier.DANGER_ZONE: "This action is too dangerous. The agent is stopped until a person unblocks it.",
+    }[tier]
     factors = (f"Score {score.value} by {source}: {tier.value}.", *score.reasons)
-    match tier:
-        case Tier.CONFIRM:
-            reason = "A person has to confirm this action."
-            return Verdict(Decision.PAUSE, Stage.TIER, tier, score.value, factors, reason)
-        case Tier.VERIFY:
-            reason = "A person has to verify this action with a code."
-            return Verdict(Decision.PAUSE, Stage.TIER, tier, score.value, factors, reason, verifies=True)
-        case _:
-            reason = "This action is too dangerous. The agent is stopped until a person unblocks it."
-            return Verdict(Decision.STOP, Stage.TIER, tier, score.value, factors, reason, verifies=True)
+    decision = Decision.STOP if tier is Tier.DANGER_ZONE else Decision.PAUSE
+    return Verdict(decision, Stage.TIER, tier, score.value, factors, reason, verifies=tier in _CODE_TIERS)
 
 
 def _tolerance(policy: Policy, tier: Tier, score: Score, source: str) -> Verdict:
@@ -113,3 +105,23 @@ def _tolerance(policy: Policy, tier: Tier, score: Score, source: str) -> Verdict
         return Verdict(Decision.GO, Stage.TOLERANCE, tier, score.value, factors)
     reason = f"The score is above {threshold}, the limit of this {policy.tolerance.value} policy."
     return Verdict(Decision.PAUSE, Stage.TOLERANCE, tier, score.value, (*factors, reason), reason)
+
+
+def is_enforcing(mode: Mode) -> bool:
+    """True in the only mode in which agents are held."""
+    return mode is Mode.ENFORCING
+
+
+def directive(mode: Mode, verdict: Verdict | None, *, steps_remaining: int | None = None) -> dict[str, Any]:
+    """Build the AutonomyDirective without its notifications. `verdict` None: nothing was evaluated."""
+    answer: dict[str, Any] = {"continue": True, "factors": [f"Mode: {mode.value}."]}
+    if verdict is not None:
+        answer["factors"] = list(verdict.factors) if is_enforcing(mode) else [*answer["factors"], *verdict.factors]
+        answer["nextStepRisk"] = verdict.tier.value
+    if verdict is not None and is_enforcing(mode) and verdict.decision is not Decision.GO:
+        answer |= {"continue": False, "reason": verdict.reason}
+        if verdict.decision is Decision.STOP:
+            answer["stopped"] = True
+    if steps_remaining is not None:
+        answer["stepsRemaining"] = steps_remaining
+    return answer

@@ -1,4 +1,4 @@
-"""The table by which intended actions are score_hint (docs/safety.md shows it). Words and commands, no logic.
+"""The table by which intended actions are scored (docs/safety.md shows it). Words and commands, no logic.
 
 `VERBS` say what is done, `MARKS` what it is done to and how; commands have a table of their own (`commands`).
 A word stands in one class of verbs at most; its other forms and its common misspellings are made from it.
@@ -124,80 +124,10 @@ MARKS: dict[Mark, str] = {
 }
 
 # Nouns as often as verbs: they count as a verb where nothing else in the sentence is one, or where one is expected.
-NOUNS_TOO = frozenset(
-    [
-        "email",
-        "mail",
-        "message",
-        "text",
-        "phone",
-        "contact",
-        "post",
-        "alert",
-        "share",
-        "note",
-        "comment",
-        "record",
-        "order",
-        "book",
-        "tag",
-        "label",
-        "store",
-        "log",
-        "set",
-        "move",
-        "run",
-        "build",
-        "release",
-        "start",
-        "use",
-        "mark",
-        "stop",
-        "copy",
-        "draft",
-        "pin",
-        "link",
-        "sign",
-        "reserve",
-        "load",
-        "scale",
-        "update",
-        "change",
-        "install",
-        "script",
-        "import",
-        "invite",
-        "forward",
-        "report",
-        "fix",
-        "call",
-        "test",
-        "switch",
-        "swap",
-        "schedule",
-        "sync",
-        "commit",
-        "merge",
-        "patch",
-        "close",
-        "open",
-        "approve",
-        "clone",
-        "sketch",
-        "put",
-        "reply",
-        "announce",
-        "bash",
-        "sh",
-        "powershell",
-        "download",
-        "export",
-        "upload",
-        "trigger",
-        "launch",
-        "answer",
-    ]
+NOUNS_TOO = (
+    "email mail message text phone contact post alert share note comment record order book tag label store log set"
+    " move run build release start use mark stop copy draft pin link sign reserve load scale update change install"
+    " script import invite forward report fix call test switch swap schedule sync commit merge patch close open"
+    " approve clone sketch put reply announce bash sh powershell download export upload trigger launch answer"
 )
-BEFORE_A_VERB = frozenset(
-    ["and", "then", "to", "now", "please", "will", "would", "should", "must", "also", "it", "let", "us", "ll"]
-)
+BEFORE_A_VERB = "and then to now please will would should must also it let us ll"

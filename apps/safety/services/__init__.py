@@ -6,8 +6,7 @@ authenticated caller; `actor` is a person at the console.
 
 from apps.safety.services.challenges import claim_code_email, verify_challenge
 from apps.safety.services.confirmations import confirm_operation
-from apps.safety.services.executions import abort_execution, complete_execution, execute_agent
-from apps.safety.services.expiry import end_overdue
+from apps.safety.services.executions import abort_execution, complete_execution, end_overdue, execute_agent
 from apps.safety.services.internal_agents import judge_internal_call
 from apps.safety.services.operator_actions import begin_operator_action, needs_passkey, perform_operator_action
 from apps.safety.services.policies import (

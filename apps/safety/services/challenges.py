@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.queries import needs_passkey
@@ -20,7 +19,7 @@ from apps.audit.services import record
 from apps.safety.enums import ChallengeState, HoldKind, HoldState
 from apps.safety.locks import lock_attempts, lock_challenge, lock_hold
 from apps.safety.models import Challenge, FailedTries, Hold
-from apps.safety.rules import Attempts, after_failure, approval_risk, is_expired, wait_seconds
+from apps.safety.rules.holds import Attempts, after_failure, approval_risk, is_expired, wait_seconds
 from apps.safety.schemas import Failure, Principal, Reply, Success
 from apps.safety.services.holds import end_hold, ensure_challenge, replace_challenge, with_proof
 from apps.tenants.enums import Capability
@@ -78,18 +77,14 @@ def claim_code_email(hold_id: UUID) -> CodeEmail | None:
     if hold.challenges.filter(state=ChallengeState.PENDING, shown_at__isnull=False).exists():
         return None
     risk = approval_risk(hold.kind)
-    addresses = {user.email: user.language for user in _deciding_users() if not needs_passkey(risk, user)}
+    deciding = Membership.objects.filter(role__in=roles_with(Capability.DECIDE), user__is_active=True)
+    users = [row.user for row in deciding.exclude(user__email="").select_related("user").order_by("pk")]
+    addresses = {user.email: user.language for user in users if not needs_passkey(risk, user)}
     if not addresses:
         return None
     hold.mailed_at = now()
     hold.save(update_fields=["mailed_at"])
     return CodeEmail(hold, show_code(hold_id, actor="system"), addresses)
-
-
-def _deciding_users() -> list[Any]:
-    """Active members who may show the code and have an e-mail address."""
-    rows = Membership.objects.filter(role__in=roles_with(Capability.DECIDE), user__is_active=True)
-    return [row.user for row in rows.select_related("user").order_by("pk") if row.user.email]
 
 
 def verify_challenge(principal: Principal, *, challenge_id: str, code: str) -> Reply:
@@ -100,7 +95,9 @@ def verify_challenge(principal: Principal, *, challenge_id: str, code: str) -> R
     moment = now()
     wait = max(wait_seconds(_attempts(row), moment) for row in rows)
     if wait:
-        return _refuse_locked(principal, wait)
+        record(AuditEvent.SAFETY_CODE_LOCKED, actor=principal.ref, subject=principal.ref, data={"seconds": wait})
+        details = {"limit": 10, "remaining": 0, "window": "60s", "retry_after_seconds": wait}
+        return Failure("RATE_LIMIT_EXCEEDED", "Too many wrong codes. Wait before the next try.", details)
     if challenge is None:
         return _refuse_wrong(principal, rows, None)
     if challenge.state == ChallengeState.VERIFIED:
@@ -111,7 +108,10 @@ def verify_challenge(principal: Principal, *, challenge_id: str, code: str) -> R
         return _refuse_expired(principal, challenge)
     if challenge.state != ChallengeState.PENDING or not _matches(challenge, code):
         return _refuse_wrong(principal, rows, challenge)
-    return _accept(principal, challenge)
+    challenge.end(ChallengeState.VERIFIED)
+    end_hold(challenge.hold, HoldState.LIFTED, actor=principal.ref)
+    message = "A person verified it. The agent may go on."
+    return Success({"verified": True, "unblocked_agent": challenge.hold.agent.name, "message": message})
 
 
 def _principals_challenge(challenge_id: str, principal: Principal) -> Challenge | None:
@@ -123,20 +123,10 @@ def _principals_challenge(challenge_id: str, principal: Principal) -> Challenge 
     return challenge if challenge is not None and challenge.hold.principal == principal.ref else None
 
 
-def _accept(principal: Principal, challenge: Challenge) -> Reply:
-    challenge.state, challenge.ended_at = ChallengeState.VERIFIED, now()
-    challenge.save(update_fields=["state", "ended_at"])
-    hold = challenge.hold
-    end_hold(hold, HoldState.LIFTED, actor=principal.ref)
-    message = "A person verified it. The agent may go on."
-    return Success({"verified": True, "unblocked_agent": hold.agent.name, "message": message})
-
-
 def _refuse_expired(principal: Principal, challenge: Challenge) -> Reply:
     hold = challenge.hold
     if challenge.state == ChallengeState.PENDING:
-        challenge.state, challenge.ended_at = ChallengeState.EXPIRED, now()
-        challenge.save(update_fields=["state", "ended_at"])
+        challenge.end(ChallengeState.EXPIRED)
     data = {"hold": str(hold.pk), "why": "expired"}
     record(AuditEvent.SAFETY_CODE_REFUSED, actor=principal.ref, subject=f"safety_agent:{hold.agent_id}", data=data)
     if hold.state == HoldState.OPEN and hold.kind == HoldKind.VERIFY:
@@ -159,21 +149,12 @@ def _refuse_wrong(principal: Principal, rows: list[FailedTries], challenge: Chal
         row.save(update_fields=["failures", "window_start", "locked_until", "strikes"])
     hold: Hold | None = challenge.hold if challenge else None
     if challenge is not None and challenge.state == ChallengeState.PENDING:
-        challenge.state, challenge.ended_at = ChallengeState.FAILED, moment
-        challenge.save(update_fields=["state", "ended_at"])
+        challenge.end(ChallengeState.FAILED)
     data = {"why": "wrong" if hold else "unknown", "hold": str(hold.pk) if hold else ""}
     subject = f"safety_agent:{hold.agent_id}" if hold else principal.ref
     record(AuditEvent.SAFETY_CODE_REFUSED, actor=principal.ref, subject=subject, data=data)
-    details = {}
-    if hold is not None and hold.state == HoldState.OPEN:
-        details = _next_challenge(hold)
+    details = _next_challenge(hold) if hold is not None and hold.state == HoldState.OPEN else {}
     return Failure("TOKEN_INVALID", "This challenge or its code is not right.", details)
-
-
-def _refuse_locked(principal: Principal, wait: int) -> Reply:
-    record(AuditEvent.SAFETY_CODE_LOCKED, actor=principal.ref, subject=principal.ref, data={"seconds": wait})
-    details = {"limit": 10, "remaining": 0, "window": "60s", "retry_after_seconds": wait}
-    return Failure("RATE_LIMIT_EXCEEDED", "Too many wrong codes. Wait before the next try.", details)
 
 
 def _next_challenge(hold: Hold) -> dict[str, str]:

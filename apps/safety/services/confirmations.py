@@ -17,7 +17,7 @@ from apps.safety.enums import HoldKind, HoldState
 from apps.safety.locks import lock_hold
 from apps.safety.models import Hold
 from apps.safety.queries import open_block, pending_challenge
-from apps.safety.rules import approval_risk, is_expired
+from apps.safety.rules.holds import approval_risk, is_expired
 from apps.safety.schemas import Failure, Principal, Reply, Success
 from apps.safety.services.holds import action_digest, end_hold, refuse, with_proof
 from kernel.canonical import sha256_hex
@@ -100,13 +100,12 @@ _MESSAGES = {
 def _token_problem(hold: Hold | None, principal: Principal, operation: str) -> str:
     """Return the code of the first check that fails, in the contract's order (safety-loop 15), or ""."""
     if hold is None or hold.token_expires_at is None or hold.principal != principal.ref:
-        return gettext("TOKEN_INVALID")
+        return "TOKEN_INVALID"
     if hold.token_used_at is not None:
-        return gettext("TOKEN_ALREADY_USED")
+        return "TOKEN_ALREADY_USED"
     if is_expired(hold.token_expires_at, now()) or hold.state != HoldState.OPEN:
-        return gettext("TOKEN_EXPIRED")
-    same = hold.digest == action_digest(hold.agent.name, hold.execution_id, operation)
-    return "" if same else gettext("TOKEN_SCOPE_MISMATCH")
+        return "TOKEN_EXPIRED"
+    return "" if _is_about(hold, operation) else "TOKEN_SCOPE_MISMATCH"
 
 
 def _confirm_for_another(principal: Principal, operation: str, execution_id: UUID | None) -> Reply:
@@ -120,42 +119,27 @@ def _confirm_for_another(principal: Principal, operation: str, execution_id: UUI
     if hold is None or hold.state != HoldState.OPEN:
         return Failure("NOT_FOUND_RESOURCE", "Nothing waits for this operation.", {"resource_type": "confirmation"})
     if hold.principal == principal.ref or not principal.may_confirm:
-        return _refuse_self_approval(hold)
+        return _refuse(hold, hold.principal, "self_approval", "An agent cannot confirm for itself.")
     if hold.kind != HoldKind.CONFIRM:
-        return _refuse_without_code(hold)
+        challenge = pending_challenge(hold)
+        details = {"reason": "verification_required", "verification_id": str(challenge.pk) if challenge else ""}
+        return Failure("PERMISSION_DENIED", "Only a code from the console lifts this ('verify_challenge').", details)
+    # An API key has no passkey: where the policy requires one for every approval, only a person can confirm.
     if always_needs_passkey(approval_risk(hold.kind)):
-        return _refuse_without_passkey(hold, principal)
+        return _refuse(hold, principal.ref, "passkey_required", "Approvals require a passkey here.")
     end_hold(hold, HoldState.LIFTED, actor=principal.ref)
     return _confirmed(hold)
 
 
-def _refuse_without_passkey(hold: Hold, principal: Principal) -> Failure:
-    """An API key has no passkey: where the policy requires one for every approval, only a person can confirm."""
-    why, subject = "passkey_required", f"safety_agent:{hold.agent_id}"
-    record(AuditEvent.SAFETY_TOKEN_REFUSED, actor=principal.ref, subject=subject, data={"why": why})
-    message = "Approvals require a passkey here. A person can allow it in the console or issue a token."
+def _refuse(hold: Hold, actor: str, why: str, message: str) -> Failure:
+    subject = f"safety_agent:{hold.agent_id}"
+    record(AuditEvent.SAFETY_TOKEN_REFUSED, actor=actor, subject=subject, data={"why": why})
+    message = f"{message} A person can allow it in the console or issue a token."
     return Failure("PERMISSION_DENIED", message, {"reason": why})
 
 
 def _is_about(hold: Hold, operation: str) -> bool:
     return hold.digest == action_digest(hold.agent.name, hold.execution_id, operation)
-
-
-def _refuse_self_approval(hold: Hold) -> Failure:
-    message = "An agent cannot confirm for itself. A person can allow it in the console or issue a token."
-    record(
-        AuditEvent.SAFETY_TOKEN_REFUSED,
-        actor=hold.principal,
-        subject=f"safety_agent:{hold.agent_id}",
-        data={"why": "self_approval"},
-    )
-    return Failure("PERMISSION_DENIED", message, {"reason": "self_approval"})
-
-
-def _refuse_without_code(hold: Hold) -> Failure:
-    challenge = pending_challenge(hold)
-    details = {"reason": "verification_required", "verification_id": str(challenge.pk) if challenge else ""}
-    return Failure("PERMISSION_DENIED", "Only a code from the console lifts this ('verify_challenge').", details)
 
 
 def _confirmed(hold: Hold) -> Success:

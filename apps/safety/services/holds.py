@@ -17,7 +17,8 @@ from apps.safety.enums import ChallengeState, HoldKind, HoldState, Stage
 from apps.safety.locks import lock_hold
 from apps.safety.models import Challenge, Execution, Hold, SafetyAgent, StepWindow
 from apps.safety.queries import open_block, pending_challenge
-from apps.safety.rules import canonical_text, is_expired
+from apps.safety.rules.holds import is_expired
+from apps.safety.rules.normalization import canonical_text
 from apps.safety.schemas import Failure, Policy, Verdict
 from apps.safety.signals import loop_changed
 from kernel.canonical import sha256_hex
@@ -151,8 +152,7 @@ def ensure_challenge(hold: Hold) -> Challenge:
     if pending is not None and not is_expired(pending.expires_at, moment):
         return pending
     if pending is not None:
-        pending.state, pending.ended_at = ChallengeState.EXPIRED, moment
-        pending.save(update_fields=["state", "ended_at"])
+        pending.end(ChallengeState.EXPIRED)
     return replace_challenge(hold, moment)
 
 

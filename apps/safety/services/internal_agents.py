@@ -12,8 +12,8 @@ from typing import Any
 
 from apps.safety.enums import Decision, HoldKind, Mode
 from apps.safety.locks import lock_agent
-from apps.safety.queries import block_and_policy
-from apps.safety.rules import evaluate, is_enforcing
+from apps.safety.queries import open_block, policy_of
+from apps.safety.rules.stages import evaluate, is_enforcing
 from apps.safety.schemas import Intended
 from apps.safety.services.holds import open_hold
 
@@ -23,9 +23,9 @@ _MAX_ARGUMENTS = 20
 
 def judge_internal_call(principal: str, *, name: str, intent: str, tool: str, args: Mapping[str, Any]) -> str:
     """Return "" when the call may go on, otherwise the reason. A stop blocks the principal until a person lifts it."""
-    block_reason, policy = block_and_policy(principal)
-    if block_reason:
-        return block_reason
+    if (block := open_block(principal)) is not None:
+        return block.reason
+    policy = policy_of(principal)
     if policy.mode in (Mode.LOGGING, Mode.DISABLED):
         return ""
     hint = hint_for_call(intent, tool, args)

@@ -16,12 +16,12 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import HoldState
 from apps.safety.models import Hold
-from apps.safety.rules import approval_risk
+from apps.safety.rules.holds import approval_risk
 from apps.tenants.enums import Capability
 from apps.tenants.models import Membership
 from apps.tenants.rules import roles_with
 
-SAFETY = "/console/safety/"
+_PAGE = "/console/safety/"
 _MAX_HOLDS = 200
 
 
@@ -33,24 +33,16 @@ def claim_notices(moment: datetime) -> list[Push]:
         return []
     Hold.objects.filter(pk__in=[hold.pk for hold in holds]).update(pushed_at=moment)
     deciding = Membership.objects.filter(role__in=roles_with(Capability.DECIDE)).values_list("user_id", flat=True)
-    due = build_pushes(list(deciding), _messages(holds))
+    # Many holds are one message, with the gravest risk and the age of the oldest.
+    messages = [_message(holds)] if len(holds) > MAX_PUSHES else [_message([hold]) for hold in holds]
+    due = build_pushes(list(deciding), messages)
     if due:
         record(AuditEvent.ALERTS_SENT, data={"pushes": len(due), "letters": 0})
     return due
 
 
-def _messages(holds: Sequence[Hold]) -> list[dict[str, Any]]:
-    """One message for each hold, or a single one for many, with the age of the oldest."""
-    if len(holds) > MAX_PUSHES:
-        return [_message(len(holds), max((approval_risk(hold.kind) for hold in holds), key=_order), holds[0])]
-    return [_message(1, approval_risk(hold.kind), hold) for hold in holds]
-
-
-def _message(count: int, risk: Risk, hold: Hold) -> dict[str, Any]:
-    url = f"{SAFETY}#hold-{hold.pk}" if count == 1 else SAFETY
-    since = int(hold.created_at.timestamp())
-    return {"about": "agent", "count": count, "risk": risk.value, "url": url, "since": since}
-
-
-def _order(risk: Risk) -> int:
-    return list(Risk).index(risk)
+def _message(holds: Sequence[Hold]) -> dict[str, Any]:
+    risk = max((approval_risk(hold.kind) for hold in holds), key=list(Risk).index)
+    url = f"{_PAGE}#hold-{holds[0].pk}" if len(holds) == 1 else _PAGE
+    since = int(holds[0].created_at.timestamp())
+    return {"about": "agent", "count": len(holds), "risk": risk.value, "url": url, "since": since}

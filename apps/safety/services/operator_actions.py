@@ -16,7 +16,7 @@ from apps.approvals.services import passkeys
 from apps.safety.enums import OperatorAction
 from apps.safety.locks import lock_hold
 from apps.safety.models import Hold
-from apps.safety.rules import approval_risk
+from apps.safety.rules.holds import approval_risk
 from apps.safety.services.challenges import show_code
 from apps.safety.services.confirmations import allow, issue_token
 from apps.tenants.enums import Capability
@@ -70,23 +70,19 @@ def perform_operator_action(
     if isinstance(proof, AnswerRefused):
         return proof
     stored = proof.model_dump(mode="json") if proof else None
-    secret = _perform(hold_id, action, actor=user.actor, proof=sha256_hex(stored) if stored else "")
+    secret, given = "", {"actor": user.actor, "proof": sha256_hex(stored) if stored else ""}
+    match action:
+        case OperatorAction.ALLOW:
+            allow(hold_id, **given)
+        case OperatorAction.CODE:
+            secret = show_code(hold_id, **given)
+        case OperatorAction.TOKEN:
+            secret = issue_token(hold_id, **given)
+        case _:
+            assert_never(action)
     if stored:
         Hold.objects.filter(pk=hold_id).update(proofs={**hold.proofs, action.value: stored})
     return secret
-
-
-def _perform(hold_id: UUID, action: OperatorAction, *, actor: str, proof: str) -> str:
-    match action:
-        case OperatorAction.ALLOW:
-            allow(hold_id, actor=actor, proof=proof)
-            return ""
-        case OperatorAction.CODE:
-            return show_code(hold_id, actor=actor, proof=proof)
-        case OperatorAction.TOKEN:
-            return issue_token(hold_id, actor=actor, proof=proof)
-        case _:
-            assert_never(action)
 
 
 def assertion_subject(hold: Hold, action: OperatorAction) -> passkeys.PasskeySubject:

@@ -13,7 +13,7 @@ from apps.audit.services import record
 from apps.safety.enums import Decision
 from apps.safety.models import PolicyVersion, Step
 from apps.safety.queries import recent_steps, versions_of
-from apps.safety.rules import evaluate
+from apps.safety.rules.stages import evaluate
 from apps.safety.schemas import Intended, Policy
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
@@ -45,7 +45,8 @@ def write_policy(
     Raises 422 `policy_invalid`, 409 `policy_changed`.
     """
     policy = validate_policy(content)
-    number = _newest_number(principal)
+    newest = versions_of(principal).first()
+    number = newest.number if newest else 0
     if seen is not None and seen != number:
         raise _conflict(number)
     row = PolicyVersion(
@@ -64,11 +65,6 @@ def withdraw_policy(principal: str, *, actor: str) -> PolicyVersion:
         raise SilasError("policy_not_own", gettext("It has no policy of its own."), status=409)
     row = PolicyVersion(principal=principal, number=own.number + 1, content={}, taken_back=True, written_by=actor)
     return _insert(row, AuditEvent.SAFETY_POLICY_TAKEN_BACK)
-
-
-def _newest_number(principal: str) -> int:
-    newest = versions_of(principal).first()
-    return newest.number if newest else 0
 
 
 def _insert(row: PolicyVersion, event: AuditEvent) -> PolicyVersion:

@@ -15,7 +15,7 @@ from apps.safety.enums import Decision, ExecutionStatus, HoldKind, HoldState, Mo
 from apps.safety.locks import lock_execution, lock_reporting
 from apps.safety.models import Execution, Hold, SafetyAgent, Step, StepWindow
 from apps.safety.queries import notifications, open_block, pending_challenge, policy_of, running_execution
-from apps.safety.rules import directive, evaluate, is_enforcing
+from apps.safety.rules.stages import directive, evaluate, is_enforcing
 from apps.safety.schemas import Intended, Policy, Principal, Reply, Success, Verdict
 from apps.safety.services.executions import execution_not_found, execution_state
 from apps.safety.services.holds import action_digest, open_hold, pending_pause, refuse
@@ -41,10 +41,32 @@ def record_step(
     execution = _count_step(agent, window, execution_id, policy.step_window_seconds)
     if execution is None:
         return execution_not_found()
-    used = steps_used(policy, execution, window)
-    verdict = verdict_of(policy, hint, outcome, used)
+    # The limit holds for the execution and for the principal within its window, whichever used more: a new execution,
+    # or another name with the same key, does not bypass it.
+    used = max(execution.steps - execution.granted_at, window.steps)
+    is_evaluated = policy.mode not in (Mode.LOGGING, Mode.DISABLED)
+    verdict = evaluate(policy, Intended(hint, outcome, used)) if is_evaluated else None
     autonomy = _directive_for(agent, execution, policy, verdict, hint, used)
-    _store_step(execution, policy.mode, verdict, autonomy, hint=hint, description=description, outcome=outcome)
+    decision = Decision.GO if autonomy["continue"] else Decision.STOP if autonomy.get("stopped") else Decision.PAUSE
+    data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(policy.mode)}
+    step = Step(
+        tenant_id=execution.tenant_id,
+        execution=execution,
+        seq=execution.steps,
+        hint=hint,
+        description=description,
+        outcome=outcome,
+        factors=autonomy["factors"],
+        created_at=execution.last_at,
+        mode=policy.mode,
+        decision=decision,
+    )
+    if verdict is not None:
+        step.stage, step.tier, step.score = verdict.stage, verdict.tier, verdict.score
+        data |= {"stage": str(verdict.stage), "tier": str(verdict.tier), "score": verdict.score}
+    before_commit(Step.objects.bulk_create, step)
+    loop_changed(decision is not Decision.GO)
+    record(AuditEvent.SAFETY_JUDGED, actor=agent.principal, subject=f"safety_execution:{execution.pk}", data=data)
     autonomy["notifications"] = notifications(agent, execution)
     return Success(execution_state(execution) | {"autonomy": autonomy})
 
@@ -61,27 +83,11 @@ def _count_step(
         return None
     execution.steps, execution.last_at = execution.steps + 1, now()
     execution.save(update_fields=["steps", "last_at"])
-    execution.agent = agent
     if (execution.last_at - window.started_at).total_seconds() >= window_seconds:
         window.steps, window.started_at = 0, execution.last_at
     window.steps += 1
     window.save(update_fields=["steps", "started_at"])
     return execution
-
-
-def steps_used(policy: Policy, execution: Execution, window: StepWindow) -> int:
-    """Steps used of the limit: by this execution, or by the principal within its window if that is more.
-
-    So a new execution, or another name with the same key, does not bypass the limit.
-    """
-    return max(execution.steps - execution.granted_at, window.steps)
-
-
-def verdict_of(policy: Policy, hint: str, outcome: str, used: int) -> Verdict | None:
-    """The policy's verdict, or None in the modes that do not judge. `used`: see `Intended.steps`."""
-    if policy.mode in (Mode.LOGGING, Mode.DISABLED):
-        return None
-    return evaluate(policy, Intended(hint, outcome, used))
 
 
 def _directive_for(
@@ -100,9 +106,8 @@ def _directive_for(
     if verdict.decision is Decision.GO:
         return answer
     if _use_approval(agent, execution, verdict, hint):
-        return {**answer, "continue": True, "factors": [*answer["factors"], "A person allowed this action."]} | {
-            "reason": ""
-        }
+        del answer["reason"]
+        return answer | {"continue": True, "factors": [*answer["factors"], "A person allowed this action."]}
     kind = HoldKind.VERIFY if verdict.verifies else HoldKind.CONFIRM
     hold = open_hold(agent, execution, verdict, policy, kind=kind, hint=hint)
     return answer | {"reason": _with_challenge(hold, hold.reason)}
@@ -144,44 +149,3 @@ def _blocked_reply(agent: SafetyAgent, block: Hold) -> Reply:
         autonomy["stopped"] = True
     autonomy |= {"nextStepRisk": "danger_zone", "notifications": notifications(agent, None)}
     return Success({"status": "blocked", "autonomy": autonomy})
-
-
-def _store_step(
-    execution: Execution,
-    mode: Mode,
-    verdict: Verdict | None,
-    autonomy: dict[str, Any],
-    *,
-    hint: str,
-    description: str,
-    outcome: str,
-) -> None:
-    if autonomy.get("reason") == "":
-        del autonomy["reason"]
-    decision = Decision.GO if autonomy["continue"] else Decision.STOP if autonomy.get("stopped") else Decision.PAUSE
-    step = Step(
-        tenant_id=execution.tenant_id,
-        execution=execution,
-        seq=execution.steps,
-        hint=hint,
-        description=description,
-        outcome=outcome,
-        factors=autonomy["factors"],
-        created_at=execution.last_at,
-        mode=mode,
-        decision=decision,
-        stage=verdict.stage if verdict else "",
-        tier=verdict.tier if verdict else "",
-        score=verdict.score if verdict else None,
-    )
-    before_commit(_insert_steps, step)
-    loop_changed(decision is not Decision.GO)
-    data: dict[str, Any] = {"seq": execution.steps, "decision": str(decision), "mode": str(mode)}
-    if verdict is not None:
-        data |= {"stage": str(verdict.stage), "tier": str(verdict.tier), "score": verdict.score}
-    subject = f"safety_execution:{execution.pk}"
-    record(AuditEvent.SAFETY_JUDGED, actor=execution.agent.principal, subject=subject, data=data)
-
-
-def _insert_steps(steps: list[Step]) -> None:
-    Step.objects.bulk_create(steps)

@@ -15,15 +15,20 @@ from apps.safety.schemas import MAX_HINT_LENGTH, Principal, Reply
 
 @dataclass(frozen=True)
 class Param:
-    """A parameter by its published name; `alias` is an older spelling that is accepted too."""
+    """A parameter by its published name; `alias` is an older spelling that is accepted too.
+
+    `argument`: the service's name for it, "" where it is not passed on.
+    """
 
     name: str
     type: str
     description: str
+    argument: str = ""
     required: bool = False
     alias: str = ""
     enum: tuple[str, ...] = ()
     max_length: int = 0
+    parse: Callable[[str], Any] = str
 
     def describe(self) -> dict[str, Any]:
         """Describe the parameter for introspection."""
@@ -36,68 +41,49 @@ class Param:
         return description
 
 
-Handler = Callable[[Principal, Mapping[str, Any]], Reply]
-
-
 @dataclass(frozen=True)
 class Operation:
+    """`service` carries it out; `introspect` has none, because it reads these declarations."""
+
     name: str
     endpoint: Endpoint
     category: str
     description: str
     params: tuple[Param, ...]
     returns: tuple[str, str]
-    handler: Handler | None = None
+    service: Callable[..., Reply] | None = None
+
+    def run(self, principal: Principal, given: Mapping[str, Any]) -> Reply:
+        passed = [param for param in self.params if param.argument and param.name in given]
+        assert self.service is not None
+        return self.service(principal, **{param.argument: param.parse(given[param.name]) for param in passed})
 
 
-_AGENT = Param("element_name", "string", "The agent's own name for itself.", required=True, max_length=MAX_NAME_LENGTH)
-_EXECUTION = Param(
-    "execution_id", "string", "Which execution; the newest that runs when left out.", alias="executionId", max_length=36
-)
-
-
-def _execution_id(given: Mapping[str, Any]) -> UUID | None:
+def _execution_id(given: str) -> UUID:
+    """What is no id is the id of no execution."""
     try:
-        return UUID(given["execution_id"]) if given.get("execution_id") else None
+        return UUID(given)
     except ValueError:
         return UUID(int=0)
 
 
-def _execute(principal: Principal, given: Mapping[str, Any]) -> Reply:
-    return services.execute_agent(principal, name=given["element_name"])
-
-
-def _record(principal: Principal, given: Mapping[str, Any]) -> Reply:
-    return services.record_step(
-        principal,
-        name=given["element_name"],
-        hint=given["next_action_hint"],
-        description=given.get("step_description", ""),
-        outcome=given.get("outcome", ""),
-        execution_id=_execution_id(given),
-    )
-
-
-def _complete(principal: Principal, given: Mapping[str, Any]) -> Reply:
-    outcome = given.get("outcome", "success")
-    return services.complete_execution(
-        principal, name=given["element_name"], outcome=outcome, execution_id=_execution_id(given)
-    )
-
-
-def _abort(principal: Principal, given: Mapping[str, Any]) -> Reply:
-    return services.abort_execution(principal, name=given["element_name"], execution_id=_execution_id(given))
-
-
-def _confirm(principal: Principal, given: Mapping[str, Any]) -> Reply:
-    token = given.get("confirmation_token", "")
-    return services.confirm_operation(
-        principal, operation=given["operation"], token=token, execution_id=_execution_id(given)
-    )
-
-
-def _verify(principal: Principal, given: Mapping[str, Any]) -> Reply:
-    return services.verify_challenge(principal, challenge_id=given["challenge_id"], code=given["code"])
+_AGENT = Param(
+    "element_name",
+    "string",
+    "The agent's own name for itself.",
+    argument="name",
+    required=True,
+    max_length=MAX_NAME_LENGTH,
+)
+_EXECUTION = Param(
+    "execution_id",
+    "string",
+    "Which execution; the newest that runs when left out.",
+    argument="execution_id",
+    alias="executionId",
+    max_length=36,
+    parse=_execution_id,
+)
 
 
 _OPERATIONS = (
@@ -119,7 +105,7 @@ _OPERATIONS = (
         "Open the loop for one stretch of work. Report every intended action before you act.",
         (_AGENT, Param("parameters", "object", "What the work is about; it is not kept.")),
         ("ExecutionState", "object"),
-        _execute,
+        services.execute_agent,
     ),
     Operation(
         "record_execution_step",
@@ -134,17 +120,25 @@ _OPERATIONS = (
                 "next_action_hint",
                 "string",
                 "The intended action in words a person understands: what is done, to what, with which tool.",
+                argument="hint",
                 required=True,
                 alias="nextActionHint",
                 max_length=MAX_HINT_LENGTH,
             ),
-            Param("step_description", "string", "What the step before did.", alias="stepDescription", max_length=4000),
-            Param("outcome", "string", "What came of the step before.", enum=tuple(StepOutcome.values)),
+            Param(
+                "step_description",
+                "string",
+                "What the step before did.",
+                "description",
+                alias="stepDescription",
+                max_length=4000,
+            ),
+            Param("outcome", "string", "What came of the step before.", "outcome", enum=tuple(StepOutcome.values)),
             Param("findings", "string", "What was found; it is not kept.", max_length=MAX_HINT_LENGTH),
             _EXECUTION,
         ),
         ("StepResult", "object"),
-        _record,
+        services.record_step,
     ),
     Operation(
         "complete_execution",
@@ -153,12 +147,12 @@ _OPERATIONS = (
         "End the execution normally.",
         (
             _AGENT,
-            Param("outcome", "string", "What came of it all.", enum=("success", "failure", "partial")),
+            Param("outcome", "string", "What came of it all.", "outcome", enum=("success", "failure", "partial")),
             Param("summary", "string", "What was done; it is not kept.", max_length=4000),
             _EXECUTION,
         ),
         ("ExecutionState", "object"),
-        _complete,
+        services.complete_execution,
     ),
     Operation(
         "abort_execution",
@@ -167,7 +161,7 @@ _OPERATIONS = (
         "End the execution early. A stopped agent stays stopped.",
         (_AGENT, Param("reason", "string", "Why; it is not kept.", max_length=4000), _EXECUTION),
         ("ExecutionState", "object"),
-        _abort,
+        services.abort_execution,
     ),
     Operation(
         "confirm_operation",
@@ -176,18 +170,19 @@ _OPERATIONS = (
         "Lift a pause that a person may confirm: with a confirmation token that a person handed out, never by the agent"
         " itself. 'operation' is the hint that was paused, and travels inside params.",
         (
-            Param("operation", "string", "The paused hint.", required=True, max_length=MAX_HINT_LENGTH),
+            Param("operation", "string", "The paused hint.", "operation", required=True, max_length=MAX_HINT_LENGTH),
             Param(
                 "confirmation_token",
                 "string",
                 "The token, conf_...",
+                "token",
                 alias="confirmationToken",
                 max_length=80,
             ),
             _EXECUTION,
         ),
         ("Confirmation", "object"),
-        _confirm,
+        services.confirm_operation,
     ),
     Operation(
         "verify_challenge",
@@ -195,11 +190,19 @@ _OPERATIONS = (
         "CREATE",
         "Submit the code that a person read at the console. It works once and for a few minutes.",
         (
-            Param("challenge_id", "string", "From the directive.", required=True, alias="challengeId", max_length=80),
-            Param("code", "string", "What the person read.", required=True, max_length=80),
+            Param(
+                "challenge_id",
+                "string",
+                "From the directive.",
+                "challenge_id",
+                required=True,
+                alias="challengeId",
+                max_length=80,
+            ),
+            Param("code", "string", "What the person read.", "code", required=True, max_length=80),
         ),
         ("Verification", "object"),
-        _verify,
+        services.verify_challenge,
     ),
 )
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _OPERATIONS}

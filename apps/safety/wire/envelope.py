@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
 from apps.safety.enums import Endpoint
@@ -21,7 +22,6 @@ from kernel.tenancy import tenant_scope
 MAX_BATCH = 50
 MAX_REQUEST_ID_LENGTH = 120
 MAX_PARAM_SHOWN = 80
-R = TypeVar("R")
 _log = logging.getLogger(__name__)
 _TYPES: dict[str, Any] = {"string": str, "object": dict, "array": list, "boolean": bool}
 _WORDS = {str: "string", dict: "object", list: "array", bool: "boolean", int: "number", float: "number"}
@@ -42,9 +42,9 @@ def handle_request(
         return envelope(_wrong_type("request", "object", request))
     if (problem := _limits(request)) is not None:
         return envelope(problem)
-    handler = _RequestHandler(tenant_id, principal, endpoint, surface, prefix)
+    connection = _Connection(tenant_id, principal, endpoint, surface, prefix)
     is_batch = "operations" in request and "operation" not in request
-    answer = _batch(handler, request["operations"]) if is_batch else envelope(handler.reply(request))
+    answer = _batch(connection, request["operations"]) if is_batch else envelope(connection.reply(request))
     return answer | {"_meta": _meta(request, begun)} if answer["success"] else answer
 
 
@@ -65,7 +65,7 @@ def envelope(reply: Reply) -> dict[str, Any]:
     return {"success": False, "error": error}
 
 
-def _batch(handler: _RequestHandler, operations: Any) -> dict[str, Any]:
+def _batch(connection: _Connection, operations: Any) -> dict[str, Any]:
     """Run operations in order; one that must not continue stops the rest."""
     if not isinstance(operations, list):
         return envelope(_wrong_type("operations", "array", operations))
@@ -73,37 +73,28 @@ def _batch(handler: _RequestHandler, operations: Any) -> dict[str, Any]:
         return envelope(_too_large("array_items", MAX_BATCH, len(operations), "items"))
     results: list[dict[str, Any]] = []
     for item in operations:
-        reply = handler.reply(item) if isinstance(item, Mapping) else _wrong_type("operations", "object", item)
+        reply = connection.reply(item) if isinstance(item, Mapping) else _wrong_type("operations", "object", item)
         results.append(envelope(reply))
-        if _halts(results[-1]):
+        data = results[-1].get("data")
+        if isinstance(data, dict) and not data.get("autonomy", {}).get("continue", True):
             break
     done = sum(result["success"] for result in results)
     summary = {"total": len(operations), "succeeded": done, "failed": len(results) - done}
     return {"success": True, "data": None, "results": results, "summary": summary}
 
 
-def _halts(result: dict[str, Any]) -> bool:
-    """True when the result's directive does not let the agent continue."""
-    data = result.get("data")
-    autonomy = data.get("autonomy") if isinstance(data, dict) else None
-    return isinstance(autonomy, dict) and not autonomy["continue"]
+@dataclass(frozen=True)
+class _Connection:
+    """Who sends requests, and through which endpoint, surface and prefix of tool names."""
 
-
-class _RequestHandler:
-    """Handle single operations of one caller."""
-
-    def __init__(
-        self, tenant_id: UUID, principal: Principal, endpoint: Endpoint | None, surface: str, prefix: str
-    ) -> None:
-        self.tenant_id, self.principal, self.endpoint = tenant_id, principal, endpoint
-        self.surface, self.prefix = surface, prefix
+    tenant_id: UUID
+    principal: Principal
+    endpoint: Endpoint | None
+    surface: str
+    prefix: str
 
     def reply(self, request: Mapping[str, Any]) -> Reply:
-        parsed = self._parse(request)
-        return parsed if isinstance(parsed, Failure) else self._run(*parsed)
-
-    def _parse(self, request: Mapping[str, Any]) -> tuple[Operation, Mapping[str, Any]] | Failure:
-        """Find the operation and validate its parameters."""
+        """Find the operation, validate its parameters and run it in one transaction."""
         name = request.get("operation")
         if name is None:
             return Failure("VALIDATION_MISSING_PARAM", "'operation' is missing.", {"param_name": "operation"})
@@ -117,25 +108,17 @@ class _RequestHandler:
             details = {"operation": name, "endpoint": operation.endpoint.value}
             return Failure("VALIDATION_WRONG_ENDPOINT", f"'{name}' is called through '{right}'.", details)
         given = given_params(operation, request)
-        return given if isinstance(given, Failure) else (operation, given)
-
-    def _run(self, operation: Operation, given: Mapping[str, Any]) -> Reply:
-        def run() -> Reply:
+        if isinstance(given, Failure):
+            return given
+        try:
             with tenant_scope(self.tenant_id):
-                if operation.handler is None:
+                if operation.service is None:
                     policy = policy_of(self.principal.ref)
                     return introspect(given, policy, surface=self.surface, prefix=self.prefix)
-                return operation.handler(self.principal, given)
-
-        return _safely(operation, run)
-
-
-def _safely(operation: Operation, step: Callable[[], R]) -> R | Failure:
-    try:
-        return step()
-    except Exception as error:  # noqa: BLE001 (an error must disclose nothing)
-        _log.error("safety_operation_failed operation=%s error=%s", operation.name, type(error).__name__)
-        return Failure("INTERNAL_ERROR", "Something went wrong here. Do not act; try again in a moment.")
+                return operation.run(self.principal, given)
+        except Exception as error:  # noqa: BLE001 (an error must disclose nothing)
+            _log.error("safety_operation_failed operation=%s error=%s", operation.name, type(error).__name__)
+            return Failure("INTERNAL_ERROR", "Something went wrong here. Do not act; try again in a moment.")
 
 
 def given_params(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any] | Failure:

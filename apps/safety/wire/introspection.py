@@ -56,20 +56,17 @@ _POLICY_NAMES = {
 _POLICY_TYPES = {"mode": "SafetyMode", "tolerance": "RiskTolerance"}
 
 
-def _options() -> list[dict[str, Any]]:
+def _policy_fields() -> list[dict[str, Any]]:
     """Fields of a policy with their defaults, read from the model."""
-    defaults = Policy().stored()
-    schema = Policy.model_json_schema()["properties"]
-    return [_option(name, schema[name], defaults[name]) for name in schema]
+    defaults, fields = Policy().stored(), []
+    for name, schema in Policy.model_json_schema()["properties"].items():
+        kind = {"integer": "number"}.get(schema.get("type", ""), schema.get("type", "object"))
+        field = _field(_POLICY_NAMES.get(name, name), _POLICY_TYPES.get(name, kind)) | {"default": defaults[name]}
+        fields.append(field | {key: schema[key] for key in ("minimum", "maximum") if key in schema})
+    return fields
 
 
-def _option(name: str, schema: Mapping[str, Any], default: Any) -> dict[str, Any]:
-    kind = {"integer": "number"}.get(schema.get("type", ""), schema.get("type", "object"))
-    option = {**_field(_POLICY_NAMES.get(name, name), _POLICY_TYPES.get(name, kind)), "default": default}
-    return option | {key: schema[key] for key in ("minimum", "maximum") if key in schema}
-
-
-_OBJECTS["SafetyPolicy"] = _options()
+_OBJECTS["SafetyPolicy"] = _policy_fields()
 _ENUMS: dict[str, list[str]] = {
     "RiskTolerance": list(Tolerance.values),
     "SafetyTier": list(Tier.values),
@@ -83,7 +80,9 @@ def introspect(given: Mapping[str, Any], policy: Policy, *, surface: str, prefix
     """Answer `introspect`. `policy`: the caller's active one, whose mode and step limit are part of the answer."""
     name = given.get("name")
     if given["query"] == "types":
-        return Success({"type": _type(name)} if name else {"types": _types()})
+        types = {"types": [{"name": one, "kind": "object"} for one in _OBJECTS]}
+        types["types"] += [{"name": one, "kind": "enum"} for one in _ENUMS]
+        return Success({"type": _type(name)} if name else types)
     if name:
         operation = OPERATIONS.get(name)
         return Success({"operation": _details(operation, surface, prefix) if operation else None})
@@ -131,11 +130,6 @@ def _details(operation: Operation, surface: str, prefix: str) -> dict[str, Any]:
         "parameters": [param.describe() for param in operation.params],
         "returns": {"name": name, "kind": kind},
     }
-
-
-def _types() -> list[dict[str, str]]:
-    objects = [{"name": name, "kind": "object"} for name in _OBJECTS]
-    return [*objects, *({"name": name, "kind": "enum"} for name in _ENUMS)]
 
 
 def _type(name: str) -> dict[str, Any] | None:

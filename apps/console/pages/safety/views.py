@@ -27,10 +27,10 @@ from apps.safety import queries, services
 from apps.safety.enums import OperatorAction
 from apps.safety.forms import PolicyForm, initial_values
 from apps.safety.models import Hold
-from apps.safety.rules import TEMPLATES, evaluate
+from apps.safety.rules.stages import evaluate
+from apps.safety.rules.templates import TEMPLATES
 from apps.safety.schemas import MAX_HINT_LENGTH, Intended
 from apps.safety.services.policies import Trial
-from apps.safety.trends import trends
 from apps.tenants.enums import KeyScope, Role
 from apps.tenants.services import create_api_key
 from kernel.errors import NotFound, SilasError
@@ -58,7 +58,7 @@ def safety(request: StaffRequest) -> HttpResponseBase:
 
 def _trends() -> dict[str, Any]:
     """Return the chart of the last days, which a refresh of the page leaves out."""
-    recent = trends()
+    recent = queries.trends()
     names = [date_format(day.date, "j M") for day in recent.days]
     chart = columns(names, [day.told for day in recent.days], [day.held for day in recent.days])
     return {"trends": recent, "chart": chart, "daily": zip(names, recent.days, strict=True)}

@@ -1,14 +1,23 @@
-"""Expiry of codes and lockout after wrong ones. Pure."""
+"""Lifting a hold: its risk, expiry of codes and lockout after wrong ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from apps.approvals.enums import Risk
+from apps.safety.enums import HoldKind
+
 MAX_FAILURES = 10
 WINDOW = timedelta(seconds=60)
 MAX_LOCK = timedelta(hours=1)
 STRIKES_EXPIRE_AFTER = timedelta(days=1)
+_RISKS = {HoldKind.CONFIRM: Risk.MEDIUM, HoldKind.VERIFY: Risk.HIGH, HoldKind.BLOCK: Risk.IRREVERSIBLE}
+
+
+def approval_risk(kind: str) -> Risk:
+    """Risk of lifting a hold of this kind; the approvals policy says whether it requires a passkey."""
+    return _RISKS[HoldKind(kind)]
 
 
 def is_expired(expires_at: datetime, now: datetime) -> bool:
