@@ -348,8 +348,8 @@ class Stage:
 
     def _decline(self, card: Any) -> None:
         """A company has room for ten plans that wait."""
+        from apps.approvals.cards.services import decide_card
         from apps.approvals.enums import ApprovalVerdict
-        from apps.approvals.services import decide_card
         from kernel.tenancy import tenant_scope
 
         with tenant_scope(card.tenant_id):
@@ -507,9 +507,9 @@ class Stage:
 
     def gates(self) -> Iterator[Attempt]:
         """A message of a visitor, an answer of the model, and a call with values of either, held back by a gate."""
+        from apps.approvals.cards import pauses
         from apps.approvals.cards.schemas import CardSubject, GateReason
         from apps.approvals.enums import PauseTrigger
-        from apps.approvals.services import pauses
         from kernel.tenancy import tenant_scope
 
         desk = self.desk()

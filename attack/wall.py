@@ -203,7 +203,7 @@ def _own_approvals(line: Line, values: dict[str, Any]) -> None:
 
 def _stage() -> dict[str, Any]:
     """A company with a decision, a revoked approval, a proposed skill and an audit log; and another company."""
-    from apps.approvals.services import revoke_token
+    from apps.approvals.tokens.services import revoke_token
     from apps.skills import installation
     from apps.skills.enums import SkillSource
     from kernel.tenancy import tenant_scope

@@ -54,15 +54,16 @@ def _owner(tenant: Any) -> Any:
 
 def _approved(tenant: Any, owner: Any) -> tuple[Any, Any]:
     """A token that nobody has spent, and what it is for."""
-    from apps.approvals import payloads, services
     from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+    from apps.approvals.cards.services import decide_card, open_card
     from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
+    from apps.approvals.tokens import payloads
     from apps.work.schemas import WorkItemSpec
     from kernel.tenancy import tenant_scope
 
     plan = WorkItemSpec(id=str(uuid4()), type="task", title="Change the address", body="Do it.").as_plan()
     with tenant_scope(tenant):
-        card = services.open_card(
+        card = open_card(
             CardKind.PLAN,
             subject=CardSubject("bench", uuid4()),
             binding=Binding(ApprovalScope.FULL_PLAN, plan, reversible=True),
@@ -72,19 +73,19 @@ def _approved(tenant: Any, owner: Any) -> tuple[Any, Any]:
                 consequence={"approve": "Change the address", "decline": "Keep the address"},
             ),
         )
-        decision = services.decide_card(card.pk, user=owner, verdict=ApprovalVerdict.APPROVED)
+        decision = decide_card(card.pk, user=owner, verdict=ApprovalVerdict.APPROVED)
         assert decision is not None
         return decision.token, payloads.approvable_plan(plan)
 
 
 def _verify(tenant: Any, approved: list[tuple[Any, Any]]) -> Row:
-    from apps.approvals import services
+    from apps.approvals.tokens.services import verify_token
     from kernel.tenancy import tenant_scope
 
     def ours(at: int) -> None:
         token, subject = approved[at]
         with tenant_scope(tenant):
-            assert services.verify_token(token, subject).ok
+            assert verify_token(token, subject).ok
 
     value, baseline = _in_turns(ours, _bare_transaction, len(approved))
     return _row("verify, committed", value, baseline, "one locked UPDATE + one INSERT", MOST_VERIFY)
@@ -100,14 +101,14 @@ def _bare_transaction(_: int) -> None:
 
 def _check(tenant: Any, approved: tuple[Any, Any]) -> Row:
     """Both inside one open scope: `check` is one step of a transaction that has others."""
-    from apps.approvals import services
+    from apps.approvals.tokens.services import check_token
     from kernel.tenancy import tenant_scope
 
     token, subject = approved
     bare = _bare_check(tenant, token)
 
     def ours(_: int) -> None:
-        assert services.check_token(token, subject).ok
+        assert check_token(token, subject).ok
 
     with tenant_scope(tenant):
         value, baseline = _in_turns(ours, bare, CHECKS)
@@ -119,7 +120,7 @@ def _bare_check(tenant: Any, token: Any) -> Callable[[int], None]:
     from django.db import connection
 
     from apps.approvals.rules import signed_bytes
-    from apps.approvals.schemas import SignedToken
+    from apps.approvals.tokens.schemas import SignedToken
 
     signed = SignedToken.of_row(token)
     message, signature = signed_bytes(signed), signed.signature

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from apps.access.levels import sealed_levels
+from apps.approvals.keys.services import certify_keys
 from apps.approvals.queries import policies_to_certify, revocations_to_certify
-from apps.approvals.services import certify_keys
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.queries import sealed_gates

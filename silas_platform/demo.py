@@ -16,9 +16,9 @@ from typing import Any
 import yaml
 from django.conf import settings
 
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict, Pace
 from apps.approvals.models import CardTiming
-from apps.approvals.services import decide_card
 from apps.autonomy import services as autonomy
 from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import AutonomySettings, OpenQuestion

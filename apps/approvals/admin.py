@@ -25,7 +25,7 @@ from apps.approvals.models import (
     TokenRevocation,
     TokenUse,
 )
-from apps.approvals.services import passkeys
+from apps.approvals.passkeys import services as passkeys
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
 from kernel.tenancy import tenant_scope

@@ -9,7 +9,7 @@ from django.db import connection
 
 from apps.approvals.enums import Reason
 from apps.approvals.models import OPEN_STATUSES, ApprovalToken, ApproverKey, Card, GatePause
-from apps.approvals.schemas import SignedToken
+from apps.approvals.tokens.schemas import SignedToken
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.language import gettext

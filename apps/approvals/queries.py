@@ -14,7 +14,9 @@ from pydantic import ValidationError
 
 from apps.approvals import rules
 from apps.approvals.cards.kinds import AWAITED_KINDS, get_kind
+from apps.approvals.cards.schemas import ApprovalRequirements, Policy
 from apps.approvals.enums import ApprovalScope, ApprovalState, ApprovalVerdict, CardStatus, Deciders, Pace, Risk
+from apps.approvals.keys.schemas import KeyFacts
 from apps.approvals.models import (
     OPEN_STATUSES,
     Answer,
@@ -27,7 +29,7 @@ from apps.approvals.models import (
     TokenRevocation,
     TokenUse,
 )
-from apps.approvals.schemas import Approvable, Approval, ApprovalRequirements, KeyFacts, Policy, SignedToken, TokenFacts
+from apps.approvals.tokens.schemas import Approvable, Approval, SignedToken, TokenFacts
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Membership

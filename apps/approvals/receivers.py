@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from apps.approvals.cards import pauses
+from apps.approvals.cards.lifecycle import expire_card
 from apps.approvals.enums import CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.services import expire_card, pauses
 from apps.approvals.signals import card_changed, card_decided
 from apps.bus.deliveries import recurring_handler
 from apps.bus.enums import Kind

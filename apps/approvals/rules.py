@@ -13,18 +13,11 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from apps.approvals.cards.schemas import AnswerClaims, Policy
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Deciders, PasskeyRule, Reason, Risk
-from apps.approvals.payloads import payload_hash
-from apps.approvals.schemas import (
-    AnswerClaims,
-    Approvable,
-    KeyFacts,
-    Policy,
-    SignedToken,
-    SpawnPolicy,
-    TokenClaims,
-    TokenVerdict,
-)
+from apps.approvals.keys.schemas import KeyFacts
+from apps.approvals.tokens.payloads import payload_hash
+from apps.approvals.tokens.schemas import Approvable, SignedToken, SpawnPolicy, TokenClaims, TokenVerdict
 from apps.tenants.enums import Capability, Role
 from apps.tenants.rules import roles_with
 from kernel.canonical import canonical_bytes, canonical_json, sha256_hex

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from apps.approvals.cards.schemas import AnswerRefused
 from apps.approvals.models import ApprovalToken, Card, Decision, GatePause, TokenRevocation
-from apps.approvals.schemas import AnswerRefused
 from kernel.events import Event
 
 # A card was opened.

@@ -17,9 +17,8 @@ from django.core.mail import send_mail
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from apps.approvals import webpush
-from apps.approvals.services import alerts
-from apps.approvals.services.alerts import PUSH_SECONDS, REVIEW_PATH, AlertEmail, Push
+from apps.approvals.cards import alerts, webpush
+from apps.approvals.cards.alerts import PUSH_SECONDS, REVIEW_PATH, AlertEmail, Push
 from apps.autonomy import webhook_delivery
 from apps.bus.deliveries import Delivery
 from apps.safety.services import notices

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from apps.approvals import payloads
 from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import ApprovalToken
-from apps.approvals.services import verify_token
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.services import verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.connections import credentials, rules, scripts

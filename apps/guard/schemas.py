@@ -14,8 +14,8 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from apps.approvals.payloads import tool_call_payload
-from apps.approvals.schemas import GatePass
+from apps.approvals.tokens.payloads import tool_call_payload
+from apps.approvals.tokens.schemas import GatePass
 from apps.bus.schemas import LeaseRef
 from apps.gates.content import ContentMark
 from apps.gates.schemas import GateResult, GateSpec

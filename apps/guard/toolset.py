@@ -21,7 +21,7 @@ from pydantic_ai.tools import RunContext, ToolDefinition
 from pydantic_ai.toolsets.abstract import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from apps.approvals.schemas import GatePass
+from apps.approvals.tokens.schemas import GatePass
 from apps.gates.allowance import Allowance
 from apps.gates.schemas import GateSpec
 from apps.guard.enums import Intent, RefusalCode

@@ -12,7 +12,7 @@ from django.utils.functional import Promise
 from apps.access.rules import AccessController, Level
 from apps.approvals.enums import PauseTrigger
 from apps.approvals.models import GatePause
-from apps.approvals.schemas import GatePass
+from apps.approvals.tokens.schemas import GatePass
 from apps.bus.schemas import Lease
 from apps.gates.allowance import Allowance
 from apps.gates.content import ContentMark

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from apps.approvals.cards import pauses
 from apps.approvals.cards.schemas import CardSubject, GateReason
 from apps.approvals.enums import PauseState, PauseTrigger, Withdrawal
 from apps.approvals.models import GatePause
-from apps.approvals.payloads import has_passed_gate
-from apps.approvals.services import pauses
+from apps.approvals.tokens.payloads import has_passed_gate
 from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue, Sender
 from apps.gates.content import sentences

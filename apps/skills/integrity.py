@@ -20,8 +20,8 @@ from django.conf import settings
 
 from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import Card
-from apps.approvals.payloads import approvable
 from apps.approvals.queries import is_spent_for
+from apps.approvals.tokens.payloads import approvable
 from apps.skills.enums import SkillSource, SkillStatus
 from apps.skills.loader import load_files
 from apps.skills.models import SkillFile, SkillVersion

@@ -17,12 +17,12 @@ from uuid import UUID
 from django.db.models import Q
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from apps.approvals import services as approvals
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import ApprovalToken, Card
-from apps.approvals.payloads import approvable
-from apps.approvals.schemas import Fact
+from apps.approvals.tokens.payloads import approvable
+from apps.approvals.tokens.services import verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.deliveries import Delivery, Undeliverable
@@ -138,7 +138,7 @@ def _open_card(version: SkillVersion, trials: list[Trial]) -> None:
         return
     report = {**version.report, "dry_run": dry_runs.as_report(trials)}
     before = queries.current_version(version.name)
-    card = approvals.open_card(
+    card = open_card(
         CardKind.SKILL_INSTALL,
         subject=CardSubject(SUBJECT, version.pk),
         binding=Binding(ApprovalScope.SKILL_INSTALL, card_content.approval_payload(version, report), reversible=True),
@@ -170,7 +170,7 @@ def apply_decision(card: Card, token: ApprovalToken | None) -> None:
     if token is None:
         withdraw(version, "declined")
         return
-    verdict = approvals.verify_token(
+    verdict = verify_token(
         token, approvable(ApprovalScope.SKILL_INSTALL, card_content.approval_payload(version, version.report))
     )
     if not verdict.ok:

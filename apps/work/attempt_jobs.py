@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals.enums import ApprovalScope, PauseTrigger
-from apps.approvals.payloads import payload_hash
-from apps.approvals.schemas import GatePass
+from apps.approvals.tokens.payloads import payload_hash
+from apps.approvals.tokens.schemas import GatePass
 from apps.bus.deliveries import Delivery
 from apps.bus.schemas import Lease
 from apps.gates.queries import active_gates

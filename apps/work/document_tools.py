@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.approvals.schemas import Fact
+from apps.approvals.cards.schemas import Fact
 from apps.bus import services as bus
 from apps.bus.enums import Kind
 from apps.guard.schemas import CallContext, CallFailed, call_digest

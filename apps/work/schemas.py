@@ -12,8 +12,8 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from apps.approvals.payloads import approvable_plan, plan_hash
-from apps.approvals.schemas import Approvable
+from apps.approvals.tokens.payloads import approvable_plan, plan_hash
+from apps.approvals.tokens.schemas import Approvable
 from apps.gates.schemas import AccessLevel, EscalationSpec, Expectation, GateSpec
 from apps.work.budgets import Budget
 from apps.work.enums import Lane, WorkItemType

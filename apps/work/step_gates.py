@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.approvals.enums import PauseTrigger
-from apps.approvals.payloads import has_passed_gate
-from apps.approvals.schemas import GatePass
+from apps.approvals.tokens.payloads import has_passed_gate
+from apps.approvals.tokens.schemas import GatePass
 from apps.audit.enums import AuditEvent
 from apps.gates.allowance import Allowance
 from apps.gates.enums import GateAction, GateCode, GateLane, GateTrigger

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from apps.approvals import queries, services
+from apps.approvals import queries
 from apps.approvals.cards import kinds
+from apps.approvals.cards.services import AnswerDetails, answer_card
 from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.queries import face_hash
-from apps.approvals.services import AnswerDetails
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.cards import EXAMPLES, MAIL, make_kind
@@ -23,9 +23,7 @@ ASKING = [kind for kind in CardKind if kind not in BINDING]
 def answer(card: Card, user: Any, choice: str, **words: Any) -> Decision | Card | SilasError | None:
     try:
         with tenant_scope(card.tenant_id):
-            return services.answer_card(
-                card.pk, user=user, choice=choice, face=face_hash(card), details=AnswerDetails(**words)
-            )
+            return answer_card(card.pk, user=user, choice=choice, face=face_hash(card), details=AnswerDetails(**words))
     except SilasError as refused:
         return refused
 
@@ -163,5 +161,5 @@ def test_card_is_answered_by_nobody_without_the_role(tenant: Any, kind: CardKind
 def test_card_of_another_tenant_is_not_answered(tenant: Any, other_tenant: Any, owner: Any) -> None:
     foreign = make_kind(other_tenant, CardKind.GATE)
     with tenant_scope(tenant), pytest.raises(SilasError) as refused:
-        services.answer_card(foreign.pk, user=owner, choice=kinds.APPROVE, face=face_hash(foreign))
+        answer_card(foreign.pk, user=owner, choice=kinds.APPROVE, face=face_hash(foreign))
     assert refused.value.status == 404

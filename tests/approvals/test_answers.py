@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, IntegrityError
 
-from apps.approvals import queries, rules, services
+from apps.approvals import queries, rules
+from apps.approvals.cards import answers
+from apps.approvals.cards.schemas import Policy
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardStatus, Deciders, PasskeyRule, Reason, Risk
 from apps.approvals.models import Answer, ApprovalPolicy, ApprovalToken, Card, Decision
-from apps.approvals.schemas import Policy
-from apps.approvals.services import answers
 from apps.audit.models import AuditEntry
 from apps.tenants.models import Membership
 from kernel.errors import SilasError
@@ -32,7 +33,7 @@ def policy(tenant: Any, **fields: Any) -> ApprovalPolicy:
 
 def answer(tenant: Any, card: Card, user: Any, verdict: ApprovalVerdict = APPROVED, **terms: Any) -> Decision | None:
     with tenant_scope(tenant):
-        return services.decide_card(card.pk, user=user, verdict=verdict, **terms)
+        return decide_card(card.pk, user=user, verdict=verdict, **terms)
 
 
 def refusal(tenant: Any, card: Card, user: Any, verdict: ApprovalVerdict = APPROVED, **terms: Any) -> str:

@@ -12,10 +12,12 @@ import time_machine
 from django.db import DatabaseError, IntegrityError, connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from apps.approvals import queries, services, signals
+from apps.approvals import queries, signals
+from apps.approvals.cards.lifecycle import expire_card
+from apps.approvals.cards.schemas import Fact
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Risk
 from apps.approvals.models import ApprovalToken, ApproverKey, Card, Decision
-from apps.approvals.schemas import Fact
 from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
 from kernel.clock import now
@@ -32,7 +34,7 @@ APPROVED = ApprovalVerdict.APPROVED
 def decide(tenant: Any, card: Card, user: Any, verdict: ApprovalVerdict = APPROVED) -> Decision:
     conditions = {"not_before": "Monday"} if verdict == ApprovalVerdict.CONDITIONAL else {}
     with tenant_scope(tenant):
-        decision = services.decide_card(card.pk, user=user, verdict=verdict, conditions=conditions)
+        decision = decide_card(card.pk, user=user, verdict=verdict, conditions=conditions)
         assert decision is not None
         return decision
 
@@ -271,7 +273,7 @@ def test_card_expires_once(tenant: Any) -> None:
     with time_machine.travel(now() + timedelta(days=1)):
         expire_cards(tenant)
         with tenant_scope(tenant):
-            assert services.expire_card(card.pk) is None
+            assert expire_card(card.pk) is None
     with tenant_scope(tenant):
         assert AuditEntry.objects.filter(event="card_expired").count() == 1
 

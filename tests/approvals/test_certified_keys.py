@@ -8,10 +8,13 @@ from uuid import uuid4
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from apps.approvals import payloads, queries, rules, services
+from apps.approvals import queries, rules
 from apps.approvals.enums import Reason
+from apps.approvals.keys.services import reseal_keys
 from apps.approvals.models import ApprovalToken, ApproverKey
-from apps.approvals.schemas import SignedToken, TokenClaims, to_base64
+from apps.approvals.schemas import to_base64
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.schemas import SignedToken, TokenClaims
 from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.tenancy import tenant_scope
@@ -131,7 +134,7 @@ def test_worker_that_pins_another_key_believes_nothing(tenant: Any, token: Any, 
 
 def test_resealing_certifies_keys_for_the_new_signing_key(tenant: Any, token: Any, plan: Any, settings: Any) -> None:
     with tenant_scope(tenant):
-        services.reseal_keys(old=settings.SILAS_SIGNING_KEY, new=OTHER, actor="user:test")
+        reseal_keys(old=settings.SILAS_SIGNING_KEY, new=OTHER, actor="user:test")
     settings.SILAS_SIGNING_KEY = OTHER
     assert verify(tenant, token, plan) is Reason.OK
 
@@ -141,5 +144,5 @@ def test_resealing_certifies_no_key_that_was_only_written(
 ) -> None:
     _forged_key(superuser_dsn, tenant, owner)
     with tenant_scope(tenant):
-        services.reseal_keys(old=settings.SILAS_SIGNING_KEY, new=OTHER, actor="user:test")
+        reseal_keys(old=settings.SILAS_SIGNING_KEY, new=OTHER, actor="user:test")
         assert ApproverKey.objects.get(user=owner).certificate == ""

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from apps.approvals import payloads, queries, services, signals
+from apps.approvals import queries, signals
+from apps.approvals.cards.services import decide_card, edit_card
 from apps.approvals.enums import ApprovalVerdict, Reason, Risk
 from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.tokens import payloads
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.approvals.test_tokens import verify
@@ -28,7 +30,7 @@ def card(tenant: Any, plan: dict[str, Any]) -> Card:
 
 def edit(tenant: Any, card: Card, user: Any, payload: dict[str, Any]) -> Card:
     with tenant_scope(tenant):
-        return services.edit_card(card.pk, user=user, payload=payload)
+        return edit_card(card.pk, user=user, payload=payload)
 
 
 def refusal(tenant: Any, card: Card, user: Any, payload: dict[str, Any]) -> str:
@@ -39,7 +41,7 @@ def refusal(tenant: Any, card: Card, user: Any, payload: dict[str, Any]) -> str:
 
 def decide(tenant: Any, card: Card, user: Any) -> Decision | None:
     with tenant_scope(tenant):
-        return services.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
+        return decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
 
 
 def test_edited_card_binds_the_new_hash(tenant: Any, owner: Any, card: Card, plan: Any) -> None:

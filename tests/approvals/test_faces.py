@@ -8,12 +8,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from apps.approvals import keys, services
+from apps.approvals.cards import answers
+from apps.approvals.cards.schemas import AnswerRefused, Fact
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import ApprovalVerdict, CardStatus, Risk
+from apps.approvals.keys.signing import signing
 from apps.approvals.models import Answer, ApprovalToken, Card, Decision, PasskeyChallenge
+from apps.approvals.passkeys import services as passkeys
 from apps.approvals.queries import face_hash
-from apps.approvals.schemas import AnswerRefused, Fact, to_base64
-from apps.approvals.services import answers, passkeys
+from apps.approvals.schemas import to_base64
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -55,7 +58,7 @@ def card_of(tenant: Any, **fields: Any) -> Card:
 
 def press(card: Card, user: Any, face: str, choice: str = "approve") -> Any:
     with tenant_scope(card.tenant_id):
-        return services.answer_card(card.pk, user=user, choice=choice, face=face)
+        return answer_card(card.pk, user=user, choice=choice, face=face)
 
 
 def count(card: Card, model: Any) -> int:
@@ -126,9 +129,9 @@ def test_two_people_who_saw_the_same_face_approve(tenant: Any, owner: Any, appro
 def test_answer_that_was_signed_before_faces_were_is_still_genuine(tenant: Any, owner: Any) -> None:
     card = card_of(tenant)
     with tenant_scope(tenant):
-        key = keys.key_for(owner)
+        key = signing.key_for(owner)
         old = Answer(card=card, user=owner, verdict=ApprovalVerdict.APPROVED, answered_at=now(), key_id=key.key_id)
-        old.signature = to_base64(keys.sign(key, answers.signed_bytes(old, face="")))
+        old.signature = to_base64(signing.sign(key, answers.signed_bytes(old, face="")))
         assert answers.is_genuine(old)
 
 
@@ -166,7 +169,7 @@ def test_passkey_that_signed_another_face_approves_nothing(
     rewrite(card, column, SHOWN[column])
     with tenant_scope(tenant):
         now_shown = face_hash(Card.objects.get(pk=card.pk))
-        outcome = services.answer_card(card.pk, user=owner, choice="approve", face=now_shown, step_up=assertion)
+        outcome = answer_card(card.pk, user=owner, choice="approve", face=now_shown, step_up=assertion)
         state = Card.objects.get(pk=card.pk).status
     assert isinstance(outcome, AnswerRefused)
     assert state == CardStatus.OPEN

@@ -13,7 +13,17 @@ from hypothesis import settings as budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from apps.approvals import queries, services
+from apps.approvals import queries
+from apps.approvals.cards.lifecycle import (
+    assign_card,
+    expire_card,
+    record_look,
+    unassign_card,
+    withdraw_card,
+    withdraw_cards_about,
+    withdraw_session_cards,
+)
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision, Look
 from apps.audit.models import AuditEntry
@@ -56,86 +66,86 @@ def test_card_begins_open_and_with_nobody(tenant: Any) -> None:
 
 def test_assigned_card_names_who_sees_to_it(tenant: Any, owner: Any, approver: Any) -> None:
     card = open_card(tenant)
-    call(card, services.assign_card, to=approver, by=owner)
+    call(card, assign_card, to=approver, by=owner)
     found = stored(card)
     assert (found.status, found.assignee) == (CardStatus.ASSIGNED, approver)
 
 
 def test_assigned_card_still_waits_in_the_queue(tenant: Any, owner: Any) -> None:
     card = open_card(tenant)
-    call(card, services.assign_card, to=owner, by=owner)
+    call(card, assign_card, to=owner, by=owner)
     with tenant_scope(tenant):
         assert list(queries.open_cards()) == [card]
 
 
 def test_assigned_card_is_decided_by_anybody_who_may(tenant: Any, owner: Any, approver: Any) -> None:
     card = open_card(tenant)
-    call(card, services.assign_card, to=approver, by=owner)
-    assert call(card, services.decide_card, user=owner, verdict=ApprovalVerdict.APPROVED).user == owner
+    call(card, assign_card, to=approver, by=owner)
+    assert call(card, decide_card, user=owner, verdict=ApprovalVerdict.APPROVED).user == owner
 
 
 def test_unassigned_card_is_everybodys_again(tenant: Any, owner: Any, approver: Any) -> None:
     card = open_card(tenant)
-    call(card, services.assign_card, to=approver, by=owner)
-    call(card, services.unassign_card, by=approver)
+    call(card, assign_card, to=approver, by=owner)
+    call(card, unassign_card, by=approver)
     assert (stored(card).status, stored(card).assignee) == (CardStatus.OPEN, None)
 
 
 @pytest.mark.parametrize("role", ["agent", "viewer", "stranger"])
 def test_card_is_assigned_by_nobody_who_could_not_decide(tenant: Any, owner: Any, role: str, request: Any) -> None:
-    refused = call(open_card(tenant), services.assign_card, to=owner, by=request.getfixturevalue(role))
+    refused = call(open_card(tenant), assign_card, to=owner, by=request.getfixturevalue(role))
     assert refused.code == "approver_required"
 
 
 @pytest.mark.parametrize("role", ["agent", "viewer", "stranger"])
 def test_card_is_assigned_to_nobody_who_could_not_decide(tenant: Any, owner: Any, role: str, request: Any) -> None:
-    refused = call(open_card(tenant), services.assign_card, to=request.getfixturevalue(role), by=owner)
+    refused = call(open_card(tenant), assign_card, to=request.getfixturevalue(role), by=owner)
     assert refused.code == "assignee_unfit"
 
 
 def test_card_is_not_assigned_to_the_owner_of_another_tenant(tenant: Any, other_tenant: Any, owner: Any) -> None:
     foreign = make_member(other_tenant, "owner")
-    assert call(open_card(tenant), services.assign_card, to=foreign, by=owner).code == "assignee_unfit"
+    assert call(open_card(tenant), assign_card, to=foreign, by=owner).code == "assignee_unfit"
 
 
 def test_card_of_another_tenant_is_not_assigned(tenant: Any, other_tenant: Any, owner: Any) -> None:
     card = open_card(other_tenant)
     with tenant_scope(tenant), pytest.raises(SilasError) as refused:
-        services.assign_card(card.pk, to=owner, by=owner)
+        assign_card(card.pk, to=owner, by=owner)
     assert refused.value.status == 404
 
 
 def test_card_of_another_tenant_is_not_withdrawn(tenant: Any, other_tenant: Any) -> None:
     card = open_card(other_tenant)
     with tenant_scope(tenant), pytest.raises(SilasError) as refused:
-        services.withdraw_card(card.pk, reason=Withdrawal.STAFF)
+        withdraw_card(card.pk, reason=Withdrawal.STAFF)
     assert (refused.value.status, stored(card).status) == (404, CardStatus.OPEN)
 
 
 def test_withdrawn_card_says_why_and_when(tenant: Any) -> None:
     card = open_card(tenant)
-    call(card, services.withdraw_card, reason=Withdrawal.REQUESTER)
+    call(card, withdraw_card, reason=Withdrawal.REQUESTER)
     found = stored(card)
     assert (found.status, found.withdrawal, found.settled_at is not None) == ("withdrawn", "requester", True)
 
 
 def test_withdrawn_card_is_not_decided(tenant: Any, owner: Any) -> None:
     card = open_card(tenant)
-    call(card, services.withdraw_card, reason=Withdrawal.REQUESTER)
-    assert call(card, services.decide_card, user=owner, verdict=ApprovalVerdict.APPROVED).code == "card_withdrawn"
+    call(card, withdraw_card, reason=Withdrawal.REQUESTER)
+    assert call(card, decide_card, user=owner, verdict=ApprovalVerdict.APPROVED).code == "card_withdrawn"
 
 
 def test_decided_card_is_not_withdrawn(tenant: Any, owner: Any) -> None:
     card = open_card(tenant)
-    call(card, services.decide_card, user=owner, verdict=ApprovalVerdict.DECLINED)
-    assert call(card, services.withdraw_card, reason=Withdrawal.STAFF).code == "card_decided"
+    call(card, decide_card, user=owner, verdict=ApprovalVerdict.DECLINED)
+    assert call(card, withdraw_card, reason=Withdrawal.STAFF).code == "card_decided"
 
 
 def test_withdrawal_of_a_conversation_leaves_the_others_alone(tenant: Any) -> None:
     session = uuid4()
     mine, other = open_card(tenant, session_id=session), open_card(tenant, session_id=uuid4())
     with tenant_scope(tenant):
-        assert services.withdraw_session_cards(session, reason=Withdrawal.HANDOFF) == 1
+        assert withdraw_session_cards(session, reason=Withdrawal.HANDOFF) == 1
     assert [stored(mine).status, stored(other).status] == [CardStatus.WITHDRAWN, CardStatus.OPEN]
 
 
@@ -145,20 +155,20 @@ def test_withdrawal_of_a_conversation_leaves_what_only_offers(tenant: Any, kind:
     session = uuid4()
     offer = make_kind(tenant, kind, session_id=session)
     with tenant_scope(tenant):
-        services.withdraw_session_cards(session, reason=Withdrawal.HANDOFF)
+        withdraw_session_cards(session, reason=Withdrawal.HANDOFF)
     assert stored(offer).status == CardStatus.OPEN
 
 
 def test_withdrawal_about_a_subject_without_cards_is_fine(tenant: Any) -> None:
     with tenant_scope(tenant):
-        assert services.withdraw_cards_about("work_item", uuid4(), reason=Withdrawal.CANCELLED) == 0
+        assert withdraw_cards_about("work_item", uuid4(), reason=Withdrawal.CANCELLED) == 0
 
 
 def test_rivals_who_decide_and_withdraw_settle_a_card_once(tenant: Any, owner: Any) -> None:
     card = open_card(tenant)
     answers = race(
-        lambda: call(card, services.decide_card, user=owner, verdict=ApprovalVerdict.APPROVED),
-        lambda: call(card, services.withdraw_card, reason=Withdrawal.REQUESTER),
+        lambda: call(card, decide_card, user=owner, verdict=ApprovalVerdict.APPROVED),
+        lambda: call(card, withdraw_card, reason=Withdrawal.REQUESTER),
     )
     assert sum(isinstance(answer, SilasError) for answer in answers) == 1
 
@@ -167,7 +177,7 @@ def test_rivals_who_decide_and_withdraw_settle_a_card_once(tenant: Any, owner: A
 def test_card_whose_time_is_up_ends_without_a_yes(tenant: Any, owner: Any, assigned: bool) -> None:
     card = open_card(tenant)
     if assigned:
-        call(card, services.assign_card, to=owner, by=owner)
+        call(card, assign_card, to=owner, by=owner)
     run_out(card)
     expire_cards(tenant)
     with tenant_scope(tenant):
@@ -178,13 +188,13 @@ def test_card_whose_time_is_up_ends_without_a_yes(tenant: Any, owner: Any, assig
 def test_card_whose_time_is_up_is_not_assigned(tenant: Any, owner: Any) -> None:
     card = open_card(tenant)
     run_out(card)
-    assert call(card, services.assign_card, to=owner, by=owner).code == "card_expired"
+    assert call(card, assign_card, to=owner, by=owner).code == "card_expired"
 
 
 @pytest.mark.parametrize("move", [{"status": "open"}, {"withdrawal": "staff"}, {"expires_at": now() + timedelta(1)}])
 def test_settled_card_is_not_moved_around_the_service(tenant: Any, move: dict[str, Any]) -> None:
     card = open_card(tenant)
-    call(card, services.withdraw_card, reason=Withdrawal.REQUESTER)
+    call(card, withdraw_card, reason=Withdrawal.REQUESTER)
     with pytest.raises(DatabaseError), tenant_scope(tenant):
         Card.objects.filter(pk=card.pk).update(**move)
 
@@ -221,7 +231,7 @@ def test_card_that_begins_decided_is_refused_by_the_database(tenant: Any) -> Non
 def test_assigned_card_keeps_a_second_one_about_its_subject_away(tenant: Any, owner: Any) -> None:
     subject = uuid4()
     card = open_card(tenant, subject_id=subject)
-    call(card, services.assign_card, to=owner, by=owner)
+    call(card, assign_card, to=owner, by=owner)
     with pytest.raises(DatabaseError):
         open_card(tenant, subject_id=subject)
 
@@ -230,31 +240,31 @@ def test_look_at_a_card_is_written_down_once_a_person(tenant: Any, owner: Any, a
     card = open_card(tenant)
     with tenant_scope(tenant):
         for user in (owner, owner, approver):
-            services.record_look(card, user)
+            record_look(card, user)
         assert Look.objects.filter(card=card).count() == 2
 
 
 def test_look_at_a_settled_card_is_not_written_down(tenant: Any, owner: Any) -> None:
     card = open_card(tenant)
-    call(card, services.withdraw_card, reason=Withdrawal.STAFF)
+    call(card, withdraw_card, reason=Withdrawal.STAFF)
     with tenant_scope(tenant):
-        services.record_look(queries.get_card(card.pk), owner)
+        record_look(queries.get_card(card.pk), owner)
         assert not Look.objects.exists()
 
 
 def test_look_cannot_be_rewritten(tenant: Any, owner: Any) -> None:
     card = open_card(tenant)
     with tenant_scope(tenant):
-        services.record_look(card, owner)
+        record_look(card, owner)
     with pytest.raises(DatabaseError), tenant_scope(tenant):
         Look.objects.update(first_at=now())
 
 
 def test_course_of_a_card_is_written_down_without_words(tenant: Any, owner: Any, approver: Any) -> None:
     card = open_card(tenant)
-    call(card, services.assign_card, to=approver, by=owner)
-    call(card, services.unassign_card, by=owner)
-    call(card, services.withdraw_card, reason=Withdrawal.STAFF, actor=f"user:{owner.pk}")
+    call(card, assign_card, to=approver, by=owner)
+    call(card, unassign_card, by=owner)
+    call(card, withdraw_card, reason=Withdrawal.STAFF, actor=f"user:{owner.pk}")
     with tenant_scope(tenant):
         entries = list(AuditEntry.objects.filter(subject=f"card:{card.pk}").values_list("event", "data"))
     assert [event for event, _ in entries] == ["card_opened", "card_assigned", "card_assigned", "card_withdrawn"]
@@ -282,22 +292,22 @@ class Course(RuleBasedStateMachine):
     def assign(self, by: int, to: int) -> None:
         people = [*self.deciders, *self.others]
         allowed = by < len(self.deciders) and to < len(self.deciders)
-        self.push(services.assign_card, allowed, CardStatus.ASSIGNED, to=people[to], by=people[by])
+        self.push(assign_card, allowed, CardStatus.ASSIGNED, to=people[to], by=people[by])
 
     @rule(by=st.integers(0, 3))
     def unassign(self, by: int) -> None:
         people = [*self.deciders, *self.others]
-        self.push(services.unassign_card, by < len(self.deciders), CardStatus.OPEN, by=people[by])
+        self.push(unassign_card, by < len(self.deciders), CardStatus.OPEN, by=people[by])
 
     @rule(by=st.integers(0, 3), verdict=st.sampled_from([ApprovalVerdict.APPROVED, ApprovalVerdict.DECLINED]))
     def decide(self, by: int, verdict: ApprovalVerdict) -> None:
         people = [*self.deciders, *self.others]
         allowed = by < len(self.deciders)
-        self.push(services.decide_card, allowed, CardStatus.DECIDED, user=people[by], verdict=verdict)
+        self.push(decide_card, allowed, CardStatus.DECIDED, user=people[by], verdict=verdict)
 
     @rule(reason=st.sampled_from(Withdrawal))
     def withdraw(self, reason: Withdrawal) -> None:
-        self.push(services.withdraw_card, True, CardStatus.WITHDRAWN, reason=reason)
+        self.push(withdraw_card, True, CardStatus.WITHDRAWN, reason=reason)
 
     @precondition(lambda self: self.expected in WAITS)
     @rule()
@@ -307,7 +317,7 @@ class Course(RuleBasedStateMachine):
 
     @rule()
     def sweep(self) -> None:
-        call(self.card, services.expire_card)
+        call(self.card, expire_card)
         if self.is_late and self.expected in WAITS:
             self.expected = CardStatus.EXPIRED
 

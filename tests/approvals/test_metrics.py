@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from apps.approvals import metrics, services
-from apps.approvals.cards import kinds
+from apps.approvals.cards import kinds, metrics
+from apps.approvals.cards.lifecycle import record_look
+from apps.approvals.cards.services import AnswerDetails, answer_card
 from apps.approvals.enums import CardKind, Risk
 from apps.approvals.models import Card, Decision, Look
 from apps.approvals.queries import face_hash
@@ -30,7 +31,7 @@ def decided(tenant: Any, user: Any, *, seconds: float | None = 3, choice: str = 
     with tenant_scope(tenant):
         if seconds is not None:
             Look.objects.create(card=card, user=user, first_at=now() - timedelta(seconds=seconds))
-        services.answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
+        answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
     return card
 
 
@@ -60,7 +61,7 @@ def test_time_of_a_decision_is_that_of_who_decided(tenant: Any, owner: Any, appr
     with tenant_scope(tenant):
         Look.objects.create(card=card, user=approver, first_at=now() - timedelta(seconds=200))
         Look.objects.create(card=card, user=owner, first_at=now() - timedelta(seconds=4))
-        services.answer_card(card.pk, user=owner, choice=kinds.APPROVE, face=face_hash(card))
+        answer_card(card.pk, user=owner, choice=kinds.APPROVE, face=face_hash(card))
     assert totals(tenant).median == pytest.approx(4, abs=1)
 
 
@@ -111,12 +112,12 @@ def test_family_of_a_call_is_its_tool(tenant: Any, owner: Any) -> None:
 def test_free_text_is_counted(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.DECISION)
     with tenant_scope(tenant):
-        services.answer_card(
+        answer_card(
             card.pk,
             user=owner,
             choice="old",
             face=face_hash(card),
-            details=services.AnswerDetails(freetext="She moves back."),
+            details=AnswerDetails(freetext="She moves back."),
         )
     decided(tenant, owner)
     assert totals(tenant).freetext == 0.5
@@ -139,9 +140,9 @@ def test_batch_with_a_tick_changed_takes_a_tap_more_each(tenant: Any, owner: Any
     """T-2 is unusual and not ticked; T-4 is left out by hand: one tick, one press to ask anew, two to approve."""
     card = make_kind(tenant, CardKind.BATCH_REVIEW)
     with tenant_scope(tenant):
-        words = services.AnswerDetails(selected=["T-1", "T-3"])
-        new = services.answer_card(card.pk, user=owner, choice="edit_selection", face=face_hash(card), details=words)
-        services.answer_card(new.pk, user=owner, choice=kinds.APPROVE, face=face_hash(new))
+        words = AnswerDetails(selected=["T-1", "T-3"])
+        new = answer_card(card.pk, user=owner, choice="edit_selection", face=face_hash(card), details=words)
+        answer_card(new.pk, user=owner, choice=kinds.APPROVE, face=face_hash(new))
     assert totals(tenant).taps_per_batch == 4
 
 
@@ -210,8 +211,8 @@ def test_hasty_person_is_neither_held_up_nor_refused(tenant: Any, owner: Any) ->
     cards = [open_card(tenant) for _ in range(50)]
     with tenant_scope(tenant):
         for card in cards:
-            services.record_look(card, owner)
-            services.answer_card(card.pk, user=owner, choice=kinds.APPROVE, face=face_hash(card))
+            record_look(card, owner)
+            answer_card(card.pk, user=owner, choice=kinds.APPROVE, face=face_hash(card))
         assert Decision.objects.filter(verdict="approved").count() == 50
     assert hasty(tenant, owner)
 

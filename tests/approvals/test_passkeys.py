@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webauthn.helpers import bytes_to_base64url
 
-from apps.approvals import services
+from apps.approvals.cards import answers
+from apps.approvals.cards.schemas import AnswerRefused
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict, PasskeyRule, Risk
 from apps.approvals.models import Answer, ApprovalPolicy, Card, Decision, Passkey
+from apps.approvals.passkeys import services as passkeys
 from apps.approvals.queries import face_hash
-from apps.approvals.schemas import AnswerRefused
-from apps.approvals.services import answers, passkeys
 from apps.audit.models import AuditEntry
 from kernel.clock import now
 from kernel.errors import SilasError
@@ -43,7 +44,7 @@ def ask(tenant: Any, card: Card, user: Any, rp_id: str = RP_ID) -> dict[str, Any
 
 def approve(tenant: Any, card: Card, user: Any, step_up: str = "") -> Decision | AnswerRefused | None:
     with tenant_scope(tenant):
-        return services.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED, step_up=step_up)
+        return decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED, step_up=step_up)
 
 
 def refusal(tenant: Any, card: Card, user: Any, step_up: str = "") -> str:
@@ -91,7 +92,7 @@ def test_card_of_medium_risk_asks_for_no_passkey(tenant: Any, owner: Any, device
 
 def test_decline_asks_for_no_passkey(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
     with tenant_scope(tenant):
-        assert services.decide_card(grave.pk, user=owner, verdict=ApprovalVerdict.DECLINED) is not None
+        assert decide_card(grave.pk, user=owner, verdict=ApprovalVerdict.DECLINED) is not None
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ def test_answer_is_spent_once(tenant: Any, owner: Any, approver: Any, grave: Car
     answered = device.get(ask(tenant, grave, owner))
     approve(tenant, grave, owner, answered)
     with tenant_scope(tenant), pytest.raises(passkeys.PasskeyRejected):
-        passkeys.prove(grave, user=owner, policy=services.answers.queries.policy_for(grave), assertion=answered)
+        passkeys.prove(grave, user=owner, policy=answers.queries.policy_for(grave), assertion=answered)
 
 
 def test_answer_from_another_site_is_refused(tenant: Any, owner: Any, grave: Card, device: Any) -> None:

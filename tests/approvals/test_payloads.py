@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.approvals import payloads
+from apps.approvals.tokens import payloads
 from kernel.errors import SilasError
 from tests.approvals import vectors
 

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from apps.approvals import payloads, services, signals
+from apps.approvals import signals
 from apps.approvals.enums import ApprovalScope, Reason
 from apps.approvals.models import ApprovalToken, TokenRevocation, TokenUse
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.services import revoke_token
 from apps.audit.models import AuditEntry
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -30,7 +32,7 @@ def token(tenant: Any, owner: Any, plan: dict[str, Any]) -> ApprovalToken:
 
 def revoke(tenant: Any, token: ApprovalToken, user: Any, reason: str = "The customer called again.") -> TokenRevocation:
     with tenant_scope(tenant):
-        return services.revoke_token(token, user=user, reason=reason)
+        return revoke_token(token, user=user, reason=reason)
 
 
 def refusal(tenant: Any, token: ApprovalToken, user: Any, **terms: str) -> SilasError:

@@ -12,10 +12,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, IntegrityError
 
-from apps.approvals import keys, payloads, rules, services
+from apps.approvals import rules
 from apps.approvals.enums import Reason
+from apps.approvals.keys.signing import signing
+from apps.approvals.keys.services import Resealed, reseal_keys, revoke_key, rotate_key
 from apps.approvals.models import ApprovalToken, ApproverKey
-from apps.approvals.schemas import SignedToken, TokenClaims, to_base64
+from apps.approvals.schemas import to_base64
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.schemas import SignedToken, TokenClaims
 from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -38,7 +42,7 @@ def token(tenant: Any, owner: Any, plan: dict[str, Any]) -> ApprovalToken:
 
 def rotate(tenant: Any, user: Any, **how: bool) -> ApproverKey:
     with tenant_scope(tenant):
-        return services.rotate_key(user, actor="user:test", **how)
+        return rotate_key(user, actor="user:test", **how)
 
 
 def tamper(dsn: str, statement: str, *values: object) -> None:
@@ -73,7 +77,7 @@ def test_token_of_twice_rotated_key_verifies(tenant: Any, owner: Any, token: App
 def test_retired_key_cannot_sign(tenant: Any, owner: Any, token: ApprovalToken) -> None:
     rotate(tenant, owner)
     with pytest.raises(SilasError) as refused, tenant_scope(tenant):
-        keys.sign(ApproverKey.objects.get(key_id=token.key_id), b"anything")
+        signing.sign(ApproverKey.objects.get(key_id=token.key_id), b"anything")
     assert refused.value.code == "key_retired"
 
 
@@ -102,7 +106,7 @@ def test_key_that_follows_a_compromised_one_signs(tenant: Any, owner: Any, token
 
 def test_active_key_cannot_be_declared_void(tenant: Any, token: ApprovalToken) -> None:
     with pytest.raises(SilasError) as refused, tenant_scope(tenant):
-        services.revoke_key(token.key_id, actor="user:test")
+        revoke_key(token.key_id, actor="user:test")
     assert refused.value.code == "key_active"
 
 
@@ -112,7 +116,7 @@ def test_what_a_retired_key_claims_to_have_signed_later_is_refused(
     """The private half got out before the rotation: what is signed after it carries a later time, or an expired one."""
     with tenant_scope(tenant):
         old = ApproverKey.objects.get(key_id=token.key_id)
-        thief = keys._private(old)
+        thief = signing._private(old)
     rotate(tenant, owner)
     signed = SignedToken.of_row(token)
     values = {name: getattr(signed, name) for name in TokenClaims.model_fields}
@@ -197,9 +201,9 @@ def test_retired_key_cannot_come_back(tenant: Any, owner: Any, token: ApprovalTo
 OTHER = "another-signing-key-of-the-platform"
 
 
-def reseal(tenant: Any, old: str, new: str) -> services.Resealed:
+def reseal(tenant: Any, old: str, new: str) -> Resealed:
     with tenant_scope(tenant):
-        return services.reseal_keys(old=old, new=new, actor="user:test")
+        return reseal_keys(old=old, new=new, actor="user:test")
 
 
 def test_resealed_key_signs_under_the_new_signing_key(tenant: Any, owner: Any, token: Any, settings: Any) -> None:
@@ -219,7 +223,7 @@ def test_resealed_key_is_shut_to_the_old_signing_key(tenant: Any, owner: Any, to
 
 def test_reseal_again_changes_nothing(tenant: Any, token: Any, settings: Any) -> None:
     reseal(tenant, settings.SILAS_SIGNING_KEY, OTHER)
-    assert reseal(tenant, settings.SILAS_SIGNING_KEY, OTHER) == services.Resealed(0, ())
+    assert reseal(tenant, settings.SILAS_SIGNING_KEY, OTHER) == Resealed(0, ())
 
 
 def test_reseal_with_a_wrong_old_key_names_the_keys_and_leaves_them(tenant: Any, owner: Any, token: Any) -> None:

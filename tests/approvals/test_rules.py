@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from apps.approvals import rules
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Reason
-from apps.approvals.schemas import Approvable, SignedToken, SpawnPolicy, TokenClaims
+from apps.approvals.tokens.schemas import Approvable, SignedToken, SpawnPolicy, TokenClaims
 from kernel.canonical import canonical_bytes
 from tests.approvals import vectors
 

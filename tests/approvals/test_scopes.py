@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from apps.approvals import payloads, scopes
 from apps.approvals.enums import ApprovalScope
+from apps.approvals.tokens import payloads, scopes
 from kernel.errors import SilasError
 from tests.approvals import vectors
 

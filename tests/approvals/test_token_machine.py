@@ -20,10 +20,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from apps.approvals import payloads, services
 from apps.approvals.enums import ApprovalScope, Reason
+from apps.approvals.keys.services import revoke_key, rotate_key
 from apps.approvals.models import ApprovalToken, TokenUse
-from apps.approvals.schemas import Approvable
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.schemas import Approvable
+from apps.approvals.tokens.services import check_token, revoke_token, verify_token
 from kernel.tenancy import tenant_scope
 from tests.approvals.test_tokens import TEMPLATE, spawn
 from tests.factories.approvals import make_plan, make_token
@@ -73,7 +75,7 @@ class LifeOfAToken(RuleBasedStateMachine):
         child = spawn(self.tenant, self.goal)
         full = Reason.EXECUTION_LIMIT_REACHED if len(self.spent) == USES else Reason.OK
         with self.at_this_time(), tenant_scope(self.tenant):
-            found = services.verify_token(self.token, payloads.approvable_plan(self.goal), child).reason
+            found = verify_token(self.token, payloads.approvable_plan(self.goal), child).reason
         assert found is (self.run_out or self.taken_away or full)
         if found is Reason.OK:
             self.spent.append(child)
@@ -89,13 +91,13 @@ class LifeOfAToken(RuleBasedStateMachine):
 
     def check(self, child: Approvable) -> Reason:
         with self.at_this_time(), tenant_scope(self.tenant):
-            return services.check_token(self.token, child).reason
+            return check_token(self.token, child).reason
 
     @precondition(lambda self: not self.revoked)
     @rule()
     def revoke(self) -> None:
         with self.at_this_time(), tenant_scope(self.tenant):
-            services.revoke_token(self.token, user=self.owner, reason="No more.")
+            revoke_token(self.token, user=self.owner, reason="No more.")
         self.revoked = True
 
     @rule()
@@ -105,14 +107,14 @@ class LifeOfAToken(RuleBasedStateMachine):
     @rule()
     def replace_the_key(self) -> None:
         with self.at_this_time(), tenant_scope(self.tenant):
-            services.rotate_key(self.owner, actor="user:test")
+            rotate_key(self.owner, actor="user:test")
 
     @precondition(lambda self: not self.void)
     @rule()
     def declare_the_key_void(self) -> None:
         with self.at_this_time(), tenant_scope(self.tenant):
-            services.rotate_key(self.owner, actor="user:test")
-            services.revoke_key(self.token.key_id, actor="user:test")
+            rotate_key(self.owner, actor="user:test")
+            revoke_key(self.token.key_id, actor="user:test")
         self.void = True
 
     @invariant()

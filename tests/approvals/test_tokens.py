@@ -13,10 +13,15 @@ import pytest
 import time_machine
 from django.db import DatabaseError, IntegrityError
 
-from apps.approvals import keys, locks, payloads, rules, services
+from apps.approvals import locks, rules
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Reason
+from apps.approvals.keys.signing import signing
 from apps.approvals.models import ApprovalToken, TokenUse
-from apps.approvals.schemas import Approvable, SignedToken, TokenClaims, to_base64
+from apps.approvals.schemas import to_base64
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.schemas import Approvable, SignedToken, TokenClaims
+from apps.approvals.tokens.services import check_token, issue_token, verify_token
 from apps.audit.models import AuditEntry
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -59,12 +64,12 @@ def spawn(tenant: Any, goal: dict[str, Any], amount: float = 5.0) -> Approvable:
 
 def verify(tenant: Any, token: ApprovalToken, plan: dict[str, Any], spawned: Approvable | None = None) -> Reason:
     with tenant_scope(tenant):
-        return services.verify_token(token, payloads.approvable_plan(plan), spawned).reason
+        return verify_token(token, payloads.approvable_plan(plan), spawned).reason
 
 
 def check(tenant: Any, token: ApprovalToken, subject: Approvable) -> Reason:
     with tenant_scope(tenant):
-        return services.check_token(token, subject).reason
+        return check_token(token, subject).reason
 
 
 def reload(tenant: Any, token: ApprovalToken) -> ApprovalToken:
@@ -102,7 +107,7 @@ def test_verify_by_twelve_at_once_is_won_by_one(tenant: Any, token: ApprovalToke
 def test_verify_in_a_rolled_back_scope_spends_nothing(tenant: Any, token: ApprovalToken, plan: dict[str, Any]) -> None:
     def spend_and_fail() -> None:
         with tenant_scope(tenant):
-            services.verify_token(token, payloads.approvable_plan(plan))
+            verify_token(token, payloads.approvable_plan(plan))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -238,7 +243,7 @@ def sign_as(tenant: Any, user: Any, token: ApprovalToken, **changes: Any) -> App
     row = SignedToken.of_row(token)
     claims = TokenClaims(**{**{name: getattr(row, name) for name in TokenClaims.model_fields}, **changes})
     with tenant_scope(tenant):
-        signature = keys.sign(keys.key_for(user), rules.signed_bytes(claims))
+        signature = signing.sign(signing.key_for(user), rules.signed_bytes(claims))
     return ApprovalToken(
         pk=token.pk,
         tenant_id=token.tenant_id,
@@ -338,9 +343,9 @@ def test_issue_standing_token_without_template_is_refused(tenant: Any, owner: An
 def test_issue_token_for_declined_decision_is_refused(tenant: Any, owner: Any, plan: dict[str, Any]) -> None:
     card, subject = open_card(tenant, plan), payloads.approvable_plan(plan)
     with tenant_scope(tenant):
-        decision = services.decide_card(card.pk, user=owner, verdict=ApprovalVerdict.DECLINED)
+        decision = decide_card(card.pk, user=owner, verdict=ApprovalVerdict.DECLINED)
     with pytest.raises(SilasError) as refused, tenant_scope(tenant):
-        services.issue_token(subject, decision, ApprovalScope.FULL_PLAN, expires_in=timedelta(minutes=1))
+        issue_token(subject, decision, ApprovalScope.FULL_PLAN, expires_in=timedelta(minutes=1))
     assert refused.value.code == "not_approved"
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from apps.approvals.cards import kinds
+from apps.approvals.cards.schemas import Fact
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Pace, Risk
 from apps.approvals.models import Card, CardTiming
-from apps.approvals.schemas import Fact
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import put

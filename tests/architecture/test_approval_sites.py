@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture.source import Module, modules
 
-SERVICES = "apps.approvals.services"
+SERVICES = "apps.approvals.tokens.services"
 ROOM = "apps.approvals"
 # Who authorizes: a plan's decision, a goal's child under its standing approval (5.1.2 step 6, 5.2.3 step 4), and the
 # decision of a reviewed batch (5.2.4 step 4), what earned autonomy changes (5.1.6), and a change of a connection or one
@@ -29,9 +29,9 @@ CHECKS = {"apps.work.services.authority"}
 
 def callers(verb: str, among: tuple[Module, ...] | None = None) -> set[str]:
     """Modules outside the room that call this verb of its services, by whichever name they imported it."""
-    wanted = {f"{SERVICES}.{verb}", f"{SERVICES}.tokens.{verb}"}
+    wanted = f"{SERVICES}.{verb}"
     outside = [module for module in among or modules() if not f"{module.name}.".startswith(f"{ROOM}.")]
-    return {module.name for module in outside if wanted & set(module.calls)}
+    return {module.name for module in outside if wanted in module.calls}
 
 
 def test_approvals_are_spent_at_the_authorization_sites_only() -> None:
@@ -55,9 +55,9 @@ def test_nobody_outside_the_room_spends_by_the_database_function() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "from apps.approvals import services\nservices.verify_token(1, 2)",
-        "from apps.approvals.services import verify_token as spend\nspend(1, 2)",
-        "from apps.approvals.services.tokens import verify_token\nverify_token(1, 2)",
+        "from apps.approvals.tokens import services\nservices.verify_token(1, 2)",
+        "from apps.approvals.tokens.services import verify_token as spend\nspend(1, 2)",
+        "from apps.approvals.tokens.services import verify_token\nverify_token(1, 2)",
     ],
 )
 def test_caller_elsewhere_is_found(text: str) -> None:

@@ -11,9 +11,9 @@ import pytest
 from django.core import mail
 from django.urls import reverse
 
+from apps.approvals.cards import alerts
 from apps.approvals.enums import AlertWay
 from apps.approvals.models import AlertChoice
-from apps.approvals.services import alerts
 from apps.autonomy.models import Notification, Outbox
 from apps.autonomy.services import notices
 from apps.bus import registry, services

@@ -120,9 +120,9 @@ def link(
 
 def said_yes(tenant: Any, row: Connection, user: Any, choice: str = "approve") -> SetupRun | None:
     """Answer the newest card about the connection; return the set-up that starts, if any."""
+    from apps.approvals.cards.services import answer_card
     from apps.approvals.models import Card
     from apps.approvals.queries import face_hash
-    from apps.approvals.services import answer_card
 
     with tenant_scope(tenant):
         card = Card.objects.filter(subject_id=row.pk).order_by("-created_at").first()

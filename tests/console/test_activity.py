@@ -13,8 +13,8 @@ import psycopg
 import pytest
 from django.urls import reverse
 
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import CardKind
-from apps.approvals.services import decide_card
 from apps.audit.admin_base import changes_in
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record

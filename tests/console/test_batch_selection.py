@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from apps.approvals import services
+from apps.approvals.cards.services import AnswerDetails, answer_card
 from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.queries import face_hash
@@ -67,16 +67,14 @@ def test_refusal_says_how_many_lines_are_unticked(batch: Card, owner: Any) -> No
 
 def test_refusal_has_a_code_of_its_own(batch: Card, owner: Any) -> None:
     with tenant_scope(batch.tenant_id), pytest.raises(SilasError) as refusal:
-        services.answer_card(
-            batch.pk, user=owner, choice="approve", face=face_hash(batch), details=services.AnswerDetails(ticked=USUAL)
-        )
+        answer_card(batch.pk, user=owner, choice="approve", face=face_hash(batch), details=AnswerDetails(ticked=USUAL))
     assert (refusal.value.code, refusal.value.status) == ("ticks_unfit", 409)
 
 
 def test_face_without_boxes_says_yes_to_what_the_card_binds(batch: Card, owner: Any) -> None:
     """Spec 8.1: approving the whole batch comes without a selection."""
     with tenant_scope(batch.tenant_id):
-        services.answer_card(batch.pk, user=owner, choice="approve", face=face_hash(batch))
+        answer_card(batch.pk, user=owner, choice="approve", face=face_hash(batch))
     assert not _is_open(batch)
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from apps.approvals import services
 from apps.approvals.cards import kinds
+from apps.approvals.cards.lifecycle import withdraw_card
+from apps.approvals.cards.schemas import Fact
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus, Risk, Withdrawal
 from apps.approvals.models import OPEN_STATUSES, ApprovalToken, Card, Look
 from apps.approvals.queries import face_hash
-from apps.approvals.schemas import Fact
 from apps.console import viewers
 from apps.console.pages.review import presenter
 from kernel.clock import now
@@ -107,7 +108,7 @@ def test_page_names_the_keys_of_its_own_buttons(tenant: Any, owner: Any, kind: C
 def test_answer_given_as_a_verdict_alone_is_named(tenant: Any, owner: Any, kind: CardKind) -> None:
     card = make_kind(tenant, kind)
     with tenant_scope(tenant):
-        services.decide_card(card.pk, user=owner, verdict=ApprovalVerdict.DECLINED)
+        decide_card(card.pk, user=owner, verdict=ApprovalVerdict.DECLINED)
     assert f"<b>Declined</b> by {owner.display_name}" in page(owner, card)
 
 
@@ -280,7 +281,7 @@ def test_press_that_confirms_too_late_says_so(tenant: Any, owner: Any) -> None:
 def test_press_on_a_card_taken_back_says_why(tenant: Any, owner: Any) -> None:
     card = make_card(tenant)
     with tenant_scope(tenant):
-        services.withdraw_card(card.pk, reason=Withdrawal.HANDOFF)
+        withdraw_card(card.pk, reason=Withdrawal.HANDOFF)
     assert "A teammate took over the conversation" in press(owner, card, "approve").content.decode()
 
 

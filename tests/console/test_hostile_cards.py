@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from apps.approvals.cards.schemas import Fact
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Card
-from apps.approvals.schemas import Fact
 from kernel.unicode_safety import escape_confusables, escape_hidden, has_hidden_characters
 from tests.console.test_cards import _FIXED
 from tests.factories.cards import EXAMPLES, make_kind

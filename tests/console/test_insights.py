@@ -11,7 +11,7 @@ from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.approvals import services
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Look
 from apps.approvals.queries import face_hash
@@ -28,7 +28,7 @@ def decided(tenant: Any, user: Any, choice: str = "approve", **fields: Any) -> N
     card = make_kind(tenant, CardKind.DRAFT_REVIEW, **{"reversible": True, **fields})
     with tenant_scope(tenant):
         Look.objects.create(card=card, user=user, first_at=now() - timedelta(seconds=3))
-        services.answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
+        answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
 
 
 def page(user: Any, days: str = "") -> str:

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.approvals.services import decide_card
+from apps.approvals.cards.services import decide_card
 from apps.console.members import Member
 from apps.console.pages.palette.pages import PAGES
 from apps.console.pages.palette.search import Group, Hit, search

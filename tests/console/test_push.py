@@ -26,12 +26,13 @@ from django.core import mail
 from django.db.models import F
 from django.urls import reverse
 
-from apps.approvals import services, webpush
+from apps.approvals.cards import alerts, webpush
+from apps.approvals.cards.alerts import AlertEmail, Push
+from apps.approvals.cards.lifecycle import record_look
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import AlertWay, Risk
 from apps.approvals.models import AlertChoice, Card, PushSubscription
 from apps.approvals.queries import face_hash
-from apps.approvals.services import alerts
-from apps.approvals.services.alerts import AlertEmail, Push
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Queue
@@ -333,7 +334,7 @@ def test_no_letter_to_whoever_looked(tenant: Any, approver: Any) -> None:
     choose(tenant, approver, AlertWay.EMAIL)
     card = make_lasting(tenant)
     with tenant_scope(tenant):
-        services.record_look(card, approver)
+        record_look(card, approver)
     assert due(tenant, LATER) == []
 
 
@@ -341,7 +342,7 @@ def test_no_letter_about_what_was_decided(tenant: Any, approver: Any, owner: Any
     choose(tenant, approver, AlertWay.EMAIL)
     card = make_lasting(tenant)
     with tenant_scope(tenant):
-        services.answer_card(card.pk, user=owner, choice="decline", face=face_hash(card))
+        answer_card(card.pk, user=owner, choice="decline", face=face_hash(card))
     assert due(tenant, LATER) == []
 
 
@@ -411,7 +412,7 @@ def test_card_that_was_decided_owes_no_letter(tenant: Any, approver: Any, owner:
     card = make_lasting(tenant)
     send(tenant)
     with tenant_scope(tenant):
-        services.answer_card(card.pk, user=owner, choice="decline", face=face_hash(card))
+        answer_card(card.pk, user=owner, choice="decline", face=face_hash(card))
     let_waits_pass(tenant)
     send(tenant)
     assert waits(tenant) == []

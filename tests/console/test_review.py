@@ -11,10 +11,11 @@ import psycopg
 import pytest
 from django.urls import reverse
 
+from apps.approvals.cards.lifecycle import withdraw_card
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import CardKind, CardStatus, Risk, Withdrawal
 from apps.approvals.models import ApprovalPolicy, Card
 from apps.approvals.queries import face_hash
-from apps.approvals.services import decide_card, withdraw_card
 from apps.skills.services import save_record
 from apps.work.models import Batch
 from apps.work.services import edit_plan

@@ -12,8 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.approvals import services
+from apps.approvals.cards.services import answer_card, decide_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
+from apps.approvals.keys.services import rotate_key
 from apps.approvals.models import Card, TokenRevocation
 from apps.approvals.queries import face_hash
 from apps.work.models import WorkItem
@@ -99,7 +100,7 @@ def test_yes_that_ran_out_says_so(tenant: Any, owner: Any) -> None:
 
 def test_yes_of_a_void_key_says_so(tenant: Any, owner: Any, standing: Card) -> None:
     with tenant_scope(tenant):
-        services.rotate_key(owner, actor=f"user:{owner.pk}", compromised=True)
+        rotate_key(owner, actor=f"user:{owner.pk}", compromised=True)
     found = page(owner, standing)
     assert "The key that signed this approval was revoked" in found and FORM not in found
 
@@ -109,14 +110,14 @@ def test_card_without_a_yes_says_nothing_of_one(tenant: Any, owner: Any, verdict
     card = open_card(tenant)
     with tenant_scope(tenant):
         if verdict:
-            services.decide_card(card.pk, user=owner, verdict=verdict)
+            decide_card(card.pk, user=owner, verdict=verdict)
     assert 'id="yes"' not in page(owner, card)
 
 
 def test_answered_question_has_no_yes_to_take_back(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.DECISION)
     with tenant_scope(tenant):
-        services.answer_card(card.pk, user=owner, choice="old", face=face_hash(card))
+        answer_card(card.pk, user=owner, choice="old", face=face_hash(card))
     assert 'id="yes"' not in page(owner, card)
 
 
@@ -246,7 +247,7 @@ def test_standing_yes_that_ran_out_is_listed_no_more(owner: Any, standing: Card)
 
 def test_standing_yes_of_a_void_key_is_listed_no_more(tenant: Any, owner: Any, standing: Card) -> None:
     with tenant_scope(tenant):
-        services.rotate_key(owner, actor=f"user:{owner.pk}", compromised=True)
+        rotate_key(owner, actor=f"user:{owner.pk}", compromised=True)
     assert standing.intent not in work_page(owner)
 
 

@@ -16,11 +16,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
+from apps.approvals.cards.schemas import Fact
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import CardKind, Risk
 from apps.approvals.models import Card
 from apps.approvals.queries import open_cards
-from apps.approvals.schemas import Fact
-from apps.approvals.services import decide_card
 from apps.audit.models import AuditEntry
 from apps.autonomy.models import Task
 from apps.connections.models import Connection

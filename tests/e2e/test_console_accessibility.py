@@ -18,10 +18,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, StorageState, ViewportSize
 
-from apps.approvals import services
+from apps.approvals.cards.lifecycle import withdraw_card
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import ApprovalScope, CardKind, Risk, Withdrawal
 from apps.approvals.models import ApprovalPolicy, Look, PushSubscription
 from apps.approvals.queries import face_hash
+from apps.approvals.tokens.services import revoke_token
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.audit.services import record
@@ -200,9 +202,7 @@ def _insights(house: House) -> str:
         card = make_kind(house.tenant, CardKind.GATE)
         with tenant_scope(house.tenant):
             Look.objects.create(card=card, user=house.owner, first_at=now() - timedelta(seconds=4 * number))
-            services.answer_card(
-                card.pk, user=house.owner, choice="decline" if number == 3 else "approve", face=face_hash(card)
-            )
+            answer_card(card.pk, user=house.owner, choice="decline" if number == 3 else "approve", face=face_hash(card))
     furnished(house.desk.deployment, house.owner)
     return "/console/insights/"
 
@@ -229,14 +229,14 @@ def _standing(house: House) -> str:
 def _taken_back(house: House) -> str:
     token = make_token(house.tenant, house.owner, make_plan())
     with tenant_scope(house.tenant):
-        services.revoke_token(token, user=house.owner, reason="The customer called again.")
+        revoke_token(token, user=house.owner, reason="The customer called again.")
     return f"/console/review/{token.decision.card_id}/"
 
 
 def _withdrawn(house: House) -> str:
     card = make_card(house.tenant)
     with tenant_scope(house.tenant):
-        services.withdraw_card(card.pk, reason=Withdrawal.REQUESTER)
+        withdraw_card(card.pk, reason=Withdrawal.REQUESTER)
     return f"/console/review/{card.pk}/"
 
 

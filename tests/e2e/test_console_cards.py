@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from apps.approvals import services
+from apps.approvals.cards.lifecycle import withdraw_card
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import CardKind, Withdrawal
 from apps.approvals.models import ApprovalPolicy, Card
 from apps.approvals.queries import face_hash
@@ -23,7 +24,7 @@ NARROWEST = {"viewport": {"width": 320, "height": 640}, "has_touch": True}
 
 
 def answer(card: Card, user: Any, choice: str) -> None:
-    services.answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
+    answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
 
 
 async def test_colleague_is_seen_coming_and_going(
@@ -64,7 +65,7 @@ async def test_second_of_two_people_sees_the_first_yes(
 async def test_card_taken_back_says_so_without_a_reload(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
     card = await in_thread(make_card, tenant)
     page = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
-    await in_scope(tenant.pk, services.withdraw_card, card.pk, reason=Withdrawal.REQUESTER)
+    await in_scope(tenant.pk, withdraw_card, card.pk, reason=Withdrawal.REQUESTER)
     await expect(page.locator("#settled")).to_contain_text("Withdrawn")
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from playwright.async_api import CDPSession, Page, expect
 
+from apps.approvals.cards import answers
 from apps.approvals.enums import Risk
 from apps.approvals.models import Answer, Card
-from apps.approvals.services import answers
 from apps.safety.models import Hold
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.console import log_in

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, WebSocketRoute, expect
 
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import Risk
 from apps.approvals.models import Card
-from apps.approvals.services import decide_card
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.console import log_in
 from tests.factories.console import make_card

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from apps.approvals import services
 from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import ApprovalToken, Card
+from apps.approvals.tokens.services import revoke_token
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.console import log_in
 from tests.factories.approvals import make_plan, make_token
@@ -39,5 +39,5 @@ async def test_colleague_sees_that_a_yes_was_taken_back(
     card: Card = await in_thread(lambda: token.decision.card)
     page = await log_in(open_page, web, approver, f"/console/review/{card.pk}/")
     await expect(page.locator("#yes")).to_contain_text("Used 0 of 20 times")
-    await in_scope(tenant.pk, lambda: services.revoke_token(token, user=owner, reason="It refunds too much."))
+    await in_scope(tenant.pk, lambda: revoke_token(token, user=owner, reason="It refunds too much."))
     await expect(page.locator("#yes")).to_contain_text("It refunds too much.")

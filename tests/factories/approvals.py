@@ -6,8 +6,9 @@ import dataclasses
 from typing import Any
 from uuid import uuid4
 
-from apps.approvals import services
+from apps.approvals.cards import services
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.bus.enums import Kind
@@ -51,7 +52,7 @@ def make_token(tenant: Any, user: Any, plan: dict[str, Any], **terms: Any) -> Ap
     """The token of an approved card about `plan`."""
     card = open_card(tenant, plan, **terms)
     with tenant_scope(tenant):
-        decision = services.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
+        decision = decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
         token: ApprovalToken = decision.token
         return token
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from apps.approvals.cards.services import AnswerDetails, answer_card
 from apps.approvals.models import Card
 from apps.approvals.queries import face_hash
-from apps.approvals.services import answer_card
-from apps.approvals.services.cards import AnswerDetails
 from apps.bus.enums import Queue
 from apps.work.models import Batch, WorkItem
 from apps.work.services import candidates

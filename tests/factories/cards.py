@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
-from apps.approvals import payloads
+from apps.approvals.cards.schemas import Fact
 from apps.approvals.enums import ApprovalScope as Scope
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Card
-from apps.approvals.schemas import Fact
+from apps.approvals.tokens import payloads
 from kernel.tenancy import tenant_scope
 from tests.factories.approvals import make_plan, put
 

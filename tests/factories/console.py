@@ -7,10 +7,10 @@ from uuid import uuid4
 
 from django.test import Client
 
+from apps.approvals.cards.schemas import Fact
 from apps.approvals.enums import ApprovalScope, CardKind, Risk
 from apps.approvals.models import Card
-from apps.approvals.payloads import gate_payload
-from apps.approvals.schemas import Fact
+from apps.approvals.tokens.payloads import gate_payload
 from tests.factories.approvals import open_card
 
 HTMX = {"HTTP_HX_REQUEST": "true"}

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from webauthn.helpers import bytes_to_base64url, encode_cbor
 
-from apps.approvals.services import passkeys
+from apps.approvals.passkeys import services as passkeys
 from kernel.tenancy import tenant_scope
 
 PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from apps.approvals import services as approvals
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Card, Decision, GatePause
 from apps.approvals.queries import face_hash
@@ -76,4 +76,4 @@ def gate_cards(tenant: Any) -> int:
 def answer(tenant: Any, user: Any, choice: str, card: Card | None = None) -> Decision | Any:
     card = card or gate_card(tenant)
     with tenant_scope(tenant):
-        return approvals.answer_card(card.pk, user=user, choice=choice, face=face_hash(card))
+        return answer_card(card.pk, user=user, choice=choice, face=face_hash(card))

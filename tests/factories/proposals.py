@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID, uuid4
 
-from apps.approvals import services as approvals
+from apps.approvals.cards.services import AnswerDetails, answer_card
 from apps.approvals.models import Card
 from apps.approvals.queries import face_hash
-from apps.approvals.services.cards import AnswerDetails
 from apps.autonomy.enums import ProposalKind, TriggerKind
 from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, Precedent, Task
 from apps.bus.enums import Queue
@@ -81,7 +80,7 @@ def card_about(tenant: Any, subject_id: UUID) -> Card:
 def press(tenant: Any, subject_id: UUID, user: Any, choice: str, **words: Any) -> None:
     card = card_about(tenant, subject_id)
     with tenant_scope(tenant):
-        approvals.answer_card(card.pk, user=user, choice=choice, face=face_hash(card), details=AnswerDetails(**words))
+        answer_card(card.pk, user=user, choice=choice, face=face_hash(card), details=AnswerDetails(**words))
 
 
 def recalled_memories(tenant: Any) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 from django.db import connections
 
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict
-from apps.approvals.services import decide_card
 from apps.bus.enums import Queue
 from apps.skills import installation, services
 from apps.skills.append_only import lifecycle_sql

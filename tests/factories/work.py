@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from apps.approvals import services as approvals
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card
-from apps.approvals.payloads import plan_hash
+from apps.approvals.tokens.payloads import plan_hash
 from apps.bus.deliveries import deliver
 from apps.bus.enums import Kind, Queue
 from apps.gates.schemas import GateSpec
@@ -163,7 +163,7 @@ class Desk(Hands):
     def decide(self, item: WorkItem, user: Any, verdict: ApprovalVerdict = ApprovalVerdict.APPROVED) -> None:
         with tenant_scope(self.tenant):
             conditions = {"not_before": "Monday"} if verdict == ApprovalVerdict.CONDITIONAL else {}
-            approvals.decide_card(self.card(item).pk, user=user, verdict=verdict, conditions=conditions)
+            decide_card(self.card(item).pk, user=user, verdict=verdict, conditions=conditions)
 
     def card(self, item: WorkItem) -> Card:
         with tenant_scope(self.tenant):
@@ -180,7 +180,7 @@ class Desk(Hands):
         with tenant_scope(self.tenant):
             goal = WorkItem.objects.get(pk=self.goal_id)
             card = services.request_standing_approval(goal, uses=uses, days=30, rationale="It is small.")
-            approvals.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
+            decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
 
 
 def make_desk(tenant: Any, folder: Path, *, script: str = NOTE, check: str = NOTED, **tool: Any) -> Desk:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from apps.approvals.payloads import payload_hash
-from apps.approvals.schemas import GatePass
-from apps.approvals.services import revoke_token, rotate_key
+from apps.approvals.keys.services import rotate_key
+from apps.approvals.tokens.payloads import payload_hash
+from apps.approvals.tokens.schemas import GatePass
+from apps.approvals.tokens.services import revoke_token
 from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateSpec
 from apps.guard.enums import RefusalCode

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from apps.access.models import AccessLevel
-from apps.approvals import payloads, queries, services
+from apps.approvals import queries
 from apps.approvals.enums import Reason
+from apps.approvals.keys.services import rotate_key
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.services import revoke_token, verify_token
 from apps.audit.checkpoint_file import read_newest
 from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
@@ -180,7 +183,7 @@ def test_approval_that_was_taken_back_is_not_given_again(
 ) -> None:
     before = copy(*REVOCATION)
     with tenant_scope(tenant):
-        services.revoke_token(token, user=owner, reason="wrong customer")
+        revoke_token(token, user=owner, reason="wrong customer")
     before.put_back()
     fresh_worker()
     # The whole list is an old one, so no key is known to be good.
@@ -191,8 +194,8 @@ def test_row_of_a_revocation_that_was_deleted_alone_takes_nothing_back(
     tenant: Any, owner: Any, token: Any, plan: Any, superuser_dsn: str
 ) -> None:
     with tenant_scope(tenant):
-        services.verify_token(token, payloads.approvable_plan(plan))
-        services.revoke_token(token, user=owner, reason="wrong customer")
+        verify_token(token, payloads.approvable_plan(plan))
+        revoke_token(token, user=owner, reason="wrong customer")
     with tampering(superuser_dsn) as cursor:
         cursor.execute("DELETE FROM approvals_tokenrevocation WHERE tenant_id = %s", [tenant.pk])
     assert check(tenant, token, payloads.approvable_plan(plan)) is Reason.TOKEN_REVOKED
@@ -204,7 +207,7 @@ def test_key_that_was_declared_void_stays_void(
     tenant: Any, owner: Any, token: Any, plan: Any, superuser_dsn: str
 ) -> None:
     with tenant_scope(tenant):
-        services.rotate_key(owner, actor="user:test", compromised=True)
+        rotate_key(owner, actor="user:test", compromised=True)
     with tampering(superuser_dsn) as cursor:
         cursor.execute("UPDATE approvals_approverkey SET revoked_at = NULL WHERE tenant_id = %s", [tenant.pk])
     assert verify(tenant, token, plan) is Reason.KEY_REVOKED

@@ -17,8 +17,9 @@ import pytest
 from psycopg import sql
 
 from apps.approvals.enums import ApprovalScope
-from apps.approvals.payloads import plan_hash
-from apps.approvals.services import revoke_token, rotate_key
+from apps.approvals.keys.services import rotate_key
+from apps.approvals.tokens.payloads import plan_hash
+from apps.approvals.tokens.services import revoke_token
 from apps.guard.enums import Origin, Phase
 from apps.work.models import WorkItem
 from kernel.tenancy import tenant_scope

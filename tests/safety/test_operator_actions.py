@@ -10,12 +10,13 @@ import pytest
 import time_machine
 from django.db import IntegrityError
 
-from apps.approvals import services as approvals
+from apps.approvals.cards.schemas import AnswerRefused
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict, PasskeyRule, Risk
 from apps.approvals.models import ApprovalPolicy, PasskeyChallenge
+from apps.approvals.passkeys import services as passkeys
+from apps.approvals.passkeys.schemas import StepUp
 from apps.approvals.queries import face_hash
-from apps.approvals.schemas import AnswerRefused, StepUp
-from apps.approvals.services import passkeys
 from apps.audit.models import AuditEntry
 from apps.safety import services
 from apps.safety.enums import OperatorAction
@@ -169,7 +170,7 @@ def test_answer_to_a_card_lifts_nothing(blocked: Agent, tenant: Any, owner: Any,
 def test_answer_about_a_hold_approves_no_card(blocked: Agent, tenant: Any, owner: Any, device: Any) -> None:
     card, answered = open_card(tenant, declared_risk=Risk.HIGH), device.get(ask(blocked, owner))
     with tenant_scope(tenant):
-        outcome = approvals.decide_card(card.pk, user=owner, verdict=ApprovalVerdict.APPROVED, step_up=answered)
+        outcome = decide_card(card.pk, user=owner, verdict=ApprovalVerdict.APPROVED, step_up=answered)
     assert isinstance(outcome, AnswerRefused) and outcome.code == "passkey_refused"
 
 

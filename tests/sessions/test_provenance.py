@@ -13,7 +13,7 @@ import pytest
 from apps.access.rules import AccessController, Grant
 from apps.approvals.enums import PauseTrigger, Risk
 from apps.approvals.models import Card
-from apps.approvals.payloads import payload_hash
+from apps.approvals.tokens.payloads import payload_hash
 from apps.console.pages.review.origins import origins_of
 from apps.gates.content import TOOL, check_content
 from apps.gates.enums import GateAction, GateCode, GateLane

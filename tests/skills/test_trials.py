@@ -5,9 +5,9 @@ import os
 import pytest
 from django.db import DatabaseError
 
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card
-from apps.approvals.services import decide_card
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Kind, Queue
 from apps.bus.rules import MAX_ATTEMPTS

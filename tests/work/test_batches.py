@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from apps.approvals.models import Card, TokenUse
-from apps.approvals.payloads import batch_payload, payload_hash
+from apps.approvals.tokens.payloads import batch_payload, payload_hash
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.enums import Withdrawal
-from apps.approvals.services import withdraw_cards_about
 from apps.audit.models import AuditEntry
 from apps.guard.models import GuardedRun, ToolCall
 from apps.work import signals

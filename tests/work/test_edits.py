@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apps.approvals import services as approvals
+from apps.approvals.cards.services import answer_card
 from apps.approvals.models import OPEN_STATUSES, ApprovalToken, Card
 from apps.approvals.queries import face_hash
 from apps.gates.services import save_gate
@@ -104,7 +104,7 @@ def test_edited_plan_is_approved_and_runs_with_the_new_values(desk: Desk, owner:
     item = desk.waiting(50)
     edit(desk, item, owner, note(60))
     with tenant_scope(desk.tenant):
-        approvals.answer_card(asked_in(item).pk, user=owner, choice="approve", face=face_hash(asked_in(item)))
+        answer_card(asked_in(item).pk, user=owner, choice="approve", face=face_hash(asked_in(item)))
     desk.work()
     assert (desk.item(item.pk).status, desk.order().data["note"]) == (WorkItemStatus.DONE, 60)
 

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 import time_machine
 
-from apps.approvals.services import revoke_token, rotate_key
+from apps.approvals.keys.services import rotate_key
+from apps.approvals.tokens.services import revoke_token
 from apps.audit.models import AuditEntry
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apps.approvals import services as approvals
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card, TokenUse
 from apps.audit.models import AuditEntry
@@ -112,7 +112,7 @@ class House:
         with tenant_scope(self.tenant):
             goal = WorkItem.objects.get(pk=self.goal_id)
             card = services.request_standing_approval(goal, uses=uses, days=1, rationale="It is small.")
-            approvals.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
+            decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
 
     def repairs(self) -> list[WorkItem]:
         with tenant_scope(self.tenant):

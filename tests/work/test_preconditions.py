@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from apps.approvals import queries as cards
-from apps.approvals import services as approvals
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import ApprovalToken, Card, TokenUse
 from apps.bus.enums import Queue
@@ -42,7 +42,7 @@ def _cards(desk: Desk, item: WorkItem) -> list[Card]:
 
 def _press(desk: Desk, card: Card, user: Any) -> Any:
     with tenant_scope(desk.tenant):
-        return approvals.decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
+        return decide_card(card.pk, user=user, verdict=ApprovalVerdict.APPROVED)
 
 
 def _change(desk: Desk, note: float, key: str = "H-1") -> None:

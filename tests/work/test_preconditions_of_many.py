@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from apps.approvals import queries as cards
+from apps.approvals.cards.schemas import AnswerRefused
+from apps.approvals.cards.services import AnswerDetails, answer_card
 from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.queries import face_hash
-from apps.approvals.schemas import AnswerRefused
-from apps.approvals.services import answer_card
-from apps.approvals.services.cards import AnswerDetails
 from apps.bus.enums import Queue
 from apps.skills.models import Record
 from apps.skills.services import save_record

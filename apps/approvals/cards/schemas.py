@@ -14,8 +14,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from apps.approvals.enums import ApprovalScope, Risk
-from apps.approvals.schemas import Fact, FrozenModel, UtcDatetime
+from apps.approvals.enums import ApprovalScope, ApprovalStrength, ApprovalVerdict, Deciders, PasskeyRule, Risk
+from apps.approvals.schemas import FrozenModel, Sha256, UtcDatetime
 
 Key = Annotated[str, Field(min_length=1, max_length=120)]
 Line = Annotated[str, Field(min_length=1, max_length=300)]
@@ -32,6 +32,16 @@ def _require_https(value: str) -> str:
 
 
 HttpsUrl = Annotated[str, Field(max_length=2000), AfterValidator(_require_https)]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One line of a card: a change has `before` and `after`, anything else a `text`."""
+
+    label: str
+    text: str | None = None
+    before: str | None = None
+    after: str | None = None
 
 
 @dataclass(frozen=True)
@@ -325,3 +335,47 @@ class FailurePayload(FrozenModel):
 class Guidance(FrozenModel):
     instructions: Annotated[str, Field(max_length=1000)]
     help_url: HttpsUrl | None = None
+
+
+class Policy(FrozenModel):
+    """What a tenant requires of an approval; the defaults apply without a row. A blank scope or risk means all."""
+
+    scope: str = ""
+    risk: str = ""
+    who: Deciders = Deciders.APPROVERS
+    people: int = Field(default=1, ge=1)
+    passkey: PasskeyRule = PasskeyRule.REGISTERED
+    own_requests: bool = False
+
+
+class AnswerClaims(FrozenModel):
+    """What a person signs when they approve. `face` is the hash of everything that the card showed; it is blank in
+    answers signed before it was part of them. `step_up` is the hash of the passkey's assertion, if any."""
+
+    card_id: str
+    payload_hash: Sha256
+    face: str = ""
+    user_id: str
+    verdict: ApprovalVerdict
+    approval_strength: ApprovalStrength = ApprovalStrength.TAP
+    conditions: dict[str, Any] = Field(default_factory=dict)
+    said: dict[str, Any] = Field(default_factory=dict)
+    answered_at: UtcDatetime
+    step_up: str = ""
+
+
+@dataclass(frozen=True)
+class AnswerRefused:
+    """An answer was not accepted. The refusal is recorded in the audit log, so the caller's transaction should
+    commit."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class ApprovalRequirements:
+    """What the next approval needs: a passkey, and how many approvals are missing, this one included."""
+
+    step_up: bool = False
+    missing: int = 1

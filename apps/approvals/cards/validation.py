@@ -11,12 +11,12 @@ from typing import Any, Never
 
 from pydantic import ValidationError
 
-from apps.approvals import payloads
 from apps.approvals.cards import kinds
 from apps.approvals.cards.kinds import Kind
 from apps.approvals.cards.schemas import CardText, ToolCallPayload
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.schemas import FrozenModel
+from apps.approvals.tokens import payloads
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
 from kernel.unicode_safety import has_hidden_characters

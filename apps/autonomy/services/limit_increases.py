@@ -12,10 +12,11 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.payloads import approvable
-from apps.approvals.services import open_card, verify_token
+from apps.approvals.tokens.payloads import approvable
+from apps.approvals.tokens.services import verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy import queries, rules

@@ -15,9 +15,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from apps.approvals.cards.alerts import EMAIL_MINUTES
 from apps.approvals.enums import AlertWay
 from apps.approvals.models import AlertChoice
-from apps.approvals.services.alerts import EMAIL_MINUTES
 from apps.autonomy.enums import OutboxState
 from apps.autonomy.models import Outbox
 from apps.autonomy.services.notices import Line, line_for

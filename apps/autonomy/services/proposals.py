@@ -13,11 +13,11 @@ from uuid import UUID
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.lifecycle import withdraw_cards_about
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
 from apps.approvals.models import Card, Decision
-from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card, withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import ProposalKind, ProposalState

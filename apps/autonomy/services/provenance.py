@@ -15,8 +15,8 @@ from uuid import UUID
 from django.db.models import BooleanField, F, Func, JSONField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
+from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.enums import Withdrawal
-from apps.approvals.services import withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.locks import lock_proposals

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.enums import Withdrawal
-from apps.approvals.services import withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.connections import credentials, queries, rules

@@ -10,10 +10,10 @@ from typing import Any
 from uuid import uuid4
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import Card, Decision
 from apps.approvals.queries import open_cards_about
-from apps.approvals.services import open_card
 from apps.connections import rules
 from apps.connections.enums import ConnectionStatus, Recovery
 from apps.connections.locks import lock_connection

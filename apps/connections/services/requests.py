@@ -13,13 +13,13 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.approvals import payloads
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.queries import open_cards_about
-from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card, verify_token
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.services import verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus

@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from django.db.models import Sum
 
-from apps.approvals.payloads import has_passed_gate
 from apps.approvals.queries import is_for_these_calls, is_revoked
+from apps.approvals.tokens.payloads import has_passed_gate
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.enums import GateTrigger

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from apps.approvals.cards.alerts import MAX_PUSHES, Push, build_pushes
 from apps.approvals.enums import Risk
-from apps.approvals.services.alerts import MAX_PUSHES, Push, build_pushes
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.safety.enums import HoldState

@@ -10,9 +10,9 @@ from typing import Any, assert_never
 from uuid import UUID
 
 from apps.approvals import queries as approvals
+from apps.approvals.cards.schemas import AnswerRefused
 from apps.approvals.enums import ChallengePurpose
-from apps.approvals.schemas import AnswerRefused
-from apps.approvals.services import passkeys
+from apps.approvals.passkeys import services as passkeys
 from apps.safety.enums import OperatorAction
 from apps.safety.locks import lock_hold
 from apps.safety.models import Hold

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.services import pauses
+from apps.approvals.cards import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus

@@ -14,9 +14,9 @@ from django.conf import settings
 
 from apps.access.grants import grant_of
 from apps.access.rules import AccessController
+from apps.approvals.cards import pauses
 from apps.approvals.locks import lock_pause
 from apps.approvals.models import GatePause
-from apps.approvals.services import pauses
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus

@@ -13,10 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Risk
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.payloads import autonomy_payload
-from apps.approvals.services import open_card
+from apps.approvals.tokens.payloads import autonomy_payload
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.suggestions import calibration_policy

@@ -11,11 +11,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.lifecycle import withdraw_cards_about
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
 from apps.approvals.models import Card, Decision
-from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card, withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import ProposalState

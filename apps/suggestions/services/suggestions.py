@@ -14,9 +14,9 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus
 from apps.approvals.models import Card, Decision
-from apps.approvals.services import open_card
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import PrecedentState

@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 
 from apps.approvals.cards.risk import max_risk
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind, Pace, Risk
 from apps.approvals.models import OPEN_STATUSES as CARD_WAITS
 from apps.approvals.models import Card
 from apps.approvals.queries import card_lifetime
-from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card
 from apps.connections import queries as connections
 from apps.gates.schemas import GateResult
 from apps.skills import queries as skills

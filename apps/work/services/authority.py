@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import ApprovalToken
-from apps.approvals.payloads import approvable, batch_payload, call_payload
 from apps.approvals.queries import get_use
-from apps.approvals.schemas import Approvable
+from apps.approvals.tokens.payloads import approvable, batch_payload, call_payload
+from apps.approvals.tokens.schemas import Approvable
+from apps.approvals.tokens.services import check_token
 from apps.work import project_rules, rules
 from apps.work.enums import BatchStatus, WorkItemStatus, WorkItemType
 from apps.work.models import Batch, WorkItem
@@ -99,7 +99,7 @@ def _of_batch(item: WorkItem, batch: Batch, token: ApprovalToken) -> Authority:
 
 def _check_token(token: ApprovalToken, subject: Approvable, *, part: WorkItem | None = None) -> Authority:
     """Check the token. `part`: one of several items under this approval, each with effects of its own."""
-    verdict = approvals.check_token(token, subject)
+    verdict = check_token(token, subject)
     if not verdict.ok:
         return Authority(verdict.reason.value)
     # The nonce of the guard's calls: per use of the token, and per item where several share one approval.

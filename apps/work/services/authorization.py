@@ -6,9 +6,9 @@ written in the same transaction; the wake-up of a worker waits for the commit an
 
 from __future__ import annotations
 
-from apps.approvals import services as approvals
 from apps.approvals.models import ApprovalToken
-from apps.approvals.schemas import TokenVerdict
+from apps.approvals.tokens.schemas import TokenVerdict
+from apps.approvals.tokens.services import verify_token
 from apps.work import visitor_messages
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
@@ -21,7 +21,7 @@ from apps.work.services.standing_tasks import approvable_child
 
 def authorize(item: WorkItem, token: ApprovalToken) -> TokenVerdict:
     """Spend the token for exactly this item; dispatch it, or end it when the token is not valid."""
-    verdict = approvals.verify_token(token, bound_by(item, token))
+    verdict = verify_token(token, bound_by(item, token))
     if verdict.ok:
         announce(item, visitor_messages.about(visitor_messages.APPROVED, item.title))
         _start(item, token)
@@ -42,7 +42,7 @@ def authorize_standing(item: WorkItem, goal: WorkItem) -> TokenVerdict | None:
     does not fit is put before a person."""
     if goal.approval_token is None:
         return None
-    verdict = approvals.verify_token(goal.approval_token, goal.spec.approvable(), approvable_child(item, goal))
+    verdict = verify_token(goal.approval_token, goal.spec.approvable(), approvable_child(item, goal))
     if verdict.ok:
         attach_and_enqueue(item, goal.approval_token)
     return verdict

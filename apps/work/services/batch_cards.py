@@ -11,12 +11,11 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.risk import max_risk
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind, Risk
 from apps.approvals.models import Card
-from apps.approvals.payloads import batch_payload
-from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card
+from apps.approvals.tokens.payloads import batch_payload
 from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
 from apps.work.enums import WorkItemStatus, WorkReason

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from apps.approvals import services as approvals
+from apps.approvals.cards.lifecycle import withdraw_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.payloads import approvable, batch_payload
-from apps.approvals.schemas import Approvable
-from apps.approvals.services import withdraw_card
 from apps.approvals.signals import CardReplacement
+from apps.approvals.tokens.payloads import approvable, batch_payload
+from apps.approvals.tokens.schemas import Approvable
+from apps.approvals.tokens.services import verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.work import rules
@@ -100,7 +100,7 @@ def _detach(item: WorkItem) -> None:
 def _begin(batch: Batch, token: ApprovalToken, card: Card) -> None:
     """Spend the approval for exactly this batch and queue its items. Items whose records changed since the card was
     shown leave the batch for cards of their own."""
-    verdict = approvals.verify_token(token, approvable_batch(batch))
+    verdict = verify_token(token, approvable_batch(batch))
     if not verdict.ok:
         _refuse(batch, BatchStatus.REFUSED, WorkReason.NOT_APPROVED)
         return

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from apps.approvals.cards import pauses
+from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.enums import Withdrawal
 from apps.approvals.locks import lock_open_cards
-from apps.approvals.services import pauses, withdraw_cards_about
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.deliveries import Delivery

@@ -14,9 +14,9 @@ from uuid import UUID, uuid4
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Risk
 from apps.approvals.models import Card, Decision
-from apps.approvals.services import open_card
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.queries import active_gates

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.cards.risk import max_risk
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind, Risk, Withdrawal
 from apps.approvals.models import Card
-from apps.approvals.payloads import call_payload
 from apps.approvals.queries import get_card as card_by_id
-from apps.approvals.services import open_card, withdraw_cards_about
+from apps.approvals.tokens.payloads import call_payload
 from apps.bus.models import QueueMessage
 from apps.guard.schemas import RunRef
 from apps.skills import roles

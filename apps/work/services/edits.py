@@ -14,9 +14,9 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from apps.approvals import queries as cards
+from apps.approvals.cards.services import edit_card
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Card
-from apps.approvals.services import edit_card
 from apps.gates.schemas import GateResult
 from apps.work import visitor_messages
 from apps.work.attempt_jobs import gates_of

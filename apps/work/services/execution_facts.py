@@ -7,8 +7,8 @@ Inside a scope.
 
 from __future__ import annotations
 
+from apps.approvals.cards.schemas import Fact
 from apps.approvals.enums import Risk
-from apps.approvals.schemas import Fact
 from apps.connections import permissions
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apps.approvals import queries as cards
+from apps.approvals.cards.lifecycle import withdraw_card
 from apps.approvals.enums import CardKind, Withdrawal
 from apps.approvals.models import Card
-from apps.approvals.services import withdraw_card
 from apps.approvals.signals import CardReplacement
 from apps.skills import queries as skills
 from apps.work import visitor_messages

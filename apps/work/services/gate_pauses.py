@@ -10,12 +10,12 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
+from apps.approvals.cards import pauses
 from apps.approvals.cards.schemas import CardSubject, GateReason
 from apps.approvals.enums import PauseState, Risk, Withdrawal
 from apps.approvals.locks import lock_pause
 from apps.approvals.models import GatePause
-from apps.approvals.schemas import GatePass
-from apps.approvals.services import pauses
+from apps.approvals.tokens.schemas import GatePass
 from apps.guard import queries as guarded
 from apps.skills.schemas import ToolSpec
 from apps.work import rules, visitor_messages

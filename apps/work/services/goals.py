@@ -10,11 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind, Risk
 from apps.approvals.models import ApprovalToken, Card
-from apps.approvals.schemas import Fact
-from apps.approvals.services import open_card
 from apps.gates.allowance import MOST_EVALUATIONS
 from apps.gates.queries import active_gates, count_gates_per_turn
 from apps.gates.signals import ExtraGates

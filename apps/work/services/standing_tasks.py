@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
-from apps.approvals.schemas import Approvable
+from apps.approvals.tokens.schemas import Approvable
 from apps.work import goal_templates, plans, rules
 from apps.work.budgets import Budget
 from apps.work.checks import checks_of

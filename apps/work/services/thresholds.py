@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from apps.approvals import services as approvals
 from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import ApprovalToken
-from apps.approvals.payloads import approvable
+from apps.approvals.tokens.payloads import approvable
+from apps.approvals.tokens.services import verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.enums import Capability
@@ -76,7 +76,7 @@ def apply(payload: Mapping[str, Any], token: ApprovalToken, *, user: Any) -> Thr
     """Make the approved change, in the transaction of the decision; None when it is no longer valid, which is audited.
     Spends the approval either way."""
     deployment, family = _lock(UUID(payload["scope_id"])), str(payload["goal_id"]).removeprefix(_FAMILY)
-    verdict = approvals.verify_token(token, approvable(ApprovalScope.AUTONOMY_THRESHOLD, payload))
+    verdict = verify_token(token, approvable(ApprovalScope.AUTONOMY_THRESHOLD, payload))
     before = current(deployment.pk, family)
     after = _after_changes(before, payload["changes"])
     fault = "" if verdict.ok else verdict.reason.value

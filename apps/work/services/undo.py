@@ -14,10 +14,10 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from apps.approvals.cards.lifecycle import withdraw_card
+from apps.approvals.cards.schemas import AnswerRefused
 from apps.approvals.enums import Withdrawal
 from apps.approvals.models import Card
-from apps.approvals.schemas import AnswerRefused
-from apps.approvals.services import withdraw_card
 from apps.approvals.signals import CardReplacement
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record

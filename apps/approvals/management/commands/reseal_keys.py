@@ -12,7 +12,7 @@ import sys
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from apps.approvals.services import reseal_keys
+from apps.approvals.keys.services import reseal_keys
 from apps.tenants.queries import all_tenants
 from kernel.tenancy import tenant_scope
 

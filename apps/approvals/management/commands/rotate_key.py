@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
-from apps.approvals.services import rotate_key
+from apps.approvals.keys.services import rotate_key
 from apps.tenants.models import Membership, Tenant
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope

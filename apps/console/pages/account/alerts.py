@@ -14,10 +14,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.approvals import webpush
+from apps.approvals.cards import alerts, webpush
 from apps.approvals.enums import AlertWay
 from apps.approvals.models.alerts import MAX_MINUTES, MIN_MINUTES
-from apps.approvals.services import alerts
 from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from kernel.errors import SilasError

@@ -18,8 +18,9 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals import queries
-from apps.approvals.schemas import AnswerRefused
-from apps.approvals.services import passkeys, rotate_key
+from apps.approvals.cards.schemas import AnswerRefused
+from apps.approvals.keys.services import rotate_key
+from apps.approvals.passkeys import services as passkeys
 from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.login.reauthentication import passkey_origin, require_password

@@ -17,9 +17,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from apps.approvals import metrics
+from apps.approvals.cards import metrics
+from apps.approvals.cards.metrics import Totals
 from apps.approvals.enums import Risk
-from apps.approvals.metrics import Totals
 from apps.console.base import page
 from apps.console.charts import columns
 from apps.console.labels import inline_label

@@ -14,9 +14,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals import queries
-from apps.approvals import services as approvals
+from apps.approvals.cards.lifecycle import assign_card, unassign_card, withdraw_session_cards
 from apps.approvals.enums import Withdrawal
 from apps.approvals.models import Card
+from apps.approvals.tokens.services import revoke_token
 from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.review.views import show, show_current
@@ -34,9 +35,9 @@ def assign(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     """Assign the card to the member with the id `to`, or unassign it."""
     by, to = request.member.user, request.POST.get("to", "")
     if to:
-        approvals.assign_card(card_id, to=_member(to), by=by)
+        assign_card(card_id, to=_member(to), by=by)
     else:
-        approvals.unassign_card(card_id, by=by)
+        unassign_card(card_id, by=by)
     return show(request, queries.get_card(card_id)) if request.htmx else redirect("console-card", card_id)
 
 
@@ -55,7 +56,7 @@ def withdraw(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     opened, user = session_by_id(session_id), request.member.user
     if opened.owner_user_id != user.pk:
         raise SilasError("not_yours", _("Take over the conversation first."), status=409)
-    approvals.withdraw_session_cards(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
+    withdraw_session_cards(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
     return redirect(f"{reverse('console-conversation', args=[session_id])}?tab={request.GET.get('tab', 'all')}")
 
 
@@ -67,7 +68,7 @@ def take_back(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     approval = queries.approval_for(card)
     if approval is None:
         raise NotFound("approval")
-    approvals.revoke_token(approval.token, user=request.member.user, reason=request.POST.get("reason", ""))
+    revoke_token(approval.token, user=request.member.user, reason=request.POST.get("reason", ""))
     return show(request, card) if request.htmx else redirect("console-card", card_id)
 
 

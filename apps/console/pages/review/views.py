@@ -18,13 +18,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.approvals import metrics, queries
-from apps.approvals import services as approvals
-from apps.approvals.cards import kinds
+from apps.approvals import queries
+from apps.approvals.cards import kinds, metrics
+from apps.approvals.cards.lifecycle import eligible_approvers, record_look
 from apps.approvals.cards.risk import Friction
+from apps.approvals.cards.schemas import AnswerRefused
+from apps.approvals.cards.services import AnswerDetails, answer_card
 from apps.approvals.enums import ApprovalState, CardKind, CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.schemas import AnswerRefused
 from apps.console import viewers
 from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
@@ -96,16 +97,14 @@ def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     selected = request.POST.getlist("selected")
     if card.is_open and (gesture := _missing_gesture(request, card, choice)):
         return show(request, card, confirming=gesture, pressed=choice, ticked=selected)
-    words = approvals.AnswerDetails(
+    words = AnswerDetails(
         freetext=request.POST.get("freetext", ""),
         selected=selected,
         text=request.POST.get("text", ""),
         ticked=selected,
     )
     step_up = request.POST.get("step_up", "")
-    outcome = approvals.answer_card(
-        card_id, user=request.member.user, choice=choice, face=face, details=words, step_up=step_up
-    )
+    outcome = answer_card(card_id, user=request.member.user, choice=choice, face=face, details=words, step_up=step_up)
     if isinstance(outcome, AnswerRefused):
         return show_current(request, outcome, card_id)
     return _after(request, card, outcome)
@@ -155,7 +154,7 @@ def show(request: StaffRequest, card: Card | None, *, status: int = 200, **conte
 def _details(request: StaffRequest, card: Card) -> dict[str, Any]:
     may = card.is_open and request.member.may_decide
     if may:
-        approvals.record_look(card, request.member.user)
+        record_look(card, request.member.user)
     return {
         "is_open": card.is_open,
         "face": queries.face_hash(card),
@@ -180,7 +179,7 @@ def _people(request: StaffRequest, card: Card) -> dict[str, Any]:
         return {}
     me, people = request.member.user, queries.members()
     approvers = queries.approvers_of(card)
-    deciders, needs = approvals.eligible_approvers(card), queries.approval_requirements(card, me)
+    deciders, needs = eligible_approvers(card), queries.approval_requirements(card, me)
     return {
         "viewers": [user for user in viewers.viewers_of(card.tenant_id, card.pk, people) if user != me],
         "others": [user for user in deciders if user not in (me, card.assignee)],

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.formats import date_format
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.approvals.schemas import AnswerRefused
+from apps.approvals.cards.schemas import AnswerRefused
 from apps.console.base import idempotency_key, page
 from apps.console.charts import columns
 from apps.console.members import DECIDING_ROLES, StaffRequest, refused, staff_view

@@ -1,6 +1,6 @@
 """Store one person's answer to a card, and decide whether it settles the card.
 
-Runs under the card's lock, inside the caller's tenant scope; `services.cards` is the only caller. Every approval is
+Runs under the card's lock, inside the caller's tenant scope; `cards.services` is the only caller. Every approval is
 signed by the person who gives it, and no person's approval counts twice. What policy requires (role, number of people,
 passkey, no approval of one's own request) is checked for every approval, and for all of them again when the last one
 comes in (spec 5.11).
@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.approvals import keys, payloads, queries, rules
+from apps.approvals import queries, rules
 from apps.approvals.cards import kinds
+from apps.approvals.cards.schemas import AnswerClaims
 from apps.approvals.enums import ApprovalVerdict
+from apps.approvals.keys.signing import signing
 from apps.approvals.models import Answer, Card
-from apps.approvals.schemas import AnswerClaims, StepUp, from_base64, to_base64
-from apps.approvals.services import passkeys
+from apps.approvals.passkeys import services as passkeys
+from apps.approvals.passkeys.schemas import StepUp
+from apps.approvals.schemas import from_base64, to_base64
+from apps.approvals.tokens import payloads
 from apps.tenants.queries import role_of
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -79,8 +83,8 @@ def _sign_answer(answer: Answer, step_up: str) -> None:
             )
         proof = passkeys.prove(card, user=user, policy=policy, assertion=step_up)
         answer.step_up = proof.model_dump(mode="json") if proof else None
-    key = keys.key_for(user)
-    answer.key_id, answer.signature = key.key_id, to_base64(keys.sign(key, signed_bytes(answer)))
+    key = signing.key_for(user)
+    answer.key_id, answer.signature = key.key_id, to_base64(signing.sign(key, signed_bytes(answer)))
 
 
 def settles_card(answer: Answer) -> bool:

@@ -14,14 +14,15 @@ from uuid import UUID, uuid4
 
 from django.db.models import QuerySet
 
-from apps.approvals import locks, payloads, queries, signals
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText, GateReason
+from apps.approvals import locks, queries, signals
+from apps.approvals.cards.lifecycle import withdraw_cards_about
+from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact, GateReason
+from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind, CardStatus, Pace, PauseState, PauseTrigger, Risk, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision, GatePause
-from apps.approvals.schemas import Fact, GatePass
-from apps.approvals.services.cards import open_card
-from apps.approvals.services.lifecycle import withdraw_cards_about
-from apps.approvals.services.tokens import check_token, verify_token
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.schemas import GatePass
+from apps.approvals.tokens.services import check_token, verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from kernel.clock import now

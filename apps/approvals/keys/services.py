@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from apps.approvals import keys, locks, queries
+from apps.approvals import locks, queries
+from apps.approvals.keys.signing import signing
 from apps.approvals.models import ApproverKey
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -27,8 +28,8 @@ def rotate_key(user: Any, *, actor: str, compromised: bool = False) -> ApproverK
     `compromised` also revokes the old key: every token that it signed is refused from then on. Raises `SilasError`:
     `signing_key_missing` 403, `seal_broken` 409.
     """
-    old = locks.lock_key(keys.key_for(user).key_id)
-    new = keys.rotate(old)
+    old = locks.lock_key(signing.key_for(user).key_id)
+    new = signing.rotate(old)
     data = {"old": old.key_id, "new": new.key_id}
     record(AuditEvent.APPROVER_KEY_ROTATED, actor=actor, subject=f"user:{user.pk}", data=data)
     if compromised:
@@ -67,7 +68,7 @@ def reseal_keys(*, old: str, new: str, actor: str) -> Resealed:
     resealed, unopened = 0, []
     for key in ApproverKey.objects.select_for_update(no_key=True).filter(retired_at=None):
         try:
-            sealed = keys.reseal(key, old=old, new=new)
+            sealed = signing.reseal(key, old=old, new=new)
         except SilasError:
             unopened.append(key.key_id)
             continue
@@ -75,7 +76,7 @@ def reseal_keys(*, old: str, new: str, actor: str) -> Resealed:
     before = (trust.root_of(old),)
     for key in ApproverKey.objects.select_for_update(no_key=True).filter(revoked_at=None):
         if queries.is_certified(key, by=before):
-            certificate = keys.certificate_for(key, signing_key=new)
+            certificate = signing.certificate_for(key, signing_key=new)
             ApproverKey.objects.filter(pk=key.pk).update(certificate=certificate)
     policy_seals.reseal(old=old, new=new)
     if resealed:
@@ -89,5 +90,5 @@ def certify_keys() -> int:
     rows = ApproverKey.objects.select_for_update(no_key=True).filter(revoked_at=None)
     uncertified = [key for key in rows if not queries.is_certified(key)]
     for key in uncertified:
-        ApproverKey.objects.filter(pk=key.pk).update(certificate=keys.certificate_for(key))
+        ApproverKey.objects.filter(pk=key.pk).update(certificate=signing.certificate_for(key))
     return len(uncertified)

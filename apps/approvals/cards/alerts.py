@@ -16,13 +16,13 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import QuerySet
 
-from apps.approvals import webpush
+from apps.approvals.cards import webpush
+from apps.approvals.cards.lifecycle import eligible_approvers
 from apps.approvals.cards.risk import max_risk
 from apps.approvals.enums import AlertWay, Risk
 from apps.approvals.models import OPEN_STATUSES, AlertChoice, Card, Look, PushSubscription
 from apps.approvals.models.alerts import MAX_MINUTES, MIN_MINUTES
 from apps.approvals.rules import APPROVING_ROLES
-from apps.approvals.services.lifecycle import eligible_approvers
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus

@@ -18,15 +18,15 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from apps.approvals import locks, payloads, queries, rules, signals
-from apps.approvals.cards import kinds, risk, validation
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText
+from apps.approvals import locks, queries, rules, signals
+from apps.approvals.cards import answers, kinds, risk, validation
+from apps.approvals.cards.lifecycle import record_card_event, require_approver, require_open, settle_card
+from apps.approvals.cards.schemas import AnswerRefused, Binding, CardSubject, CardText, Fact
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Risk
 from apps.approvals.models import Answer, ApprovalToken, Card, Decision
-from apps.approvals.schemas import AnswerRefused, Fact
-from apps.approvals.services import answers, passkeys
-from apps.approvals.services.lifecycle import record_card_event, require_approver, require_open, settle_card
-from apps.approvals.services.tokens import issue_token
+from apps.approvals.passkeys import services as passkeys
+from apps.approvals.tokens import payloads
+from apps.approvals.tokens.services import issue_token
 from apps.audit.enums import AuditEvent
 from apps.bus import services as bus
 from apps.bus.enums import Kind

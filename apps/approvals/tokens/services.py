@@ -13,11 +13,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from apps.approvals import keys, locks, queries, rules, signals
+from apps.approvals import locks, queries, rules, signals
+from apps.approvals.cards.lifecycle import require_approver
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Reason
+from apps.approvals.keys.signing import signing
 from apps.approvals.models import ApprovalToken, Decision, TokenRevocation
-from apps.approvals.schemas import Approvable, SignedToken, TokenClaims, TokenVerdict, to_base64
-from apps.approvals.services.lifecycle import require_approver
+from apps.approvals.schemas import to_base64
+from apps.approvals.tokens.schemas import Approvable, SignedToken, TokenClaims, TokenVerdict
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import policy_seals
@@ -60,9 +62,9 @@ def issue_token(
         conditions=conditions,
         max_executions=max_executions,
     )
-    key = keys.key_for(decision.user)
+    key = signing.key_for(decision.user)
     token = ApprovalToken(**claims.model_dump(), decision=decision, key_id=key.key_id)
-    token.signature = to_base64(keys.sign(key, rules.signed_bytes(claims)))
+    token.signature = to_base64(signing.sign(key, rules.signed_bytes(claims)))
     token.save(force_insert=True)
     record(
         AuditEvent.APPROVAL_TOKEN_ISSUED,
@@ -76,7 +78,7 @@ def issue_token(
 def verify_token(token: ApprovalToken, subject: Approvable, spawned: Approvable | None = None) -> TokenVerdict:
     """Spend one use of `token` for `subject`, or for `spawned` under a standing token of its goal `subject`.
 
-    `apps.approvals.scopes` lists where each scope is spent. Holds the lock of the signed nonce until the scope ends.
+    `tokens.scopes` lists where each scope is spent. Holds the lock of the signed nonce until the scope ends.
     """
     signed = _read(token)
     facts = queries.token_facts(token.nonce, key_id=token.key_id, bound_hash=subject.plan_hash)

@@ -21,9 +21,10 @@ from django.db.models import QuerySet
 
 from apps.approvals import queries, rules
 from apps.approvals.cards import kinds
+from apps.approvals.cards.schemas import AnswerRefused, Policy
 from apps.approvals.enums import ChallengePurpose, Risk
 from apps.approvals.models import Answer, Card, Passkey, PasskeyChallenge
-from apps.approvals.schemas import AnswerRefused, Policy, StepUp
+from apps.approvals.passkeys.schemas import StepUp
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.enums import Role

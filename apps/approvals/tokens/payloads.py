@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apps.approvals.enums import ApprovalScope
-from apps.approvals.schemas import Approvable, GatePass, SpawnPolicy
-from apps.approvals.scopes import PLAN, PLAN_FIELDS, SHAPES
+from apps.approvals.tokens.schemas import Approvable, GatePass, SpawnPolicy
+from apps.approvals.tokens.scopes import PLAN, PLAN_FIELDS, SHAPES
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.errors import SilasError
 from kernel.language import gettext

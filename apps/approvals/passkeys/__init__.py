@@ -1,0 +1,1 @@
+"""Passkeys: who is present when something of high risk is approved."""

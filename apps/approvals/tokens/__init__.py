@@ -1,0 +1,1 @@
+"""Approvals: the signed tokens that one decision issues, what they bind, and their uses."""
