@@ -1,7 +1,7 @@
 """Tell members of new cards, and of agents that wait for them, by push notification and by e-mail.
 
 Runs in a trusted worker: the other workers do not know people's addresses. Pushes leave as webhooks do
-(`webhook_delivery.post`). An alert is marked as sent before it is sent (`approvals.services.alerts`,
+(`webhook_delivery.post`). An alert is marked as sent before it is sent (`approvals.cards.alerts`,
 `safety.services.notices`), so it is never sent twice.
 """
 

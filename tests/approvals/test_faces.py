@@ -12,7 +12,7 @@ from apps.approvals.cards import answers
 from apps.approvals.cards.schemas import AnswerRefused, Fact
 from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import ApprovalVerdict, CardStatus, Risk
-from apps.approvals.keys.signing import signing
+from apps.approvals.keys import signing
 from apps.approvals.models import Answer, ApprovalToken, Card, Decision, PasskeyChallenge
 from apps.approvals.passkeys import services as passkeys
 from apps.approvals.queries import face_hash

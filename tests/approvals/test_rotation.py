@@ -14,7 +14,7 @@ from django.db import DatabaseError, IntegrityError
 
 from apps.approvals import rules
 from apps.approvals.enums import Reason
-from apps.approvals.keys.signing import signing
+from apps.approvals.keys import signing
 from apps.approvals.keys.services import Resealed, reseal_keys, revoke_key, rotate_key
 from apps.approvals.models import ApprovalToken, ApproverKey
 from apps.approvals.schemas import to_base64

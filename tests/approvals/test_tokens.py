@@ -16,7 +16,7 @@ from django.db import DatabaseError, IntegrityError
 from apps.approvals import locks, rules
 from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Reason
-from apps.approvals.keys.signing import signing
+from apps.approvals.keys import signing
 from apps.approvals.models import ApprovalToken, TokenUse
 from apps.approvals.schemas import to_base64
 from apps.approvals.tokens import payloads

@@ -15,7 +15,7 @@ from apps.approvals import queries, rules
 from apps.approvals.cards import kinds
 from apps.approvals.cards.schemas import AnswerClaims
 from apps.approvals.enums import ApprovalVerdict
-from apps.approvals.keys.signing import signing
+from apps.approvals.keys import signing
 from apps.approvals.models import Answer, Card
 from apps.approvals.passkeys import services as passkeys
 from apps.approvals.passkeys.schemas import StepUp

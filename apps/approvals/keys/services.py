@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.approvals import locks, queries
-from apps.approvals.keys.signing import signing
+from apps.approvals.keys import signing
 from apps.approvals.models import ApproverKey
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record

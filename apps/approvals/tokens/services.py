@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from apps.approvals import locks, queries, rules, signals
 from apps.approvals.cards.lifecycle import require_approver
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Reason
-from apps.approvals.keys.signing import signing
+from apps.approvals.keys import signing
 from apps.approvals.models import ApprovalToken, Decision, TokenRevocation
 from apps.approvals.schemas import to_base64
 from apps.approvals.tokens.schemas import Approvable, SignedToken, TokenClaims, TokenVerdict
