@@ -132,7 +132,8 @@ class Watch:
     def look_at_files(self) -> None:
         """Logs of the servers, what runs lay out for their sandboxes, and the cores that a crash might leave."""
         temporary, here = Path(tempfile.gettempdir()), Path.cwd()
-        places = [*Path(os.environ["SILAS_VAR"]).rglob("*.log"), *temporary.glob("sandbox-*/**/*")]
+        places = [path for path in _files_under(Path(os.environ["SILAS_VAR"])) if path.suffix == ".log"]
+        places += [path for folder in temporary.glob("sandbox-*") for path in _files_under(folder)]
         places += [*here.glob("core*"), *temporary.glob("core*"), *Path("/var/crash").glob("*")]
         for path in places:
             with contextlib.suppress(OSError):
@@ -149,6 +150,12 @@ class Watch:
             ).fetchall()
             ask = sql.SQL("SELECT 1 FROM {} AS t WHERE t::text LIKE ANY(%s) LIMIT 1")
             return [name for (name,) in names if line.execute(ask.format(sql.SQL(name)), [dresses]).fetchone()]
+
+
+def _files_under(folder: Path) -> Iterator[Path]:
+    """Yield the files below `folder`; whatever another run removes meanwhile is passed over."""
+    for place, _, names in os.walk(folder):
+        yield from (Path(place, name) for name in names)
 
 
 def _stopped() -> list[tuple[int, str]]:

@@ -70,10 +70,12 @@ def chromium() -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    here = {item for item in items if Path(__file__).parent in item.path.parents}
     for item in here:
         item.add_marker(pytest.mark.browser)
         item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+    # A running worker takes whatever is due, also what a test carries out itself: its tests come after all others.
+    items.sort(key=lambda item: item in here and "worker" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(scope="package")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +81,6 @@ def _done(tenant: Any, folder: Path, user: Any) -> Desk:
     return desk
 
 
-def _taken_back(desk: Desk) -> bool:
-    """At once, or when a worker that another test has left running is done with it."""
-    ends = time.monotonic() + 30
-    while desk.order().data["note"] != 0 and time.monotonic() < ends:
-        time.sleep(0.1)
-    return bool(desk.order().data["note"] == 0)
-
-
 async def test_key_that_approves_undoes_nothing(
     web: str, open_page: Any, tenant: Any, owner: Any, tmp_path: Path
 ) -> None:
@@ -114,4 +105,4 @@ async def test_what_was_done_is_taken_back_with_one_tap(
     await page.get_by_role("button", name="Undo").click()
     await expect(page.locator("#decided")).to_be_visible()
     await in_thread(carry_out, desk)
-    assert await in_thread(_taken_back, desk)
+    assert await in_thread(lambda: desk.order().data["note"]) == 0
