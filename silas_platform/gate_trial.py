@@ -1,7 +1,7 @@
 """Backtest a gate from the admin, outside the scope that every other admin page runs in.
 
-Only the project sees both gates and conversations. The gate's tenant is looked up first: an owner cannot find another
-tenant's gate, and a superuser's access across tenants is audited.
+The gate's tenant is looked up first: an owner cannot find another tenant's gate, and a superuser's access across
+tenants is audited.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from django.template.response import TemplateResponse
 from django.utils.cache import add_never_cache_headers
 from django.utils.translation import gettext as _
 
+from apps.gates.backtest.runs import BacktestReport, backtest_version
 from apps.gates.models import Gate
-from apps.sessions.gate_backtest import Rehearsal, rehearse
 from kernel.errors import NotFound
 from kernel.tenancy import platform_scope, tenant_scope
 
@@ -24,7 +24,7 @@ from kernel.tenancy import platform_scope, tenant_scope
 def try_newest(request: HttpRequest, gate_id: UUID, *, site: AdminSite, own_tenant: Any) -> HttpResponse:
     """Try the newest version of a gate on recorded messages, and show what would change."""
     tenant_id, number = _where(request, gate_id, own_tenant)
-    done = rehearse(
+    done = backtest_version(
         tenant_id,
         gate_id,
         number,
@@ -59,7 +59,7 @@ def _deployment(request: HttpRequest) -> UUID | None:
         raise NotFound("deployment") from None
 
 
-def _counts(done: Rehearsal) -> list[tuple[str, int, int]]:
+def _counts(done: BacktestReport) -> list[tuple[str, int, int]]:
     before, after = done.before or {}, done.after or {}
     words = {"continue": _("Passes"), "block": _("Blocked"), "require_approval": _("A person decides")}
     return [(said, before.get(action, 0), after.get(action, 0)) for action, said in words.items()]

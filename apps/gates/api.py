@@ -1,7 +1,7 @@
 """REST API for owners to list gates with their versions, and to write and activate versions.
 
-The dry run of a version is in `apps.sessions.gate_backtest_api`, beside the conversations that it reads. Each answer is
-made inside one scope; every change is a service of `services.versions`.
+The dry run of a version is in `backtest.api`. Each answer is made inside one scope; every change is a service of
+`services.versions`.
 """
 
 from __future__ import annotations

@@ -9,4 +9,4 @@ class SessionsConfig(AppConfig):
     verbose_name = _("Conversations")
 
     def ready(self) -> None:
-        from apps.sessions import receivers  # noqa: F401  (news from work reaches the conversation)
+        from apps.sessions import gate_backtest_source, receivers  # noqa: F401  (register with the rooms below)

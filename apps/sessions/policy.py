@@ -15,7 +15,7 @@ from apps.access.rules import Level
 from apps.connections.queries import usable_names
 from apps.gates.enums import GateTrigger
 from apps.gates.providers import PROVIDERS
-from apps.gates.providers.script import claim_for, needs_claim
+from apps.gates.providers.script import claim_for
 from apps.gates.queries import active_gates
 from apps.gates.schemas import AccessLevel, GateSpec
 from apps.sessions.state import Policy
@@ -131,12 +131,6 @@ def known_gates(deployment: Deployment) -> frozenset[str]:
 def level_gates(policy: Policy) -> frozenset[str]:
     """The gates that some level requires: without a claim they withhold, and do not block (contract silas 16)."""
     return frozenset(gate for level in policy.levels.values() for gate in level.requires)
-
-
-def scripts_due(policy: Policy, trigger: str, context: Mapping[str, object]) -> tuple[GateSpec, ...]:
-    """The script gates of `trigger` that will really run: an identity check without a claim does not."""
-    scripts = (gate for gate in policy.gates if gate.on == trigger and PROVIDERS[gate.provider].reads_files)
-    return tuple(gate for gate in scripts if not needs_claim(gate) or claim_for(gate, context) is not None)
 
 
 def asks_models(policy: Policy, trigger: str) -> bool:

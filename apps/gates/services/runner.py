@@ -19,9 +19,16 @@ from apps.gates.detectors.normalise import Spellings
 from apps.gates.enums import GateAction, GateCode, GateLane, GateTrigger
 from apps.gates.providers import PROVIDERS
 from apps.gates.providers.base import Request
+from apps.gates.providers.script import claim_for, needs_claim
 from apps.gates.schemas import AuditNote, GateReport, GateResult, GateSpec
 from kernel.canonical import canonical_json
 from sandbox.spec import Mount
+
+
+def scripts_due(gates: Iterable[GateSpec], trigger: str, context: Mapping[str, object]) -> tuple[GateSpec, ...]:
+    """The script gates of `trigger` that will really run: an identity check without a claim does not."""
+    scripts = (gate for gate in gates if gate.on == trigger and PROVIDERS[gate.provider].reads_files)
+    return tuple(gate for gate in scripts if not needs_claim(gate) or claim_for(gate, context) is not None)
 
 
 def check_gates(

@@ -19,7 +19,7 @@ from apps.gates.allowance import Allowance
 from apps.gates.enums import GateLane, GateTrigger
 from apps.gates.providers.script import needs_claim
 from apps.gates.schemas import GateReport
-from apps.gates.services import check_gates
+from apps.gates.services import check_gates, scripts_due
 from apps.guard.services import GateJudge
 from apps.sessions import escalations, identity_claims, levels, policy, turn_pauses
 from apps.sessions.enums import Sender
@@ -99,7 +99,7 @@ async def run_gates(
     """The turn's frozen gates of one trigger, less those named in `without`. Scripts and models are waited for in a
     thread, a script's files read in a scope before."""
     frozen = replace(state.policy, gates=tuple(gate for gate in state.policy.gates if gate.name not in without))
-    scripts = policy.scripts_due(frozen, trigger, context)
+    scripts = scripts_due(frozen.gates, trigger, context)
     run = partial(
         check_gates,
         frozen.gates,

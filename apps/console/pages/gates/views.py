@@ -19,12 +19,12 @@ from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.gates import queries, services
+from apps.gates.backtest.runs import MOST_ASKED, MOST_MESSAGES, BacktestReport, backtest_version
 from apps.gates.differences import TRIGGERS, Difference, differences, lines_of
 from apps.gates.enums import GateProvider, GateStatus, GateTrigger
 from apps.gates.forms import GateForm, initial_of
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
-from apps.sessions.gate_backtest import MOST_ASKED, MOST_MESSAGES, Rehearsal, rehearse
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 from apps.work.queries import deployments_with_goals
@@ -135,7 +135,7 @@ def compare(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
 def dry_run(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
     """Test a version on recorded messages, outside of any scope because it can take a while."""
     chosen, many = request.POST.get("deployment", ""), request.POST.get("messages", "")
-    result = rehearse(
+    result = backtest_version(
         request.member.tenant.pk,
         gate_id,
         _number(request, "version"),
@@ -222,7 +222,7 @@ def _save(request: StaffRequest, form: GateForm, row: Gate | None, *, deployment
     return redirect("console-gate", version.gate_id)
 
 
-def _result(result: Rehearsal) -> dict[str, Any]:
+def _result(result: BacktestReport) -> dict[str, Any]:
     before, after = result.before or {}, result.after or {}
     counts = [(words, before.get(action, 0), after.get(action, 0)) for action, words in ACTIONS.items()]
     return {

@@ -1,4 +1,4 @@
-"""Recorded texts and calls that a gate backtest can evaluate again. Reads inside a tenant's scope.
+"""What a gate backtest reads from conversations: recorded texts and calls, the gates of a turn, and who asks models.
 
 Visitors' messages as they were written, with the same visitor's message before; answers as they went out, so that what
 a gate withheld is not among them; calls of planned work with their arguments. Look-ups and single steps of work are not
@@ -7,39 +7,37 @@ recorded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from functools import partial
 from typing import Any
-from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef, QuerySet
 
+from apps.gates.allowance import AskModel
+from apps.gates.backtest.source import BacktestSource, Recorded, TurnGates, register_source
 from apps.gates.enums import GateTrigger
+from apps.gates.models import Gate
+from apps.gates.schemas import GateSpec
+from apps.guard import services as guard
+from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
+from apps.guard.schemas import Limits, RunRef
+from apps.sessions import policy
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.rules import CLAIM_MESSAGES
 from apps.tenants.models import Deployment
 from apps.work.models import WorkItem
 from kernel.canonical import canonical_json
+from kernel.tenancy import in_scope
+from llm.enums import Role
 
 _MOST_CONVERSATIONS = 300
 _EXCERPT = 200
 _SENDERS = {GateTrigger.EVERY_USER_MESSAGE: Sender.VISITOR, GateTrigger.EVERY_AGENT_RESPONSE: Sender.BOT}
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """One thing that was said or asked for: where it stands (`seq` 0 for a call of a work item), and what a gate is
-    asked about it. `excerpt` is for people who may read it."""
-
-    trigger: GateTrigger
-    place: UUID
-    seq: int
-    at: datetime
-    excerpt: str
-    context: Mapping[str, Any]
 
 
 def recorded(deployment: Deployment, triggers: set[GateTrigger], many: int) -> tuple[Recorded, ...]:
@@ -85,3 +83,37 @@ def _call(item: WorkItem, tool: str, args: dict[str, Any]) -> Recorded:
     excerpt = f"{tool} {canonical_json(args)}"[:_EXCERPT]
     context = {"tool_name": tool, "tool_args": args}
     return Recorded(GateTrigger.ON_TOOL_CALL, item.pk, 0, item.created_at, excerpt, context)
+
+
+def turn_gates(
+    deployment: Deployment, active: tuple[GateSpec, ...], tried: tuple[GateSpec, ...]
+) -> tuple[TurnGates, TurnGates]:
+    """What a turn would run with each of these sets. A script sees today's records, not those of the message's day."""
+    before, after = (
+        TurnGates(one.gates, policy.level_gates(one), partial(policy.gate_files, one))
+        for one in policy.load_with(deployment, active, tried)
+    )
+    return before, after
+
+
+@asynccontextmanager
+async def judge(gate: Gate, deployment: Deployment, most_usd: Decimal) -> AsyncIterator[AskModel]:
+    """Asks models in a guarded run of its own, which ends with it."""
+    run = await in_scope(gate.tenant_id, _open_run, gate, deployment, most_usd)
+    model, here = deployment.model_for(Role.PLANNER), asyncio.get_running_loop()
+    try:
+        yield guard.GateJudge(run, model, here, keys=deployment.keys)
+    finally:
+        status, reason = RunStatus.COMPLETED, TerminalReason.COMPLETED
+        await in_scope(gate.tenant_id, guard.close_run, run.run_id, status=status, reason=reason)
+
+
+def _open_run(gate: Gate, deployment: Deployment, most_usd: Decimal) -> RunRef:
+    limits = Limits(cost_usd=most_usd)
+    run = guard.open_run(
+        Origin.WORK, gate.pk, deployment_id=deployment.pk, phase=Phase.EXECUTION, allow=(), limits=limits
+    )
+    return run.ref
+
+
+register_source(BacktestSource(recorded=recorded, turn_gates=turn_gates, judge=judge))

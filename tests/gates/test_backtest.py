@@ -11,11 +11,12 @@ import pytest
 from django.db import connection
 
 from apps.audit.models import AuditEntry
+from apps.gates.backtest import evaluation, runs
+from apps.gates.backtest.runs import BacktestReport, backtest_version
 from apps.gates.schemas import GateSpec
-from apps.gates.services import backtest, save_gate, write_version
-from apps.sessions import chronicle, gate_backtest
+from apps.gates.services import save_gate, write_version
+from apps.sessions import chronicle
 from apps.sessions.enums import EntryKind, Sender
-from apps.sessions.gate_backtest import Rehearsal, rehearse
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChronicleEntry
 from kernel.errors import SilasError
@@ -46,10 +47,10 @@ def answered(session: Any, text: str) -> None:
         chronicle.append(held, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=text, taint=Taint.AUTH)
 
 
-def tried(deployment: Any, gate: GateSpec, **options: Any) -> Rehearsal:
+def tried(deployment: Any, gate: GateSpec, **options: Any) -> BacktestReport:
     with tenant_scope(deployment.tenant_id):
         version = write_version(gate, deployment_id=deployment.pk)
-    return rehearse(deployment.tenant_id, version.gate_id, version.number, actor="user:7", **options)
+    return backtest_version(deployment.tenant_id, version.gate_id, version.number, actor="user:7", **options)
 
 
 def test_draft_that_blocks_more_names_the_messages(deployment: Any) -> None:
@@ -131,14 +132,14 @@ def test_newest_messages_are_read_and_no_more_than_asked(deployment: Any) -> Non
 
 
 def test_nobody_can_ask_for_more_than_the_bound(deployment: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(gate_backtest, "MOST_MESSAGES", 3)
+    monkeypatch.setattr(runs, "MOST_MESSAGES", 3)
     told(deployment, *(f"refund {number}" for number in range(5)))
     assert tried(deployment, spec(), messages=10_000).read == 3
 
 
 def test_run_that_takes_too_long_stops_and_says_how_far_it_came(deployment: Any) -> None:
     told(deployment, "refund 1", "refund 2", "refund 3")
-    ticks = count(step=gate_backtest.MOST_SECONDS * 0.6)
+    ticks = count(step=runs.MOST_SECONDS * 0.6)
     done = tried(deployment, spec(), clock=lambda: next(ticks))
     assert (done.found, done.read, done.complete) == (3, 1, False)
 
@@ -152,7 +153,7 @@ def test_gate_for_all_is_tried_on_the_deployment_that_is_named(deployment: Any) 
     told(deployment, "I want a refund")
     with tenant_scope(deployment.tenant_id):
         version = write_version(spec())
-    done = rehearse(deployment.tenant_id, version.gate_id, 1, actor="user:7", deployment_id=deployment.pk)
+    done = backtest_version(deployment.tenant_id, version.gate_id, 1, actor="user:7", deployment_id=deployment.pk)
     assert len(done.changes) == 1
 
 
@@ -160,7 +161,7 @@ def test_gate_for_all_without_a_deployment_is_refused(deployment: Any) -> None:
     with tenant_scope(deployment.tenant_id):
         version = write_version(spec())
     with pytest.raises(SilasError) as refused:
-        rehearse(deployment.tenant_id, version.gate_id, 1, actor="user:7")
+        backtest_version(deployment.tenant_id, version.gate_id, 1, actor="user:7")
     assert refused.value.code == "deployment_missing"
 
 
@@ -177,7 +178,7 @@ def test_what_is_not_mine_is_not_found(tenant: Any, other_tenant: Any, deploymen
     }
     tenant_id, gate_id, number, deployment_id = asked[foreign]
     with pytest.raises(SilasError) as refused:
-        rehearse(tenant_id, gate_id, number, actor="user:7", deployment_id=deployment_id)
+        backtest_version(tenant_id, gate_id, number, actor="user:7", deployment_id=deployment_id)
     assert refused.value.status == 404
 
 
@@ -186,7 +187,7 @@ def test_dry_run_writes_one_entry_with_counts_only(deployment: Any) -> None:
     with tenant_scope(deployment.tenant_id):
         before = (AuditEntry.objects.count(), ChronicleEntry.objects.count())
         version = write_version(spec(), deployment_id=deployment.pk)
-    rehearse(deployment.tenant_id, version.gate_id, 1, actor="user:7")
+    backtest_version(deployment.tenant_id, version.gate_id, 1, actor="user:7")
     with tenant_scope(deployment.tenant_id):
         entries = list(AuditEntry.objects.order_by("seq"))[before[0] + 1 :]
         assert (len(entries), entries[0].event, entries[0].actor) == (1, "gate_tried", "user:7")
@@ -198,12 +199,12 @@ def test_dry_run_writes_one_entry_with_counts_only(deployment: Any) -> None:
 def test_nothing_is_decided_inside_a_transaction(deployment: Any, monkeypatch: Any) -> None:
     told(deployment, "Hello")
     seen = []
-    real = backtest.check_gates
+    real = evaluation.check_gates
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         seen.append(connection.in_atomic_block)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(backtest, "check_gates", watched)
+    monkeypatch.setattr(evaluation, "check_gates", watched)
     tried(deployment, spec())
     assert seen == [False, False]

@@ -1,7 +1,7 @@
 """Evaluate a set of gates over recorded input, without writing anything.
 
-Scripts run on today's data; models are asked only if the caller passes one. Called by the dry run
-(`apps.sessions.gate_backtest`), outside of any scope.
+Scripts run on today's data; models are asked only if the caller passes one. Called by a dry run
+(`runs`), outside of any scope.
 """
 
 from __future__ import annotations

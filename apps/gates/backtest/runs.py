@@ -1,8 +1,7 @@
 """Run a version of a gate over recorded messages, answers and calls of a deployment, and report what would change.
 
 Reads in short scopes, decides outside of every scope, and leaves one audit entry with counts. Bounded in messages and
-time, and in money where models are asked. Called by the console, the administration and the API, for owners. A script
-sees today's records, not those of the day of the message.
+time, and in money where models are asked. Called by the console, the administration and the API, for owners.
 """
 
 from __future__ import annotations
@@ -21,25 +20,20 @@ from asgiref.sync import async_to_sync
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.gates import queries as gates
+from apps.gates import queries
 from apps.gates.allowance import AskModel
+from apps.gates.backtest.evaluation import Outcome, evaluate, reads_recorded_input
+from apps.gates.backtest.source import Recorded, TurnGates, source
 from apps.gates.enums import GateTrigger
 from apps.gates.models import Gate, GateVersion
 from apps.gates.providers import PROVIDERS
 from apps.gates.schemas import GateSpec
-from apps.gates.services.backtest import Outcome, evaluate, reads_recorded_input
+from apps.gates.services.runner import scripts_due
 from apps.gates.validation import require_valid
-from apps.guard import services as guard
-from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
-from apps.guard.schemas import Limits, RunRef
-from apps.sessions import policy
-from apps.sessions.gate_backtest_records import Recorded, recorded
-from apps.sessions.state import Policy
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import in_scope, tenant_scope
-from llm.enums import Role
 
 MOST_MESSAGES, MOST_SECONDS = 500, 20.0
 # Where models are asked: of so many messages, for so much.
@@ -56,8 +50,8 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Rehearsal:
-    """What came of a dry run. `untried`: why nothing was decided, "" when something was; `complete` is False when time
+class BacktestReport:
+    """The result of a dry run. `untried`: why nothing was decided, "" when something was; `complete` is False when time
     ran out before `found` were read."""
 
     gate: Gate
@@ -81,14 +75,14 @@ class _Case:
     gate: Gate
     version: GateVersion
     deployment: Deployment
-    active: Policy
-    tried: Policy
+    active: TurnGates
+    tried: TurnGates
     records: tuple[Recorded, ...]
     untried: str
     ask_models: bool
 
 
-def rehearse(
+def backtest_version(
     tenant_id: UUID,
     gate_id: UUID,
     number: int,
@@ -98,7 +92,7 @@ def rehearse(
     messages: int = MOST_MESSAGES,
     ask_models: bool = False,
     clock: Callable[[], float] = time.monotonic,
-) -> Rehearsal:
+) -> BacktestReport:
     """Try version `number` on the newest `messages` of a deployment: the gate's own, or the one named. `ask_models`:
     gates that ask a model do so, about the newest `MOST_ASKED`, within the budgets of the company and the deployment.
 
@@ -107,27 +101,27 @@ def rehearse(
     """
     many = max(1, min(messages, MOST_ASKED if ask_models else MOST_MESSAGES))
     with tenant_scope(tenant_id):
-        case = _prepared(gate_id, number, deployment_id, many, ask_models=ask_models)
-    done = async_to_sync(_decided)(case, clock)
+        case = _prepare(gate_id, number, deployment_id, many, ask_models=ask_models)
+    done = async_to_sync(_decide)(case, clock)
     with tenant_scope(tenant_id):
-        _written_down(done, actor)
+        _record(done, actor)
     return done
 
 
-def _prepared(gate_id: UUID, number: int, deployment_id: UUID | None, many: int, *, ask_models: bool) -> _Case:
-    gate = gates.gate_by_id(gate_id)
-    version = gates.version_of(gate, number)
+def _prepare(gate_id: UUID, number: int, deployment_id: UUID | None, many: int, *, ask_models: bool) -> _Case:
+    gate = queries.gate_by_id(gate_id)
+    version = queries.version_of(gate, number)
     deployment = _deployment(gate, deployment_id)
     try:
         wanted = version.to_spec()
     except ValueError as error:
         raise SilasError("gate_invalid", gettext("This version is no gate that could be run."), status=422) from error
     require_valid(wanted)
-    active, tried = gates.gate_sets_with(version, deployment.pk)
+    active, tried = queries.gate_sets_with(version, deployment.pk)
     looked_at = {GateTrigger(spec.on) for spec in (wanted, *(s for s in active if s.name == gate.name))}
     untried = _why_not(wanted, ask_models=ask_models)
-    records = () if untried else recorded(deployment, looked_at, many)
-    before, after = policy.load_with(deployment, active, tried)
+    records = () if untried else source().recorded(deployment, looked_at, many)
+    before, after = source().turn_gates(deployment, active, tried)
     return _Case(gate, version, deployment, before, after, records, untried, ask_models)
 
 
@@ -149,7 +143,7 @@ def _why_not(wanted: GateSpec, *, ask_models: bool) -> str:
     return "" if ask_models or not PROVIDERS[wanted.provider].asks_model else str(wanted.provider)
 
 
-async def _decided(case: _Case, clock: Callable[[], float]) -> Rehearsal:
+async def _decide(case: _Case, clock: Callable[[], float]) -> BacktestReport:
     until = clock() + MOST_SECONDS
     before: Counter[str] = Counter()
     after: Counter[str] = Counter()
@@ -163,7 +157,7 @@ async def _decided(case: _Case, clock: Callable[[], float]) -> Rehearsal:
             after[now.action] += 1
             if was != now:
                 changes.append(Change(each, was, now))
-    return Rehearsal(
+    return BacktestReport(
         gate=case.gate,
         version=case.version,
         deployment=case.deployment,
@@ -181,42 +175,26 @@ def _is_left_out(spec: GateSpec, *, ask_models: bool) -> bool:
     return not reads_recorded_input(spec) or (PROVIDERS[spec.provider].asks_model and not ask_models)
 
 
-async def _outcome(case: _Case, tried: Policy, each: Recorded, ask: AskModel | None) -> Outcome:
+async def _outcome(case: _Case, gates: TurnGates, each: Recorded, ask: AskModel | None) -> Outcome:
     """In a thread, because scripts and models are waited for; a script's files are read in a scope before."""
-    scripts = policy.scripts_due(tried, each.trigger, each.context)
-    files = await in_scope(case.gate.tenant_id, policy.gate_files, tried, scripts, each.context) if scripts else None
-    levels = policy.level_gates(tried)
-    decide = partial(evaluate, tried.gates, each.trigger, each.context, level_gates=levels, files=files, ask=ask)
+    scripts = scripts_due(gates.gates, each.trigger, each.context)
+    files = await in_scope(case.gate.tenant_id, gates.files_of, scripts, each.context) if scripts else None
+    decide = partial(
+        evaluate, gates.gates, each.trigger, each.context, level_gates=gates.level_gates, files=files, ask=ask
+    )
     return await asyncio.to_thread(decide)
 
 
 @asynccontextmanager
 async def _judge(case: _Case) -> AsyncIterator[AskModel | None]:
-    """Whoever asks models for this dry run: a guarded run of its own, which ends with it."""
     if not (case.ask_models and case.records):
         yield None
         return
-    tenant_id, place = case.gate.tenant_id, case.deployment
-    run = await in_scope(tenant_id, _open_run, case)
-    model = place.model_for(Role.PLANNER)
-    here = asyncio.get_running_loop()
-    try:
-        yield guard.GateJudge(run, model, here, keys=place.keys)
-    finally:
-        status, reason = RunStatus.COMPLETED, TerminalReason.COMPLETED
-        await in_scope(tenant_id, guard.close_run, run.run_id, status=status, reason=reason)
+    async with source().judge(case.gate, case.deployment, MOST_USD) as ask:
+        yield ask
 
 
-def _open_run(case: _Case) -> RunRef:
-    limits = Limits(cost_usd=MOST_USD)
-    place = case.deployment
-    run = guard.open_run(
-        Origin.WORK, case.gate.pk, deployment_id=place.pk, phase=Phase.EXECUTION, allow=(), limits=limits
-    )
-    return run.ref
-
-
-def _written_down(done: Rehearsal, actor: str) -> None:
+def _record(done: BacktestReport, actor: str) -> None:
     data = {
         "version": done.version.number,
         "deployment": str(done.deployment.pk),

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pydantic_ai.models import override_allow_model_requests
 
+from apps.gates.backtest import runs
+from apps.gates.backtest.runs import BacktestReport, backtest_version
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate, write_version
 from apps.guard.models import GuardedRun, ToolCall
-from apps.sessions import gate_backtest
-from apps.sessions.gate_backtest import Rehearsal, rehearse
 from kernel.tenancy import tenant_scope
 from tests.factories.identity import GATE, make_identity_desk
 from tests.factories.sessions import make_session, say
@@ -36,10 +36,10 @@ def told(deployment: Any, *texts: str) -> None:
         say(session, text)
 
 
-def tried(deployment: Any, gate: GateSpec, **options: Any) -> Rehearsal:
+def tried(deployment: Any, gate: GateSpec, **options: Any) -> BacktestReport:
     with tenant_scope(deployment.tenant_id):
         version = write_version(gate, deployment_id=deployment.pk)
-    return rehearse(deployment.tenant_id, version.gate_id, version.number, actor="user:7", **options)
+    return backtest_version(deployment.tenant_id, version.gate_id, version.number, actor="user:7", **options)
 
 
 def test_script_runs_on_recorded_messages(deployment: Any) -> None:
@@ -107,7 +107,7 @@ def test_model_in_force_is_left_out_by_name(paying: Any, provider: FakeOpenAI) -
 def test_model_is_asked_about_the_newest_messages_only(
     paying: Any, provider: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gate_backtest, "MOST_ASKED", 2)
+    monkeypatch.setattr(runs, "MOST_ASKED", 2)
     told(paying, "one", "two", "three")
     done = tried(paying, judge(), ask_models=True)
     assert ([one.recorded.excerpt for one in done.changes], len(provider.requests)) == (["three", "two"], 2)
@@ -123,7 +123,7 @@ def test_asking_is_paid_by_a_run_that_ends(paying: Any, provider: FakeOpenAI) ->
 
 
 def test_asking_stops_where_its_money_ends(paying: Any, provider: FakeOpenAI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate_backtest, "MOST_USD", Decimal(0))
+    monkeypatch.setattr(runs, "MOST_USD", Decimal(0))
     told(paying, "Hello")
     (change,) = tried(paying, judge(), ask_models=True).changes
     assert (change.after.code, provider.requests) == ("llm_error", [])

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.sessions.gate_backtest import MOST_ASKED, MOST_MESSAGES, Change, rehearse
+from apps.gates.backtest.runs import MOST_ASKED, MOST_MESSAGES, Change, backtest_version
 from apps.tenants.api_auth import OwnersView, RequestSerializer
 
 
@@ -72,7 +72,7 @@ class GateDryRun(OwnersView):
         wanted = DryRunRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
         asked = wanted.validated_data
-        done = rehearse(
+        done = backtest_version(
             self.caller.tenant_id,
             gate_id,
             asked["version"],
