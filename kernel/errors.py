@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from kernel.error_codes import ErrorCode
+
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
@@ -23,15 +25,21 @@ def error_location(error: BaseException) -> str:
 
 
 class SilasError(Exception):
-    """A refusal with a machine-readable `code`, a sentence for people and an HTTP `status` (4xx)."""
+    """A refusal with a machine-readable `code`, a sentence for people and an HTTP `status`: the code's own if none is
+    given."""
 
     def __init__(
-        self, code: str, message: StrOrPromise, *, extra: Mapping[str, Any] | None = None, status: int = 400
+        self,
+        code: ErrorCode,
+        message: StrOrPromise,
+        *,
+        extra: Mapping[str, Any] | None = None,
+        status: int | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.extra = dict(extra or {})
-        self.status = status
+        self.status = code.status if status is None else status
 
     @property
     def message(self) -> str:
@@ -48,4 +56,4 @@ class NotFound(SilasError):
     def __init__(self, what: str) -> None:
         from kernel.language import gettext  # here, because a sandbox's own processes raise our errors without Django
 
-        super().__init__("not_found", gettext("There is no such {what}.").format(what=what), status=404)
+        super().__init__(ErrorCode.NOT_FOUND, gettext("There is no such {what}.").format(what=what))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from cronsim import CronSim, CronSimError
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.timezones import get_timezone
@@ -43,4 +44,6 @@ def describe(schedule: str) -> str:
 
 
 def _bad() -> SilasError:
-    return SilasError("bad_schedule", gettext("A schedule needs five cron fields and must be due at some time."))
+    return SilasError(
+        ErrorCode.BAD_SCHEDULE, gettext("A schedule needs five cron fields and must be due at some time.")
+    )

@@ -11,6 +11,7 @@ import os
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 _NONCE_BYTES = 12
@@ -31,4 +32,4 @@ def unseal(key: str, sealed: bytes, *, belongs_to: str) -> bytes:
     try:
         return _cipher(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], belongs_to.encode())
     except (InvalidTag, ValueError):  # ValueError: too short to be one
-        raise SilasError("seal_broken", "A sealed value could not be opened with this key.", status=409) from None
+        raise SilasError(ErrorCode.SEAL_BROKEN, "A sealed value could not be opened with this key.") from None

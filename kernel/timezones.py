@@ -11,8 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.core.exceptions import ValidationError
 
+from kernel.error_codes import ErrorCode
+
 UTC_NAME = "UTC"
-CODE = "unknown_timezone"
 # In the database of many machines, and another zone on each.
 _OF_THIS_MACHINE = frozenset({"localtime", "Factory", "posixrules"})
 
@@ -29,7 +30,7 @@ def timezone_error(zone: Any) -> str:
 def validate_timezone(zone: Any) -> None:
     """For model fields. Raises Django's ValidationError, code `unknown_timezone`."""
     if problem := timezone_error(zone):
-        raise ValidationError(problem, code=CODE)
+        raise ValidationError(problem, code=ErrorCode.UNKNOWN_TIMEZONE)
 
 
 def first_known_timezone(*zones: str) -> str:

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
 from kernel.canonical import canonical_bytes
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 _PURPOSE = b"silas-installation-key-1"
@@ -57,10 +58,9 @@ def certify(kind: str, fields: Mapping[str, Any], *, signing_key: str = "") -> s
     key = signing_key or settings.SILAS_SIGNING_KEY
     if not key:
         raise SilasError(
-            "signing_key_missing",
+            ErrorCode.SIGNING_KEY_MISSING,
             "This process does not hold SILAS_SIGNING_KEY, so it cannot certify this. Do it in the web process, or run "
             "the command with the key.",
-            status=403,
         )
     return base64.b64encode(installation_key(key).sign(_statement(kind, fields))).decode("ascii")
 

@@ -16,6 +16,7 @@ from typing import Any
 from markdown_it import MarkdownIt
 
 from kernel.canonical import canonical_json
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 _LINE_BREAK = re.compile("\r\n?")
@@ -61,7 +62,9 @@ def _call_fences(body: str) -> list[Any]:
     lines = _LINE_BREAK.sub("\n", body).split("\n") if blocks else []
     for token in blocks:
         if not token.map or lines[token.map[0]].rstrip() != "```call":
-            raise SilasError("bad_call_block", "A call block opens with exactly ```call at the start of its line.")
+            raise SilasError(
+                ErrorCode.BAD_CALL_BLOCK, "A call block opens with exactly ```call at the start of its line."
+            )
     return blocks
 
 
@@ -77,8 +80,8 @@ def _parse_call(content: str) -> PlannedCall:
     try:
         value = json.loads(content, object_pairs_hook=_reject_duplicate_keys)
     except (ValueError, RecursionError):
-        raise SilasError("bad_call_block", "A call block of the plan is not JSON.") from None
+        raise SilasError(ErrorCode.BAD_CALL_BLOCK, "A call block of the plan is not JSON.") from None
     match value:
         case {"tool": str(tool), "args": dict(args), **rest} if tool and not rest:
             return PlannedCall(tool, args)
-    raise SilasError("bad_call_block", "A call block needs exactly a tool and its args.")
+    raise SilasError(ErrorCode.BAD_CALL_BLOCK, "A call block needs exactly a tool and its args.")

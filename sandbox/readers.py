@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from sandbox.runner import run
 from sandbox.spec import SandboxResult, SandboxSpec
@@ -90,7 +91,7 @@ def run_reader(reader: Reader, data: bytes, **named: Any) -> ReaderResult:
     )
     if not _slots.acquire(timeout=WAIT_SECONDS):
         message = "Too many files are being read right now. Please try again in a moment."
-        raise SilasError("reader_busy", message, extra={"retry_after": 60}, status=503)
+        raise SilasError(ErrorCode.READER_BUSY, message, extra={"retry_after": 60})
     try:
         outcome = run(spec)
     finally:

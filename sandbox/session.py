@@ -14,6 +14,7 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from sandbox.backends import Backend, Docker
 from sandbox.execution import Run
@@ -27,7 +28,7 @@ class SessionClosed(SilasError):
     """The script has ended or does not read its input; the result of `close()` says why."""
 
     def __init__(self) -> None:
-        super().__init__("session_over", "the script no longer reads its input")
+        super().__init__(ErrorCode.SESSION_OVER, "the script no longer reads its input")
 
 
 def open_session(spec: SandboxSpec) -> "Session":
@@ -105,13 +106,13 @@ class Session:
     def send_line(self, text: str) -> None:
         """Send one line to its input. Raises SessionClosed if it has ended or does not read."""
         if "\n" in text:
-            raise SilasError("line_invalid", "a line holds no line feed")
+            raise SilasError(ErrorCode.LINE_INVALID, "a line holds no line feed")
         self._feed("stdin", text.encode() + b"\n")
 
     def send_secret(self, secret: bytes) -> None:
         """Send one more JSON object to its secret descriptor, as a line; its texts may not come back either."""
         if len(secret) > SECRET_BYTES or self._spec.secret is None:
-            raise SilasError("secret_invalid", "this session takes no such secret")
+            raise SilasError(ErrorCode.SECRET_INVALID, "this session takes no such secret")
         line = _as_line(secret)
         self._run.secrets.append(secret)
         self._feed("secret", line)
@@ -192,5 +193,5 @@ def _as_line(secret: bytes) -> bytes:
     try:
         held = json.loads(secret)
     except ValueError:
-        raise SilasError("secret_invalid", "a secret is a JSON object") from None
+        raise SilasError(ErrorCode.SECRET_INVALID, "a secret is a JSON object") from None
     return json.dumps(held).encode() + b"\n"

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from sandbox.egress import parse_place
 from sandbox.leaks import secret_values
@@ -33,7 +34,7 @@ class SandboxUnavailable(SilasError):
     """This machine cannot isolate a process; the caller must refuse the run, never run it unprotected."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("sandbox_unavailable", message, status=503)
+        super().__init__(ErrorCode.SANDBOX_UNAVAILABLE, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class SandboxSpec:
     def __post_init__(self) -> None:
         problem = _problem(self)
         if problem:
-            raise SilasError("sandbox_spec_invalid", problem)
+            raise SilasError(ErrorCode.SANDBOX_SPEC_INVALID, problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,12 @@ from apps.console.members import refused
 from apps.tenants import access
 from apps.tenants.enums import Capability
 from apps.tenants.rules import TENANT_IN_SESSION, roles_with
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import platform_scope, tenant_scope
 from silas_platform import gate_trial
 
-_NOT_AN_OWNER = SilasError("owners_only", gettext_lazy("Only an owner can administer."), status=403)
+_NOT_AN_OWNER = SilasError(ErrorCode.OWNERS_ONLY, gettext_lazy("Only an owner can administer."))
 _ORDER = ("tenants", "gates", "guard", "memory", "skills")
 
 

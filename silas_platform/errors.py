@@ -17,6 +17,7 @@ from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 RETRY_AFTER_SECONDS = 5
@@ -52,7 +53,7 @@ def api_exception(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, _AWAY):
         error = _unavailable(error)
     if isinstance(error, RequestDataTooBig):
-        error = SilasError("too_large", "The body is larger than anything we take.", status=413)
+        error = SilasError(ErrorCode.TOO_LARGE, "The body is larger than anything we take.")
     if isinstance(error, SilasError):
         return Response(error.as_json(), status=error.status, headers=_headers(error))
     response = exception_handler(error, context)
@@ -66,7 +67,7 @@ def api_exception(error: Exception, context: dict[str, Any]) -> Response | None:
 def _unavailable(error: Exception) -> SilasError:
     _log.warning("backing_service_away error=%s", type(error).__name__, exc_info=error)
     message = "We cannot do this for a moment. Please try again."
-    return SilasError("unavailable", message, extra={"retry_after": RETRY_AFTER_SECONDS}, status=503)
+    return SilasError(ErrorCode.UNAVAILABLE, message, extra={"retry_after": RETRY_AFTER_SECONDS})
 
 
 def _headers(error: SilasError) -> dict[str, str]:
@@ -74,10 +75,10 @@ def _headers(error: SilasError) -> dict[str, str]:
     return {} if later is None else {"Retry-After": str(later)}
 
 
-def _code(error: Exception) -> str:
+def _code(error: Exception) -> ErrorCode:
     if isinstance(error, ValidationError):
-        return "invalid"
-    return str(error.default_code) if isinstance(error, APIException) else "not_found"
+        return ErrorCode.INVALID
+    return ErrorCode(error.default_code) if isinstance(error, APIException) else ErrorCode.NOT_FOUND
 
 
 def _message(error: Exception) -> str:

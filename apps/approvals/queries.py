@@ -36,6 +36,7 @@ from apps.tenants.models import Membership
 from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
@@ -376,7 +377,7 @@ def require_unchanged(card: Card, face: str) -> None:
     only for what the person's page showed."""
     if face != face_hash(card):
         message = gettext("This card has changed since it was shown to you. Nothing was decided; look at it again.")
-        raise SilasError("card_changed", message, status=409)
+        raise SilasError(ErrorCode.CARD_CHANGED, message)
 
 
 def approved_card(subject_kind: str, subject_id: UUID, face: str) -> Card | None:

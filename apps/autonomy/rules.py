@@ -27,6 +27,7 @@ from apps.autonomy.schemas import (
     WatchSpec,
 )
 from apps.guard.enums import Phase, RefusalCode, TerminalReason
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -195,13 +196,13 @@ def parse_spec(kind: TriggerKind, spec: Mapping[str, Any]) -> BaseModel:
     """The validated specification of a trigger of this kind. Raises `SilasError`: trigger_kind, trigger_spec."""
     shape = SPECS.get(kind)
     if shape is None:
-        raise SilasError("trigger_kind", gettext("A trigger of this kind can't be set up."), status=422)
+        raise SilasError(ErrorCode.TRIGGER_KIND, gettext("A trigger of this kind can't be set up."))
     try:
         return shape.model_validate(spec)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or "spec"
-        raise SilasError("trigger_spec", f"{field}: {first['msg']}", status=422) from None
+        raise SilasError(ErrorCode.TRIGGER_SPEC, f"{field}: {first['msg']}") from None
 
 
 def topic_for(spec: BaseModel) -> str:

@@ -20,6 +20,7 @@ from apps.bus.models import QueueMessage
 from apps.tenants.enums import Role
 from apps.tenants.models import User
 from apps.tenants.queries import require_role
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import INSTALLATION, current_tenant_id
@@ -57,7 +58,7 @@ def _claim(message_pk: UUID, **changes: object) -> None:
     if QueueMessage.objects.filter(pk=message_pk, state=State.DEAD).update(**changes):
         return
     if QueueMessage.objects.filter(pk=message_pk).exists():
-        raise SilasError("not_dead", gettext("This message has been retried or dropped already."), status=409)
+        raise SilasError(ErrorCode.NOT_DEAD, gettext("This message has been retried or dropped already."))
     raise NotFound(gettext("message"))
 
 

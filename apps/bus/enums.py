@@ -181,7 +181,7 @@ class Urgency(TextChoices):
     NEEDS_ATTENTION = "needs_attention"
 
 
-class ErrorCode(TextChoices):
+class FailureCode(TextChoices):
     TOOL_FAILURE = "tool_failure"
     BUDGET_EXCEEDED = "budget_exceeded"
     GATE_BLOCKED = "gate_blocked"

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.bus.enums import CLOSED, FAILING, LIVE, ErrorCode, Kind, Queue, Sender, State, Urgency
+from apps.bus.enums import CLOSED, FAILING, LIVE, FailureCode, Kind, Queue, Sender, State, Urgency
 from apps.bus.schemas import ResearchConstraints
 from kernel.language import gettext_lazy as _
 from kernel.taint import Taint
@@ -40,7 +40,7 @@ class QueueMessage(TenantModel):
     task_id = models.UUIDField(null=True, blank=True)
     parent_task_id = models.UUIDField(null=True, blank=True)
     urgency = models.CharField(max_length=16, choices=Urgency.choices, default=Urgency.INFORMATIONAL)
-    error_code = models.CharField(max_length=24, choices=ErrorCode.choices, blank=True)
+    error_code = models.CharField(max_length=24, choices=FailureCode.choices, blank=True)
     retryable = models.BooleanField(null=True, blank=True)
     origin_agent = models.CharField(max_length=16, choices=Sender.choices, blank=True)
     attempt_number = models.PositiveSmallIntegerField(null=True, blank=True)

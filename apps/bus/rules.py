@@ -25,6 +25,7 @@ from apps.bus.schemas import (
     StatusPayload,
     UserMessage,
 )
+from kernel.error_codes import ErrorCode
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ ROUTES: Mapping[Kind, Route] = {
 class Fault:
     """Why a message is refused: a stable code, and its explanation for developers."""
 
-    code: str
+    code: ErrorCode
     words: str
 
 
@@ -93,27 +94,27 @@ def fault_of(message: Message) -> Fault | None:
     """Return what is wrong with the combination of the message's fields, or None."""
     route = ROUTES[message.kind]
     if message.queue not in route.queues:
-        return Fault("kind_not_on_queue", f"{message.kind} does not belong on {message.queue}")
+        return Fault(ErrorCode.KIND_NOT_ON_QUEUE, f"{message.kind} does not belong on {message.queue}")
     if message.sender not in route.senders:
-        return Fault("kind_not_from_sender", f"{message.kind} is not for {message.sender} to send")
+        return Fault(ErrorCode.KIND_NOT_FROM_SENDER, f"{message.kind} is not for {message.sender} to send")
     return _payload_fault(message, route) or _missing(message, route) or _error_fault(message)
 
 
 def _payload_fault(message: Message, route: Route) -> Fault | None:
     if is_error(message):
         fits = route.errors and _fits(ErrorPayload, message.payload or {})
-        return None if fits else Fault("payload_wrong", f"{message.kind} carries no such error")
+        return None if fits else Fault(ErrorCode.PAYLOAD_WRONG, f"{message.kind} carries no such error")
     if message.payload is None:
-        return None if route.optional else Fault("payload_missing", f"{message.kind} needs a payload")
+        return None if route.optional else Fault(ErrorCode.PAYLOAD_MISSING, f"{message.kind} needs a payload")
     if route.payload is not None and not _fits(route.payload, message.payload):
-        return Fault("payload_wrong", f"its payload is not a {route.payload.__name__}")
+        return Fault(ErrorCode.PAYLOAD_WRONG, f"its payload is not a {route.payload.__name__}")
     return None
 
 
 def _missing(message: Message, route: Route) -> Fault | None:
     for name in () if is_error(message) and message.kind != Kind.CONSULT_PLANNER else route.needs:
         if getattr(message, name) in (None, ""):
-            return Fault(f"{name}_missing", f"{message.kind} needs {name}")
+            return Fault(ErrorCode(f"{name}_missing"), f"{message.kind} needs {name}")
     return None
 
 
@@ -121,13 +122,15 @@ def _error_fault(message: Message) -> Fault | None:
     """An error must be in the headers, and error headers must be complete (19.2.1)."""
     status = (message.payload or {}).get("status") if message.kind == Kind.EXECUTION_STATUS else None
     if status is not None and ExecutionStatus(status) in FAILING and message.error_code is None:
-        return Fault("error_code_missing", f"a status of {status} says why")
+        return Fault(ErrorCode.ERROR_CODE_MISSING, f"a status of {status} says why")
     if message.error_code is None:
-        return Fault("error_code_missing", "its payload is an error") if is_error(message) else None
+        return Fault(ErrorCode.ERROR_CODE_MISSING, "its payload is an error") if is_error(message) else None
     if message.retryable is None or message.origin_agent is None or message.attempt_number is None:
-        return Fault("error_headers_missing", "an error says whether to try again, who saw it and in which attempt")
+        return Fault(
+            ErrorCode.ERROR_HEADERS_MISSING, "an error says whether to try again, who saw it and in which attempt"
+        )
     if message.kind != Kind.EXECUTION_STATUS and not is_error(message):
-        return Fault("payload_wrong", "an error is explained in its payload")
+        return Fault(ErrorCode.PAYLOAD_WRONG, "an error is explained in its payload")
     return None
 
 

@@ -15,7 +15,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from apps.bus.enums import ErrorCode, ExecutionStatus, Kind, Queue, Sender, Urgency
+from apps.bus.enums import ExecutionStatus, FailureCode, Kind, Queue, Sender, Urgency
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.taint import Taint
 
@@ -82,7 +83,7 @@ class StatusPayload(Frozen):
 class ErrorPayload(Frozen):
     """What went wrong, on any message but a status (19.2.1)."""
 
-    error_code: ErrorCode
+    error_code: FailureCode
     retryable: bool
     origin_agent: Agent
     attempt_number: int = Field(ge=0)
@@ -177,7 +178,7 @@ class Message(Frozen):
     task_id: UUID | None = None
     parent_task_id: UUID | None = None
     payload: Json | None = None
-    error_code: ErrorCode | None = None
+    error_code: FailureCode | None = None
     retryable: bool | None = None
     origin_agent: Agent | None = None
     attempt_number: int | None = Field(default=None, ge=0, le=32_767)
@@ -209,8 +210,8 @@ class MessageFields(TypedDict, total=False):
 class MessageRefused(SilasError):
     """The message is invalid; `code` says why. Always a bug of the sender."""
 
-    def __init__(self, code: str, fault: str) -> None:
-        super().__init__(code, f"This message cannot be queued: {fault}.", status=422)
+    def __init__(self, code: ErrorCode, fault: str) -> None:
+        super().__init__(code, f"This message cannot be queued: {fault}.")
 
 
 @dataclass(frozen=True)
@@ -244,11 +245,11 @@ class LeaseLost(SilasError):
     """The message was leased again, returned or buried in the meantime; roll back what was done for it."""
 
     def __init__(self) -> None:
-        super().__init__("lease_lost", "This delivery is no longer ours.", status=409)
+        super().__init__(ErrorCode.LEASE_LOST, "This delivery is no longer ours.")
 
 
 class AlreadyProcessed(SilasError):
     """Another delivery of the message already had its effect; roll back, then ack (spec 19.2.3)."""
 
     def __init__(self) -> None:
-        super().__init__("already_processed", "This message has already had its effect.", status=409)
+        super().__init__(ErrorCode.ALREADY_PROCESSED, "This message has already had its effect.")

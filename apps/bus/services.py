@@ -30,6 +30,7 @@ from apps.bus.queries import pending_count as pending_count
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, MessageFields, MessageRefused
 from kernel import fault_points
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.taint import Taint
 from kernel.tenancy import INSTALLATION, current_tenant_id, for_each_row
 
@@ -180,7 +181,7 @@ def _validated(*, payload: Mapping[str, Any] | BaseModel | None, **fields: Any) 
         message = Message(payload=payload, **fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise MessageRefused("field_wrong", f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise MessageRefused(ErrorCode.FIELD_WRONG, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     if fault := rules.fault_of(message):
         raise MessageRefused(fault.code, fault.words)
     return message

@@ -21,6 +21,7 @@ from apps.connections.models import Connection
 from apps.connections.schemas import NewConnection
 from apps.connections.services import lifecycle, requests
 from apps.tenants.api_auth import MembersView, RequestSerializer, member_caller
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -290,7 +291,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     api_request = Request(request, authenticators=[SessionAuthentication()])
     caller = member_caller(api_request) if request.user.is_authenticated else None
     if caller is None:
-        raise SilasError("not_authenticated", gettext("Log in and start over."), status=401)
+        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Log in and start over."))
     parameters = {name: str(value) for name, value in request.GET.items()}
     with tenant_scope(caller.tenant_id):
         browser = request.session.session_key or ""
@@ -319,4 +320,4 @@ def _new_connection(values: dict[str, Any]) -> NewConnection:
         return NewConnection.model_validate(values)
     except ValidationError as error:
         fields = sorted({str(item["loc"][0]) if item["loc"] else "all" for item in error.errors()})
-        raise SilasError("invalid", gettext("Some fields are invalid."), extra={"fields": fields}) from None
+        raise SilasError(ErrorCode.INVALID, gettext("Some fields are invalid."), extra={"fields": fields}) from None

@@ -17,6 +17,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from apps.connections.enums import Backend
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -63,7 +64,7 @@ class KeyringStore:
     def fetch(self, kept: bytes) -> bytes:
         value = _with_keyring(lambda keyring: keyring.get_password(_SERVICE, kept.decode()))
         if value is None:
-            raise SilasError("credential_gone", gettext("The keyring no longer has this credential."), status=409)
+            raise SilasError(ErrorCode.CREDENTIAL_GONE, gettext("The keyring no longer has this credential."))
         return base64.b64decode(value)
 
     def drop(self, kept: bytes) -> None:
@@ -89,7 +90,7 @@ def store_of(backend: Backend) -> CredentialStore:
         case Backend.VAULT:
             if configured_backend() != Backend.VAULT:
                 message = "The vault that holds this credential is not configured here."
-                raise SilasError("vault_missing", message, status=409)
+                raise SilasError(ErrorCode.VAULT_MISSING, message)
             return _vault(settings.CREDENTIAL_BACKEND)
 
 
@@ -103,13 +104,13 @@ def _with_keyring(operation: Callable[[Keyring], T]) -> T:
     try:
         keyring: Keyring = import_string("keyring.get_keyring")()
     except ImportError:
-        raise SilasError("keyring_missing", gettext("The keyring library is not installed here."), status=409) from None
+        raise SilasError(ErrorCode.KEYRING_MISSING, gettext("The keyring library is not installed here.")) from None
     try:
         return operation(keyring)
     # Keyring backends raise errors of their own, whose texts may hold what was stored: none of it leaves here.
     except Exception:  # noqa: BLE001 (a keyring fails in many ways)
         message = "This machine's keyring is locked or missing. Nothing was changed."
-        raise SilasError("keyring_unavailable", message, status=503) from None
+        raise SilasError(ErrorCode.KEYRING_UNAVAILABLE, message) from None
 
 
 class Keyring(Protocol):

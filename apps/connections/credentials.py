@@ -22,6 +22,7 @@ from apps.connections.backends import configured_backend, store_of
 from apps.connections.enums import Backend
 from apps.connections.models import Credential, SetupRun
 from apps.tenants import vault
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -99,7 +100,9 @@ def parse_handed_back(raw: bytes | None) -> dict[str, str]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict) or len(values) > MAX_NAMES or not all(map(_is_valid, values.items())):
-        raise SilasError("credentials_unreadable", gettext("The script handed back credentials that cannot be read."))
+        raise SilasError(
+            ErrorCode.CREDENTIALS_UNREADABLE, gettext("The script handed back credentials that cannot be read.")
+        )
     return values
 
 

@@ -19,6 +19,7 @@ from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -41,7 +42,7 @@ def store_secret(ref_id: UUID, value: str, *, user: Any) -> None:
     if row is None:
         raise NotFound(gettext("secret"))
     if not 0 < len(value.encode(errors="replace")) <= credentials.MAX_BYTES:
-        raise SilasError("secret_unfit", gettext("A secret has at least one character and at most 64 KiB."))
+        raise SilasError(ErrorCode.SECRET_UNFIT, gettext("A secret has at least one character and at most 64 KiB."))
     _claim(row)
     credentials.store(row.setup.connection_id, {row.name: value}, setup=row.setup)
     record(AuditEvent.SECRET_STORED, actor=f"user:{user.pk}", subject=f"secret:{ref_id}")
@@ -55,7 +56,5 @@ def _claim(row: PendingSecret) -> None:
     if SetupState(setup.state) in rules.UNDER_WAY and setup.deadline > moment and waiting.update(stored_at=moment):
         return
     if PendingSecret.objects.filter(pk=row.pk, stored_at__isnull=False).exists():
-        raise SilasError(
-            "secret_stored_already", gettext("This has already been saved. Nothing was changed."), status=409
-        )
-    raise SilasError("secret_expired", gettext("This request has expired. Nothing was saved."), status=409)
+        raise SilasError(ErrorCode.SECRET_STORED_ALREADY, gettext("This has already been saved. Nothing was changed."))
+    raise SilasError(ErrorCode.SECRET_EXPIRED, gettext("This request has expired. Nothing was saved."))

@@ -29,6 +29,7 @@ from apps.skills import queries as skills
 from apps.skills.ports import OpenedAccount
 from apps.skills.schemas import SkillManifest, ToolSpec
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -70,7 +71,7 @@ def open_for_tool(ctx: CallContext, tool: ToolSpec) -> OpenedAccount:
             missing = rules.missing(tool.permissions, row.permissions_granted)
             if missing and not _use_one_time_grant(row, missing):
                 message = "The connected account doesn't have this permission."
-                raise SilasError("connection_permission", message, status=409)
+                raise SilasError(ErrorCode.CONNECTION_PERMISSION, message)
             Connection.objects.filter(pk=row.pk).update(last_used=now())
             return OpenedAccount(
                 json.dumps(credentials.unseal_all(row.pk)).encode(),

@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 from apps.connections import rules
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection, ItRequest, SetupRun
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -36,8 +37,8 @@ def account_for(wanted: str) -> Connection:
     """Return the connection that a tool means by its skill's name, or by `type:<provider>`. Raises 409
     `connection_missing`, `connection_ambiguous`."""
     account = rules.account_for(wanted, accounts())
-    if isinstance(account, str):
-        raise SilasError(account, _NO_ACCOUNT[account], status=409)
+    if isinstance(account, ErrorCode):
+        raise SilasError(account, _NO_ACCOUNT[account])
     row: Connection = Connection.objects.get(pk=account.id)
     return row
 
@@ -45,12 +46,12 @@ def account_for(wanted: str) -> Connection:
 def account_name(wanted: str) -> str:
     """Return the name of the account that a tool means; "" where there is none."""
     account = rules.account_for(wanted, accounts())
-    return "" if isinstance(account, str) else str(Connection.objects.get(pk=account.id))
+    return "" if isinstance(account, ErrorCode) else str(Connection.objects.get(pk=account.id))
 
 
 _NO_ACCOUNT = {
-    "connection_missing": "No account is connected for this.",
-    "connection_ambiguous": "Several accounts are connected for this. Choose the one to use.",
+    ErrorCode.CONNECTION_MISSING: "No account is connected for this.",
+    ErrorCode.CONNECTION_AMBIGUOUS: "Several accounts are connected for this. Choose the one to use.",
 }
 
 

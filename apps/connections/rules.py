@@ -14,6 +14,7 @@ from apps.connections.enums import ConnectionStatus as Status
 from apps.connections.enums import FailureType, Recovery, SetupState, Tier
 from apps.connections.schemas import ConnectionFailure
 from kernel.canonical import sha256_hex
+from kernel.error_codes import ErrorCode
 
 TRANSITIONS: Mapping[Status, frozenset[Status]] = {
     Status.PROPOSED: frozenset({Status.CONNECTING, Status.FAILED, Status.REMOVED}),
@@ -94,7 +95,7 @@ class Account:
         return self.provider == wanted.removeprefix(ANY) if wanted.startswith(ANY) else self.skill == wanted
 
 
-def account_for(wanted: str, accounts: Iterable[Account]) -> Account | str:
+def account_for(wanted: str, accounts: Iterable[Account]) -> Account | ErrorCode:
     """Return the account that a tool means, or the code of why there is none. `accounts`: those that were connected
     once and were not removed.
 
@@ -104,8 +105,8 @@ def account_for(wanted: str, accounts: Iterable[Account]) -> Account | str:
     fitting = [account for account in accounts if account.fits(wanted)]
     meant = [account for account in fitting if account.is_usual] or fitting
     if len(meant) > 1:
-        return "connection_ambiguous"
-    return meant[0] if meant and meant[0].status is Status.ACTIVE else "connection_missing"
+        return ErrorCode.CONNECTION_AMBIGUOUS
+    return meant[0] if meant and meant[0].status is Status.ACTIVE else ErrorCode.CONNECTION_MISSING
 
 
 def usable_names(accounts: Iterable[Account]) -> frozenset[str]:

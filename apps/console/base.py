@@ -20,6 +20,7 @@ from apps.console.members import StaffRequest, staff_view
 from apps.guard.queries import highest_alert
 from apps.inbox.queries import unassigned_count
 from apps.tenants import first_run, visits
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
@@ -51,9 +52,7 @@ def idempotency_key(request: StaffRequest) -> UUID | None:
     try:
         return UUID(text) if text else None
     except ValueError:
-        raise SilasError(
-            "form_unreadable", _("This page is out of date. Reload it and try again."), status=422
-        ) from None
+        raise SilasError(ErrorCode.FORM_UNREADABLE, _("This page is out of date. Reload it and try again.")) from None
 
 
 def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **context: Any) -> TemplateResponse:

@@ -21,6 +21,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services.versions import LONGEST_NOTE
 from apps.tenants.api_auth import OwnersView, RequestSerializer
 from apps.tenants.models import Deployment
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -250,4 +251,4 @@ def _spec(name: str, content: dict[str, Any]) -> GateSpec:
     except (SpecError, TypeError) as wrong:
         found = wrong.errors() if isinstance(wrong, SpecError) else []
         fields = {".".join(map(str, each["loc"])) or "gate": str(each["msg"])[:200] for each in found}
-        raise SilasError("gate_invalid", gettext("This is no gate."), extra={"fields": fields}, status=422) from wrong
+        raise SilasError(ErrorCode.GATE_INVALID, gettext("This is no gate."), extra={"fields": fields}) from wrong

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from apps.gates.detectors import catalogue
 from apps.gates.detectors.findings import Detection, Span
 from apps.gates.detectors.normalise import Spellings
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from sandbox import SandboxSpec, Session, SessionClosed, open_session
 from sandbox.backends import PYTHON
@@ -38,7 +39,7 @@ class NoAnswer(SilasError):
     """The program did not start, did not answer in time, or sent a malformed answer."""
 
     def __init__(self, why: str) -> None:
-        super().__init__("guardrails_failed", f"guardrails-ai did not respond: {why}", status=503)
+        super().__init__(ErrorCode.GUARDRAILS_FAILED, f"guardrails-ai did not respond: {why}")
 
 
 class _Reply(BaseModel):

@@ -13,6 +13,7 @@ from apps.gates.enums import GateTrigger
 from apps.gates.providers import PROVIDERS
 from apps.gates.schemas import GateSpec
 from apps.gates.settings_checks import check_whole, check_words
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -37,10 +38,9 @@ def require_valid(gate: GateSpec) -> None:
     if problems:
         first = next(iter(problems.values()))
         raise SilasError(
-            "gate_invalid",
+            ErrorCode.GATE_INVALID,
             gettext("This gate isn't valid: {first}").format(first=first),
             extra={"fields": problems},
-            status=422,
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -31,7 +32,9 @@ def in_each(tenant_id: UUID, session_ids: Iterable[UUID], deed: Callable[[UUID],
     """`deed` says whether it changed anything. Raises `too_many` for more than `AT_ONCE`, before anything is done."""
     chosen = list(dict.fromkeys(session_ids))
     if len(chosen) > AT_ONCE:
-        raise SilasError("too_many", gettext("Choose {at_once} conversations at most.").format(at_once=AT_ONCE))
+        raise SilasError(
+            ErrorCode.TOO_MANY, gettext("Choose {at_once} conversations at most.").format(at_once=AT_ONCE), status=400
+        )
     changed, already, refusals = 0, 0, list[str]()
     for session_id in chosen:
         try:

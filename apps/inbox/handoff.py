@@ -22,6 +22,7 @@ from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
@@ -75,7 +76,7 @@ def reply(session_id: UUID, user: Any, text: str, *, nonce: str = "") -> Chronic
     if nonce and (said := _said_before(session, nonce)):
         return said
     if session.owner == Owner.BOT:
-        raise SilasError("not_taken_over", gettext("Take the conversation over before you reply."), status=409)
+        raise SilasError(ErrorCode.NOT_TAKEN_OVER, gettext("Take the conversation over before you reply."))
     _require_mine(session, user)
     entry = chronicle.append(
         session,
@@ -96,7 +97,7 @@ def writable(text: str) -> str:
     text = text.strip()
     if not text or len(text) > MAX_REPLY or "\0" in text:
         raise SilasError(
-            "invalid_text",
+            ErrorCode.INVALID_TEXT,
             gettext("A reply has 1 to {max_reply} characters that can be shown.").format(max_reply=MAX_REPLY),
         )
     return text
@@ -121,7 +122,7 @@ def _require_mine(session: ChatSession, user: Any) -> None:
             problem = gettext("Your colleague {name} is answering in this conversation.").format(
                 name=session.owner_user.display_name
             )
-        raise SilasError("owned_by_other", problem, status=409)
+        raise SilasError(ErrorCode.OWNED_BY_OTHER, problem)
 
 
 def _change_owner(session: ChatSession, owner: Owner, user: Any) -> None:

@@ -13,6 +13,7 @@ from apps.inbox.enums import Colour
 from apps.inbox.handoff import ANSWERING_ROLES, writable
 from apps.inbox.models import CannedReply, Label
 from apps.tenants.queries import require_role
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -25,7 +26,7 @@ def save_label(user: Any, *, name: str, colour: str, label_id: UUID | None = Non
     """A new label, or another name or colour of the one with this id."""
     require_role(user, ANSWERING_ROLES)
     if colour not in Colour.values:
-        raise SilasError("bad_colour", gettext("Choose one of the colours."))
+        raise SilasError(ErrorCode.BAD_COLOUR, gettext("Choose one of the colours."))
     label = _found(Label, label_id, "label") if label_id else _new(Label, MAX_LABELS)
     label.name, label.colour = _free_name(Label, name, label.pk), colour
     _keep(label)
@@ -66,7 +67,7 @@ def _found(model: Any, given: UUID, word: str) -> Any:
 def _new(model: Any, most: int) -> Any:
     if model.objects.count() >= most:
         raise SilasError(
-            "too_many", gettext("There are {most} already. Delete one first.").format(most=most), status=409
+            ErrorCode.TOO_MANY, gettext("There are {most} already. Delete one first.").format(most=most), status=409
         )
     return model()
 
@@ -75,7 +76,9 @@ def _free_name(model: Any, name: str, own: UUID) -> str:
     """One line of 1 to 40 characters that no other row of the tenant is called."""
     name = " ".join(name.replace("\0", " ").split())
     if not 1 <= len(name) <= MAX_NAME:
-        raise SilasError("bad_name", gettext("A name has 1 to {max_name} characters.").format(max_name=MAX_NAME))
+        raise SilasError(
+            ErrorCode.BAD_NAME, gettext("A name has 1 to {max_name} characters.").format(max_name=MAX_NAME)
+        )
     if model.objects.filter(name__iexact=name).exclude(pk=own).exists():
         raise _taken()
     return name
@@ -91,4 +94,4 @@ def _keep(row: Any) -> None:
 
 
 def _taken() -> SilasError:
-    return SilasError("name_taken", gettext("There is one with this name already."), status=409)
+    return SilasError(ErrorCode.NAME_TAKEN, gettext("There is one with this name already."))

@@ -25,6 +25,7 @@ from apps.sessions.models import ChatSession
 from apps.sessions.signals import session_changed
 from apps.tenants.queries import require_role, role_of
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -57,7 +58,7 @@ def snooze(session_id: UUID, user: Any, *, until: datetime | None) -> bool:
     `bad_time` for the past and for years ahead."""
     session, state = _begin(session_id, user)
     if until is not None and not rules.may_rest_until(until, moment=now()):
-        raise SilasError("bad_time", gettext("Choose a time that is ahead of us, and within a year."))
+        raise SilasError(ErrorCode.BAD_TIME, gettext("Choose a time that is ahead of us, and within a year."))
     wanted = session.wanted_person_at is not None and session.wanted_person_at > state.changed_at
     if (state.status, state.until) == (DeskStatus.SNOOZED, until) and not wanted:
         return False
@@ -69,7 +70,7 @@ def assign(session_id: UUID, user: Any, *, to: Any) -> bool:
     over. Raises 409 `assignee_unfit` for somebody who could not answer."""
     session, state = _begin(session_id, user)
     if to is not None and role_of(to) not in ANSWERING_ROLES:
-        raise SilasError("assignee_unfit", gettext("That person could not answer here."), status=409)
+        raise SilasError(ErrorCode.ASSIGNEE_UNFIT, gettext("That person could not answer here."))
     if state.assignee_id == (to.pk if to else None):
         return False
     state.assignee = to

@@ -21,6 +21,7 @@ from apps.bus.services import enqueue
 from apps.knowledge import parsing
 from apps.knowledge.enums import IntakeKind, IntakeState
 from apps.knowledge.models import Collection, Document, Intake
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.http.addresses import MAX_URL_LENGTH, host_of, is_public_url
 from kernel.http.fetch import SCHEMES
@@ -39,10 +40,10 @@ def submit_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor
     """Submit a typed text. All submissions run inside a scope. Raises `SilasError` 422: nothing_in_it, too_large."""
     title, text = replace_unstorable(" ".join(title.split()))[:200], replace_unstorable(text)
     if not title or not text.strip():
-        raise SilasError("nothing_in_it", gettext("Add a title and a text."), status=422)
+        raise SilasError(ErrorCode.NOTHING_IN_IT, gettext("Add a title and a text."))
     if len(text) > MAX_TEXT_LENGTH:
         raise SilasError(
-            "too_large",
+            ErrorCode.TOO_LARGE,
             gettext("A text has at most {max_text_length:,} characters.").format(max_text_length=MAX_TEXT_LENGTH),
             status=422,
         )
@@ -65,17 +66,16 @@ def submit_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, acto
     plain = replace_unstorable(_UNWRITABLE.sub("", PurePosixPath(name.replace("\\", "/")).name))[-200:].strip()
     if PurePosixPath(plain).suffix.lower() not in KINDS:
         raise SilasError(
-            "unsupported_type",
+            ErrorCode.UNSUPPORTED_TYPE,
             gettext("{value} is not supported. Upload one of {listed}.").format(
                 value=plain or "This file", listed=", ".join(KINDS)
             ),
-            status=422,
         )
     if not data.strip():
-        raise SilasError("nothing_in_it", gettext("{plain} is empty.").format(plain=plain), status=422)
+        raise SilasError(ErrorCode.NOTHING_IN_IT, gettext("{plain} is empty.").format(plain=plain))
     if len(data) > MAX_UPLOAD_BYTES:
         raise SilasError(
-            "too_large",
+            ErrorCode.TOO_LARGE,
             gettext("{plain} is larger than {value} MB.").format(plain=plain, value=MAX_UPLOAD_BYTES // 1_000_000),
             status=422,
         )
@@ -108,7 +108,7 @@ def parse_website_address(text: str) -> str:
     outside = host_of(url, schemes=SCHEMES) if settings.WEBSITES_PRIVATE else is_public_url(url, schemes=SCHEMES)
     if not outside or len(url) > MAX_URL_LENGTH:
         raise SilasError(
-            "website_address", gettext("Enter the address of a public website, such as example.com."), status=422
+            ErrorCode.WEBSITE_ADDRESS, gettext("Enter the address of a public website, such as example.com.")
         )
     return url
 
@@ -118,7 +118,7 @@ def _create_intake(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: 
         raise NotFound(gettext("collection"))
     if Intake.objects.filter(state__in=(IntakeState.WAITING, IntakeState.RUNNING)).count() >= MAX_WAITING:
         raise SilasError(
-            "knowledge_busy",
+            ErrorCode.KNOWLEDGE_BUSY,
             gettext("{max_waiting} items are waiting to be read. Try again when some of them are done.").format(
                 max_waiting=MAX_WAITING
             ),

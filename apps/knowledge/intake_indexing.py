@@ -25,6 +25,7 @@ from apps.knowledge.enums import IntakeKind, IntakeState
 from apps.knowledge.models import Document, DocumentVersion, Intake, ReadPart
 from apps.knowledge.parsing import Parsed, ParsedDocument, Problem, ProblemCode
 from apps.knowledge.services import INDEXED_WITH, refresh_collection, store_parsed
+from kernel.error_codes import ErrorCode
 from kernel.tenancy import in_scope, in_thread
 
 _KEPT_PROBLEMS = 20
@@ -59,7 +60,9 @@ async def index_intake(delivery: Delivery) -> None:
     try:
         request = IndexRequest.model_validate(delivery.message.payload or {})
     except ValidationError:
-        raise Undeliverable("payload_wrong", "A message asks for something else than to store or to end.") from None
+        raise Undeliverable(
+            ErrorCode.PAYLOAD_WRONG, "A message asks for something else than to store or to end."
+        ) from None
     if request.ends:
         await delivery.commit(_finish, intake_id, broken_off=request.broken_off)
         return
@@ -104,11 +107,11 @@ def _validate_part(row: Intake, part: ReadPart) -> _LoadedPart:
     try:
         parsed = sandboxed_parsing.load_parsed(part.found)
     except ValidationError:
-        raise Undeliverable("part_unreadable", "A part has another shape than a reader gives it.") from None
+        raise Undeliverable(ErrorCode.PART_UNREADABLE, "A part has another shape than a reader gives it.") from None
     if row.kind == IntakeKind.FILE:
         return _LoadedPart(row, row.reference, parsed)
     if not crawler.is_same_site(part.url, row.reference):
-        raise Undeliverable("part_elsewhere", "A part is of another website than the one that was named.")
+        raise Undeliverable(ErrorCode.PART_ELSEWHERE, "A part is of another website than the one that was named.")
     # A page's documents lead where it stands: citations go there.
     documents = tuple(ParsedDocument(document.title, document.text, part.url) for document in parsed.documents)
     return _LoadedPart(row, part.url, Parsed(documents, parsed.problems), part.url, min(part.total, crawler.PAGES))

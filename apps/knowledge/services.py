@@ -25,6 +25,7 @@ from apps.knowledge.schemas import FileReport, IngestReport, Outcome, Progress
 from apps.knowledge.signals import document_stored
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id, tenant_scope
@@ -87,7 +88,7 @@ def open_collection(name: str, *, min_level: str = "public", title: str = "", ac
     """Get or create the collection of that name. Inside a scope. Raises `invalid_name`."""
     if not _NAME.fullmatch(name):
         raise SilasError(
-            "invalid_name", gettext("A collection's name is up to 60 letters, digits, hyphens and underscores.")
+            ErrorCode.INVALID_NAME, gettext("A collection's name is up to 60 letters, digits, hyphens and underscores.")
         )
     row, created = Collection.objects.get_or_create(name=name, defaults={"min_level": min_level, "title": title})
     if created:
@@ -149,7 +150,9 @@ def revise_document(
         newest = row.versions.defer("text").order_by("-number").first()
         if (newest.number if newest else 0) != seen:
             raise SilasError(
-                "knowledge_changed", gettext("Someone else has changed this document in the meantime."), status=409
+                ErrorCode.KNOWLEDGE_CHANGED,
+                gettext("Someone else has changed this document in the meantime."),
+                status=409,
             )
         version = _add_version(row, seen + 1, document)
         _index(row, version, document, pieces, vectors)

@@ -38,6 +38,7 @@ from apps.safety.wire import OPERATIONS, handle_request
 from apps.safety.wire.introspection import LIMITS, tool_name
 from apps.tenants.enums import KeyScope
 from apps.tenants.queries import api_key
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import in_thread
@@ -79,9 +80,9 @@ def authenticate_key(key: str) -> Caller:
     report."""
     row = api_key(key)
     if row is None:
-        raise SilasError("not_authenticated", gettext("This API key is not known here."), status=401)
+        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("This API key is not known here."))
     if row.scopes and KeyScope.SAFETY_AGENT not in row.scopes:
-        raise SilasError("forbidden_scope", gettext("This API key may not do this."), status=403)
+        raise SilasError(ErrorCode.FORBIDDEN_SCOPE, gettext("This API key may not do this."))
     principal = Principal(f"api_key:{row.pk}", may_confirm=KeyScope.SAFETY_CONFIRM in row.scopes)
     return Caller(row.tenant_id, principal)
 
@@ -183,7 +184,7 @@ def with_safety(application: Application) -> Application:
             return
         if scope["method"] != "POST":
             # The server sends nothing on its own and keeps no session: a GET stream would stay open for ever.
-            await _refuse(send, SilasError("method_not_allowed", gettext("Only POST is answered here."), status=405))
+            await _refuse(send, SilasError(ErrorCode.METHOD_NOT_ALLOWED, gettext("Only POST is answered here.")))
             return
         try:
             given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")

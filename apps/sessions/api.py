@@ -27,6 +27,7 @@ from apps.tenants.models import Deployment
 from apps.widgets import rules as sites
 from apps.widgets.queries import open_deployment
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -84,7 +85,7 @@ def visitor_of(request: Request, key: str) -> tokens.Visitor:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     visitor = tokens.read(token.strip()) if scheme.lower() == "bearer" else None
     if visitor is None or visitor.deployment_key != key:
-        raise SilasError("not_authenticated", gettext("This conversation has to be opened again."), status=401)
+        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("This conversation has to be opened again."))
     return visitor
 
 
@@ -110,5 +111,5 @@ def deployment_for(request: Request, key: str) -> Deployment:
         raise NotFound(gettext("deployment"))
     origin = request.headers.get("Origin")
     if not sites.origin_allowed(origin, host=request.get_host(), listed=deployment.allowed_origins):
-        raise SilasError("origin_not_allowed", gettext("This site may not open this chat."), status=403)
+        raise SilasError(ErrorCode.ORIGIN_NOT_ALLOWED, gettext("This site may not open this chat."))
     return deployment

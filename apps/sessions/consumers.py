@@ -43,6 +43,7 @@ from apps.widgets import rules as sites
 from apps.widgets.queries import open_deployment
 from kernel import live
 from kernel import presence as sockets
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.ratelimit.token_buckets import Penalties
@@ -146,7 +147,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         most = arrival.bounds.sockets
         if not await open_sockets.sit_down(visitor, self.channel_name, group=self._group, most=most):
             wait = open_sockets.RETRY_SECONDS
-            await self._error("too_many_windows", open_sockets.CROWDED, retry_after=wait, limit="windows")
+            await self._error(ErrorCode.TOO_MANY_WINDOWS, open_sockets.CROWDED, retry_after=wait, limit="windows")
             await self.close(TRY_LATER)
             return
         self.bounds = arrival.bounds
@@ -179,7 +180,9 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await self._error(error.code, error.message, **(_named(frame) | error.extra))
         except DatabaseError:
             _log.warning("visitor_frame_failed", exc_info=True)
-            await self._error("unavailable", UNAVAILABLE, retry_after=UNAVAILABLE_RETRY_SECONDS, **_named(frame))
+            await self._error(
+                ErrorCode.UNAVAILABLE, UNAVAILABLE, retry_after=UNAVAILABLE_RETRY_SECONDS, **_named(frame)
+            )
 
     async def _refuse(self, error: SilasError) -> None:
         """Only an authenticated visitor is told what is wrong with a frame, and only so often."""
@@ -214,14 +217,14 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         """Raises `SilasError("rate_limited")`; nothing is stored, and the client sends it again."""
         if seconds := self._speaking.wait():
             extra = {"retry_after": math.ceil(seconds), "limit": "presence"}
-            raise SilasError("rate_limited", limits.TOO_FAST, extra=extra, status=429)
+            raise SilasError(ErrorCode.RATE_LIMITED, limits.TOO_FAST, extra=extra)
 
     async def _require_form(self, visitor: tokens.Visitor) -> None:
         """Raises `SilasError("form_required")` where something has to be answered before the first word."""
         if self._form_due:
             self._form_due = await in_scope(visitor.tenant_id, presence.form_is_due, visitor.session_id)
         if self._form_due:
-            raise SilasError("form_required", gettext("Please answer the form first."), status=409)
+            raise SilasError(ErrorCode.FORM_REQUIRED, gettext("Please answer the form first."))
 
     @property
     def _address(self) -> str:
@@ -232,7 +235,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     async def _message(self, frame: MessageFrame, visitor: tokens.Visitor) -> None:
         accepted = await self._stored(frame, visitor)
         if isinstance(accepted, Busy):
-            await self._error("busy_retry", accepted.said, retry_after=accepted.retry_after, **_named(frame))
+            await self._error(ErrorCode.BUSY_RETRY, accepted.said, retry_after=accepted.retry_after, **_named(frame))
             return
         await self._send({"type": "ack", "client_id": frame.client_id, "seq": accepted.seq})
         if not accepted.repeated:
@@ -310,7 +313,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             self.epoch = frame["epoch"]
         await self._send(frame)
 
-    async def _error(self, code: str, message: str, **extra: Any) -> None:
+    async def _error(self, code: ErrorCode, message: str, **extra: Any) -> None:
         await self._send({"type": "error", "code": code, "message": message, **extra})
 
     async def _send(self, frame: dict[str, Any]) -> None:
@@ -321,10 +324,10 @@ def _parse(text: str) -> Any:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError):
-        raise SilasError("not_json", gettext("A frame must be JSON text.")) from None
+        raise SilasError(ErrorCode.NOT_JSON, gettext("A frame must be JSON text.")) from None
     kind = raw.get("type") if isinstance(raw, dict) else None
     if not isinstance(kind, str) or kind not in VISITOR_TYPES:
-        raise SilasError("unknown_type", gettext("This type of frame is not known."))
+        raise SilasError(ErrorCode.UNKNOWN_TYPE, gettext("This type of frame is not known."))
     try:
         return VISITOR_FRAME.validate_python(raw)
     except ValidationError as error:
@@ -332,7 +335,9 @@ def _parse(text: str) -> Any:
         field = str(first["loc"][-1]) if first["loc"] else "frame"
         extra = {"field": field, **client_id_of(raw)}
         raise SilasError(
-            "invalid_frame", gettext("Field {field}: {first}.").format(field=field, first=first["msg"]), extra=extra
+            ErrorCode.INVALID_FRAME,
+            gettext("Field {field}: {first}.").format(field=field, first=first["msg"]),
+            extra=extra,
         ) from None
 
 

@@ -31,6 +31,7 @@ from apps.sessions.schemas import Accepted, Busy, StartedSession
 from apps.sessions.signals import session_changed
 from apps.tenants.models import Deployment
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
@@ -127,7 +128,7 @@ def accept_message(
         return Accepted(seq, repeated=True)
     if session.seq >= settings.MAX_CHRONICLE:
         raise SilasError(
-            "conversation_full", gettext("This conversation is very long. Please begin a new one."), status=409
+            ErrorCode.CONVERSATION_FULL, gettext("This conversation is very long. Please begin a new one.")
         )
     is_bots = session.owner == Owner.BOT
     if is_bots and (said := _too_many_wait(waiting.value, bounds)):

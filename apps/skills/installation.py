@@ -23,6 +23,7 @@ from apps.tenants.enums import Capability, Role
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -52,9 +53,8 @@ def propose(
         return _propose_version(folder, existing, SkillSource(source), by, report)
     if existing.status == SkillStatus.DISABLED:
         raise SilasError(
-            "skill_disabled",
+            ErrorCode.SKILL_DISABLED,
             gettext("Version {number} has this content and is disabled.").format(number=existing.number),
-            status=409,
         )
     return existing
 
@@ -64,9 +64,8 @@ def _propose_version(
 ) -> SkillVersion:
     if SkillVersion.objects.filter(status=SkillStatus.PROPOSED).count() >= MAX_WAITING:
         raise SilasError(
-            "skills_waiting",
+            ErrorCode.SKILLS_WAITING,
             gettext("{max_waiting} skills are already waiting for approval.").format(max_waiting=MAX_WAITING),
-            status=409,
         )
     lock_skill(folder.manifest.name)
     fields = {
@@ -107,7 +106,7 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
         raise NotFound(gettext("skill"))
     if wanted.status not in (SkillStatus.ACTIVE, SkillStatus.DISABLED):
         raise SilasError(
-            "skill_not_approved", gettext("This version was never in use, so it needs an approval first."), status=409
+            ErrorCode.SKILL_NOT_APPROVED, gettext("This version was never in use, so it needs an approval first.")
         )
     _switch_off(
         [version for version in versions if version.status == SkillStatus.ACTIVE and version.pk != wanted.pk], by

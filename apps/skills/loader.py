@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from apps.skills import inspection, rules
 from apps.skills.schemas import SkillManifest
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from sandbox.spec import is_safe_relative
@@ -146,7 +147,7 @@ def manifest_of(front: Mapping[str, Any]) -> SkillManifest:
 
 def skill_invalid(problems: list[str]) -> SilasError:
     return SilasError(
-        "skill_invalid",
+        ErrorCode.SKILL_INVALID,
         gettext("The skill cannot be installed: {problems}").format(problems=problems[0]),
         extra={"problems": problems},
     )

@@ -25,6 +25,7 @@ from apps.tenants.enums import PolicyKind
 from apps.tenants.models import PolicySeal
 from apps.toolservers.ports import Program
 from kernel.canonical import canonical_bytes
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
@@ -62,7 +63,7 @@ def _required(ref: str, version: SkillVersion | None) -> SkillVersion:
     if version is None:
         name = rules.split_reference(ref)[0]
         raise SilasError(
-            "skill_missing", gettext("The skill {name} is not installed in this version.").format(name=name), status=409
+            ErrorCode.SKILL_MISSING, gettext("The skill {name} is not installed in this version.").format(name=name)
         )
     return version
 

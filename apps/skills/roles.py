@@ -13,6 +13,7 @@ from functools import cached_property
 
 from apps.skills import queries, rules
 from apps.skills.models import SkillVersion
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from llm.briefing import SkillBrief
@@ -190,7 +191,7 @@ class InheritedSkills:
         for ref in wanted:
             if ref not in parents and rules.split_reference(ref)[0] not in parents:
                 raise SilasError(
-                    "skill_not_inherited", gettext("That is not something I can do here."), extra={"skill": ref}
+                    ErrorCode.SKILL_NOT_INHERITED, gettext("That is not something I can do here."), extra={"skill": ref}
                 )
         return list(dict.fromkeys([*wanted, *self.background]))
 

@@ -24,6 +24,7 @@ from apps.skills.schemas import Change, CreateChange, SetChange
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -40,11 +41,10 @@ def install_version(path: Path) -> SkillVersion:
         return existing
     if not is_bundled(folder.manifest.name, folder.digest):
         raise SilasError(
-            "skill_not_bundled",
+            ErrorCode.SKILL_NOT_BUNDLED,
             gettext("The folder {name} is not one that ships with this release. Propose it instead.").format(
                 name=folder.manifest.name
             ),
-            status=409,
         )
     version = store_version(folder, status=SkillStatus.ACTIVE, source=SkillSource.BUNDLED)
     record(AuditEvent.SKILL_INSTALLED, subject=f"skill:{version.pk}", data=audit_data(version))
@@ -89,15 +89,12 @@ def change_status(version: SkillVersion, status: SkillStatus, **fields: Any) -> 
     before = SkillStatus(version.status)
     if status not in TRANSITIONS[before]:
         raise SilasError(
-            "skill_moved",
+            ErrorCode.SKILL_MOVED,
             gettext("A skill can't change from {before} to {status}.").format(before=before, status=status),
-            status=409,
         )
     changed = SkillVersion.objects.filter(pk=version.pk, status=before).update(status=status, **fields)
     if not changed:
-        raise SilasError(
-            "skill_moved", gettext("Someone else has changed this skill. Reload and try again."), status=409
-        )
+        raise SilasError(ErrorCode.SKILL_MOVED, gettext("Someone else has changed this skill. Reload and try again."))
     version.refresh_from_db()
     if status == SkillStatus.ACTIVE:
         policy_seals.seal_item(PolicyKind.SKILLS, str(version.pk), sealed_value(version))
@@ -165,7 +162,7 @@ def require_unchanged(expected: Mapping[tuple[str, str], int], customer: str) ->
         row = visible.select_for_update(no_key=True).first()
         if (row.revision if row else 0) != revision:
             raise SilasError(
-                "record_changed", gettext("The record has changed since it was shown for approval."), status=409
+                ErrorCode.RECORD_CHANGED, gettext("The record has changed since it was shown for approval.")
             )
 
 
@@ -174,15 +171,15 @@ def _set(change: SetChange, customer: str) -> None:
     wanted = Record.objects.select_for_update(no_key=True).filter(book=change.book, key=change.key, subject=customer)
     row = wanted.filter(revision=change.revision).exclude(subject="").first()
     if row is None:
-        raise SilasError("record_changed", gettext("Someone else has changed this record."), status=409)
+        raise SilasError(ErrorCode.RECORD_CHANGED, gettext("Someone else has changed this record."))
     row.data = {**row.data, **change.set}
     Record.objects.filter(pk=row.pk).update(data=row.data, revision=F("revision") + 1, updated_at=Now())
 
 
 def _create(change: CreateChange) -> None:
     if Record.objects.filter(book=change.book, key=change.key).exists():
-        raise SilasError("record_exists", gettext("A record with this key already exists."), status=409)
+        raise SilasError(ErrorCode.RECORD_EXISTS, gettext("A record with this key already exists."))
     try:
         Record.objects.create(book=change.book, key=change.key, subject=change.subject, data=change.create)
     except IntegrityError as error:
-        raise SilasError("record_exists", gettext("A record with this key already exists."), status=409) from error
+        raise SilasError(ErrorCode.RECORD_EXISTS, gettext("A record with this key already exists.")) from error

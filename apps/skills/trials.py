@@ -38,6 +38,7 @@ from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
 from apps.skills.services import audit_data, change_status
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.tenancy import in_scope
 from kernel.unicode_safety import replace_unstorable
 
@@ -92,7 +93,7 @@ async def handle_report(delivery: Delivery) -> None:
     try:
         report = Report.model_validate(delivery.message.payload)
     except ValidationError:
-        raise Undeliverable("report_unreadable", "The report has an unexpected shape.") from None
+        raise Undeliverable(ErrorCode.REPORT_UNREADABLE, "The report has an unexpected shape.") from None
     await delivery.commit(_apply_report, UUID(delivery.message.subject), report)
 
 
@@ -124,7 +125,7 @@ def _apply_report(version_id: UUID, report: Report) -> None:
         return
     trials = [Trial(result.script, result.ok, result.said) for result in report.trials]
     if [trial.script for trial in trials] != dry_runs.scripts_of(SkillManifest.model_validate(version.manifest)):
-        raise Undeliverable("report_of_other_scripts", "The report names other scripts than the version has.")
+        raise Undeliverable(ErrorCode.REPORT_OF_OTHER_SCRIPTS, "The report names other scripts than the version has.")
     if report.approved:
         _settle(version, trials)
     else:

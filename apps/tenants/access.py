@@ -11,12 +11,12 @@ from typing import Any
 
 from apps.tenants.models import LoginPasskey, Membership, Tenant, Totp
 from apps.tenants.queries import memberships_of
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
 # Keys of the session: the only tenant it may enter (empty: all), the login method, and the id of its `Login`.
 ONLY_TENANT, METHOD, LOGIN = "login_only_tenant", "login_method", "login_id"
-SECOND_FACTOR_REQUIRED = "second_factor_required"
 
 
 def memberships_in(session: Any, user: Any) -> list[Membership]:
@@ -44,4 +44,4 @@ def require_second_factor(session: Any, user: Any, tenant: Tenant) -> None:
         message = gettext("{name} requires two-factor authentication. Set it up under My account first.").format(
             name=tenant.name
         )
-        raise SilasError(SECOND_FACTOR_REQUIRED, message, status=403)
+        raise SilasError(ErrorCode.SECOND_FACTOR_REQUIRED, message)

@@ -23,6 +23,7 @@ from apps.tenants.models import ApiKey
 from apps.tenants.queries import api_key
 from apps.tenants.rules import TENANT_IN_SESSION, forbidden_role, roles_with
 from apps.tenants.services import note_api_key_use
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -57,7 +58,7 @@ class ApiKeyAuthentication(BaseAuthentication):
             return None
         row = api_key(key.strip())
         if row is None:
-            raise SilasError("not_authenticated", gettext("Invalid API key."), status=401)
+            raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Invalid API key."))
         note_api_key_use(row)
         return None, row
 
@@ -105,14 +106,14 @@ def member_caller(request: Request) -> Caller:
 def api_key_caller(request: Request, scope: KeyScope) -> Caller:
     """The caller of an API key with this scope, or without any scopes. Raises as `_caller`."""
     if not isinstance(request.auth, ApiKey):
-        raise SilasError("not_authenticated", gettext("An API key is required."), status=401)
+        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("An API key is required."))
     if request.auth.scopes and scope not in request.auth.scopes:
         raise _not_in_scope()
     return Caller(request.auth.tenant_id, f"api_key:{request.auth.pk}", scopes=tuple(request.auth.scopes))
 
 
 def _not_in_scope() -> SilasError:
-    return SilasError("forbidden_scope", gettext("This API key does not have the required scope."), status=403)
+    return SilasError(ErrorCode.FORBIDDEN_SCOPE, gettext("This API key does not have the required scope."))
 
 
 def _caller(request: Request, *, roles: tuple[Role, ...] = roles_with(Capability.ADMINISTER)) -> Caller:
@@ -123,7 +124,7 @@ def _caller(request: Request, *, roles: tuple[Role, ...] = roles_with(Capability
             raise _not_in_scope()
         return Caller(request.auth.tenant_id, f"api_key:{request.auth.pk}")
     if request.user is None or not request.user.is_authenticated:
-        raise SilasError("not_authenticated", gettext("Authentication required: an API key or a login."), status=401)
+        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Authentication required: an API key or a login."))
     opened = request.session.get(TENANT_IN_SESSION, "")
     memberships = access.memberships_in(request.session, request.user)
     selected = next((row for row in memberships if str(row.tenant_id) == opened), None) or next(iter(memberships), None)

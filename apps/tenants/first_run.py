@@ -20,6 +20,7 @@ from apps.tenants import locks
 from apps.tenants.models import Deployment, FirstRun, Tenant, User
 from apps.tenants.services import create_deployment, create_tenant
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id, tenant_scope
@@ -67,9 +68,7 @@ def create_first_company(company: NewCompany) -> User:
             # Held until the transaction ends: of two requests at once, the second finds the first one's company.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         if has_company():
-            raise SilasError(
-                "already_set_up", gettext("This installation is already set up. Log in instead."), status=409
-            )
+            raise SilasError(ErrorCode.ALREADY_SET_UP, gettext("This installation is already set up. Log in instead."))
         owner = create_tenant(
             slug,
             name=company.name,

@@ -23,13 +23,14 @@ from apps.tenants.models import Invitation, Membership, User
 from apps.tenants.services import NewMember, add_member, check_email
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext, gettext_lazy
 from kernel.tenancy import lookup_scope
 
 GOOD_FOR = timedelta(days=7)
 _ACCOUNT_EXISTS = SilasError(
-    "account_exists", gettext_lazy("An account with this email address already exists. Log in to accept."), status=409
+    ErrorCode.ACCOUNT_EXISTS, gettext_lazy("An account with this email address already exists. Log in to accept.")
 )
 
 
@@ -49,7 +50,7 @@ def invite(email: str, *, role: Role, by: User) -> Invitation:
     address = email.strip().lower()
     check_email(address)
     if Membership.objects.filter(user__email__iexact=address).exists():
-        raise SilasError("member_exists", gettext("This person is already a member."), status=409)
+        raise SilasError(ErrorCode.MEMBER_EXISTS, gettext("This person is already a member."))
     moment = now()
     Invitation.objects.filter(email=address, accepted_at=None, revoked_at=None).update(revoked_at=moment)
     invitation: Invitation = Invitation.objects.create(
@@ -112,16 +113,14 @@ def accept(invitation: Invitation, *, user: Any = None, name: str = "", password
     Raises `SilasError`: `invitation_ended` 409, `not_yours` 409, `account_exists` 409, `member_exists` 409.
     """
     if user is not None and user.email.lower() != invitation.email:
-        raise SilasError(
-            "not_yours", gettext("This invitation is for {email}.").format(email=invitation.email), status=409
-        )
+        raise SilasError(ErrorCode.NOT_YOURS, gettext("This invitation is for {email}.").format(email=invitation.email))
     if user is None and has_account(invitation):
         raise _ACCOUNT_EXISTS
     claimed = Invitation.objects.filter(
         pk=invitation.pk, hashed=invitation.hashed, accepted_at=None, revoked_at=None, expires_at__gt=now()
     )
     if not claimed.update(accepted_at=now()):
-        raise SilasError("invitation_ended", gettext("This invitation is no longer valid."), status=409)
+        raise SilasError(ErrorCode.INVITATION_ENDED, gettext("This invitation is no longer valid."))
     role = Role(invitation.role)
     new = add_member(
         invitation.email, role=role, full_name=name, password=password or None, actor=f"user:{invitation.invited_by_id}"

@@ -25,6 +25,7 @@ from apps.tenants.second_factors import codes_left, forget_needless_codes, make_
 from kernel import webauthn
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -34,8 +35,8 @@ _REGISTER, _LOG_IN = "register", "log_in"
 
 
 class NotBelieved(SilasError):
-    def __init__(self, message: str, code: str = "passkey_refused") -> None:
-        super().__init__(code, message, status=409)
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.PASSKEY_REFUSED) -> None:
+        super().__init__(code, message)
 
 
 def passkeys_of(user: Any) -> list[LoginPasskey]:
@@ -49,9 +50,8 @@ def begin_registration(session: Any, user: Any, *, rp_id: str, origin: str) -> d
     known = passkeys_of(user)
     if len(known) >= _MOST_PASSKEYS:
         raise SilasError(
-            "too_many_passkeys",
+            ErrorCode.TOO_MANY_PASSKEYS,
             gettext("You have too many passkeys. Remove one that you no longer use first."),
-            status=409,
         )
     return webauthn.registration_options(
         user=user,
@@ -85,7 +85,7 @@ def finish_registration(session: Any, user: Any, *, name: str, credential: str) 
             },
         )
         if not is_new:
-            raise SilasError("passkey_known", gettext("This passkey is already registered."), status=409)
+            raise SilasError(ErrorCode.PASSKEY_KNOWN, gettext("This passkey is already registered."))
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "passkey"})
         return [] if codes_left(user) else make_recovery_codes(user)
 
@@ -107,7 +107,7 @@ def begin_login(session: Any, *, rp_id: str, origin: str, user: Any = None) -> d
     if user is not None:
         known = [one.credential_id for one in passkeys_of(user) if one.rp_id == rp_id]
         if not known:
-            raise SilasError("passkey_elsewhere", gettext("You have no passkey for this website."), status=409)
+            raise SilasError(ErrorCode.PASSKEY_ELSEWHERE, gettext("You have no passkey for this website."))
     return webauthn.authentication_options(
         challenge=_ask(session, _LOG_IN, user=user, rp_id=rp_id, origin=origin),
         credential_ids=known,
@@ -188,10 +188,12 @@ def _believed(verify: Callable[[], Any]) -> Any:
 def _count(passkey: LoginPasskey, counted: int) -> None:
     """A counter that does not rise means that somebody has a copy; 0 for ever means that there is none."""
     if (counted or passkey.sign_count) and counted <= passkey.sign_count:
-        raise NotBelieved(gettext("This passkey may have been copied, so it was refused."), "passkey_counter")
+        raise NotBelieved(gettext("This passkey may have been copied, so it was refused."), ErrorCode.PASSKEY_COUNTER)
     unchanged = LoginPasskey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
     if not unchanged.update(sign_count=counted, last_used_at=now()):
-        raise NotBelieved(gettext("This passkey was used at the same time elsewhere. Try again."), "passkey_counter")
+        raise NotBelieved(
+            gettext("This passkey was used at the same time elsewhere. Try again."), ErrorCode.PASSKEY_COUNTER
+        )
 
 
 def _require_name(rp_id: str) -> None:
@@ -199,4 +201,4 @@ def _require_name(rp_id: str) -> None:
         message = gettext(
             "Passkeys need a domain name. Open the console at its domain name or at localhost, not at an IP address."
         )
-        raise SilasError("passkey_needs_a_name", message)
+        raise SilasError(ErrorCode.PASSKEY_NEEDS_A_NAME, message)

@@ -12,6 +12,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Login, Membership
 from apps.tenants.queries import memberships_of, users_with_second_factor
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import MEMBER_LANGUAGES, gettext
 from kernel.tenancy import tenant_scope
@@ -57,7 +58,8 @@ def change_language(user: Any, language: str) -> None:
     we do not have."""
     if language and language not in MEMBER_LANGUAGES:
         raise SilasError(
-            "unknown_language", gettext("Choose one of {listed}.").format(listed=", ".join(MEMBER_LANGUAGES.values()))
+            ErrorCode.UNKNOWN_LANGUAGE,
+            gettext("Choose one of {listed}.").format(listed=", ".join(MEMBER_LANGUAGES.values())),
         )
     with transaction.atomic():
         user.language = language

@@ -20,6 +20,7 @@ import httpx2
 import jwt
 from django.conf import settings
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of
 from kernel.http.client import open_client
@@ -162,9 +163,9 @@ async def _requested(url: str, form: dict[str, str] | None) -> httpx2.Response:
 
 def _unreachable() -> SilasError:
     message = gettext("Your company's login isn't responding correctly. Try again in a moment, or contact an owner.")
-    return SilasError("provider_unreachable", message, status=502)
+    return SilasError(ErrorCode.PROVIDER_UNREACHABLE, message)
 
 
 def _refused() -> SilasError:
     message = gettext("We couldn't verify the response from your company's login. Nothing was changed. Try again.")
-    return SilasError("provider_refused", message, status=403)
+    return SilasError(ErrorCode.PROVIDER_REFUSED, message)

@@ -29,6 +29,7 @@ from apps.tenants.enums import PolicyKind
 from kernel import trust
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -60,12 +61,11 @@ def pin(tenant_id: UUID, sealed: Mapping[PolicyKind, tuple[int, str]], *, signin
     except OSError as error:
         _log.error("policy_pin_failed tenant=%s: %s", tenant_id, error.strerror)
         raise SilasError(
-            "policy_pin_failed",
+            ErrorCode.POLICY_PIN_FAILED,
             gettext(
                 "The checkpoint file that records active policy outside the database (SILAS_CHECKPOINTS)"
                 " can't be written."
             ),
-            status=503,
         ) from None
 
 

@@ -34,6 +34,7 @@ from apps.tenants.models import PolicySeal
 from kernel import trust
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
@@ -41,7 +42,6 @@ from kernel.tenancy.scope import current_scope
 
 _log = logging.getLogger(__name__)
 CERTIFICATE = "policy_seal"
-NOT_CERTIFIED = "policy_not_certified"
 
 Items = Mapping[str, str]
 
@@ -102,7 +102,9 @@ def report_untrusted(kind: str, name: str, problem: str) -> None:
         if (tenant_id, kind, name, problem) in _reported or len(_reported) >= _MOST_REPORTED:
             return
         _reported.add((tenant_id, kind, name, problem))
-    _log.error("%s tenant=%s kind=%s item=%s problem=%s", NOT_CERTIFIED, tenant_id, str(kind), name, problem)
+    _log.error(
+        "%s tenant=%s kind=%s item=%s problem=%s", ErrorCode.POLICY_NOT_CERTIFIED, tenant_id, str(kind), name, problem
+    )
     data = {"kind": str(kind), "item": name[:120], "problem": problem}
     record(AuditEvent.POLICY_NOT_BELIEVED, subject=f"tenant:{tenant_id}", data=data)
 
@@ -110,7 +112,7 @@ def report_untrusted(kind: str, name: str, problem: str) -> None:
 def not_certified_error(kind: PolicyKind) -> SilasError:
     """The error for callers that must stop because policy does not verify."""
     return SilasError(
-        NOT_CERTIFIED,
+        ErrorCode.POLICY_NOT_CERTIFIED,
         gettext(
             "The {label} in the database don't match what was activated here, so nothing was done. An"
             " operator must compare them and run “manage.py certify”."

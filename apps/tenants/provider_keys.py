@@ -8,6 +8,7 @@ from __future__ import annotations
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from llm.keys import provider_of, seal_key
@@ -28,7 +29,7 @@ def store_provider_key(deployment: Deployment, *, model: str, key: str, actor: s
     """Store the key for the provider of `model`, replacing an older one; writes nothing if it is the same. Inside a
     scope. Raises `SilasError("bad_provider_key")` 422."""
     if problem := key_problem(key):
-        raise SilasError("bad_provider_key", problem, status=422)
+        raise SilasError(ErrorCode.BAD_PROVIDER_KEY, problem)
     provider = provider_of(model)
     row = _lock(deployment)
     if provider in row.sealed_keys and row.keys.of(model) == key:

@@ -19,6 +19,7 @@ from apps.tenants.enums import Role
 from apps.tenants.models import LoginProvider, Membership, ProviderAccount, Tenant, User
 from apps.tenants.oidc import Claims
 from apps.tenants.services import add_member
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
 from kernel.language import gettext
@@ -61,7 +62,7 @@ def save_provider(
     wanted = _checked(issuer, client_id, domains, default_role)
     row = provider_here() or LoginProvider()
     if not secret and (row._state.adding or row.issuer != wanted["issuer"]):
-        raise SilasError("invalid_provider", gettext("Enter the client secret from your provider."), status=422)
+        raise SilasError(ErrorCode.INVALID_PROVIDER, gettext("Enter the client secret from your provider."))
     for name, value in wanted.items():
         setattr(row, name, value)
     row.enabled = enabled
@@ -94,9 +95,12 @@ def person_of(provider: LoginProvider, claims: Claims) -> User:
     account: ProviderAccount | None = known.first()
     user = account.user if account else _newcomer(provider, claims)
     if not user.is_active or user.is_superuser or user.is_staff:
-        raise _no("provider_account", gettext("This account can't log in through a company. Log in with its password."))
+        raise _no(
+            ErrorCode.PROVIDER_ACCOUNT,
+            gettext("This account can't log in through a company. Log in with its password."),
+        )
     if not Membership.objects.filter(user=user).exists():
-        raise _no("provider_not_a_member", gettext("You're no longer a member. Ask an owner to invite you."))
+        raise _no(ErrorCode.PROVIDER_NOT_A_MEMBER, gettext("You're no longer a member. Ask an owner to invite you."))
     if account is None:
         ProviderAccount.objects.create(user=user, issuer=provider.issuer, subject=claims.subject)
     return user
@@ -105,17 +109,19 @@ def person_of(provider: LoginProvider, claims: Claims) -> User:
 def _newcomer(provider: LoginProvider, claims: Claims) -> User:
     """The member with this address, or a new member. Never a stranger's account: somebody else may have made it."""
     if not claims.email or not claims.email_verified:
-        raise _no("provider_unverified", gettext("Your company's login hasn't verified your email address."))
+        raise _no(ErrorCode.PROVIDER_UNVERIFIED, gettext("Your company's login hasn't verified your email address."))
     address = claims.email.lower()
     if address.rpartition("@")[2] not in provider.domains:
-        raise _no("provider_domain", gettext("Your email address isn't in a domain that may log in here."))
+        raise _no(ErrorCode.PROVIDER_DOMAIN, gettext("Your email address isn't in a domain that may log in here."))
     user = User.objects.filter(email__iexact=address).first()
     if user is None:
         role = Role(provider.default_role)
         made = add_member(address, role=role, full_name=claims.name[:120], actor=f"login_provider:{provider.pk}")
         return made.membership.user
     if not Membership.objects.filter(user=user).exists():
-        raise _no("provider_not_a_member", gettext("Your account isn't a member here. Ask an owner to invite you."))
+        raise _no(
+            ErrorCode.PROVIDER_NOT_A_MEMBER, gettext("Your account isn't a member here. Ask an owner to invite you.")
+        )
     return user
 
 
@@ -123,14 +129,14 @@ def _checked(issuer: str, client_id: str, domains: Iterable[str], default_role: 
     plain = issuer.strip()
     named = sorted({one.strip().lower().lstrip("@") for one in domains if one.strip()})
     if not _may_be_issuer(plain):
-        raise SilasError("invalid_provider", gettext("The issuer must be a public https URL."), status=422)
+        raise SilasError(ErrorCode.INVALID_PROVIDER, gettext("The issuer must be a public https URL."))
     if not client_id.strip() or len(client_id.strip()) > 200:
-        raise SilasError("invalid_provider", gettext("Enter the client ID from your provider."), status=422)
+        raise SilasError(ErrorCode.INVALID_PROVIDER, gettext("Enter the client ID from your provider."))
     if not named or len(named) > _MOST_DOMAINS or not all(map(_DOMAIN.fullmatch, named)):
         message = gettext("Enter up to 20 domains of your members' email addresses, such as example.com.")
-        raise SilasError("invalid_provider", message, status=422)
+        raise SilasError(ErrorCode.INVALID_PROVIDER, message)
     if default_role not in Role.values or default_role == Role.OWNER:
-        raise SilasError("invalid_provider", gettext("New members can be approvers, agents or viewers."), status=422)
+        raise SilasError(ErrorCode.INVALID_PROVIDER, gettext("New members can be approvers, agents or viewers."))
     return {"issuer": plain, "client_id": client_id.strip(), "domains": named, "default_role": default_role}
 
 
@@ -146,5 +152,5 @@ def _seal_of(row: LoginProvider) -> str:
     return f"login_provider:{row.pk}"
 
 
-def _no(code: str, message: str) -> SilasError:
-    return SilasError(code, message, status=403)
+def _no(code: ErrorCode, message: str) -> SilasError:
+    return SilasError(code, message)

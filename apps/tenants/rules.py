@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from apps.tenants.enums import Capability, IdentityAlgorithm, Role
 from apps.tenants.hours import hours_problem
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import LANGUAGES, gettext, gettext_lazy
 from kernel.timezones import timezone_error
@@ -34,7 +35,6 @@ ROLES_WITH: Mapping[Capability, tuple[Role, ...]] = {
     Capability.MANAGE_LOGIN: (Role.OWNER,),
 }
 LAST_OWNER = gettext_lazy("A company needs at least one owner. Make another member an owner first.")
-FORBIDDEN_ROLE = "forbidden_role"
 # Key of the login session for the tenant that is open.
 TENANT_IN_SESSION = "console_tenant"
 MODEL_ROLES = ("proxy", "planner", "executor")
@@ -219,7 +219,7 @@ def forbidden_role(roles: Collection[Role]) -> SilasError:
     names = [f"an {role.label.lower()}" if role.label[0] in "AEIOU" else f"a {role.label.lower()}" for role in roles]
     required = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return SilasError(
-        FORBIDDEN_ROLE,
+        ErrorCode.FORBIDDEN_ROLE,
         gettext("You don't have permission to do this. It requires {required}.").format(required=required),
         status=403,
     )

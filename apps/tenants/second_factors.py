@@ -23,6 +23,7 @@ from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import LoginPasskey, RecoveryCode, Totp
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.secrets_key import seal_secret, unseal_secret
@@ -48,9 +49,8 @@ def begin_totp(user: Any) -> None:
     row = Totp.objects.filter(user_id=user.pk).first()
     if row is not None and row.confirmed_at is not None:
         raise SilasError(
-            "totp_exists",
+            ErrorCode.TOTP_EXISTS,
             gettext("You already have an authenticator app. Remove it before you set up another."),
-            status=409,
         )
     sealed = seal_secret(pyotp.random_base32().encode(), belongs_to=_seal_of(user))
     Totp.objects.update_or_create(
@@ -76,11 +76,11 @@ def confirm_totp(user: Any, code: str) -> list[str]:
     with transaction.atomic():
         row = Totp.objects.select_for_update(no_key=True).filter(user_id=user.pk, confirmed_at=None).first()
         if row is None:
-            raise SilasError("no_setup", gettext("There is no setup to confirm. Start over."), status=409)
+            raise SilasError(ErrorCode.NO_SETUP, gettext("There is no setup to confirm. Start over."))
         step = _step_of(row, code)
         if step is None:
             raise SilasError(
-                "wrong_code", gettext("That code isn't correct. Enter the newest code from your app."), status=409
+                ErrorCode.WRONG_CODE, gettext("That code isn't correct. Enter the newest code from your app.")
             )
         Totp.objects.filter(pk=row.pk).update(confirmed_at=now(), last_step=step)
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "totp"})

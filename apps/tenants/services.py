@@ -29,6 +29,7 @@ from apps.tenants.signals import member_removed, role_changed
 from kernel import timezones
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.secrets_key import seal_secret
@@ -82,7 +83,7 @@ def create_tenant(
     with transaction.atomic(savepoint=False):
         tenant, is_new = Tenant.objects.get_or_create(slug=slug, defaults={"name": name, "timezone": timezone})
         if not is_new:
-            raise SilasError("tenant_exists", gettext("A company {slug} already exists.").format(slug=slug), status=409)
+            raise SilasError(ErrorCode.TENANT_EXISTS, gettext("A company {slug} already exists.").format(slug=slug))
         with tenant_scope(tenant):
             record(AuditEvent.TENANT_CREATED, actor=actor, subject=f"tenant:{tenant.pk}")
             return add_member(owner_email, role=Role.OWNER, full_name=owner_name, password=owner_password, actor=actor)
@@ -109,7 +110,7 @@ def add_member(
     user, is_new = _get_or_create_user(email, full_name=full_name, password=password)
     membership, joined = Membership.objects.get_or_create(user=user, defaults={"role": role})
     if not joined:
-        raise SilasError("member_exists", gettext("This person is already a member."), status=409)
+        raise SilasError(ErrorCode.MEMBER_EXISTS, gettext("This person is already a member."))
     record(AuditEvent.MEMBER_ADDED, actor=actor, subject=f"user:{user.pk}", data={"role": str(role)})
     return NewMember(membership, welcome_path(user) if is_new and password is None else "")
 
@@ -142,13 +143,15 @@ def _require_another_owner(membership: Membership) -> None:
     """Lock the tenant's owners first: of two who demote each other at once, the second is refused."""
     locks.lock_owners()
     if queries.is_last_owner(membership):
-        raise SilasError("last_owner", rules.LAST_OWNER, status=409)
+        raise SilasError(ErrorCode.LAST_OWNER, rules.LAST_OWNER)
 
 
 def check_email(email: str) -> None:
     """Raises `SilasError("invalid_email")`."""
     if not is_email(email):
-        raise SilasError("invalid_email", gettext("{email!r} is not a valid email address.").format(email=email[:80]))
+        raise SilasError(
+            ErrorCode.INVALID_EMAIL, gettext("{email!r} is not a valid email address.").format(email=email[:80])
+        )
 
 
 def _get_or_create_user(email: str, *, full_name: str, password: str | None) -> tuple[User, bool]:
@@ -218,13 +221,13 @@ def deployment_problems(fields: Mapping[str, Any]) -> dict[str, str]:
 
 def _check_deployment(fields: Mapping[str, Any]) -> None:
     if problems := deployment_problems(fields):
-        raise SilasError("invalid_deployment", " ".join(problems.values()), extra={"fields": problems})
+        raise SilasError(ErrorCode.INVALID_DEPLOYMENT, " ".join(problems.values()), extra={"fields": problems})
 
 
 def _check_zone(zone: str) -> None:
     """Raises if the zone is unknown or empty: days and schedules of a company depend on it."""
     if problem := timezones.timezone_error(zone) or ("" if zone else gettext("A company needs a time zone.")):
-        raise SilasError(timezones.CODE, problem, status=422)
+        raise SilasError(ErrorCode.UNKNOWN_TIMEZONE, problem)
 
 
 def _apply(row: Any, changes: Mapping[str, Any]) -> list[str]:
@@ -285,12 +288,11 @@ def add_identity_key(
     Raises `SilasError("invalid_identity_key")` for a key that does not match its algorithm, `"identity_key_exists"`
     409."""
     if problem := rules.identity_key_problem(algorithm, public_key):
-        raise SilasError("invalid_identity_key", problem)
+        raise SilasError(ErrorCode.INVALID_IDENTITY_KEY, problem)
     if IdentityKey.objects.filter(deployment=deployment, key_id=key_id).exists():
         raise SilasError(
-            "identity_key_exists",
+            ErrorCode.IDENTITY_KEY_EXISTS,
             gettext("This deployment already has a key {key_id}.").format(key_id=key_id),
-            status=409,
         )
     row = IdentityKey(
         deployment=deployment, key_id=key_id, algorithm=algorithm, public_key=public_key.strip(), gate=gate
@@ -320,16 +322,14 @@ def add_message_key(user: User, *, key_id: str, public_key: str, actor: str = "s
     """Add a key with which a member of the scope's tenant signs messages. Raises `SilasError("not_a_member")`,
     `"invalid_message_key"` and `"message_key_exists"` 409."""
     if queries.role_of(user) is None:
-        raise SilasError("not_a_member", gettext("Only members can sign messages."))
+        raise SilasError(ErrorCode.NOT_A_MEMBER, gettext("Only members can sign messages."))
     if problem := rules.identity_key_problem(IdentityAlgorithm.EDDSA, public_key):
-        raise SilasError("invalid_message_key", problem)
+        raise SilasError(ErrorCode.INVALID_MESSAGE_KEY, problem)
     row, is_new = MessageKey.objects.get_or_create(
         key_id=key_id, defaults={"user": user, "public_key": public_key.strip()}
     )
     if not is_new:
-        raise SilasError(
-            "message_key_exists", gettext("A key {key_id} already exists.").format(key_id=key_id), status=409
-        )
+        raise SilasError(ErrorCode.MESSAGE_KEY_EXISTS, gettext("A key {key_id} already exists.").format(key_id=key_id))
     record(AuditEvent.MESSAGE_KEY_ADDED, actor=actor, subject=f"message_key:{row.pk}", data={"user": str(user.pk)})
     kept: MessageKey = row
     return kept

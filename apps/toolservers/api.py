@@ -20,6 +20,7 @@ from apps.tenants.api_auth import OwnersView, RequestSerializer
 from apps.toolservers import queries, server_refresh, services
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.toolservers.schemas import Terms
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -238,7 +239,7 @@ class Accepting(OwnersView):
     def post(self, request: Request, server_id: UUID, tool_id: UUID) -> Response:
         """Take the tool into use, exactly as it is described under `digest`, on these terms."""
         if self.caller.user is None:
-            raise SilasError("person_needed", gettext("Only an owner who is logged in can accept a tool."), status=403)
+            raise SilasError(ErrorCode.PERSON_NEEDED, gettext("Only an owner who is logged in can accept a tool."))
         form = TermsRequest(data=request.data)
         form.is_valid(raise_exception=True)
         given = dict(form.validated_data)

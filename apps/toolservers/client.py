@@ -25,7 +25,6 @@ from apps.toolservers.schemas import Address, Descriptor, Reply, ServerFailed
 from apps.toolservers.stdio_transport import ProgramTransport
 from kernel.errors import SilasError
 from kernel.http.resolver import RequestRefused
-from kernel.language import gettext
 
 LIST_SECONDS, CONNECT_SECONDS = 20.0, 20.0
 _MOST_PAGES = 20
@@ -81,11 +80,19 @@ async def _with_deadline(
         raise ServerFailed(failure, asked=progress.asked) from None
 
 
+class _ProgramEnded(Exception):
+    """The program ended; `code` says why."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 def _root_failure(error: BaseException) -> str | ServerFailed:
     """Return the failure at the bottom of a group or chain of errors, as a code."""
     if isinstance(error, ServerFailed):
         return error
-    if isinstance(error, RequestRefused | SilasError):
+    if isinstance(error, RequestRefused | SilasError | _ProgramEnded):
         return error.code
     if isinstance(error, BaseExceptionGroup):
         failures = [_root_failure(failure) for failure in error.exceptions]
@@ -119,7 +126,7 @@ async def _connected_program(address: Address, seconds: float) -> AsyncIterator[
     except Exception as error:
         if isinstance(_root_failure(error), ServerFailed) or not running.over:
             raise
-        raise SilasError(running.over, gettext("The program stopped answering.")) from None
+        raise _ProgramEnded(running.over) from None
 
 
 async def _list_all(client: Client) -> tuple[Descriptor, ...]:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 from django.conf import settings
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
 from kernel.http.client import open_client
@@ -51,7 +52,7 @@ def _port(url: str) -> int:
 def client_for(url: str, headers: dict[str, str], *, most: int = MOST_BYTES) -> httpx2.AsyncClient:
     """Return a client that reaches the host of `url` and no other. Raises `SilasError("address_refused")`."""
     if address_problem(url):
-        raise SilasError("address_refused", address_problem(url), status=422)
+        raise SilasError(ErrorCode.ADDRESS_REFUSED, address_problem(url))
     return open_client(
         allow_private=is_allowed_private(url), max_bytes=most, step_seconds=_STEP_SECONDS, headers=headers, only=url
     )

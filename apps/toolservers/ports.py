@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -37,5 +38,5 @@ def program(ref: str) -> Program:
     """Return the program of this reference, inside the caller's scope. Raises `SilasError("skill_missing")` for a skill
     that is not in use."""
     if not _finders:
-        raise SilasError("skill_missing", gettext("No skills are available here."), status=409)
+        raise SilasError(ErrorCode.SKILL_MISSING, gettext("No skills are available here."))
     return _finders[0](ref)

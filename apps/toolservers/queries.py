@@ -18,6 +18,7 @@ from apps.toolservers import integrity, ports, rules
 from apps.toolservers.enums import ToolState, Transport
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Address, RemoteTool
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -37,9 +38,8 @@ def pin(ref: str) -> str:
     tool_set = _pinned_set(name, digest) if digest else _current_set(name)
     if tool_set is None:
         raise SilasError(
-            "skill_missing",
+            ErrorCode.SKILL_MISSING,
             gettext("The tool server {name} has no tool in use under this name.").format(name=name),
-            status=409,
         )
     return rules.reference(name, tool_set.digest)
 

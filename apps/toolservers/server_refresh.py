@@ -8,6 +8,7 @@ from uuid import UUID
 from apps.toolservers import queries, services
 from apps.toolservers.http_client import ADDRESS_ERRORS
 from apps.toolservers.schemas import ServerFailed
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -49,7 +50,7 @@ def refresh_server(tenant_id: UUID, server_id: UUID, *, actor: str) -> None:
         with tenant_scope(tenant_id):
             services.record_failure(server_id, failure.code, actor=actor)
         raise SilasError(
-            "tool_server_unreachable", failure_message(failure.code), extra={"code": failure.code}, status=502
+            ErrorCode.TOOL_SERVER_UNREACHABLE, failure_message(failure.code), extra={"code": failure.code}
         ) from None
     with tenant_scope(tenant_id):
         services.store_listing(server_id, listed, actor=actor)

@@ -32,6 +32,7 @@ from apps.toolservers.http_client import address_problem
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Descriptor, Terms
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -49,7 +50,7 @@ def add_server(name: str, *, url: str, secret: str = "", actor: str) -> ToolServ
     address_refused, tool_server_secret, tool_server_exists, too_many_servers."""
     _require_name(name)
     if problem := address_problem(url):
-        raise SilasError("address_refused", problem, status=422)
+        raise SilasError(ErrorCode.ADDRESS_REFUSED, problem)
     return _create(ToolServer(name=name, transport=Transport.HTTP, url=url), secret, actor)
 
 
@@ -72,17 +73,16 @@ def add_program(
     program = ports.program(skill)
     if script not in program.scripts:
         raise SilasError(
-            "program_script", gettext("The skill has no such script. Enter it as scripts/name.py."), status=422
+            ErrorCode.PROGRAM_SCRIPT, gettext("The skill has no such script. Enter it as scripts/name.py.")
         )
     if len(args) > MOST_ARGS or any(len(arg) > LONGEST_ARG or not arg.isprintable() for arg in args):
         raise SilasError(
-            "program_args", gettext("There are too many arguments, or one is too long or unreadable."), status=422
+            ErrorCode.PROGRAM_ARGS, gettext("There are too many arguments, or one is too long or unreadable.")
         )
     if beyond := [place for place in places if place not in program.egress]:
         raise SilasError(
-            "program_place",
+            ErrorCode.PROGRAM_PLACE,
             gettext("The skill was not approved for {beyond}.").format(beyond=beyond[0][:100]),
-            status=422,
         )
     argv, egress = [script, *args], list(dict.fromkeys(places))
     row = ToolServer(name=name, transport=Transport.STDIO, program=program.ref, argv=argv, egress=egress)
@@ -180,11 +180,11 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     proof = _checked_proof(tool, terms)
     if not tool.seen_digest or tool.seen_digest != digest:
         raise SilasError(
-            "tool_changed", gettext("The server's description of this tool has changed. Review it again."), status=409
+            ErrorCode.TOOL_CHANGED, gettext("The server's description of this tool has changed. Review it again.")
         )
     if tool.problem:
         raise SilasError(
-            "tool_unusable", gettext("This tool cannot be used: {problem}.").format(problem=tool.problem), status=422
+            ErrorCode.TOOL_UNUSABLE, gettext("This tool cannot be used: {problem}.").format(problem=tool.problem)
         )
     tool.said, tool.digest, tool.state = tool.seen, tool.seen_digest, ToolState.ACCEPTED
     tool.acting, tool.risk, tool.level = terms.acting, Risk(terms.risk), terms.level
@@ -235,12 +235,11 @@ def reseal() -> int:
 
 def _create(row: ToolServer, secret: str, actor: str) -> ToolServer:
     if ToolServer.objects.filter(name=row.name, removed=False).exists():
-        raise SilasError("tool_server_exists", gettext("A server with this name already exists."), status=422)
+        raise SilasError(ErrorCode.TOOL_SERVER_EXISTS, gettext("A server with this name already exists."))
     if ToolServer.objects.filter(removed=False).count() >= MOST_SERVERS:
         raise SilasError(
-            "too_many_servers",
+            ErrorCode.TOO_MANY_SERVERS,
             gettext("{most_servers} is the maximum number of tool servers.").format(most_servers=MOST_SERVERS),
-            status=422,
         )
     row.pk = uuid4()
     row.secret = _seal(row, secret)
@@ -253,7 +252,7 @@ def _create(row: ToolServer, secret: str, actor: str) -> ToolServer:
 
 def _require_name(name: str) -> None:
     if problem := rules.name_problem(name):
-        raise SilasError("tool_server_name", problem, status=422)
+        raise SilasError(ErrorCode.TOOL_SERVER_NAME, problem)
 
 
 def _seal(row: ToolServer, secret: str) -> bytes:
@@ -261,9 +260,8 @@ def _seal(row: ToolServer, secret: str) -> bytes:
         return b""
     if len(secret) > LONGEST_SECRET or not (secret.isascii() and secret.isprintable()) or " " in secret:
         raise SilasError(
-            "tool_server_secret",
+            ErrorCode.TOOL_SERVER_SECRET,
             gettext("This isn't a valid token: it contains characters that tokens can't have."),
-            status=422,
         )
     return vault.seal(secret.encode(), belongs_to=rules.seal_context(row.pk))
 
@@ -272,9 +270,8 @@ def _require_terms(terms: Terms) -> None:
     sensible = terms.risk in Risk.values and terms.timeout in SECONDS and len(terms.level) <= 60
     if not sensible or not terms.price.is_finite() or not 0 <= terms.price <= MOST_PRICE:
         raise SilasError(
-            "tool_terms",
+            ErrorCode.TOOL_TERMS,
             gettext("Enter the risk, a price from 0 to 1000 dollars and a timeout from 1 to 120 seconds."),
-            status=422,
         )
 
 
@@ -292,7 +289,7 @@ def _checked_proof(tool: OutsideTool, terms: Terms) -> dict[str, Any]:
         acts, reads = rules.closed_schema(tool.seen["schema"]), rules.closed_schema(reading.said["schema"])
         problem = rules.proof_problem(terms.proof, acting=acts, reading=reads) or _expectation_problem(terms.proof)
     if problem:
-        raise SilasError("tool_proof", problem, status=422)
+        raise SilasError(ErrorCode.TOOL_PROOF, problem)
     return dict(terms.proof)
 
 

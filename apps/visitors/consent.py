@@ -12,6 +12,7 @@ from apps.visitors.models import Consent, VisitorOffers
 from apps.visitors.offers import offers_of
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
@@ -22,7 +23,7 @@ def require(deployment: Deployment, *, given: str, resume_token: str) -> Visitor
     wanted = offers.consent_version
     if wanted and given != wanted and not _gave(deployment, resume_token, wanted):
         said = "Before we talk, please read and accept what this site asks."
-        raise SilasError("consent_required", said, extra={"version": wanted}, status=403)
+        raise SilasError(ErrorCode.CONSENT_REQUIRED, said, extra={"version": wanted})
     return offers
 
 

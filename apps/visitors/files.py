@@ -25,6 +25,7 @@ from apps.visitors import file_storage, file_types
 from apps.visitors.models import VisitorFile
 from apps.visitors.offers import most_bytes, offers_of, taken_kinds
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -78,11 +79,11 @@ def _received(name: str, chunks: Iterable[bytes], taken: set[str], most: int) ->
         path, digest, size = file_storage.receive(chunks, most=most)
     except file_storage.TooLarge:
         extra = {"most_bytes": most}
-        raise SilasError("file_too_large", gettext("This file is too large."), extra=extra, status=413) from None
+        raise SilasError(ErrorCode.FILE_TOO_LARGE, gettext("This file is too large."), extra=extra) from None
     try:
         kind = file_types.kind_of(path, name) if size else None
         if kind is None or kind.name not in taken:
-            raise SilasError("file_kind", gettext("Files of this kind are not taken here."), status=400)
+            raise SilasError(ErrorCode.FILE_KIND, gettext("Files of this kind are not taken here."))
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -110,12 +111,12 @@ def _write(session_id: UUID, received: Received, client_id: str, stored_name: st
 def _require_room(session: ChatSession, size: int) -> None:
     if session.seq >= settings.MAX_CHRONICLE:
         raise SilasError(
-            "conversation_full", gettext("This conversation is very long. Please begin a new one."), status=409
+            ErrorCode.CONVERSATION_FULL, gettext("This conversation is very long. Please begin a new one.")
         )
     here = VisitorFile.objects.filter(session=session).count()
     held = VisitorFile.objects.aggregate(bytes=Sum("size"))["bytes"] or 0
     if here >= offers_of(session.deployment_id).files_each or held + size > settings.VISITOR_FILES_BYTES:
-        raise SilasError("files_full", gettext("No more files can be taken in this conversation."), status=409)
+        raise SilasError(ErrorCode.FILES_FULL, gettext("No more files can be taken in this conversation."))
 
 
 def _kept(session_id: UUID, client_id: str) -> VisitorFile | None:

@@ -20,6 +20,7 @@ from apps.visitors.enums import QuestionKind
 from apps.visitors.file_types import KINDS
 from apps.visitors.models import FormQuestion, VisitorOffers
 from kernel.canonical import sha256_hex
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -83,14 +84,14 @@ def most_bytes(offers: VisitorOffers) -> int:
 def change(deployment: Deployment, *, actor: str, **changes: Any) -> VisitorOffers:
     """Write what differs of `FIELDS`. Raises `SilasError("invalid_offers")` with the problem of each field."""
     if unknown := set(changes) - set(FIELDS):
-        raise SilasError("invalid_offers", gettext("Nothing is called {unknown}.").format(unknown=min(unknown)))
+        raise SilasError(ErrorCode.INVALID_OFFERS, gettext("Nothing is called {unknown}.").format(unknown=min(unknown)))
     row = _locked(deployment)
     before = {name: getattr(row, name) for name in changes}
     changed = [name for name in sorted(changes) if before[name] != changes[name]]
     for name in changed:
         setattr(row, name, changes[name])
     if problems := problems_of(row):
-        raise SilasError("invalid_offers", " ".join(problems.values()), extra={"fields": problems})
+        raise SilasError(ErrorCode.INVALID_OFFERS, " ".join(problems.values()), extra={"fields": problems})
     if changed:
         row.save()
         data = {name: [_told(name, before[name]), _told(name, changes[name])] for name in changed}
@@ -122,13 +123,13 @@ def change_form(deployment: Deployment, questions: Sequence[Mapping[str, Any]], 
     `SilasError("invalid_form")`."""
     if len(questions) > MOST_QUESTIONS:
         raise SilasError(
-            "invalid_form", gettext("At most {most_questions} questions.").format(most_questions=MOST_QUESTIONS)
+            ErrorCode.INVALID_FORM, gettext("At most {most_questions} questions.").format(most_questions=MOST_QUESTIONS)
         )
     _locked(deployment)
     before = questions_of(deployment.pk)
     rows = [question_of(deployment, order, each) for order, each in enumerate(questions)]
     for problems in filter(None, map(question_problems, rows)):
-        raise SilasError("invalid_form", " ".join(problems.values()), extra={"fields": problems})
+        raise SilasError(ErrorCode.INVALID_FORM, " ".join(problems.values()), extra={"fields": problems})
     if [_question(each) | {"id": ""} for each in before] == [_question(each) | {"id": ""} for each in rows]:
         return before
     FormQuestion.objects.filter(deployment=deployment).delete()

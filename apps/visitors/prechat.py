@@ -19,6 +19,7 @@ from apps.visitors.enums import QuestionKind
 from apps.visitors.models import FormAnswers, FormQuestion
 from apps.visitors.offers import questions_of
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
@@ -56,12 +57,12 @@ def answer(session_id: UUID, given: Mapping[str, str]) -> bool:
         return False
     questions = questions_of(session.deployment_id)
     if not set(given) <= {str(each.pk) for each in questions}:
-        raise SilasError("form_changed", gettext("This form has changed meanwhile. Here is the new one."), status=409)
+        raise SilasError(ErrorCode.FORM_CHANGED, gettext("This form has changed meanwhile. Here is the new one."))
     values = {each: " ".join(given.get(str(each.pk), "").split()) for each in questions if each.kind in _TOGETHER}
     values |= {each: given.get(str(each.pk), "").strip() for each in questions if each not in values}
     if problems := {str(each.pk): said for each, value in values.items() if (said := _problem(each, value))}:
         raise SilasError(
-            "invalid_answers", gettext("Please look at what is marked."), extra={"fields": problems}, status=400
+            ErrorCode.INVALID_ANSWERS, gettext("Please look at what is marked."), extra={"fields": problems}
         )
     FormAnswers.objects.create(session_id=session_id, answers=_kept(questions, values), created_at=now())
     data = {"questions": len(questions), "answered": sum(map(bool, values.values()))}

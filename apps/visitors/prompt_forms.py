@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from apps.approvals.schemas import FrozenModel
 from apps.tenants.addresses import is_email
 from apps.visitors.enums import FieldKind
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
@@ -81,7 +82,7 @@ def checked(fields: Sequence[FormField], given: Mapping[str, str]) -> dict[str, 
         problems.setdefault(fields[0].name, "required")
     if problems or not set(given) <= set(values):
         raise SilasError(
-            "invalid_answers", gettext("Please look at what is marked."), extra={"fields": problems}, status=400
+            ErrorCode.INVALID_ANSWERS, gettext("Please look at what is marked."), extra={"fields": problems}
         )
     return {name: value for name, value in values.items() if value}
 

@@ -37,6 +37,7 @@ from apps.visitors.enums import AskKind, AskStatus
 from apps.visitors.models import VisitorCard
 from apps.visitors.prompt_forms import DAY, FormWanted, Seconds
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.secrets_key import seal_secret, unseal_secret
@@ -90,9 +91,9 @@ def ask_visitor(
     if nonce and (before := VisitorCard.objects.filter(pk=card_id, session=session).first()):
         return before  # type: ignore[no-any-return]  # the manager is untyped
     if session.owner == Owner.HUMAN and session.owner_user_id != getattr(user, "pk", None):
-        raise SilasError("owned_by_other", gettext("A colleague is answering in this conversation."), status=409)
+        raise SilasError(ErrorCode.OWNED_BY_OTHER, gettext("A colleague is answering in this conversation."))
     if _waiting(session).count() >= OPEN_AT_MOST:
-        raise SilasError("too_many_questions", gettext("Several questions still wait for this visitor."), status=409)
+        raise SilasError(ErrorCode.TOO_MANY_QUESTIONS, gettext("Several questions still wait for this visitor."))
     card = _card(session, asked, actor, card_id)
     sender = Sender.HUMAN if session.owner == Owner.HUMAN else Sender.BOT
     signed = {"name": name} if sender == Sender.HUMAN and name else {}
@@ -188,7 +189,7 @@ def take_secret(card_id: UUID, session_id: UUID, *, actor: str) -> str:
     lock_session(session_id)
     card = card_of(card_id, session_id)
     if card.sealed is None:
-        raise SilasError("secret_not_there", gettext("Nothing was given yet, or it was taken already."), status=409)
+        raise SilasError(ErrorCode.SECRET_NOT_THERE, gettext("Nothing was given yet, or it was taken already."))
     value = unseal_secret(bytes(card.sealed), belongs_to=_belongs_to(card)).decode()
     VisitorCard.objects.filter(pk=card.pk).update(sealed=None)
     _note(AuditEvent.SECRET_TAKEN, card, actor=actor)
@@ -268,16 +269,16 @@ def _said(card: VisitorCard, value: str, words: str) -> str:
         options = [Option.model_validate(each) for each in card.payload["options"]]
         label = next((option.label for option in options if option.value == value), None)
         if label is None:
-            raise SilasError("choice_unknown", gettext("This card does not offer that answer."), status=409)
+            raise SilasError(ErrorCode.CHOICE_UNKNOWN, gettext("This card does not offer that answer."))
         return label
     if not card.payload["allow_freetext"] or not words:
-        raise SilasError("freetext_not_wanted", gettext("Choose one of the answers."), status=409)
+        raise SilasError(ErrorCode.FREETEXT_NOT_WANTED, gettext("Choose one of the answers."))
     return words
 
 
 def _require_same_person(session: ChatSession, card: VisitorCard) -> None:
     if card.customer and card.customer != _customer(session):
-        raise SilasError("card_not_yours", gettext("Please say again who you are before you answer this."), status=409)
+        raise SilasError(ErrorCode.CARD_NOT_YOURS, gettext("Please say again who you are before you answer this."))
 
 
 def _claim(card: VisitorCard, *, status: AskStatus = AskStatus.ANSWERED, **fields: Any) -> None:
@@ -287,9 +288,9 @@ def _claim(card: VisitorCard, *, status: AskStatus = AskStatus.ANSWERED, **field
     if open_now.update(status=status, settled_at=moment, **fields):
         return
     if card.state == "expired":
-        raise SilasError("card_expired", gettext("The time for this has run out. Nothing was changed."), status=409)
-    code = "card_withdrawn" if card.status == AskStatus.WITHDRAWN else "card_decided"
-    raise SilasError(code, gettext("This was already settled. Nothing more was changed."), status=409)
+        raise SilasError(ErrorCode.CARD_EXPIRED, gettext("The time for this has run out. Nothing was changed."))
+    code = ErrorCode.CARD_WITHDRAWN if card.status == AskStatus.WITHDRAWN else ErrorCode.CARD_DECIDED
+    raise SilasError(code, gettext("This was already settled. Nothing more was changed."))
 
 
 def _customer(session: ChatSession) -> str:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable
 
 from apps.sessions.ratelimit import new_conversations
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.ratelimit import fixed_window
@@ -34,10 +35,8 @@ def count_under(limits: Iterable[Limit]) -> list[Limit]:
         used_up = fixed_window.consume(listed)
     except Exception as error:  # noqa: BLE001 (whatever the cache raises)
         _log.warning("visitor_action_not_counted error=%s", type(error).__name__)
-        raise SilasError(
-            "unavailable", gettext("This does not work for a moment. Please try again."), status=503
-        ) from None
+        raise SilasError(ErrorCode.UNAVAILABLE, gettext("This does not work for a moment. Please try again.")) from None
     if used_up is not None:
         said = gettext("That was a lot at once. Please wait a while.")
-        raise SilasError("rate_limited", said, extra={"retry_after": used_up.seconds}, status=429)
+        raise SilasError(ErrorCode.RATE_LIMITED, said, extra={"retry_after": used_up.seconds})
     return listed

@@ -20,6 +20,7 @@ from apps.visitors.enums import RatingScale
 from apps.visitors.models import Rating
 from apps.visitors.offers import offers_of
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.unicode_safety import replace_unstorable
@@ -46,9 +47,9 @@ def rate(session_id: UUID, *, score: int, comment: str = "") -> Rating:
     if not scale:
         raise NotFound(gettext("rating"))
     if score not in _SCORES[RatingScale(scale)]:
-        raise SilasError("invalid_rating", gettext("Choose one of what is offered."), status=400)
+        raise SilasError(ErrorCode.INVALID_RATING, gettext("Choose one of what is offered."))
     if session.seq == 0:
-        raise SilasError("nothing_said", gettext("Nothing has been said here yet."), status=409)
+        raise SilasError(ErrorCode.NOTHING_SAID, gettext("Nothing has been said here yet."))
     said, moment = replace_unstorable(comment).strip()[:1000], now()
     row: Rating | None = Rating.objects.filter(session_id=session_id).first()
     if row is None:
@@ -56,7 +57,7 @@ def rate(session_id: UUID, *, score: int, comment: str = "") -> Rating:
     elif (row.scale, row.score, row.comment) == (scale, score, said):
         return row
     elif moment - row.created_at > CHANGEABLE:
-        raise SilasError("rating_settled", gettext("This rating can no longer be changed."), status=409)
+        raise SilasError(ErrorCode.RATING_SETTLED, gettext("This rating can no longer be changed."))
     row.scale, row.score, row.comment, row.changed_at = scale, score, said, moment
     row.save()
     data = {"score": score, "scale": scale, "comment": bool(said)}

@@ -35,6 +35,7 @@ from apps.visitors.models import TranscriptRequest
 from apps.visitors.offers import offers_of
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext, in_language
 from kernel.ratelimit.fixed_window import Limit
@@ -64,7 +65,7 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
     if not settings.EMAIL_HOST or not offers_of(session.deployment_id).transcripts:
         raise NotFound(gettext("transcript"))
     if session.seq == 0:
-        raise SilasError("nothing_said", gettext("Nothing has been said here yet."), status=409)
+        raise SilasError(ErrorCode.NOTHING_SAID, gettext("Nothing has been said here yet."))
     row = TranscriptRequest(session_id=session_id, client_id=client_id, address=address, until_seq=session.seq)
     row.asked_at = now()
     row.save(force_insert=True)
@@ -75,7 +76,7 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
 
 def _check_address(address: str) -> None:
     if not is_email(address):
-        raise SilasError("invalid_email", gettext("This is no e-mail address."), status=400)
+        raise SilasError(ErrorCode.INVALID_EMAIL, gettext("This is no e-mail address."))
 
 
 def asked(session_id: UUID, request_id: UUID) -> TranscriptRequest:

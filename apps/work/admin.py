@@ -17,6 +17,7 @@ from apps.work.confidence import threshold_errors
 from apps.work.enums import WorkItemType
 from apps.work.models import Attempt, GoalFile, ReviewPolicy, VerificationRun, WorkItem
 from apps.work.services import check_goal, install_goal
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -72,15 +73,15 @@ def _text_of(cleaned: dict[str, Any]) -> str:
         text = str(cleaned.get("markdown") or "")
     elif file.size > MAX_BYTES:
         raise SilasError(
-            "goal_too_long", _("a goal file may have at most %(number)s KiB.") % {"number": MAX_BYTES // 1024}
+            ErrorCode.GOAL_TOO_LONG, _("a goal file may have at most %(number)s KiB.") % {"number": MAX_BYTES // 1024}
         )
     else:
         try:
             text = file.read().decode("utf-8")
         except UnicodeDecodeError:
-            raise SilasError("goal_no_text", _("this isn't UTF-8 text.")) from None
+            raise SilasError(ErrorCode.GOAL_NO_TEXT, _("this isn't UTF-8 text.")) from None
     if not text.strip():
-        raise SilasError("goal_missing", _("choose a file or paste its text."))
+        raise SilasError(ErrorCode.GOAL_MISSING, _("choose a file or paste its text."))
     return text.replace("\r\n", "\n")
 
 

@@ -25,6 +25,7 @@ from apps.skills.schemas import ToolSpec
 from apps.work.enums import EffectState
 from apps.work.models import Attempt, KnowledgeEffect
 from kernel.canonical import canonical_bytes, sha256_hex
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -111,12 +112,12 @@ def change_of(tool: ToolSpec, args: Mapping[str, Any]) -> Change:
     reference = _reference(tool, args)
     home, page = memory.collection_id(str(args["collection"])), memory.read_document(str(args["collection"]), reference)
     if home is None or (tool.knowledge != "add" and (page is None or page.version != int(args["version"]))):
-        raise SilasError("knowledge_changed", _CHANGED)
+        raise SilasError(ErrorCode.KNOWLEDGE_CHANGED, _CHANGED)
     if tool.knowledge == "add" and page is not None and page.text:
-        raise SilasError("knowledge_changed", gettext("There is a document of this title already."))
+        raise SilasError(ErrorCode.KNOWLEDGE_CHANGED, gettext("There is a document of this title already."))
     title, text = str(args.get("title") or (page.title if page else "")), _text(tool, args, reference)
     if replace_unstorable(text) != text or replace_unstorable(title) != title or not 0 < len(title) <= _LONGEST_TITLE:
-        raise SilasError("knowledge_refused", gettext("This text or title can't be stored."))
+        raise SilasError(ErrorCode.KNOWLEDGE_REFUSED, gettext("This text or title can't be stored."))
     return Change(DocumentPlace(home, reference, page.url if page else ""), page.version if page else 0, title, text)
 
 
@@ -127,7 +128,7 @@ def _text(tool: ToolSpec, args: Mapping[str, Any], reference: str) -> str:
         return str(args["text"])
     earlier_text = memory.version_text(str(args["collection"]), reference, int(args["to"]))
     if earlier_text is None:
-        raise SilasError("knowledge_changed", _CHANGED)
+        raise SilasError(ErrorCode.KNOWLEDGE_CHANGED, _CHANGED)
     return earlier_text
 
 

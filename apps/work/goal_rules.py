@@ -16,6 +16,7 @@ from apps.gates.schemas import EscalationSpec
 from apps.work import plans
 from apps.work.enums import WorkItemType
 from apps.work.schemas import WorkItemSpec
+from kernel.error_codes import ErrorCode
 
 PUBLIC = "public"
 # The only tool that does not come from a skill: search of the company's documents.
@@ -35,7 +36,7 @@ def read_goal(markdown: str, *, other_gates: Mapping[str, str]) -> plans.ParsedP
     """
     goal = plans.parse_with_lines(markdown)
     if goal.spec.type != WorkItemType.GOAL:
-        plans.raise_plan_error("plan_not_a_goal", "only a goal can be imported.", goal.line(["type"]))
+        plans.raise_plan_error(ErrorCode.PLAN_NOT_A_GOAL, "only a goal can be imported.", goal.line(["type"]))
     _require_gates(goal)
     _require_levels(goal, {**other_gates, **{gate.name: gate.on for gate in goal.spec.gates}})
     _require_escalations(goal)
@@ -48,7 +49,9 @@ def require_tools(goal: plans.ParsedPlan, known: Collection[str]) -> None:
         for place, tool in enumerate(level.tools):
             if tool != KNOWLEDGE_TOOL and tool not in known:
                 at = goal.line(["access_levels", name, "tools", place])
-                plans.raise_plan_error("goal_tool_unknown", f"no skill of this goal has a tool {tool}.", at, tool=tool)
+                plans.raise_plan_error(
+                    ErrorCode.GOAL_TOOL_UNKNOWN, f"no skill of this goal has a tool {tool}.", at, tool=tool
+                )
 
 
 def is_same_policy(one: WorkItemSpec, other: WorkItemSpec) -> bool:
@@ -61,7 +64,7 @@ def _require_gates(goal: plans.ParsedPlan) -> None:
     for place, name in enumerate(names):
         if name in names[:place]:
             plans.raise_plan_error(
-                "goal_gate_twice", f"the gate {name} is defined twice.", goal.line(["gates", place]), gate=name
+                ErrorCode.GOAL_GATE_TWICE, f"the gate {name} is defined twice.", goal.line(["gates", place]), gate=name
             )
 
 
@@ -69,17 +72,19 @@ def _require_levels(goal: plans.ParsedPlan, gates: Mapping[str, str]) -> None:
     levels = goal.spec.access_levels
     if levels and next(iter(levels)) != PUBLIC:
         plans.raise_plan_error(
-            "goal_level_order", "the first level is public; each next one reaches more.", goal.line(["access_levels"])
+            ErrorCode.GOAL_LEVEL_ORDER,
+            "the first level is public; each next one reaches more.",
+            goal.line(["access_levels"]),
         )
     for name, level in levels.items():
         if (name == PUBLIC) == bool(level.requires):
             problem = "public requires nothing." if name == PUBLIC else f"nothing leads to the level {name}."
-            plans.raise_plan_error("goal_level_order", problem, goal.line(["access_levels", name]), level=name)
+            plans.raise_plan_error(ErrorCode.GOAL_LEVEL_ORDER, problem, goal.line(["access_levels", name]), level=name)
         for place, gate in enumerate(level.requires):
             if gates.get(gate) != GateTrigger.EVERY_USER_MESSAGE:
                 at = goal.line(["access_levels", name, "requires", place])
                 problem = f"no gate {gate} checks visitors' messages."
-                plans.raise_plan_error("goal_gate_unknown", problem, at, gate=gate)
+                plans.raise_plan_error(ErrorCode.GOAL_GATE_UNKNOWN, problem, at, gate=gate)
 
 
 def _require_escalations(goal: plans.ParsedPlan) -> None:
@@ -95,13 +100,13 @@ def _require_escalations(goal: plans.ParsedPlan) -> None:
 def _require_whole(goal: plans.ParsedPlan, name: str, escalation: EscalationSpec) -> None:
     at, action = goal.line(["escalation", name]), escalation.action
     if action == EscalationKind.TRANSFER_TO_QUEUE and not (escalation.queue or "").strip():
-        plans.raise_plan_error("goal_queue_missing", f"{name} doesn't name a queue.", at, escalation=name)
+        plans.raise_plan_error(ErrorCode.GOAL_QUEUE_MISSING, f"{name} doesn't name a queue.", at, escalation=name)
     if action in _NEED_FALLBACK and not escalation.fallback:
         problem = f"{name} has no fallback."
-        plans.raise_plan_error("goal_fallback_missing", problem, at, escalation=name)
+        plans.raise_plan_error(ErrorCode.GOAL_FALLBACK_MISSING, problem, at, escalation=name)
     if action == EscalationKind.SPAWN_TASK and not escalation.instruction:
         problem = f"{name} has no instruction for the task."
-        plans.raise_plan_error("goal_instruction_missing", problem, at, escalation=name)
+        plans.raise_plan_error(ErrorCode.GOAL_INSTRUCTION_MISSING, problem, at, escalation=name)
 
 
 def _require_end(goal: plans.ParsedPlan, name: str, known: Mapping[str, EscalationSpec]) -> None:
@@ -111,7 +116,7 @@ def _require_end(goal: plans.ParsedPlan, name: str, known: Mapping[str, Escalati
             _refuse_name(goal, fallback, at)
         if fallback in seen:
             plans.raise_plan_error(
-                "goal_escalation_circle", f"{' → '.join([*seen, fallback])} is a loop.", at, escalation=name
+                ErrorCode.GOAL_ESCALATION_CIRCLE, f"{' → '.join([*seen, fallback])} is a loop.", at, escalation=name
             )
         seen.append(fallback)
 
@@ -121,4 +126,4 @@ def _is_known(name: str, known: Mapping[str, EscalationSpec]) -> bool:
 
 
 def _refuse_name(goal: plans.ParsedPlan, name: str, line: int) -> NoReturn:
-    plans.raise_plan_error("goal_escalation_unknown", f"there is no escalation {name}.", line, escalation=name)
+    plans.raise_plan_error(ErrorCode.GOAL_ESCALATION_UNKNOWN, f"there is no escalation {name}.", line, escalation=name)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel.canonical import canonical_json
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
@@ -40,11 +41,12 @@ def template_call(template: str) -> PlannedCall:
     """
     calls = parse_calls(template)
     if len(calls) != 1:
-        raise SilasError("bad_template", gettext("A goal's template holds exactly one call."))
+        raise SilasError(ErrorCode.BAD_TEMPLATE, gettext("A goal's template holds exactly one call."))
     for name, value in calls[0].args.items():
         if "$" in str(value) and value != f"${name}":
             raise SilasError(
-                "bad_template", gettext("In the template, {name} must be a constant or ${name}.").format(name=name)
+                ErrorCode.BAD_TEMPLATE,
+                gettext("In the template, {name} must be a constant or ${name}.").format(name=name),
             )
     return calls[0]
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from apps.work import artifacts
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 ALL = "*"
@@ -22,7 +23,7 @@ class LinkageMissing(SilasError):
     """What the item builds on is missing. The message names ids and file names."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("linkage_missing", message, status=409)
+        super().__init__(ErrorCode.LINKAGE_MISSING, message)
 
 
 def input_files_of(item: WorkItem) -> dict[str, bytes]:

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from apps.work import rules
 from apps.work.enums import WorkItemType
 from apps.work.schemas import WorkItemSpec
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from llm.calls import PlannedCall, parse_calls
@@ -69,7 +70,7 @@ def parse_with_lines(markdown: str, *, lenient: bool = False) -> ParsedPlan:
     """Like `parse`, with the lines of the fields for further validation."""
     if len(markdown) > MAX_PLAN_CHARS:
         raise SilasError(
-            "plan_too_long",
+            ErrorCode.PLAN_TOO_LONG,
             gettext("A plan has at most {max_plan_chars} characters.").format(max_plan_chars=MAX_PLAN_CHARS),
         )
     text, body = _split(_unfenced(_LINE_BREAK.sub("\n", markdown)))
@@ -87,19 +88,24 @@ def _unfenced(text: str) -> str:
 
 def _split(text: str) -> tuple[str, str]:
     if not text.startswith("---"):
-        raise_plan_error("plan_front_matter_missing", "A plan begins with front matter between two lines of ---.", 1)
+        raise_plan_error(
+            ErrorCode.PLAN_FRONT_MATTER_MISSING, "A plan begins with front matter between two lines of ---.", 1
+        )
     match = _FRONT.match(text)
     if match is None:
-        raise_plan_error("plan_front_matter_unclosed", "The plan's front matter has no closing line of ---.", 1)
+        raise_plan_error(ErrorCode.PLAN_FRONT_MATTER_UNCLOSED, "The plan's front matter has no closing line of ---.", 1)
     if len(match[1]) > MAX_FRONT_CHARS:
-        raise_plan_error("plan_too_long", f"A plan's front matter has at most {MAX_FRONT_CHARS} characters.", 1)
+        raise_plan_error(ErrorCode.PLAN_TOO_LONG, f"A plan's front matter has at most {MAX_FRONT_CHARS} characters.", 1)
     return match[1], text[match.end() :].strip("\n")
 
 
-def raise_plan_error(code: str, message: str, line: int, **extra: Any) -> NoReturn:
+def raise_plan_error(code: ErrorCode, message: str, line: int, **extra: Any) -> NoReturn:
     """Raise the error of a plan, with the line that its author has to look at."""
     raise SilasError(
-        code, gettext("Line {line}: {message}").format(line=line, message=message), extra={"line": line, **extra}
+        code,
+        gettext("Line {line}: {message}").format(line=line, message=message),
+        extra={"line": line, **extra},
+        status=400,
     )
 
 
@@ -145,13 +151,15 @@ def _load_front_matter(front: str) -> _Front:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it cannot be read"
         raise_plan_error(
-            "plan_front_matter_invalid", f"the front matter is not plain YAML: {problem}.", _line(mark) if mark else 2
+            ErrorCode.PLAN_FRONT_MATTER_INVALID,
+            f"the front matter is not plain YAML: {problem}.",
+            _line(mark) if mark else 2,
         )
     finally:
         if loader is not None:
             loader.dispose()
     if not isinstance(fields, dict) or not isinstance(node, yaml.MappingNode):
-        raise_plan_error("plan_front_matter_invalid", "the front matter must be a list of fields.", 2)
+        raise_plan_error(ErrorCode.PLAN_FRONT_MATTER_INVALID, "the front matter must be a list of fields.", 2)
     return _Front(fields, node)
 
 
@@ -159,12 +167,17 @@ def _validate(front: _Front, body: str, *, lenient: bool) -> WorkItemSpec:
     fields = front.fields
     missing = [name for name in _REQUIRED if fields.get(name) in (None, "")]
     if missing:
-        raise_plan_error("plan_field_missing", f"the plan lacks {', '.join(missing)}.", front.line(), fields=missing)
+        raise_plan_error(
+            ErrorCode.PLAN_FIELD_MISSING, f"the plan lacks {', '.join(missing)}.", front.line(), fields=missing
+        )
     known = {name: value for name, value in fields.items() if name in WorkItemSpec.model_fields and name != "body"}
     strange = [] if lenient else [name for name in fields if name not in known and name not in _RUNTIME]
     if strange:
         raise_plan_error(
-            "plan_field_unknown", f"a plan has no field {strange[0]}.", front.line(strange[:1]), field=strange[0]
+            ErrorCode.PLAN_FIELD_UNKNOWN,
+            f"a plan has no field {strange[0]}.",
+            front.line(strange[:1]),
+            field=strange[0],
         )
     try:
         return WorkItemSpec.model_validate({**known, "body": body})
@@ -175,7 +188,7 @@ def _validate(front: _Front, body: str, *, lenient: bool) -> WorkItemSpec:
 def _refuse_field(error: ValidationError, front: _Front) -> NoReturn:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"]) or "plan"
-    raise_plan_error("plan_field_invalid", f"{place}: {first['msg']}.", front.line(first["loc"]), field=place)
+    raise_plan_error(ErrorCode.PLAN_FIELD_INVALID, f"{place}: {first['msg']}.", front.line(first["loc"]), field=place)
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -259,31 +272,34 @@ def _task(token: Any, lenient: bool) -> WorkItemSpec:
             extra={**refusal.extra, "line": line},
         ) from refusal
     if task.type != WorkItemType.TASK or task.tasks:
-        raise_plan_error("plan_task_not_a_task", "a project is made of tasks only.", first)
+        raise_plan_error(ErrorCode.PLAN_TASK_NOT_A_TASK, "a project is made of tasks only.", first)
     return task
 
 
 def _require_listed(listed: Sequence[str], written: Sequence[str]) -> None:
     if not listed:
-        raise SilasError("plan_tasks_missing", gettext("A project names its tasks."))
+        raise SilasError(ErrorCode.PLAN_TASKS_MISSING, gettext("A project names its tasks."))
     if len(listed) > rules.MAX_TASKS:
         raise SilasError(
-            "plan_too_many_tasks", gettext("A project has at most {max_tasks} tasks.").format(max_tasks=rules.MAX_TASKS)
+            ErrorCode.PLAN_TOO_MANY_TASKS,
+            gettext("A project has at most {max_tasks} tasks.").format(max_tasks=rules.MAX_TASKS),
         )
     for name in (*listed, *written):
         if listed.count(name) > 1 or written.count(name) > 1:
             raise SilasError(
-                "plan_task_twice", gettext("The task {name} is defined twice.").format(name=name), extra={"task": name}
+                ErrorCode.PLAN_TASK_TWICE,
+                gettext("The task {name} is defined twice.").format(name=name),
+                extra={"task": name},
             )
         if name not in written:
             raise SilasError(
-                "plan_task_not_written",
+                ErrorCode.PLAN_TASK_NOT_WRITTEN,
                 gettext("The plan of the task {name} is missing.").format(name=name),
                 extra={"task": name},
             )
         if name not in listed:
             raise SilasError(
-                "plan_task_unlisted",
+                ErrorCode.PLAN_TASK_UNLISTED,
                 gettext("The project doesn't list its task {name}.").format(name=name),
                 extra={"task": name},
             )
@@ -297,5 +313,7 @@ def _own_prose(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
         del lines[token.map[0] : token.map[1]]
     prose = "\n".join(lines).strip("\n")
     if parse_calls(prose):
-        raise SilasError("plan_project_calls", gettext("A project makes no calls itself; put them in its tasks."))
+        raise SilasError(
+            ErrorCode.PLAN_PROJECT_CALLS, gettext("A project makes no calls itself; put them in its tasks.")
+        )
     return spec.model_copy(update={"body": prose})

@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import canonical_json
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -31,7 +32,8 @@ def require_no_tasks_block(body: str) -> None:
     the harness's."""
     if _blocks(body) or len(_blocks(_with_block(body, "[]"))) != 1:
         raise SilasError(
-            "plan_tasks_block", gettext("A plan must not contain a tasks block of its own, and must close its fences.")
+            ErrorCode.PLAN_TASKS_BLOCK,
+            gettext("A plan must not contain a tasks block of its own, and must close its fences."),
         )
 
 

@@ -9,6 +9,7 @@ from apps.guard.enums import RefusalCode
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkItemType as Kind
 from apps.work.enums import WorkReason
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 _TASK: dict[Status, frozenset[Status]] = {
@@ -57,13 +58,13 @@ def dependency_order(depends_on: Mapping[str, Sequence[str]]) -> tuple[str, ...]
         unknown = next((dependency for dependency in before if dependency not in depends_on), None)
         if unknown is not None:
             message = f"The task {name} depends on {unknown}, which is not in the project."
-            raise SilasError("plan_dependency_missing", message, extra={"task": name, "missing": unknown})
+            raise SilasError(ErrorCode.PLAN_DEPENDENCY_MISSING, message, extra={"task": name, "missing": unknown})
     try:
         return tuple(_topological_order(depends_on))
     except CycleError as error:
         circle = " → ".join(error.args[1])
         message = f"The tasks depend on each other: {circle}."
-        raise SilasError("plan_dependency_cycle", message, extra={"cycle": error.args[1]}) from None
+        raise SilasError(ErrorCode.PLAN_DEPENDENCY_CYCLE, message, extra={"cycle": error.args[1]}) from None
 
 
 def _topological_order(depends_on: Mapping[str, Sequence[str]]) -> Iterator[str]:

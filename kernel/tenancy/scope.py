@@ -21,6 +21,7 @@ import psycopg
 from django.db import OperationalError, connection, transaction
 from psycopg.pq import ConnStatus
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.events import Event
 
@@ -42,7 +43,7 @@ class ScopeError(SilasError):
     """Code touched tenant rows outside a scope, or tried to change tenant inside one. Always a bug of the caller."""
 
     def __init__(self, message: str) -> None:
-        super().__init__("scope_error", message, status=403)
+        super().__init__(ErrorCode.SCOPE_ERROR, message)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from llm.context.enums import Zone
 
@@ -44,9 +45,11 @@ class ContextProfile:
     def __post_init__(self) -> None:
         shares = (self.chronicle_pct, self.memory_pct, self.workspace_pct)
         if not self.name or not all(0 <= share <= 1 for share in shares):
-            raise SilasError("context_profile_invalid", "A context profile needs a name and shares between 0 and 1.")
+            raise SilasError(
+                ErrorCode.CONTEXT_PROFILE_INVALID, "A context profile needs a name and shares between 0 and 1."
+            )
         if sum(map(_decimal, shares)) > MAX_SHARED:
-            raise SilasError("context_profile_invalid", "The shares of a context profile exceed 0.80 together.")
+            raise SilasError(ErrorCode.CONTEXT_PROFILE_INVALID, "The shares of a context profile exceed 0.80 together.")
 
     def rooms(self, allocable: int) -> Mapping[Zone, int]:
         return {
@@ -106,12 +109,12 @@ class TokenBudget:
             (self.default_profile in self.profiles, "default_profile is not among the profiles"),
         ):
             if not holds:
-                raise SilasError("context_budget_invalid", f"Bad context budget: {problem}.")
+                raise SilasError(ErrorCode.CONTEXT_BUDGET_INVALID, f"Bad context budget: {problem}.")
 
     def profile(self, name: str) -> ContextProfile:
         """Raises `context_profile_unknown`: an unknown name gets no silent default."""
         if name not in self.profiles:
-            raise SilasError("context_profile_unknown", "There is no context profile of that name.")
+            raise SilasError(ErrorCode.CONTEXT_PROFILE_UNKNOWN, "There is no context profile of that name.")
         return self.profiles[name]
 
     def allotment(self, profile: ContextProfile, *, system_tokens: int) -> Allotment:

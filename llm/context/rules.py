@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import partial
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from llm.context.budget import Allotment, TokenBudget
 from llm.context.enums import Kind, Reason, Zone
@@ -228,7 +229,7 @@ def _require_fit(used: dict[Zone, int], allotment: Allotment) -> None:
     for zone, room in allotment.rooms.items():
         if _is_over(used, allotment, zone):
             raise SilasError(
-                "context_pinned_too_large",
+                ErrorCode.CONTEXT_PINNED_TOO_LARGE,
                 f"What must stay in the {zone.value} zone needs {used[zone]} model tokens, and there are {room}.",
                 extra={"zone": zone.value, "needed": used[zone], "room": room},
             )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kernel.canonical import sha256_hex
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 MEMORY_QUERY = "memory_query"
@@ -47,10 +48,12 @@ def subscribe(
     Raises `subscription_unsupported` for anything but a memory query, `subscription_invalid` for an empty one.
     """
     if sub_type != MEMORY_QUERY:
-        raise SilasError("subscription_unsupported", "A conversation can only subscribe to questions to its memory.")
+        raise SilasError(
+            ErrorCode.SUBSCRIPTION_UNSUPPORTED, "A conversation can only subscribe to questions to its memory."
+        )
     target = target.strip()[:MAX_TARGET]
     if not target:
-        raise SilasError("subscription_invalid", "A subscription needs a question.")
+        raise SilasError(ErrorCode.SUBSCRIPTION_INVALID, "A subscription needs a question.")
     sub_id = sha256_hex(f"{strategy}\n{target}")[:12]
     known = next((other for other in subscriptions if other.sub_id == sub_id), None)
     created = known.created if known else turn

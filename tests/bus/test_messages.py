@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from apps.bus import rules, services
-from apps.bus.enums import FAILING, QUEUE_OF, ErrorCode, ExecutionStatus, Kind, Queue, Sender
+from apps.bus.enums import FAILING, QUEUE_OF, ExecutionStatus, FailureCode, Kind, Queue, Sender
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import ErrorPayload, Message, MessageRefused, ResearchConstraints, StatusPayload
 from kernel.tenancy import tenant_scope
@@ -285,10 +285,10 @@ def test_failing_status_without_code_written_around_the_service_is_refused_by_th
     queue=st.sampled_from(Queue),
     sender=st.sampled_from(Sender),
     payload=st.none() | st.just(ERROR) | st.sampled_from([carried.get("payload") for _, _, carried in GOOD.values()]),
-    error_code=st.none() | st.sampled_from(ErrorCode),
+    error_code=st.none() | st.sampled_from(FailureCode),
 )
 def test_message_without_fault_belongs_where_it_is_and_says_why_it_failed(
-    kind: Kind, queue: Queue, sender: Sender, payload: Any, error_code: ErrorCode | None
+    kind: Kind, queue: Queue, sender: Sender, payload: Any, error_code: FailureCode | None
 ) -> None:
     message = Message(
         queue=queue,

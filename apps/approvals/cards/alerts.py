@@ -30,6 +30,7 @@ from apps.bus.enums import Queue
 from apps.tenants.queries import require_role
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.http.addresses import host_of, is_public_url
 from kernel.language import gettext
@@ -81,7 +82,7 @@ def set_alert_choice(user: Any, *, way: AlertWay, minutes: int) -> AlertChoice:
     require_role(user, APPROVING_ROLES)
     if not MIN_MINUTES <= minutes <= MAX_MINUTES:
         raise SilasError(
-            "alert_minutes",
+            ErrorCode.ALERT_MINUTES,
             gettext("Choose {min_minutes} to {max_minutes} minutes.").format(
                 min_minutes=MIN_MINUTES, max_minutes=MAX_MINUTES
             ),
@@ -109,15 +110,14 @@ def subscribe(user: Any, *, endpoint: str, p256dh: str, auth: str, browser: str)
     else:
         reachable = is_public_url(endpoint)
     if not reachable:
-        raise SilasError("push_address", gettext("This push service cannot be reached from here."))
+        raise SilasError(ErrorCode.PUSH_ADDRESS, gettext("This push service cannot be reached from here."))
     if problem := webpush.keys_problem(p256dh, auth):
-        raise SilasError("push_keys", problem)
+        raise SilasError(ErrorCode.PUSH_KEYS, problem)
     hashed = sha256_hex(endpoint)
     if PushSubscription.objects.filter(user_id=user.pk).exclude(endpoint_hash=hashed).count() >= MAX_BROWSERS:
         raise SilasError(
-            "push_browsers",
+            ErrorCode.PUSH_BROWSERS,
             gettext("Remove one of your {max_browsers} browsers first.").format(max_browsers=MAX_BROWSERS),
-            status=409,
         )
     row: PushSubscription
     row, _ = PushSubscription.objects.update_or_create(

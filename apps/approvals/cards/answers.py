@@ -24,6 +24,7 @@ from apps.approvals.tokens import payloads
 from apps.tenants.queries import role_of
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -47,18 +48,18 @@ def take_answer(
     """
     payloads.payload_hash(conditions)  # refuses what cannot be signed
     if verdict == ApprovalVerdict.CONDITIONAL and not conditions:
-        raise SilasError("conditions_missing", gettext("Say on which conditions."))
+        raise SilasError(ErrorCode.CONDITIONS_MISSING, gettext("Say on which conditions."))
     # A conditional answer authorizes nothing: the requester comes back with what meets the conditions. On an approval
     # they would be an empty promise, because nothing enforces them.
     if verdict != ApprovalVerdict.CONDITIONAL and conditions:
         raise SilasError(
-            "conditions_not_allowed", gettext("An approval has no conditions: answer that it depends on them, or edit.")
+            ErrorCode.CONDITIONS_NOT_ALLOWED,
+            gettext("An approval has no conditions: answer that it depends on them, or edit."),
         )
     if Answer.objects.filter(card=card, user=user, verdict=verdict).exists():
         raise SilasError(
-            "answered_already",
+            ErrorCode.ANSWERED_ALREADY,
             gettext("You've already given this answer. Another person has to answer too."),
-            status=409,
         )
     answer = Answer(
         card=card, user=user, verdict=verdict, conditions=dict(conditions), said=dict(said), answered_at=now()
@@ -76,10 +77,10 @@ def _sign_answer(answer: Answer, step_up: str) -> None:
         queries.require_certified_policy()
         policy = queries.policy_for(card)
         if role_of(user) not in rules.ROLES_BY_DECIDERS[policy.who]:
-            raise SilasError("owner_required", gettext("Only an owner can approve this."), status=403)
+            raise SilasError(ErrorCode.OWNER_REQUIRED, gettext("Only an owner can approve this."))
         if card.requested_by == f"user:{user.pk}" and not policy.own_requests:
             raise SilasError(
-                "own_request", gettext("You requested this yourself. Another person has to approve it."), status=403
+                ErrorCode.OWN_REQUEST, gettext("You requested this yourself. Another person has to approve it.")
             )
         proof = passkeys.prove(card, user=user, policy=policy, assertion=step_up)
         answer.step_up = proof.model_dump(mode="json") if proof else None

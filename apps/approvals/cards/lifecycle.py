@@ -19,6 +19,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.queries import role_of
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -33,7 +34,7 @@ def eligible_approvers(card: Card) -> list[Any]:
 
 def require_approver(user: Any) -> None:
     if role_of(user) not in rules.APPROVING_ROLES:
-        raise SilasError("approver_required", gettext("Only an owner or an approver can decide this."), status=403)
+        raise SilasError(ErrorCode.APPROVER_REQUIRED, gettext("Only an owner or an approver can decide this."))
 
 
 def require_open(card: Card) -> None:
@@ -41,10 +42,8 @@ def require_open(card: Card) -> None:
     if card.is_open:
         return
     if card.status in OPEN_STATUSES:
-        raise SilasError(
-            "card_expired", gettext("The time to decide this has run out. Nothing was changed."), status=409
-        )
-    raise SilasError(f"card_{card.status}", gettext("This was already settled. Nothing more was changed."), status=409)
+        raise SilasError(ErrorCode.CARD_EXPIRED, gettext("The time to decide this has run out. Nothing was changed."))
+    raise SilasError(ErrorCode(f"card_{card.status}"), gettext("This was already settled. Nothing more was changed."))
 
 
 def record_look(card: Card, user: Any) -> None:
@@ -62,7 +61,7 @@ def assign_card(card_id: UUID, *, to: Any, by: Any) -> Card:
     card = locks.lock_card(card_id)
     require_open(card)
     if to not in eligible_approvers(card):
-        raise SilasError("assignee_unfit", gettext("That person can't decide this."), status=409)
+        raise SilasError(ErrorCode.ASSIGNEE_UNFIT, gettext("That person can't decide this."))
     if card.assignee_id == to.pk:
         return card
     return _set_assignee(card, to, by=by)
@@ -141,7 +140,7 @@ def settle_card(card: Card, status: CardStatus, *fields: str) -> None:
 def transition_card(card: Card, status: CardStatus, *fields: str) -> None:
     """Change the status of a locked card. Raises `SilasError` 409 if `models.CARD_TRANSITIONS` does not allow it."""
     if status not in CARD_TRANSITIONS[CardStatus(card.status)]:
-        raise SilasError("card_settled", gettext("A settled card stays settled."), status=409)
+        raise SilasError(ErrorCode.CARD_SETTLED, gettext("A settled card stays settled."))
     card.status = status
     card.save(update_fields=["status", *fields])
 

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from apps.approvals.enums import ApprovalScope, ApprovalStrength, ApprovalVerdict, Deciders, PasskeyRule, Risk
 from apps.approvals.schemas import FrozenModel, Sha256, UtcDatetime
+from kernel.error_codes import ErrorCode
 
 Key = Annotated[str, Field(min_length=1, max_length=120)]
 Line = Annotated[str, Field(min_length=1, max_length=300)]
@@ -369,7 +370,7 @@ class AnswerRefused:
     """An answer was not accepted. The refusal is recorded in the audit log, so the caller's transaction should
     commit."""
 
-    code: str
+    code: ErrorCode
     message: str
 
 

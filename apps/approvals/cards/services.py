@@ -32,6 +32,7 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind
 from kernel import fault_points
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext, ngettext
 from kernel.unicode_safety import truncate
@@ -152,10 +153,10 @@ def answer_card(
     said = {"choice": chosen.value}
     if freetext := details.freetext.strip():
         if card.kind != CardKind.DRAFT_REVIEW and not card.payload.get("allow_freetext"):
-            raise SilasError("freetext_not_wanted", gettext("This card takes no free text."))
+            raise SilasError(ErrorCode.FREETEXT_NOT_WANTED, gettext("This card takes no free text."), status=400)
         if len(freetext) > MAX_FREETEXT:
             raise SilasError(
-                "freetext_too_long",
+                ErrorCode.FREETEXT_TOO_LONG,
                 gettext("At most {max_freetext} characters fit here.").format(max_freetext=MAX_FREETEXT),
             )
         said["freetext"] = freetext
@@ -173,14 +174,14 @@ def _require_all_ticked(card: Card, ticked: Sequence[str] | None) -> None:
             "{count} lines are not ticked. Approve only the ticked ones, or look at the rest and tick it too.",
             left,
         )
-        raise SilasError("ticks_unfit", message.format(count=left), status=409)
+        raise SilasError(ErrorCode.TICKS_UNFIT, message.format(count=left))
 
 
 def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:
     """Open the same batch with some of its items, in the order in which they were picked (spec 5.2.4 step 5)."""
     bound, kept = card.payload["item_ids"], list(dict.fromkeys(selected))
     if not kept or len(kept) == len(bound) or not set(kept) <= set(bound):
-        raise SilasError("selection_unfit", gettext("Tick some of the items, but not all of them."))
+        raise SilasError(ErrorCode.SELECTION_UNFIT, gettext("Tick some of the items, but not all of them."), status=400)
     lines = {item["item_id"]: item for item in card.body["items"]}
     items = [{**lines[item_id], "unusual": False} for item_id in kept]
     payload = payloads.batch_payload(goal_id=card.payload["goal_id"], action=card.payload["action"], item_ids=kept)
@@ -198,10 +199,10 @@ def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:
 def _edit_draft(card: Card, user: Any, text: str) -> Card:
     """Open the same call with another text to send, wherever the call would have sent the draft."""
     if not text.strip() or len(text) > MAX_DRAFT:
-        raise SilasError("text_missing", gettext("Write what should be sent."))
+        raise SilasError(ErrorCode.TEXT_MISSING, gettext("Write what should be sent."))
     draft, text = card.body["draft"], text.replace("\r\n", "\n")
     if text == draft:
-        raise SilasError("edit_unfit", gettext("Nothing was changed."))
+        raise SilasError(ErrorCode.EDIT_UNFIT, gettext("Nothing was changed."), status=400)
     payload = dict(card.payload)
     if "args" in payload:
         payload["args"] = {name: text if value == draft else value for name, value in payload["args"].items()}
@@ -277,7 +278,7 @@ def _decide(card: Card, answer: Answer) -> Decision:
 
 def _require_undamaged(card: Card) -> None:
     if payloads.payload_hash(card.payload) != card.payload_hash:
-        raise SilasError("card_damaged", gettext("This card no longer shows what it was opened for."), status=409)
+        raise SilasError(ErrorCode.CARD_DAMAGED, gettext("This card no longer shows what it was opened for."))
 
 
 def _issue_token(card: Card, answer: Answer, decision: Decision) -> ApprovalToken | None:
@@ -318,9 +319,9 @@ def edit_card(
     scope, old_risk = ApprovalScope(old.scope), Risk(old.risk)
     edited = payloads.approvable(scope, payload)
     if edited.plan_hash == old.payload_hash:
-        raise SilasError("edit_changes_nothing", gettext("This is what the card asks for already."))
+        raise SilasError(ErrorCode.EDIT_CHANGES_NOTHING, gettext("This is what the card asks for already."))
     if edited.id != payloads.approvable(scope, old.payload).id:
-        raise SilasError("edit_changes_subject", gettext("An edit stays about the same thing."))
+        raise SilasError(ErrorCode.EDIT_CHANGES_SUBJECT, gettext("An edit stays about the same thing."))
     answer = answers.take_answer(
         old, user=user, verdict=ApprovalVerdict.EDIT_REQUESTED, conditions={}, said={}, step_up=""
     )

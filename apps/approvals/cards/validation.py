@@ -18,6 +18,7 @@ from apps.approvals.enums import ApprovalScope, CardKind
 from apps.approvals.schemas import FrozenModel
 from apps.approvals.tokens import payloads
 from kernel.canonical import canonical_bytes
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.unicode_safety import has_hidden_characters
 
@@ -47,10 +48,10 @@ def validate_card(
     """
     kind = kinds.get_kind(name)
     if scope not in kind.scopes:
-        _refuse("card_scope_unfit", "This kind of card cannot ask for that.", "scope")
+        _refuse(ErrorCode.CARD_SCOPE_UNFIT, "This kind of card cannot ask for that.", "scope")
     _require_size(payload, body, text)
-    validate_shape(kind.payload, payload, "card_payload_unfit", "The payload does not fit this kind of card.")
-    validate_shape(kind.body, body, "card_body_unfit", "What the card shows does not fit its kind.")
+    validate_shape(kind.payload, payload, ErrorCode.CARD_PAYLOAD_UNFIT, "The payload does not fit this kind of card.")
+    validate_shape(kind.body, body, ErrorCode.CARD_BODY_UNFIT, "What the card shows does not fit its kind.")
     if kind.binds:
         payloads.approvable(scope, payload)
     _require_agreement(CardKind(name), payload, body)
@@ -58,11 +59,11 @@ def validate_card(
     hidden = [field for field in ("intent", "affected") if has_hidden_characters(getattr(text, field))]
     hidden += [f"consequence.{value}" for value, label in text.consequence.items() if has_hidden_characters(label)]
     if hidden:
-        _refuse("card_unreadable", "A text of the card looks different from what it is.", *hidden)
+        _refuse(ErrorCode.CARD_UNREADABLE, "A text of the card looks different from what it is.", *hidden)
     return kind
 
 
-def validate_shape(model: type[FrozenModel], data: Mapping[str, Any], code: str, message: str) -> dict[str, Any]:
+def validate_shape(model: type[FrozenModel], data: Mapping[str, Any], code: ErrorCode, message: str) -> dict[str, Any]:
     """Return `data` as the plain JSON that `model` makes of it. The error names fields, never their values."""
     try:
         return model.model_validate(data).model_dump(mode="json")
@@ -81,7 +82,7 @@ def button_labels(name: str, payload: Mapping[str, Any], consequence: Mapping[st
     return {choice.value: own.get(choice.value) or choice.label for choice in kinds.choices_for(name, payload)}
 
 
-def _refuse(code: str, message: str, *fields: str) -> Never:
+def _refuse(code: ErrorCode, message: str, *fields: str) -> Never:
     raise SilasError(code, message, extra={"fields": sorted(fields)})
 
 
@@ -94,15 +95,15 @@ def _require_size(payload: Mapping[str, Any], body: Mapping[str, Any], text: Car
     if size > MAX_LENGTHS["bytes"]:
         long.append("details")
     if long:
-        _refuse("card_too_long", "The card says more than a person can read.", *long)
+        _refuse(ErrorCode.CARD_TOO_LONG, "The card says more than a person can read.", *long)
 
 
 def _require_agreement(kind: CardKind, payload: Mapping[str, Any], body: Mapping[str, Any]) -> None:
     """Require that the items listed are the items bound, in that order, and the draft shown is the text to be sent."""
     if kind is CardKind.BATCH_REVIEW and [item["item_id"] for item in body["items"]] != payload["item_ids"]:
-        _refuse("card_body_unfit", "The listed items are not the ones that an approval binds.", "items")
+        _refuse(ErrorCode.CARD_BODY_UNFIT, "The listed items are not the ones that an approval binds.", "items")
     if kind is CardKind.DRAFT_REVIEW and body["draft"] not in ToolCallPayload.model_validate(payload).texts:
-        _refuse("card_body_unfit", "The draft shown is not the one that an approval binds.", "draft")
+        _refuse(ErrorCode.CARD_BODY_UNFIT, "The draft shown is not the one that an approval binds.", "draft")
 
 
 def _require_text(name: str, payload: Mapping[str, Any], text: CardText) -> None:
@@ -113,4 +114,4 @@ def _require_text(name: str, payload: Mapping[str, Any], text: CardText) -> None
     if CardKind(name) is CardKind.BATCH_REVIEW and not text.affected.strip():
         missing.append("affected")
     if missing:
-        _refuse("card_incomplete", "The card does not say what a person must know.", *missing)
+        _refuse(ErrorCode.CARD_INCOMPLETE, "The card does not say what a person must know.", *missing)

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from django.conf import settings
 from webpush import WebPush, WebPushSubscription
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -81,7 +82,7 @@ def push_headers(endpoint: str, *, urgent: bool) -> dict[str, str]:
 
 def _private_key() -> ec.EllipticCurvePrivateKey:
     if not settings.SILAS_SECRETS_KEY:
-        raise SilasError("push_off", gettext("This installation has no key to sign pushes with."), status=409)
+        raise SilasError(ErrorCode.PUSH_OFF, gettext("This installation has no key to sign pushes with."))
     # 48 bytes, so that no number of the curve is likelier than another (FIPS 186-5, A.2.1).
     derived = HKDF(SHA256(), 48, salt=None, info=b"silas-web-push-1").derive(settings.SILAS_SECRETS_KEY.encode())
     return ec.derive_private_key(int.from_bytes(derived) % (_ORDER - 1) + 1, ec.SECP256R1())

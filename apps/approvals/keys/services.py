@@ -18,6 +18,7 @@ from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from kernel import trust
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -45,9 +46,9 @@ def revoke_key(key_id: str, *, actor: str) -> None:
     """
     key = locks.lock_key(key_id)
     if key.retired_at is None:
-        raise SilasError("key_active", gettext("Replace this key first. Then you can revoke it."), status=409)
+        raise SilasError(ErrorCode.KEY_ACTIVE, gettext("Replace this key first. Then you can revoke it."))
     if key.revoked_at is not None:
-        raise SilasError("key_revoked", gettext("This key is already revoked."), status=409)
+        raise SilasError(ErrorCode.KEY_REVOKED, gettext("This key is already revoked."))
     key.revoked_at = now()
     key.save(update_fields=["revoked_at"])
     policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.revoked_key_name(key.key_id), {})

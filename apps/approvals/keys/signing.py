@@ -17,6 +17,7 @@ from apps.approvals.models import ApproverKey
 from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.seal import seal, unseal
@@ -75,7 +76,7 @@ def _create(user: Any) -> ApproverKey:
     ApproverKey.objects.bulk_create([key], ignore_conflicts=True)
     stored = _active(user)
     if stored is None:
-        raise SilasError("key_retired", gettext("The key of this person has been retired."), status=409)
+        raise SilasError(ErrorCode.KEY_RETIRED, gettext("The key of this person has been retired."))
     return stored
 
 
@@ -99,7 +100,7 @@ def _sealed(key: ApproverKey, private: Ed25519PrivateKey) -> bytes:
 
 def _private(key: ApproverKey) -> Ed25519PrivateKey:
     if key.retired_at is not None:
-        raise SilasError("key_retired", gettext("A retired key can't sign."), status=409)
+        raise SilasError(ErrorCode.KEY_RETIRED, gettext("A retired key can't sign."))
     raw = unseal(_signing_key(), bytes(key.sealed_private), belongs_to=_belongs_to(key))
     return Ed25519PrivateKey.from_private_bytes(raw)
 
@@ -110,5 +111,5 @@ def _belongs_to(key: ApproverKey) -> str:
 
 def _signing_key() -> str:
     if not settings.SILAS_SIGNING_KEY:
-        raise SilasError("signing_key_missing", gettext("This process cannot sign approvals."), status=403)
+        raise SilasError(ErrorCode.SIGNING_KEY_MISSING, gettext("This process cannot sign approvals."))
     return str(settings.SILAS_SIGNING_KEY)

@@ -31,6 +31,7 @@ from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
 from kernel import webauthn
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
@@ -42,8 +43,8 @@ class PasskeyRejected(SilasError):
     """A passkey's answer does not hold. Raised inside this room only: functions called from outside return
     `AnswerRefused` instead, so that their caller commits the record of it."""
 
-    def __init__(self, message: str, code: str = "passkey_refused") -> None:
-        super().__init__(code, message, status=409)
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.PASSKEY_REFUSED) -> None:
+        super().__init__(code, message)
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,10 @@ def begin_registration(user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
         message = gettext(
             "Passkeys need a domain name. Open the console at localhost or at its name, not at an IP address."
         )
-        raise SilasError("passkey_needs_a_name", message)
+        raise SilasError(ErrorCode.PASSKEY_NEEDS_A_NAME, message)
     known = queries.passkeys_of(user)
     if len(known) >= _MOST_PASSKEYS:
-        raise SilasError("too_many_passkeys", gettext("Remove a passkey that you no longer use first."), status=409)
+        raise SilasError(ErrorCode.TOO_MANY_PASSKEYS, gettext("Remove a passkey that you no longer use first."))
     challenge = _create_challenge(_REGISTRATION, user=user, rp_id=rp_id, origin=origin)
     return webauthn.registration_options(
         user=user,
@@ -116,7 +117,7 @@ def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | A
         return record_refusal(rejection, user=user, subject=_REGISTRATION)
     credential_id = webauthn.base64url_encode(registration.credential_id)
     if Passkey.objects.filter(credential_id=credential_id).exists():
-        raise SilasError("passkey_known", gettext("This passkey is registered already."), status=409)
+        raise SilasError(ErrorCode.PASSKEY_KNOWN, gettext("This passkey is registered already."))
     passkey: Passkey = Passkey.objects.create(
         user=user,
         name=name.strip()[:60] or "Passkey",
@@ -172,9 +173,8 @@ def _authentication_options(subject: PasskeySubject, *, user: Any, rp_id: str, o
     if not here:
         known = ", ".join(sorted({passkey.rp_id for passkey in queries.passkeys_of(user)}))
         raise SilasError(
-            "passkey_elsewhere",
+            ErrorCode.PASSKEY_ELSEWHERE,
             gettext("Your passkey works at {known}; open the console there.").format(known=known),
-            status=409,
         )
     challenge = _create_challenge(subject, user=user, rp_id=rp_id, origin=origin)
     return webauthn.authentication_options(
@@ -208,7 +208,7 @@ def prove_action(subject: PasskeySubject, *, risk: Risk, user: Any, assertion: s
 
 def _prove(subject: PasskeySubject, *, user: Any, assertion: str) -> StepUp:
     if not assertion:
-        raise SilasError("step_up_required", gettext("Confirm this with your passkey."), status=403)
+        raise SilasError(ErrorCode.STEP_UP_REQUIRED, gettext("Confirm this with your passkey."))
     challenge = _spend_challenge(_open_challenge(assertion, subject, user=user))
     credential_id = str(json.loads(assertion).get("id", ""))
     passkey: Passkey | None = Passkey.objects.filter(user=user, credential_id=credential_id, removed_at=None).first()
@@ -244,9 +244,7 @@ def _action_needs_passkey(risk: Risk, user: Any) -> bool:
 
 def _require_passkey_if(needed: bool, *, has_one: bool) -> bool:
     if needed and not has_one:
-        raise SilasError(
-            "passkey_missing", gettext("This needs a passkey, and you have none. Add one first."), status=403
-        )
+        raise SilasError(ErrorCode.PASSKEY_MISSING, gettext("This needs a passkey, and you have none. Add one first."))
     return needed
 
 
@@ -333,10 +331,12 @@ def run_check(check: Callable[[], Any]) -> Any:
 def _raise_counter(passkey: Passkey, sign_count: int) -> None:
     # A counter that does not rise means that the passkey was copied; 0 for ever means that it has none.
     if (sign_count or passkey.sign_count) and sign_count <= passkey.sign_count:
-        raise PasskeyRejected(gettext("This passkey may have been copied, so it was not accepted."), "passkey_counter")
+        raise PasskeyRejected(
+            gettext("This passkey may have been copied, so it was not accepted."), ErrorCode.PASSKEY_COUNTER
+        )
     unchanged = Passkey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
     if not unchanged.update(sign_count=sign_count, last_used_at=now()):
-        raise PasskeyRejected(gettext("This passkey was used at the same time. Try again."), "passkey_counter")
+        raise PasskeyRejected(gettext("This passkey was used at the same time. Try again."), ErrorCode.PASSKEY_COUNTER)
 
 
 def proves_answer(answer: Answer, proof: StepUp) -> bool:

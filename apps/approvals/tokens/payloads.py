@@ -16,6 +16,7 @@ from apps.approvals.enums import ApprovalScope
 from apps.approvals.tokens.schemas import Approvable, GatePass, SpawnPolicy
 from apps.approvals.tokens.scopes import PLAN, PLAN_FIELDS, SHAPES
 from kernel.canonical import canonical_json, sha256_hex
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -30,7 +31,9 @@ def plan_projection(plan: Mapping[str, Any]) -> dict[str, Any]:
     missing = [name for name in PLAN_FIELDS if name not in plan]
     if missing:
         raise SilasError(
-            "payload_incomplete", gettext("The plan lacks fields that an approval binds."), extra={"missing": missing}
+            ErrorCode.PAYLOAD_INCOMPLETE,
+            gettext("The plan lacks fields that an approval binds."),
+            extra={"missing": missing},
         )
     return {name: plan[name] for name in PLAN_FIELDS}
 
@@ -57,7 +60,9 @@ def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
     shape = next((shape for shape in SHAPES[scope] if set(payload) == shape.keys), None)
     if shape is None or not payload[shape.subject]:
         raise SilasError(
-            "payload_shape", gettext("This is not what an approval of this scope binds."), extra={"scope": scope}
+            ErrorCode.PAYLOAD_SHAPE,
+            gettext("This is not what an approval of this scope binds."),
+            extra={"scope": scope},
         )
     if shape is PLAN:
         return approvable_plan(payload)
@@ -67,7 +72,7 @@ def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
 def batch_payload(*, goal_id: str, action: str, item_ids: Sequence[str]) -> dict[str, Any]:
     """Return the payload of a reviewed batch. The order of the items is bound, `batch_id` is not (contract silas 8)."""
     if len(set(item_ids)) != len(item_ids) or not all(isinstance(item, str) for item in item_ids):
-        raise SilasError("batch_items", gettext("A batch names each of its items once."))
+        raise SilasError(ErrorCode.BATCH_ITEMS, gettext("A batch names each of its items once."))
     return {"goal_id": goal_id, "action": action, "item_ids": list(item_ids), "count": len(item_ids)}
 
 
@@ -123,7 +128,7 @@ def _require_stable(value: object) -> None:
     """Refuse what JSON or jsonb would change on the way: the stored payload must hash like the approved one."""
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
-            raise SilasError("payload_not_canonical", gettext("The payload has a key that is not text."))
+            raise SilasError(ErrorCode.PAYLOAD_NOT_CANONICAL, gettext("The payload has a key that is not text."))
         for part in (*value.values(), *value.keys()):
             _require_stable(part)
     elif isinstance(value, list | tuple):
@@ -131,7 +136,7 @@ def _require_stable(value: object) -> None:
             _require_stable(part)
     elif not _is_stable(value):
         raise SilasError(
-            "payload_not_canonical", gettext("The payload holds a value that cannot be signed as it stands.")
+            ErrorCode.PAYLOAD_NOT_CANONICAL, gettext("The payload holds a value that cannot be signed as it stands.")
         )
 
 

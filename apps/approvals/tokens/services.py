@@ -25,6 +25,7 @@ from apps.audit.services import record
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -43,12 +44,12 @@ def issue_token(
     Raises `SilasError`: `not_approved`, `spawn_policy_missing` (standing without a template), `signing_key_missing`.
     """
     if decision.verdict != ApprovalVerdict.APPROVED:
-        raise SilasError("not_approved", gettext("Only an approved decision authorizes anything."), status=409)
+        raise SilasError(ErrorCode.NOT_APPROVED, gettext("Only an approved decision authorizes anything."))
     issued, conditions = now(), dict(conditions or {})
     if scope is ApprovalScope.STANDING:
         if not subject.policy.failure_context:
             raise SilasError(
-                "spawn_policy_missing", gettext("A standing approval needs the template of what it may start.")
+                ErrorCode.SPAWN_POLICY_MISSING, gettext("A standing approval needs the template of what it may start.")
             )
         conditions[rules.SPAWN_POLICY] = rules.spawn_policy_hash(subject.policy)
     claims = TokenClaims(
@@ -121,12 +122,12 @@ def revoke_token(token: ApprovalToken, *, user: Any, reason: str) -> TokenRevoca
     transaction."""
     require_approver(user)
     if not reason.strip():
-        raise SilasError("reason_missing", gettext("Say why this approval is revoked."))
+        raise SilasError(ErrorCode.REASON_MISSING, gettext("Say why this approval is revoked."))
     stored = locks.lock_token(token.nonce)
     if stored is None:
         raise NotFound(gettext("approval"))
     if TokenRevocation.objects.filter(token_nonce=stored.nonce).exists():
-        raise SilasError("token_revoked", gettext("This approval was already revoked."), status=409)
+        raise SilasError(ErrorCode.TOKEN_REVOKED, gettext("This approval was already revoked."))
     revocation: TokenRevocation = TokenRevocation.objects.create(
         token=stored, token_nonce=stored.nonce, user=user, reason=reason.strip()[:300], revoked_at=now()
     )

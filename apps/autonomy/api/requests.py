@@ -13,6 +13,7 @@ from apps.autonomy.schemas import NotSpawned, Spawn, Spawned
 from apps.tenants.api_auth import Caller
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -31,7 +32,7 @@ def acting_user(caller: Caller) -> Any:
     opted_in = queries.opted_in_users([owner.pk for owner in owners])
     user = next((owner for owner in owners if owner.pk in opted_in), None) or next(iter(owners), None)
     if user is None:
-        raise SilasError("not_opted_in", gettext("There is no owner for whom this could run."), status=403)
+        raise SilasError(ErrorCode.NOT_OPTED_IN, gettext("There is no owner for whom this could run."))
     user.acts_as = caller.actor
     return user
 
@@ -39,7 +40,7 @@ def acting_user(caller: Caller) -> Any:
 def require_switched_on() -> None:
     """Raises 503 `scheduler_disabled`: nothing starts, not even manually (contract autonomy B2)."""
     if not queries.autonomy_settings().enabled:
-        raise SilasError("scheduler_disabled", gettext("Automations are turned off for this company."), status=503)
+        raise SilasError(ErrorCode.SCHEDULER_DISABLED, gettext("Automations are turned off for this company."))
 
 
 def validated(serializer: type[serializers.Serializer[Any]], data: Any) -> dict[str, Any]:
@@ -62,6 +63,6 @@ def spawn_error(spawn: Spawn) -> SilasError | None:
     """Why no session was queued, or None. Raise it outside of the scope, or the recorded refusal is rolled back."""
     match spawn:
         case NotSpawned(code=code, reason=reason):
-            return SilasError(code.value, reason, status=409)
+            return SilasError(ErrorCode(code.value), reason, status=409)
         case Spawned():
             return None

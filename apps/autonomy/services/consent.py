@@ -22,6 +22,7 @@ from apps.tenants.enums import Capability, Role
 from apps.tenants.models import Membership
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -64,16 +65,15 @@ def require_task_control(task: Task, user: Any) -> None:
     """Only its member and owners may change a task, because it runs under its member's consent. Raises 403."""
     if require_role(user, MAY_SET_UP) is not Role.OWNER and task.owner_id != user.pk:
         raise SilasError(
-            "task_of_another",
+            ErrorCode.TASK_OF_ANOTHER,
             gettext("This task runs in another member's name. Only they or an owner can change it."),
-            status=403,
         )
 
 
 def require_opt_in(user: Any) -> None:
     """A member must opt in before they start, set up or delete a task. Raises 403."""
     if not queries.has_opted_in(user.pk):
-        raise SilasError("not_opted_in", gettext("First allow your tasks to run unattended."), status=403)
+        raise SilasError(ErrorCode.NOT_OPTED_IN, gettext("First allow your tasks to run unattended."))
 
 
 def change_settings(*, user: Any, **changes: Any) -> AutonomySettings:
@@ -125,7 +125,6 @@ def _invalid(name: str) -> SilasError:
     low, high = _BOUNDS.get(name, (None, None))
     bounds = f" Enter a value between {low} and {high}." if low is not None else ""
     return SilasError(
-        "autonomy_settings",
+        ErrorCode.AUTONOMY_SETTINGS,
         gettext("{name} can't be set to this.{bounds}").format(name=name, bounds=bounds),
-        status=422,
     )

@@ -29,6 +29,7 @@ from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from apps.tenants.services import change_deployment
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.unicode_safety import escape_hidden, truncate
@@ -56,7 +57,7 @@ def promote_precedent(precedent_id: UUID, *, user: Any, deployment_id: UUID | No
     require_role(user, KEEPER_ROLES)
     precedent = lock_precedent(precedent_id)
     if precedent.state == PrecedentState.DISMISSED or precedent.quarantined_at is not None:
-        raise SilasError("precedent_settled", gettext("This was dismissed or quarantined."), status=409)
+        raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was dismissed or quarantined."))
     deployment = Deployment.objects.filter(pk=deployment_id or precedent.task.deployment_id).first()
     if deployment is None:
         raise NotFound(gettext("deployment"))
@@ -107,7 +108,7 @@ def _withdraw_card(context_id: UUID, user: Any) -> None:
 
 def _accept(rule: ContextProposal, user: Any) -> ContextProposal:
     if rule.precedent.quarantined_at is not None:
-        raise SilasError("precedent_settled", gettext("This was quarantined. Release it first."), status=409)
+        raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was quarantined. Release it first."))
     if rule.state == ContextState.ACCEPTED:
         return rule
     if rule.accepted_at is None:
@@ -126,7 +127,7 @@ def _reject(rule: ContextProposal, user: Any) -> ContextProposal:
 
 def _settle(rule: ContextProposal, to: ContextState, user: Any, **changes: Any) -> None:
     if to not in CONTEXT_TRANSITIONS[ContextState(rule.state)]:
-        raise SilasError("precedent_settled", gettext("This was already decided."), status=409)
+        raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was already decided."))
     ContextProposal.objects.filter(pk=rule.pk).update(state=to, decided_by=user, **changes)
     rule.refresh_from_db()
     _audit(user, f"context:{rule.pk}", to.value)
@@ -134,7 +135,7 @@ def _settle(rule: ContextProposal, to: ContextState, user: Any, **changes: Any) 
 
 def _move(precedent: Precedent, to: PrecedentState, **changes: Any) -> None:
     if to not in PRECEDENT_TRANSITIONS[PrecedentState(precedent.state)]:
-        raise SilasError("precedent_settled", gettext("This was already decided."), status=409)
+        raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was already decided."))
     Precedent.objects.filter(pk=precedent.pk).update(state=to, **changes)
     precedent.refresh_from_db()
 

@@ -22,6 +22,7 @@ from apps.knowledge.parsing import Parsed, ParsedDocument
 from apps.memory import memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.schemas import Note, Scope
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
@@ -78,7 +79,7 @@ def require_collection(proposal: MemoryProposal) -> None:
         return
     if not Collection.objects.filter(name=proposal.target).exists():
         raise SilasError(
-            "collection_missing", gettext("The collection that this would be added to no longer exists."), status=409
+            ErrorCode.COLLECTION_MISSING, gettext("The collection that this would be added to no longer exists.")
         )
 
 

@@ -31,6 +31,7 @@ from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext, in_english
 from kernel.unicode_safety import escape_hidden, truncate
@@ -110,7 +111,7 @@ def _keep(proposal: MemoryProposal, user: Any, content: str | None) -> MemoryPro
     _require_transition(proposal, ProposalState.KEPT)
     if proposal.quarantined_at is not None:
         raise SilasError(
-            "proposal_quarantined", gettext("This was quarantined. Release it before you keep it."), status=409
+            ErrorCode.PROPOSAL_QUARANTINED, gettext("This was quarantined. Release it before you keep it.")
         )
     proposal_storage.require_collection(proposal)
     if _is_blank(proposal):
@@ -140,7 +141,7 @@ def _dismiss(proposal: MemoryProposal, user: Any) -> MemoryProposal:
 
 def _require_transition(proposal: MemoryProposal, to: ProposalState) -> None:
     if to not in PROPOSAL_TRANSITIONS[ProposalState(proposal.state)]:
-        raise SilasError("proposal_settled", gettext("This was already decided."), status=409)
+        raise SilasError(ErrorCode.PROPOSAL_SETTLED, gettext("This was already decided."))
 
 
 def _is_blank(proposal: MemoryProposal) -> bool:
@@ -152,7 +153,7 @@ def _answer(proposal: MemoryProposal, content: str | None) -> str:
     """The question as a heading with the person's answer below."""
     if not storable_text(content or "", _LONGEST + 1):
         raise SilasError(
-            "proposal_unanswered", gettext("This question has no answer yet. Write one to publish it."), status=422
+            ErrorCode.PROPOSAL_UNANSWERED, gettext("This question has no answer yet. Write one to publish it.")
         )
     heading = next((line for line in proposal.content.splitlines() if line.startswith("# ")), "")
     answer = _validated(content or "")
@@ -162,10 +163,10 @@ def _answer(proposal: MemoryProposal, content: str | None) -> str:
 def _validated(content: str) -> str:
     text = storable_text(content, _LONGEST + 1)
     if not text:
-        raise SilasError("proposal_empty", gettext("Write the text to keep."), status=422)
+        raise SilasError(ErrorCode.PROPOSAL_EMPTY, gettext("Write the text to keep."))
     if len(text) > _LONGEST:
         raise SilasError(
-            "proposal_too_long", gettext("Write at most {longest} characters.").format(longest=_LONGEST), status=422
+            ErrorCode.PROPOSAL_TOO_LONG, gettext("Write at most {longest} characters.").format(longest=_LONGEST)
         )
     return text
 

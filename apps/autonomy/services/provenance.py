@@ -25,6 +25,7 @@ from apps.autonomy.services import proposal_storage
 from apps.autonomy.services.precedents import CONTEXT
 from apps.autonomy.services.proposals import PROPOSAL
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import TenantModel
@@ -185,4 +186,4 @@ def _uuid(text: Any) -> UUID:
     try:
         return UUID(str(text))
     except ValueError:
-        raise SilasError("origin_unknown", gettext("Enter the id of a task or session."), status=422) from None
+        raise SilasError(ErrorCode.ORIGIN_UNKNOWN, gettext("Enter the id of a task or session.")) from None

@@ -21,6 +21,7 @@ from apps.autonomy.services import notices, session_start
 from apps.autonomy.services.outbox import enqueue_result_email, enqueue_webhooks
 from apps.guard.schemas import CallFailed
 from kernel.canonical import sha256_hex
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
@@ -62,7 +63,7 @@ def write_proposal(session_id: UUID, draft: DraftProposal) -> None:
     session = _session(session_id)
     made, most = count_proposals(session_id), session.frozen_limits.memory_writes
     if most is not None and made >= most:
-        raise SilasError("memory_writes_reached", gettext("This run has used its limit of proposals."), status=409)
+        raise SilasError(ErrorCode.MEMORY_WRITES_REACHED, gettext("This run has used its limit of proposals."))
     row = MemoryProposal(
         **_provenance(session),
         kind=draft.kind,

@@ -33,6 +33,7 @@ from apps.autonomy.services import bus_messages, notices
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in
 from apps.guard.queries import current_pauses, has_content_marks
 from apps.tenants.queries import require_role
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -92,9 +93,8 @@ def run_now(
     require_opt_in(user)
     if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
         raise SilasError(
-            "task_limits",
+            ErrorCode.TASK_LIMITS,
             gettext("Enter a cap between 0 and {most_usd} dollars.").format(most_usd=MOST_USD),
-            status=422,
         )
     occasion = _manual_occasion(task_id, once, params or {})
     caps = TaskLimits(cost_usd=cap_usd)
@@ -111,7 +111,7 @@ def retry_session(session_id: UUID, *, user: Any, once: UUID | None = None) -> S
     require_opt_in(user)
     former = queries.session(session_id)
     if not former.is_over:
-        raise SilasError("not_over", gettext("This run isn't over yet."), status=409)
+        raise SilasError(ErrorCode.NOT_OVER, gettext("This run isn't over yet."))
     occasion = _manual_occasion(session_id, once, former.params)
     spawned = spawn(
         queries.task(former.task_id),

@@ -27,6 +27,7 @@ from apps.autonomy.services.trigger_schedule import first_due, schedule_trigger
 from apps.skills import queries as skills_of
 from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from llm.models import is_known
@@ -105,7 +106,7 @@ def release_task(task_id: UUID, *, user: Any) -> Task:
     require_opt_in(user)
     task = lock_task(task_id)
     if task.quarantined_at is None:
-        raise SilasError("not_quarantined", gettext("This task isn't paused."), status=409)
+        raise SilasError(ErrorCode.NOT_QUARANTINED, gettext("This task isn't paused."))
     task.quarantined_at, task.quarantine_reason = None, ""
     task.save(update_fields=["quarantined_at", "quarantine_reason"])
     for trigger in Trigger.objects.filter(task=task, deleted_at=None, enabled=True):
@@ -119,11 +120,9 @@ def release_task(task_id: UUID, *, user: Any) -> Task:
 def _require_capable(task: Task, capable: Task) -> None:
     """Escalation is one level deep: a task to which others escalate cannot escalate itself."""
     if capable.pk == task.pk or capable.escalates_to_id is not None:
-        raise SilasError("task_loop", gettext("Choose a task that doesn't escalate itself."), status=422)
+        raise SilasError(ErrorCode.TASK_LOOP, gettext("Choose a task that doesn't escalate itself."))
     if Task.objects.filter(escalates_to_id=task.pk, deleted_at=None).exists():
-        raise SilasError(
-            "task_loop", gettext("Other tasks escalate to this one, so it can't escalate itself."), status=422
-        )
+        raise SilasError(ErrorCode.TASK_LOOP, gettext("Other tasks escalate to this one, so it can't escalate itself."))
 
 
 def _set_delegates(task: Task, delegates: Collection[UUID] | None) -> None:
@@ -132,7 +131,7 @@ def _set_delegates(task: Task, delegates: Collection[UUID] | None) -> None:
         task.delegates_to = sorted({str(task_id) for task_id in delegates})
     if len(task.delegates_to) > _MOST_DELEGATES or (task.delegates_to and (task.playbook or task.escalates_to_id)):
         raise SilasError(
-            "task_delegates", gettext("Only a task with a prompt can delegate, to at most ten tasks."), status=422
+            ErrorCode.TASK_DELEGATES, gettext("Only a task with a prompt can delegate, to at most ten tasks.")
         )
     # A list that stays as it was is not checked again: its tasks may have changed since.
     if delegates is not None and not all(
@@ -141,24 +140,23 @@ def _set_delegates(task: Task, delegates: Collection[UUID] | None) -> None:
         message = gettext(
             "Choose tasks of the same member and chatbot that have a prompt and don't delegate themselves."
         )
-        raise SilasError("task_delegates", message, status=422)
+        raise SilasError(ErrorCode.TASK_DELEGATES, message)
 
 
 def _check_fields(task: Task) -> None:
     if not task.name:
-        raise SilasError("task_name", gettext("A task needs a name."), status=422)
+        raise SilasError(ErrorCode.TASK_NAME, gettext("A task needs a name."))
     if task.playbook not in BuiltinWorkflow.values or not (task.playbook or task.prompt):
-        raise SilasError("task_says_nothing", gettext("Enter a prompt, or choose a built-in workflow."), status=422)
+        raise SilasError(ErrorCode.TASK_SAYS_NOTHING, gettext("Enter a prompt, or choose a built-in workflow."))
     if len(task.prompt) > _LONGEST_PROMPT:
         raise SilasError(
-            "task_says_nothing",
+            ErrorCode.TASK_SAYS_NOTHING,
             gettext("Enter a prompt of at most {longest_prompt} characters.").format(longest_prompt=_LONGEST_PROMPT),
-            status=422,
         )
     if not 0 <= task.priority <= 9 or not 1 <= task.max_attempts <= 10:
-        raise SilasError("task_bounds", gettext("Enter a priority from 0 to 9 and 1 to 10 attempts."), status=422)
+        raise SilasError(ErrorCode.TASK_BOUNDS, gettext("Enter a priority from 0 to 9 and 1 to 10 attempts."))
     if task.model_name and not is_known(task.model_name):
-        raise SilasError("task_model", gettext("This model isn't available."), status=422)
+        raise SilasError(ErrorCode.TASK_MODEL, gettext("This model isn't available."))
 
 
 def _pinned(skills: Collection[str]) -> list[str]:
@@ -166,7 +164,7 @@ def _pinned(skills: Collection[str]) -> list[str]:
     try:
         return list(skills_of.pin(skills))
     except SilasError as missing:
-        raise SilasError("task_skills", missing.message, status=422) from None
+        raise SilasError(ErrorCode.TASK_SKILLS, missing.message) from None
 
 
 def _check_tools(task: Task) -> None:
@@ -181,7 +179,7 @@ def _check_tools(task: Task) -> None:
     named = {*(task.tool_allow or ()), *task.tool_deny}
     if unknown := sorted(named - INTERNAL_TOOLS - {rules.KNOWLEDGE, rules.WEB} - _tools_of(task)):
         message = gettext("No tool of this task is called {listed}.").format(listed=", ".join(unknown))
-        raise SilasError("task_tools", message, status=422, extra={"tools": unknown})
+        raise SilasError(ErrorCode.TASK_TOOLS, message, extra={"tools": unknown})
 
 
 def _tools_of(task: Task) -> set[str]:
@@ -197,7 +195,7 @@ def _limits(given: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise SilasError("task_limits", problem, status=422) from None
+        raise SilasError(ErrorCode.TASK_LIMITS, problem) from None
     return limits.model_dump(mode="json", exclude_none=True)
 
 
@@ -205,7 +203,7 @@ def _route(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         route = ROUTE.validate_python(given)
     except ValidationError:
-        raise SilasError("task_route", gettext("Choose where the result should go."), status=422) from None
+        raise SilasError(ErrorCode.TASK_ROUTE, gettext("Choose where the result should go.")) from None
     if isinstance(route, ChainNext):
         _require_end(task, route.task)
     return route.model_dump(mode="json")
@@ -216,13 +214,13 @@ def _require_end(task: Task, following: UUID) -> None:
     for _ in range(_LONGEST_CHAIN):
         if following == task.pk:
             raise SilasError(
-                "task_loop", gettext("A task can't start itself, directly or through other tasks."), status=422
+                ErrorCode.TASK_LOOP, gettext("A task can't start itself, directly or through other tasks.")
             )
         route = queries.task(following).result_route
         if not isinstance(route, ChainNext):
             return
         following = route.task
-    raise SilasError("task_loop", gettext("This chain of tasks is too long."), status=422)
+    raise SilasError(ErrorCode.TASK_LOOP, gettext("This chain of tasks is too long."))
 
 
 def _write(task: Task) -> None:
@@ -231,4 +229,4 @@ def _write(task: Task) -> None:
         with transaction.atomic():
             task.save()
     except IntegrityError:
-        raise SilasError("task_name", gettext("A task with this name already exists."), status=422) from None
+        raise SilasError(ErrorCode.TASK_NAME, gettext("A task with this name already exists.")) from None

@@ -22,6 +22,7 @@ from apps.autonomy.services.trigger_schedule import first_due, schedule_trigger
 from apps.knowledge.models import Collection
 from apps.tenants.queries import require_role
 from apps.work.models import WorkItem
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -38,7 +39,7 @@ def add_trigger(
     _set_spec(trigger, spec, cap_usd)
     same = Trigger.objects.filter(task=trigger.task, kind=kind, spec=trigger.spec, deleted_at=None)
     if same.exists():
-        raise SilasError("trigger_twice", gettext("The task already has this trigger."), status=422)
+        raise SilasError(ErrorCode.TRIGGER_TWICE, gettext("The task already has this trigger."))
     trigger.save()
     _schedule_and_record(trigger, user)
     return trigger
@@ -84,9 +85,8 @@ def _set_spec(trigger: Trigger, given: Mapping[str, Any], cap_usd: Decimal | Non
     spec = rules.parse_spec(TriggerKind(trigger.kind), given)
     if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
         raise SilasError(
-            "trigger_cap",
+            ErrorCode.TRIGGER_CAP,
             gettext("Enter a cap between 0 and {most_usd} dollars.").format(most_usd=MOST_USD),
-            status=422,
         )
     _require_exists(trigger, spec)
     trigger.spec, trigger.topic = spec.model_dump(mode="json"), rules.topic_for(spec)
@@ -105,7 +105,7 @@ def _require_exists(trigger: Trigger, spec: BaseModel) -> None:
                 raise NotFound(gettext("goal"))
         case ChainSpec(after=task):
             if task == trigger.task_id:
-                raise SilasError("trigger_loop", gettext("A task can't start itself."), status=422)
+                raise SilasError(ErrorCode.TRIGGER_LOOP, gettext("A task can't start itself."))
             queries.task(task)
 
 

@@ -15,6 +15,7 @@ from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import Webhook
 from apps.tenants.enums import Role
 from apps.tenants.queries import require_role
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.http.addresses import host_of, is_public_url
 from kernel.language import gettext
@@ -38,14 +39,12 @@ def save_webhook(url: str, *, user: Any, events: Collection[str] = (), once: UUI
         return existing, ""
     if not _is_allowed_url(url):
         raise SilasError(
-            "webhook_url", gettext("Enter a public https address without a user name and password."), status=422
+            ErrorCode.WEBHOOK_URL, gettext("Enter a public https address without a user name and password.")
         )
     if set(events) - set(TaskEvent.values):
-        raise SilasError("webhook_events", gettext("Choose events from the list."), status=422)
+        raise SilasError(ErrorCode.WEBHOOK_EVENTS, gettext("Choose events from the list."))
     if Webhook.objects.count() >= _MOST:
-        raise SilasError(
-            "webhooks_full", gettext("You can have at most {most} webhooks.").format(most=_MOST), status=422
-        )
+        raise SilasError(ErrorCode.WEBHOOKS_FULL, gettext("You can have at most {most} webhooks.").format(most=_MOST))
     secret = secrets.token_urlsafe(32)
     sealed = seal_secret(secret.encode(), belongs_to=f"webhook:{webhook_id}")
     fields = {"url": url, "events": sorted(events), "sealed_secret": sealed}

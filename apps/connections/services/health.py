@@ -30,6 +30,7 @@ from apps.connections.services.outbox import ENDS_SOON, FAILED, enqueue, was_enq
 from apps.connections.services.status import change_status
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.schedules import next_due
@@ -138,7 +139,7 @@ def lock_leased(connection_id: UUID, lease: LeaseRef) -> Connection:
     """Lock and return the row. Raises `SilasError("lease_lost")` when the lease is no longer held."""
     row = lock_connection(connection_id)
     if not is_lease_held(lease):
-        raise SilasError("lease_lost", gettext("Another process is checking this connection now."), status=409)
+        raise SilasError(ErrorCode.LEASE_LOST, gettext("Another process is checking this connection now."))
     return row
 
 

@@ -21,6 +21,7 @@ from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -47,13 +48,13 @@ def update(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, 
     lock_connection(connection_id)
     row: ItRequest | None = ItRequest.objects.filter(connection_id=connection_id).first()
     if row is None:
-        raise SilasError("it_request_missing", gettext("There is no draft for an IT department here."), status=409)
+        raise SilasError(ErrorCode.IT_REQUEST_MISSING, gettext("There is no draft for an IT department here."))
     to, subject, text = to.strip(), " ".join(subject.split()), text.replace("\r\n", "\n").strip()
     if to and not _ADDRESS.match(to):
-        raise SilasError("it_request_unfit", gettext("Enter one valid email address."), status=422)
+        raise SilasError(ErrorCode.IT_REQUEST_UNFIT, gettext("Enter one valid email address."))
     if not 0 < len(subject) <= MOST_SUBJECT or not 0 < len(text) <= MOST_TEXT:
         message = f"Enter a subject of up to {MOST_SUBJECT} characters and a text of up to {MOST_TEXT}."
-        raise SilasError("it_request_unfit", message, status=422)
+        raise SilasError(ErrorCode.IT_REQUEST_UNFIT, message)
     row.to, row.subject, row.text, row.changed_by, row.changed_at = to, subject, text, actor, now()
     row.save(update_fields=["to", "subject", "text", "changed_by", "changed_at"])
     return row

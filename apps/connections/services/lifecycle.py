@@ -27,6 +27,7 @@ from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -47,7 +48,7 @@ def resume(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     _require_role(user)
     row = lock_connection(connection_id)
     if row.status != ConnectionStatus.PAUSED:
-        raise SilasError("connection_settled", gettext("This connection is not paused."), status=409)
+        raise SilasError(ErrorCode.CONNECTION_SETTLED, gettext("This connection is not paused."))
     row.next_check_at = now()
     change_status(row, ConnectionStatus.ACTIVE, "next_check_at", actor=actor)
     schedule_check(row)
@@ -80,7 +81,7 @@ def choose(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     if row.status == ConnectionStatus.REMOVED:
         raise NotFound(gettext("connection"))
     if row.pk not in {account.id for account in queries.accounts()}:
-        raise SilasError("connection_settled", gettext("This account was never connected."), status=409)
+        raise SilasError(ErrorCode.CONNECTION_SETTLED, gettext("This account was never connected."))
     others = Connection.objects.filter(skill_name=row.skill_name, is_usual=True).exclude(pk=row.pk)
     others.update(is_usual=False)
     Connection.objects.filter(pk=row.pk).update(is_usual=True)
@@ -95,12 +96,12 @@ def answer(connection_id: UUID, *, step_id: str, action: str, actor: str, user: 
     _require_role(user)
     setup = queries.setup_under_way(connection_id)
     if setup is None or setup.step_id != step_id:
-        raise SilasError("setup_not_asking", gettext("This step is no longer current."), status=409)
+        raise SilasError(ErrorCode.SETUP_NOT_ASKING, gettext("This step is no longer current."))
     setup = lock_setup(setup.pk)
     if action not in _ACTIONS:
-        raise SilasError("answer_unknown", gettext("Say done or trouble."), status=422)
+        raise SilasError(ErrorCode.ANSWER_UNKNOWN, gettext("Say done or trouble."))
     if (setup.step or {}).get("type") != "device_code":
-        raise SilasError("setup_not_asking", gettext("This step can't be answered here."), status=409)
+        raise SilasError(ErrorCode.SETUP_NOT_ASKING, gettext("This step can't be answered here."))
     setup_state.store_answer(setup, {"action": action}, actor=actor)
     return setup
 
@@ -110,7 +111,7 @@ def cancel(connection_id: UUID, *, actor: str, user: Any = None) -> SetupRun:
     _require_role(user)
     setup = queries.setup_under_way(connection_id)
     if setup is None:
-        raise SilasError("setup_over", gettext("No set-up is under way."), status=409)
+        raise SilasError(ErrorCode.SETUP_OVER, gettext("No set-up is under way."))
     return setup_state.cancel(setup.pk, actor=actor)
 
 
@@ -120,7 +121,7 @@ def open_redirect(connection_id: UUID, *, user: Any, browser: str) -> str:
     _require_role(user)
     setup = queries.setup_under_way(connection_id)
     if setup is None or setup.state != SetupState.ASKING or (setup.step or {}).get("type") != "browser_redirect":
-        raise SilasError("setup_not_asking", gettext("This set-up isn't waiting for a sign-in."), status=409)
+        raise SilasError(ErrorCode.SETUP_NOT_ASKING, gettext("This set-up isn't waiting for a sign-in."))
     SetupRun.objects.filter(pk=setup.pk).update(browser=_browser_hash(browser))
     address: str = (setup.step or {})["auth_url"]
     return address
@@ -135,7 +136,7 @@ def finish_redirect(state: UUID, parameters: Mapping[str, str], *, user: Any, br
         raise NotFound(gettext("set-up"))
     setup = lock_setup(known.pk)
     if (setup.step or {}).get("type") != "browser_redirect":
-        raise SilasError("setup_not_asking", gettext("This set-up isn't waiting for a sign-in any more."), status=409)
+        raise SilasError(ErrorCode.SETUP_NOT_ASKING, gettext("This set-up isn't waiting for a sign-in any more."))
     names = ("code", "error", "error_description")
     kept = {name: parameters[name][:_LONGEST_PARAMETER] for name in names if parameters.get(name)}
     setup_state.store_answer(setup, {**kept, "state": str(state)}, actor=f"user:{user.pk}")

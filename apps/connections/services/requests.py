@@ -40,6 +40,7 @@ from apps.tenants.enums import Capability
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.schedules import next_due
@@ -96,7 +97,7 @@ def _connection_skill(ref: str) -> tuple[SkillVersion, SkillManifest]:
         manifest = SkillManifest.model_validate(version.manifest)
         if manifest.type == "connection":
             return version, manifest
-    raise SilasError("not_a_connection", gettext("This skill doesn't connect an account."), status=409)
+    raise SilasError(ErrorCode.NOT_A_CONNECTION, gettext("This skill doesn't connect an account."))
 
 
 def _requested_permissions(wanted: NewConnection, manifest: SkillManifest) -> list[str]:
@@ -104,7 +105,7 @@ def _requested_permissions(wanted: NewConnection, manifest: SkillManifest) -> li
     known = {*manifest.initial_permissions, *manifest.available_permissions}
     permissions = list(manifest.initial_permissions) if wanted.permissions is None else wanted.permissions
     if set(permissions) - known:
-        raise SilasError("permission_unknown", gettext("The skill doesn't know this permission."), status=422)
+        raise SilasError(ErrorCode.PERMISSION_UNKNOWN, gettext("The skill doesn't know this permission."))
     return list(dict.fromkeys(permissions))
 
 
@@ -191,7 +192,7 @@ def start_setup(
     """Create a set-up for a worker to hold, not before `later` has passed. Raises `setup_under_way` 409 while another
     one is under way."""
     if SetupRun.objects.filter(connection=row, state__in=rules.UNDER_WAY).exists():
-        raise SilasError("setup_under_way", gettext("This connection is already being set up."), status=409)
+        raise SilasError(ErrorCode.SETUP_UNDER_WAY, gettext("This connection is already being set up."))
     if row.status in (ConnectionStatus.PROPOSED, ConnectionStatus.FAILED):
         change_status(row, ConnectionStatus.CONNECTING, actor=actor)
     setup: SetupRun = SetupRun.objects.create(
@@ -227,10 +228,12 @@ def reconnect(
     row = lock_connection(connection_id)
     approved = list(row.permissions_granted) or list(row.initial_permissions)
     if not SetupRun.objects.filter(connection=row).exists():
-        raise SilasError("not_approved", gettext("This connection has not been approved yet."), status=409)
+        raise SilasError(ErrorCode.NOT_APPROVED, gettext("This connection has not been approved yet."))
     requested = approved if permissions is None else list(permissions)
     if set(requested) - set(approved):
-        raise SilasError("permission_unknown", gettext("Additional permissions need a new approval."), status=409)
+        raise SilasError(
+            ErrorCode.PERMISSION_UNKNOWN, gettext("Additional permissions need a new approval."), status=409
+        )
     return start_setup(row, Purpose.RECONNECT, requested, actor=actor, later=later)
 
 
@@ -238,7 +241,7 @@ def open_escalation_card(row: Connection, wanted: Sequence[str], reason: str) ->
     """Open a card that asks for more access: approve, just this once, or decline (spec 5.10.2). None when nothing is
     missing or a card is open. Raises `permission_unknown`."""
     if set(wanted) - {*row.permissions_available, *row.permissions_granted, *row.initial_permissions}:
-        raise SilasError("permission_unknown", gettext("The skill doesn't know this permission."), status=422)
+        raise SilasError(ErrorCode.PERMISSION_UNKNOWN, gettext("The skill doesn't know this permission."))
     missing = rules.missing(wanted, row.permissions_granted)
     waiting = open_cards_about(row.pk, CONNECTION).filter(kind=CardKind.PERMISSION_ESCALATION)
     if not missing or waiting.exists():

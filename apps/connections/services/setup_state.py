@@ -28,6 +28,7 @@ from apps.connections.services.outbox import FAILED, enqueue
 from apps.connections.services.status import change_status, schedule_check
 from apps.tenants import vault
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -100,7 +101,7 @@ def _step_payload(setup: SetupRun, step: Step) -> dict[str, Any]:
         state = parse_qs(urlsplit(step.auth_url).query).get("state", [])
         if state != [str(setup.state_token)]:
             raise SilasError(
-                "state_missing", gettext("The script's address does not carry the state it was given."), status=409
+                ErrorCode.STATE_MISSING, gettext("The script's address does not carry the state it was given.")
             )
     return {**payload, "shown_at": now().isoformat()}
 
@@ -112,7 +113,7 @@ def poll(setup_id: UUID, lease: LeaseRef, step_id: str) -> SetupUpdate:
         return SetupUpdate(cancelled=True)
     _require_lease(setup, lease)
     if setup.deadline <= now():
-        raise SilasError("out_of_time", gettext("The time for this set-up has run out."), status=409)
+        raise SilasError(ErrorCode.OUT_OF_TIME, gettext("The time for this set-up has run out."))
     return _stored_secret(setup, step_id) or _stored_answer(setup, step_id) or SetupUpdate()
 
 
@@ -152,11 +153,11 @@ def store_answer(setup: SetupRun, payload: Mapping[str, Any], *, actor: str) -> 
     """Store a person's or the service's answer to the step that is shown, sealed until the script has it. Raises 409
     `setup_not_asking`, `answered_already`."""
     if setup.state != SetupState.ASKING or setup.deadline <= now():
-        raise SilasError("setup_not_asking", gettext("This set-up isn't waiting for an answer."), status=409)
+        raise SilasError(ErrorCode.SETUP_NOT_ASKING, gettext("This set-up isn't waiting for an answer."))
     sealed = vault.seal(json.dumps(dict(payload)).encode(), belongs_to=_seal_context(setup.pk, setup.step_id))
     _, created = SetupAnswer.objects.get_or_create(setup=setup, step_id=setup.step_id, defaults={"sealed": sealed})
     if not created:
-        raise SilasError("answered_already", gettext("This has already been answered."), status=409)
+        raise SilasError(ErrorCode.ANSWERED_ALREADY, gettext("This has already been answered."))
     data = {"step": (setup.step or {}).get("type", "")}
     record(AuditEvent.SETUP_ANSWERED, actor=actor, subject=f"connection:{setup.connection_id}", data=data)
 
@@ -238,7 +239,7 @@ def cancel(setup_id: UUID, *, actor: str) -> SetupRun:
     """Cancel the set-up and delete what it brought; the connection is as before. Raises 409 `setup_over`."""
     setup = lock_setup(setup_id)
     if SetupState(setup.state) in rules.OVER:
-        raise SilasError("setup_over", gettext("This set-up has already ended."), status=409)
+        raise SilasError(ErrorCode.SETUP_OVER, gettext("This set-up has already ended."))
     credentials.drop_partial(setup)
     SetupAnswer.objects.filter(setup=setup).delete()
     _end(setup, SetupState.CANCELLED, actor=actor, reason="cancelled")
@@ -266,7 +267,7 @@ def _lock_leased(setup_id: UUID, lease: LeaseRef) -> SetupRun:
 
 def _require_lease(setup: SetupRun, lease: LeaseRef) -> None:
     if setup.state not in _HELD or not is_lease_held(lease):
-        raise SilasError("lease_lost", gettext("This process no longer holds the set-up."), status=409)
+        raise SilasError(ErrorCode.LEASE_LOST, gettext("This process no longer holds the set-up."))
 
 
 def _end(setup: SetupRun, state: SetupState, *fields: str, actor: str = "system", reason: str = "") -> None:

@@ -9,6 +9,7 @@ from apps.bus.enums import Kind
 from apps.connections import rules
 from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
@@ -20,7 +21,7 @@ def change_status(row: Connection, to: ConnectionStatus, *fields: str, actor: st
     before = ConnectionStatus(row.status)
     if to is not before and to not in rules.TRANSITIONS[before]:
         message = f"This isn't possible while the connection is {before.label.lower()}."
-        raise SilasError("connection_settled", message, status=409)
+        raise SilasError(ErrorCode.CONNECTION_SETTLED, message)
     row.status = to
     row.save(update_fields=["status", *fields])
     if to is not before:

@@ -31,6 +31,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services.runner import scripts_due
 from apps.gates.validation import require_valid
 from apps.tenants.models import Deployment
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import in_scope, tenant_scope
@@ -115,7 +116,7 @@ def _prepare(gate_id: UUID, number: int, deployment_id: UUID | None, many: int, 
     try:
         wanted = version.to_spec()
     except ValueError as error:
-        raise SilasError("gate_invalid", gettext("This version is no gate that could be run."), status=422) from error
+        raise SilasError(ErrorCode.GATE_INVALID, gettext("This version is no gate that could be run.")) from error
     require_valid(wanted)
     active, tried = queries.gate_sets_with(version, deployment.pk)
     looked_at = {GateTrigger(spec.on) for spec in (wanted, *(s for s in active if s.name == gate.name))}
@@ -130,7 +131,7 @@ def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
     if gate.deployment_id and deployment_id and gate.deployment_id != deployment_id:
         raise NotFound(gettext("deployment of this gate"))
     if wanted is None:
-        raise SilasError("deployment_missing", gettext("Say on which deployment's messages this is tried."), status=400)
+        raise SilasError(ErrorCode.DEPLOYMENT_MISSING, gettext("Say on which deployment's messages this is tried."))
     found: Deployment | None = Deployment.objects.filter(pk=wanted).first()
     if found is None:
         raise NotFound(gettext("deployment"))

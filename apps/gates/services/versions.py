@@ -20,6 +20,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.validation import require_valid
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -74,7 +75,7 @@ def roll_back(gate_id: UUID, number: int, *, actor: str = "system", note: str = 
     gate = lock_gate(gate_id)
     old = version_of(gate, number)
     if gate.active == number:
-        raise SilasError("gate_unchanged", gettext("This version is already active."), status=409)
+        raise SilasError(ErrorCode.GATE_UNCHANGED, gettext("This version is already active."))
     _require_activatable(old)
     new = _create_version(gate, old.content, order=old.order, actor=actor, note=note, restores=number)
     data = {"version": new.number, "before": gate.active or 0, "restores": number}
@@ -106,12 +107,11 @@ def content_of(spec: GateSpec) -> dict[str, Any]:
 def _require_seen(gate: Gate, seen: int | None) -> None:
     if seen is not None and seen != gate.newest:
         raise SilasError(
-            "gate_changed",
+            ErrorCode.GATE_CHANGED,
             gettext(
                 "This gate was changed in the meantime. Review the newest version first; your change was not saved."
             ),
             extra={"newest": gate.newest},
-            status=409,
         )
 
 
@@ -138,11 +138,11 @@ def _require_activatable(version: GateVersion) -> None:
     """Raises if the content is invalid by today's rules, or if turns would need more gates than allowed."""
     needed, place = max_gates_per_turn(version)
     if needed > MOST_EVALUATIONS:
-        raise SilasError("too_many_gates", TOO_MANY.format(needed=needed, place=place), status=409)
+        raise SilasError(ErrorCode.TOO_MANY_GATES, TOO_MANY.format(needed=needed, place=place))
     try:
         require_valid(version.to_spec())
     except ValueError as error:
-        raise SilasError("gate_invalid", gettext("This version is not a valid gate."), status=422) from error
+        raise SilasError(ErrorCode.GATE_INVALID, gettext("This version is not a valid gate.")) from error
 
 
 def _set_active(

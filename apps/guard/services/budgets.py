@@ -13,6 +13,7 @@ from apps.audit.services import record
 from apps.guard import rules
 from apps.guard.enums import Holder, Period
 from apps.guard.models import Budget, PlatformBudget
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -74,7 +75,9 @@ def resume_spending(*, actor: str) -> int:
 
 def _holder_columns(holder: Holder, ref: UUID | None) -> dict[str, UUID | None]:
     if holder is Holder.PLATFORM or (holder is Holder.TENANT) is (ref is not None):
-        raise SilasError("bad_holder", gettext("A limit is for the company, or for one chatbot, visitor or task."))
+        raise SilasError(
+            ErrorCode.BAD_HOLDER, gettext("A limit is for the company, or for one chatbot, visitor or task.")
+        )
     return dict.fromkeys(_COLUMN.values()) | ({_COLUMN[holder]: ref} if ref else {})
 
 
@@ -82,7 +85,7 @@ def _amount(limit_usd: Decimal) -> Decimal:
     """Return the amount if its column can hold every digit. Raises `SilasError`."""
     amount = Decimal(limit_usd)
     if not amount.is_finite() or not 0 <= amount < rules.MAX_USD or amount != round(amount, rules.DIGITS):
-        raise SilasError("bad_limit", gettext("A limit is an amount of US dollars of 0 or more."))
+        raise SilasError(ErrorCode.BAD_LIMIT, gettext("A limit is an amount of US dollars of 0 or more."))
     return amount
 
 

@@ -15,6 +15,7 @@ from apps.guard.rules import MODEL_RUNS
 from apps.guard.schemas import Admitted, Call, NeedsApproval, Refused, RunRef
 from apps.guard.services.admission import admit_call
 from apps.guard.services.settlement import settle_call
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from llm.pricing import price
@@ -25,7 +26,7 @@ def admit(run: RunRef, intent: Intent, call: Call) -> Admitted | Refused | Needs
     """Check R5 → R6 → R4 and reserve the price, in the caller's scope. A refusal is recorded when that scope
     commits."""
     if intent not in MODEL_RUNS:
-        raise SilasError("not_a_model_run", gettext("Only the guard carries this out."), status=403)
+        raise SilasError(ErrorCode.NOT_A_MODEL_RUN, gettext("Only the guard carries this out."))
     return admit_call(run, intent, call)
 
 

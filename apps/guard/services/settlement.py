@@ -13,6 +13,7 @@ from apps.guard.locks import current_days, windows_for
 from apps.guard.schemas import Admitted
 from apps.guard.services.admission import record_call
 from kernel import fault_points
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
@@ -20,7 +21,7 @@ class CallLost(SilasError):
     """The call was given up as lost before its settlement came, which is rolled back."""
 
     def __init__(self) -> None:
-        super().__init__("call_lost", "This call was given up before it ended.", status=409)
+        super().__init__(ErrorCode.CALL_LOST, "This call was given up before it ended.")
 
 
 def settle_call(

@@ -27,6 +27,7 @@ from apps.tenants.models import Membership
 from apps.tenants.rules import roles_with
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -43,7 +44,7 @@ def show_code(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     if hold is None:
         raise NotFound(gettext("hold"))
     if hold.state != HoldState.OPEN or hold.kind == HoldKind.CONFIRM:
-        raise SilasError("not_held", gettext("No code is needed here any more."), status=409)
+        raise SilasError(ErrorCode.NOT_HELD, gettext("No code is needed here any more."))
     moment = now()
     challenge = hold.challenges.filter(state=ChallengeState.PENDING).first()
     if challenge is None or is_expired(challenge.expires_at, moment):

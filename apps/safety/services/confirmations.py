@@ -22,6 +22,7 @@ from apps.safety.schemas import Failure, Principal, Reply, Success
 from apps.safety.services.holds import action_digest, end_hold, refuse, with_proof
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -45,7 +46,7 @@ def issue_token(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     """
     hold = _lock_open_hold(hold_id)
     if hold.kind != HoldKind.CONFIRM:
-        raise SilasError("needs_code", gettext("Only a code can lift this hold."), status=409)
+        raise SilasError(ErrorCode.NEEDS_CODE, gettext("Only a code can lift this hold."))
     token = f"conf_{secrets.token_urlsafe(32)}"
     hold.token_hashed, hold.token_used_at = sha256_hex(token), None
     hold.token_expires_at = now() + timedelta(seconds=TOKEN_SECONDS)
@@ -60,7 +61,7 @@ def _lock_open_hold(hold_id: UUID) -> Hold:
     if hold is None:
         raise NotFound(gettext("hold"))
     if hold.state != HoldState.OPEN:
-        raise SilasError("not_held", gettext("This was already decided, or its execution has ended."), status=409)
+        raise SilasError(ErrorCode.NOT_HELD, gettext("This was already decided, or its execution has ended."))
     return hold
 
 

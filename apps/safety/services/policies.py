@@ -15,6 +15,7 @@ from apps.safety.models import PolicyVersion, Step
 from apps.safety.queries import recent_steps, versions_of
 from apps.safety.rules.stages import evaluate
 from apps.safety.schemas import Intended, Policy
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -62,7 +63,7 @@ def withdraw_policy(principal: str, *, actor: str) -> PolicyVersion:
     """
     own = versions_of(principal).first() if principal else None
     if own is None or own.taken_back:
-        raise SilasError("policy_not_own", gettext("It has no policy of its own."), status=409)
+        raise SilasError(ErrorCode.POLICY_NOT_OWN, gettext("It has no policy of its own."))
     row = PolicyVersion(principal=principal, number=own.number + 1, content={}, taken_back=True, written_by=actor)
     return _insert(row, AuditEvent.SAFETY_POLICY_TAKEN_BACK)
 
@@ -94,7 +95,7 @@ def validate_policy(content: dict[str, Any]) -> Policy:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise SilasError("policy_invalid", f"{place}: {first['msg']}", status=422) from None
+        raise SilasError(ErrorCode.POLICY_INVALID, f"{place}: {first['msg']}") from None
 
 
 def backtest_policy(policy: Policy, *, principal: str = "", most: int = MAX_BACKTEST_STEPS) -> Trial:
@@ -109,4 +110,4 @@ def backtest_policy(policy: Policy, *, principal: str = "", most: int = MAX_BACK
 
 def _conflict(number: int) -> SilasError:
     message = gettext("Someone else changed this policy. Review the new version and try again.")
-    return SilasError("policy_changed", message, extra={"newest": number}, status=409)
+    return SilasError(ErrorCode.POLICY_CHANGED, message, extra={"newest": number})

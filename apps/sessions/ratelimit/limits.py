@@ -19,6 +19,7 @@ from django.conf import settings
 from apps.access.tokens import Visitor
 from apps.sessions.ratelimit import new_conversations
 from apps.tenants.queries import visitor_limits
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.ratelimit import fixed_window
 from kernel.ratelimit.fixed_window import Limit
@@ -74,7 +75,7 @@ async def count_message(visitor: Visitor, bounds: Bounds, *, address: str) -> No
     if used_up is not None:
         whose, said = limits[used_up.limit]
         extra = {"retry_after": max(1, math.ceil(used_up.seconds)), "limit": whose}
-        raise SilasError("rate_limited", said, extra=extra, status=429)
+        raise SilasError(ErrorCode.RATE_LIMITED, said, extra=extra)
 
 
 async def may_ask(tenant_id: UUID, session_id: UUID, model: str) -> bool:

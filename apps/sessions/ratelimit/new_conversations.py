@@ -12,6 +12,7 @@ import logging
 from uuid import UUID
 
 from kernel.canonical import sha256_hex
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.ratelimit import fixed_window
 from kernel.ratelimit.fixed_window import Limit
@@ -34,7 +35,7 @@ def count_beginning(deployment_id: UUID, address: str) -> tuple[Limit, ...]:
         return ()
     if used_up is not None:
         said = "Too many conversations have begun from where you are. Please try again in a few minutes."
-        raise SilasError("rate_limited", said, extra={"retry_after": WINDOW_SECONDS // 2}, status=429)
+        raise SilasError(ErrorCode.RATE_LIMITED, said, extra={"retry_after": WINDOW_SECONDS // 2})
     return (limit,)
 
 

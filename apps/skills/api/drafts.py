@@ -18,6 +18,7 @@ from apps.skills.api.skills import REFUSALS, SkillAnswer, requester
 from apps.skills.maker import services
 from apps.skills.models import DraftRevision, SkillDraft
 from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -130,7 +131,7 @@ class Revising(OwnersView):
         form.is_valid(raise_exception=True)
         values, about = form.validated_data, {"seen": form.validated_data["seen"], "by": requester(self.caller)}
         if ("words" in values) == ("path" in values):
-            raise SilasError("invalid", gettext("Send either words, or a path and its text."))
+            raise SilasError(ErrorCode.INVALID, gettext("Send either words, or a path and its text."))
         if "words" in values:
             services.revise_draft(self.caller.tenant_id, draft_id, words=values["words"], **about)
         else:

@@ -19,6 +19,7 @@ from apps.skills.imports import Fetched
 from apps.skills.imports.adapter import FORMATS
 from apps.skills.models import SkillVersion
 from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -156,7 +157,7 @@ class Purging(OwnersView):
 def _fetched(values: dict[str, Any]) -> Fetched:
     archive, url, folder = values.get("archive"), values.get("url"), values.get("folder", "")
     if bool(archive) == bool(url):
-        raise SilasError("invalid", gettext("Send either an archive or an address."))
+        raise SilasError(ErrorCode.INVALID, gettext("Send either an archive or an address."))
     if url:
         return imports.from_git(url, folder=folder, ref=values.get("ref", ""))
     raw = values["archive"].read(imports.MAX_ARCHIVE_BYTES + 1)

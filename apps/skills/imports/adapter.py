@@ -14,6 +14,7 @@ from apps.skills import rules
 from apps.skills.imports import front_matter, scripts
 from apps.skills.imports.sources import Fetched
 from apps.skills.loader import MANIFEST, read_front_matter, skill_invalid
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -46,9 +47,8 @@ def adapt(fetched: Fetched, *, format_hint: str = "") -> Adapted:
     read."""
     if format_hint and format_hint not in FORMATS:
         raise SilasError(
-            "format_unknown",
+            ErrorCode.FORMAT_UNKNOWN,
             gettext("The format must be one of {listed}.").format(listed=", ".join(FORMATS)),
-            status=422,
         )
     raw = fetched.files.get(MANIFEST)
     if raw is None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
 def import_refused(message: str, **extra: object) -> SilasError:
-    return SilasError("import_refused", message, extra=extra, status=422)
+    return SilasError(ErrorCode.IMPORT_REFUSED, message, extra=extra)

@@ -16,6 +16,7 @@ from django.conf import settings
 
 from apps.skills.imports.errors import import_refused
 from kernel.canonical import canonical_bytes
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
 from kernel.language import gettext
@@ -115,7 +116,7 @@ def _spec(url: str, ref: str, place: str, most_bytes: int) -> SandboxSpec:
 
 def _error_of(outcome: SandboxResult) -> SilasError:
     if outcome.exit_code == _NO_GIT:
-        return SilasError("git_missing", gettext("Git isn't installed on this machine."), status=503)
+        return SilasError(ErrorCode.GIT_MISSING, gettext("Git isn't installed on this machine."))
     if outcome.reason == "timeout":
         return import_refused("Fetching the repository took too long.")
     if outcome.reason or outcome.ok:

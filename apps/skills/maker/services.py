@@ -21,6 +21,7 @@ from apps.skills.loader import load_files
 from apps.skills.maker import draft_tests, writer
 from apps.skills.models import DraftRevision, SkillDraft, SkillVersion
 from apps.skills.rules import is_skill_name
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -35,15 +36,14 @@ def create_draft(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraf
     `draft_name`, `draft_wish`; 409 `too_many_drafts`."""
     wish = _words(wish)
     if not is_skill_name(name):
-        raise SilasError("draft_name", gettext("Use lowercase letters, digits and single hyphens."), status=422)
+        raise SilasError(ErrorCode.DRAFT_NAME, gettext("Use lowercase letters, digits and single hyphens."))
     if len(wish) < 12:
-        raise SilasError("draft_wish", gettext("Describe in a sentence or two what the skill should do."), status=422)
+        raise SilasError(ErrorCode.DRAFT_WISH, gettext("Describe in a sentence or two what the skill should do."))
     with tenant_scope(tenant_id):
         if SkillDraft.objects.count() >= MOST_DRAFTS:
             raise SilasError(
-                "too_many_drafts",
+                ErrorCode.TOO_MANY_DRAFTS,
                 gettext("You have reached the maximum number of drafts. Delete one first."),
-                status=409,
             )
         draft: SkillDraft = SkillDraft.objects.create(name=name, wish=wish, by=by.actor, revision=0)
         job = writer.prepare_job(tenant_id, draft.pk, name, wish)
@@ -57,7 +57,7 @@ def revise_draft(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: 
     422."""
     words = _words(words)
     if not words:
-        raise SilasError("draft_wish", gettext("Describe what should change."), status=422)
+        raise SilasError(ErrorCode.DRAFT_WISH, gettext("Describe what should change."))
     with tenant_scope(tenant_id):
         before = _current_revision(draft_id, seen)
         draft = before.draft
@@ -129,9 +129,8 @@ def _store_revision(
         raise _changed(draft)
     if seen >= MOST_REVISIONS:
         raise SilasError(
-            "too_many_revisions",
+            ErrorCode.TOO_MANY_REVISIONS,
             gettext("This draft has reached its maximum number of revisions. Start a new one."),
-            status=409,
         )
     number = seen + 1
     DraftRevision.objects.create(
@@ -173,16 +172,15 @@ def _require_shape(files: Mapping[str, str]) -> None:
         writer.WrittenSkill.model_validate({"files": [{"path": path, "content": text} for path, text in files.items()]})
     except ValueError as error:
         raise SilasError(
-            "draft_file", gettext("A draft contains SKILL.md and up to 24 text files in its folders."), status=422
+            ErrorCode.DRAFT_FILE, gettext("A draft contains SKILL.md and up to 24 text files in its folders.")
         ) from error
 
 
 def _changed(draft: SkillDraft) -> SilasError:
     extra = {"revision": draft.revision}
     return SilasError(
-        "draft_changed",
+        ErrorCode.DRAFT_CHANGED,
         gettext("Someone else has changed this draft. Reload it and try again."),
-        status=409,
         extra=extra,
     )
 

@@ -24,6 +24,7 @@ from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Admitted, Call, Limits, RunRef
 from apps.tenants.models import Deployment
 from kernel.canonical import canonical_bytes
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import in_scope
@@ -132,7 +133,7 @@ async def write(job: Job) -> Written:
             failed = getattr(failure, "reason", "shape_broken")
     if job.before is not None:
         message = "No model could change the draft. Edit the files yourself, or try again."
-        raise SilasError("no_model", message, status=409, extra={"reason": failed})
+        raise SilasError(ErrorCode.NO_MODEL, message, extra={"reason": failed})
     return Written(await asyncio.to_thread(lay_out, job.name, job.wish), by=GROUNDED, failed=failed)
 
 
@@ -151,7 +152,7 @@ def lay_out(name: str, wish: str) -> dict[str, str]:
     )
     outcome = run(spec)
     if not outcome.ok:
-        raise SilasError("draft_failed", gettext("The draft could not be created."), status=409)
+        raise SilasError(ErrorCode.DRAFT_FAILED, gettext("The draft could not be created."))
     return dict(json.loads(outcome.stdout)["files"])
 
 

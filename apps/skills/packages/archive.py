@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from apps.skills import rules
 from kernel.canonical import canonical_bytes, sha256_hex
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from sandbox.archives.reader import BadArchive, Limits, Problem, read_entries
@@ -165,7 +166,7 @@ def _require_signed(manifest: PackageManifest, manifest_bytes: bytes, signature:
         key.verify(base64.b64decode(signature, validate=True), _signed_bytes(manifest_bytes))
     except (InvalidSignature, ValueError, binascii.Error):
         raise SilasError(
-            "package_signature", gettext("The package isn't signed with the key it names."), status=422
+            ErrorCode.PACKAGE_SIGNATURE, gettext("The package isn't signed with the key it names.")
         ) from None
 
 
@@ -173,17 +174,14 @@ def _require_whole(manifest: PackageManifest, files: Mapping[str, bytes], *, oth
     missing, extra = set(manifest.files) - set(files), set(files) - set(manifest.files)
     if missing:
         raise SilasError(
-            "package_incomplete",
+            ErrorCode.PACKAGE_INCOMPLETE,
             gettext("The package is missing {missing}.").format(missing=sorted(missing)[0]),
-            status=422,
         )
     if extra or others:
-        raise SilasError("package_extra_file", gettext("The package contains a file that isn't signed."), status=422)
+        raise SilasError(ErrorCode.PACKAGE_EXTRA_FILE, gettext("The package contains a file that isn't signed."))
     changed = [path for path, content in files.items() if sha256_hex(content) != manifest.files[path]]
     if changed or rules.content_digest(files) != manifest.digest:
-        raise SilasError(
-            "package_tampered", gettext("A file of the package was changed after it was signed."), status=422
-        )
+        raise SilasError(ErrorCode.PACKAGE_TAMPERED, gettext("A file of the package was changed after it was signed."))
 
 
 def _canonical_manifest(manifest: PackageManifest) -> bytes:
@@ -197,5 +195,5 @@ def _signed_bytes(manifest_bytes: bytes) -> bytes:
 
 def _unreadable(why: str) -> SilasError:
     return SilasError(
-        "package_unreadable", gettext("This isn't a valid skill package: it {why}.").format(why=why), status=422
+        ErrorCode.PACKAGE_UNREADABLE, gettext("This isn't a valid skill package: it {why}.").format(why=why)
     )

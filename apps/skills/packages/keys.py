@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.skills.models import PackageKey
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.seal import seal, unseal
@@ -20,7 +21,7 @@ from kernel.tenancy import current_tenant_id
 def signing_key() -> Ed25519PrivateKey:
     """Return the key, inside a scope. Raises `SilasError("signing_key_missing")` in a process that may not sign."""
     if not settings.SILAS_SIGNING_KEY:
-        raise SilasError("signing_key_missing", gettext("This process can't sign packages."), status=403)
+        raise SilasError(ErrorCode.SIGNING_KEY_MISSING, gettext("This process can't sign packages."))
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"package_key:{current_tenant_id()}"])
     opened = (_unseal(row) for row in PackageKey.objects.all())

@@ -22,6 +22,7 @@ from apps.skills.models import SkillFile, SkillPackage, SkillVersion, TrustedPub
 from apps.skills.packages import archive, keys
 from apps.skills.packages.archive import Package, PackageManifest
 from apps.tenants.models import Tenant
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
@@ -33,7 +34,7 @@ def export_version(version_id: UUID, *, actor: str) -> bytes:
     if version is None:
         raise NotFound(gettext("version of a skill"))
     if version.status != SkillStatus.ACTIVE:
-        raise SilasError("skill_not_active", gettext("Only a version that is in use can be exported."), status=409)
+        raise SilasError(ErrorCode.SKILL_NOT_ACTIVE, gettext("Only a version that is in use can be exported."))
     key = keys.signing_key()
     files = dict(SkillFile.objects.filter(version=version).values_list("path", "content"))
     raw = archive.pack(
@@ -80,7 +81,7 @@ def trust_publisher(package_id: UUID, fingerprint: str, package: Package, *, by:
     expected = "".join(package.manifest.fingerprint.split())
     if not hmac.compare_digest(expected, "".join(fingerprint.split()).lower().encode("ascii", "replace").decode()):
         raise SilasError(
-            "fingerprint_differs", gettext("This isn't the fingerprint of the key that signed the package."), status=409
+            ErrorCode.FINGERPRINT_DIFFERS, gettext("This isn't the fingerprint of the key that signed the package.")
         )
     TrustedPublisher.objects.get_or_create(
         public_key=row.public_key, defaults={"name": row.publisher, "trusted_by": _actor(by)}
@@ -94,7 +95,7 @@ def parse_public_key(public_key: str) -> str:
     """Raises `SilasError("key_unreadable")` 422 for what is no public key."""
     key = "".join(public_key.split()).lower()
     if not re.fullmatch(r"[0-9a-f]{64}", key):
-        raise SilasError("key_unreadable", gettext("A public key has 64 hexadecimal characters."), status=422)
+        raise SilasError(ErrorCode.KEY_UNREADABLE, gettext("A public key has 64 hexadecimal characters."))
     return key
 
 
@@ -105,11 +106,11 @@ def pin_publisher(public_key: str, *, name: str, last: str, by: Any) -> TrustedP
     """
     key, name = parse_public_key(public_key), " ".join(name.split())[:120]
     if not name:
-        raise SilasError("publisher_name", gettext("Enter the publisher's name."), status=422)
+        raise SilasError(ErrorCode.PUBLISHER_NAME, gettext("Enter the publisher's name."))
     fingerprint = archive.fingerprint(key)
     if last.strip().lower() != fingerprint.split()[-1]:
         raise SilasError(
-            "fingerprint_differs", gettext("These aren't the last four characters of the fingerprint."), status=409
+            ErrorCode.FINGERPRINT_DIFFERS, gettext("These aren't the last four characters of the fingerprint.")
         )
     row: TrustedPublisher = TrustedPublisher.objects.get_or_create(
         public_key=key, defaults={"name": name, "trusted_by": _actor(by)}
@@ -151,9 +152,8 @@ def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None
     newest = accepted.exclude(pk=other_than.pk if other_than else None).order_by("-number", "-created_at").first()
     if newest and (newest.number > manifest.number or newest.digest != manifest.digest):
         raise SilasError(
-            "package_replayed",
+            ErrorCode.PACKAGE_REPLAYED,
             gettext("A newer package of this skill from this publisher was already imported."),
-            status=409,
             extra={"number": manifest.number, "newest": newest.number},
         )
 

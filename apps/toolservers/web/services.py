@@ -20,6 +20,7 @@ from apps.toolservers.http_client import address_problem, is_allowed_private
 from apps.toolservers.models import WebSearch
 from apps.toolservers.web.providers import PROVIDERS
 from apps.toolservers.web.queries import seal_context
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -45,7 +46,7 @@ def set_search(
     wanted = [domain.strip().lower() for domain in domains if domain.strip()]
     _require_terms(wanted, most_results, price, level)
     if key and (problem := key_problem(key)):
-        raise SilasError("search_key", problem, status=422)
+        raise SilasError(ErrorCode.SEARCH_KEY, problem)
     row: WebSearch | None = WebSearch.objects.select_for_update(no_key=True).first()
     moved = row is None or (row.provider, row.base_url) != (provider, base_url)
     row = row or WebSearch(pk=uuid4())
@@ -91,12 +92,12 @@ def _require_address(provider: str, base_url: str) -> str:
     """Return the address to ask: the provider's own, or a private one that the operator allows; SearXNG's wherever it
     runs."""
     if provider not in SearchProvider.values:
-        raise SilasError("search_provider", gettext("Choose one of the listed providers."), status=422)
+        raise SilasError(ErrorCode.SEARCH_PROVIDER, gettext("Choose one of the listed providers."))
     home = PROVIDERS[provider].home
     if home and base_url not in ("", home) and not is_allowed_private(base_url):
-        raise SilasError("address_refused", gettext("This provider can only be used at its own address."), status=422)
+        raise SilasError(ErrorCode.ADDRESS_REFUSED, gettext("This provider can only be used at its own address."))
     if problem := address_problem(base_url or home):
-        raise SilasError("address_refused", problem, status=422)
+        raise SilasError(ErrorCode.ADDRESS_REFUSED, problem)
     return base_url or home
 
 
@@ -111,4 +112,4 @@ def _require_terms(domains: Sequence[str], most_results: int, price: Decimal, le
         problem = "The name of the access level is too long."
     else:
         return
-    raise SilasError("search_terms", problem, status=422)
+    raise SilasError(ErrorCode.SEARCH_TERMS, problem)

@@ -26,6 +26,7 @@ from apps.tenants.api_auth import MembersView, OwnersView, RequestSerializer
 from apps.visitors import prompts, rate_limit
 from apps.visitors.enums import AskKind
 from apps.visitors.prompt_forms import FormWanted
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -237,7 +238,7 @@ def _visitor(request: Request) -> tokens.Visitor:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     visitor = tokens.read(token.strip()) if scheme.lower() == "bearer" else None
     if visitor is None:
-        raise SilasError("not_authenticated", gettext("This conversation has to be opened again."), status=401)
+        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("This conversation has to be opened again."))
     return visitor
 
 
@@ -254,4 +255,4 @@ def _asked(given: dict[str, Any]) -> prompts.Asked:
         return shape.model_validate(given)
     except Unfit as error:
         fields = sorted({str(each["loc"][0]) if each["loc"] else "all" for each in error.errors()})
-        raise SilasError("invalid", gettext("These fields do not fit."), extra={"fields": fields}) from None
+        raise SilasError(ErrorCode.INVALID, gettext("These fields do not fit."), extra={"fields": fields}) from None

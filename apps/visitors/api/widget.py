@@ -36,6 +36,7 @@ from apps.visitors import (
 )
 from apps.visitors.models import VisitorFile, VisitorOffers
 from apps.visitors.models.visitors import MOST_MEGABYTES
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
@@ -302,7 +303,7 @@ def _refuse_endless(request: Request) -> None:
     most = MOST_MEGABYTES * 1024 * 1024
     length = str(request.META.get("CONTENT_LENGTH") or "0")
     if not length.isdecimal() or int(length) > most + 64 * 1024:
-        raise SilasError("file_too_large", gettext("This file is too large."), extra={"most_bytes": most}, status=413)
+        raise SilasError(ErrorCode.FILE_TOO_LARGE, gettext("This file is too large."), extra={"most_bytes": most})
 
 
 def _address(request: Request) -> str:

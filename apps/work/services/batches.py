@@ -27,6 +27,7 @@ from apps.work.queries import items_of, lines_of
 from apps.work.services import batch_cards, completion, execution_queue, fresh_cards, outbox, preconditions, undo
 from apps.work.services.batch_cards import BATCH
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -159,7 +160,7 @@ def apply_selection(batch: Batch, payload: Mapping[str, Any]) -> None:
     kept = list(payload["item_ids"])
     is_part = set(kept) <= {line.item_id for line in lines} and len(set(kept)) == len(kept)
     if batch.status != BatchStatus.PROPOSED or not is_part or not 0 < len(kept) < len(lines):
-        raise SilasError("selection_unfit", gettext("Select some of the items, but not all of them."), status=409)
+        raise SilasError(ErrorCode.SELECTION_UNFIT, gettext("Select some of the items, but not all of them."))
     for line in lines:
         if line.item_id not in kept:
             line.delete()
@@ -186,6 +187,6 @@ def _move(batch: Batch, status: BatchStatus) -> None:
     """Change the status; a batch is decided once. Raises `SilasError("batch_settled")`."""
     ended = {"finished_at": now()} if status != BatchStatus.RUNNING else {}
     if not Batch.objects.filter(pk=batch.pk, status=batch.status).update(status=status, **ended):
-        raise SilasError("batch_settled", gettext("This batch has already been decided."), status=409)
+        raise SilasError(ErrorCode.BATCH_SETTLED, gettext("This batch has already been decided."))
     batch.status = status
     record(AuditEvent.BATCH_MOVED, subject=f"batch:{batch.pk}", data={"status": status.value})

@@ -28,6 +28,7 @@ from apps.work.models import VISITOR, LedgerEntry, WorkItem
 from apps.work.queries import children_of, open_requests_of, work_item
 from apps.work.services import completion
 from apps.work.services.approval_requests import WORK_ITEM
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
@@ -66,13 +67,13 @@ def lock_cancellable(*, session_id: UUID, subject: str) -> UUID | None:
 def _cancel(item: WorkItem, *, by: str) -> WorkItem:
     """Withdraw the cards about it, which ends what only waits, then stop the rest."""
     if item.type == WorkItemType.GOAL:
-        raise SilasError("not_cancellable", gettext("Goals can't be cancelled. Change the goal instead."), status=409)
+        raise SilasError(ErrorCode.NOT_CANCELLABLE, gettext("Goals can't be cancelled. Change the goal instead."))
     record(AuditEvent.WORK_CANCELLED, actor=by, subject=f"work:{item.pk}", data={"status": item.status})
     withdrawn = withdraw_cards_about(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     withdrawn += pauses.withdraw_pauses(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     item = lock_item(item.pk)
     if WorkItemStatus(item.status) in rules.FINAL and not withdrawn:
-        raise SilasError("work_settled", gettext("This work has already ended."), status=409)
+        raise SilasError(ErrorCode.WORK_SETTLED, gettext("This work has already ended."))
     if item.type != WorkItemType.PROJECT:
         _stop(item, by)
     else:

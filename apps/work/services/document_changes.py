@@ -21,6 +21,7 @@ from apps.work.document_tools import Change, change_of
 from apps.work.enums import EffectState, WorkItemStatus
 from apps.work.models import KnowledgeEffect, WorkItem
 from apps.work.services.authority import authority_of
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import in_scope, in_thread
@@ -57,7 +58,7 @@ def _change_for(effect_id: UUID) -> Change | None:
     except SilasError as refusal:
         _refuse(effect_id, refusal)
     except ValidationError:
-        _refuse(effect_id, SilasError("knowledge_refused", gettext("The approved plan cannot be read.")))
+        _refuse(effect_id, SilasError(ErrorCode.KNOWLEDGE_REFUSED, gettext("The approved plan cannot be read.")))
     return None
 
 
@@ -68,14 +69,14 @@ def _approved_change(effect: KnowledgeEffect) -> Change:
     refusal = authority_of(item).refusal
     if item.status != WorkItemStatus.RUNNING or refusal:
         raise SilasError(
-            "knowledge_refused",
+            ErrorCode.KNOWLEDGE_REFUSED,
             gettext("No valid approval for this change ({value}).").format(value=refusal or item.status),
         )
     calls = [call for call in item.spec.calls if call_digest(call.tool, call.args) == effect.call_digest]
     tools = {tool.name: tool for tool in skills.tools_for(item.spec.skills)}
     tool = tools.get(calls[0].tool) if calls else None
     if tool is None or not (tool.acting and tool.knowledge):
-        raise SilasError("knowledge_refused", gettext("The approved plan doesn't contain this change."))
+        raise SilasError(ErrorCode.KNOWLEDGE_REFUSED, gettext("The approved plan doesn't contain this change."))
     return change_of(tool, calls[0].args)
 
 
@@ -83,7 +84,7 @@ def _record_done(effect_id: UUID, change: Change, version: int) -> None:
     answer = {"document": change.place.reference, "version": version, "before": change.seen}
     waiting = KnowledgeEffect.objects.filter(pk=effect_id, state=EffectState.ASKED)
     if not waiting.update(state=EffectState.DONE, answer=answer):
-        raise SilasError("knowledge_late", gettext("The request for this change was withdrawn."))
+        raise SilasError(ErrorCode.KNOWLEDGE_LATE, gettext("The request for this change was withdrawn."))
 
 
 def _refuse(effect_id: UUID, refusal: SilasError) -> None:

@@ -29,6 +29,7 @@ from apps.work.services import screening
 from apps.work.services.approval_requests import RequestedCall, card_reads_of, card_text_of, highest_risk, title_of
 from apps.work.services.items import announce
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.provenance import Origin, Traced
@@ -47,7 +48,7 @@ def edit_plan(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -
     item = _editable(card)
     planned = [PlannedCall(str(call["tool"]), dict(call["args"])) for call in calls]
     if [call.tool for call in planned] != [call.tool for call in item.spec.calls]:
-        raise SilasError("edit_unfit", gettext("Only the values of the planned calls can be edited."), status=409)
+        raise SilasError(ErrorCode.EDIT_UNFIT, gettext("Only the values of the planned calls can be edited."))
     spec = item.spec.model_copy(update={"body": replace_calls(item.spec.body, planned)})
     requested, asks = _allowed(item, spec)
     by = Traced(Origin.STAFF, f"user:{user.pk}")
@@ -75,7 +76,7 @@ def is_editable(card: Card) -> bool:
 def _editable(card: Card) -> WorkItem:
     item: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first() if is_editable(card) else None
     if item is None or item.type != WorkItemType.TASK:
-        raise SilasError("edit_unfit", gettext("This can't be edited."), status=409)
+        raise SilasError(ErrorCode.EDIT_UNFIT, gettext("This can't be edited."))
     return item
 
 
@@ -90,7 +91,7 @@ def _allowed(item: WorkItem, spec: WorkItemSpec) -> tuple[tuple[RequestedCall, .
         return requested, screening.check_call_gates(requested, gates_of(item), goal)
     except SilasError as refusal:
         message = f"These values aren't allowed: {refusal.message}."
-        raise SilasError("edit_refused", message, status=409) from refusal
+        raise SilasError(ErrorCode.EDIT_REFUSED, message) from refusal
 
 
 def apply_edit(item: WorkItem, payload: Mapping[str, Any]) -> None:
@@ -100,10 +101,10 @@ def apply_edit(item: WorkItem, payload: Mapping[str, Any]) -> None:
     old, new = before.as_plan(), spec.as_plan()
     tools = [[call.tool for call in spec_.calls] for spec_ in (before, spec)]
     if {name for name in old if old[name] != new[name]} - MAY_CHANGE or tools[0] != tools[1]:
-        raise SilasError("edit_outside_plan", gettext("Only the values of the planned calls can be edited."))
+        raise SilasError(ErrorCode.EDIT_OUTSIDE_PLAN, gettext("Only the values of the planned calls can be edited."))
     changes = {"plan": spec.as_text(), "plan_hash": spec.plan_hash, "title": spec.title, "updated_at": now()}
     if not WorkItem.objects.filter(pk=item.pk, status=WorkItemStatus.PENDING).update(**changes):
-        raise SilasError("work_settled", gettext("This work has already ended or changed."), status=409)
+        raise SilasError(ErrorCode.WORK_SETTLED, gettext("This work has already ended or changed."))
 
 
 def announce_edit(item: WorkItem) -> None:
@@ -121,4 +122,4 @@ def _spec(payload: Mapping[str, Any]) -> WorkItemSpec:
     try:
         return WorkItemSpec.model_validate(dict(payload))
     except ValidationError as error:
-        raise SilasError("plan_invalid", gettext("The edited plan is not a plan.")) from error
+        raise SilasError(ErrorCode.PLAN_INVALID, gettext("The edited plan is not a plan.")) from error

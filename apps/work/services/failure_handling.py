@@ -15,7 +15,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import ErrorCode, Kind, Queue, Sender
+from apps.bus.enums import FailureCode, Kind, Queue, Sender
 from apps.bus.schemas import ErrorPayload, ReplanRequest
 from apps.guard import services as guard
 from apps.work import cascade
@@ -96,7 +96,7 @@ def repeat_question(item: WorkItem, course: Course, planning: Planning) -> None:
 
 def _send_question(item: WorkItem, round_: int) -> None:
     problem = ErrorPayload(
-        error_code=ErrorCode.VERIFICATION_FAILED,
+        error_code=FailureCode.VERIFICATION_FAILED,
         retryable=True,
         origin_agent=Sender.EXECUTOR,
         attempt_number=item.attempts_made,

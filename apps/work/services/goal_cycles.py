@@ -35,6 +35,7 @@ from apps.work.services.standing_tasks import ChildValues
 from apps.work.signals import goal_checked
 from kernel import schedules
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
@@ -55,13 +56,15 @@ def require_schedule(spec: WorkItemSpec) -> None:
         return
     _next(spec)
     if not spec.verify:
-        raise SilasError("bad_schedule", gettext("A scheduled goal needs checks."))
+        raise SilasError(ErrorCode.BAD_SCHEDULE, gettext("A scheduled goal needs checks."))
     if any(requested.tool.acting for requested in screening.resolve_calls(spec.calls, screening.tools_in(spec.skills))):
-        raise SilasError("bad_template", gettext("A goal's own calls may only read."))
+        raise SilasError(ErrorCode.BAD_TEMPLATE, gettext("A goal's own calls may only read."))
     if _spawns(spec):
         call = goal_templates.template_call(spec.failure_context or "")
         if any(str(value).startswith("$") for value in call.args.values()):
-            raise SilasError("bad_template", gettext("A repair's arguments can't be placeholders. Write them out."))
+            raise SilasError(
+                ErrorCode.BAD_TEMPLATE, gettext("A repair's arguments can't be placeholders. Write them out.")
+            )
 
 
 def start_schedule(goal: WorkItem) -> None:
@@ -170,7 +173,9 @@ def _repair(policy: WorkItemSpec, report: VerificationReport) -> WorkItemSpec:
         policy, ChildValues("", skills, TemplateValues(call.args, standing_tasks.failure_line(report)))
     )
     if task is None:
-        raise SilasError("bad_template", gettext("The names of the failed checks don't fit the goal's template."))
+        raise SilasError(
+            ErrorCode.BAD_TEMPLATE, gettext("The names of the failed checks don't fit the goal's template.")
+        )
     return task
 
 
@@ -193,7 +198,7 @@ def resume_goal(goal_id: Any, *, user: Any) -> WorkItem:
     require_role(user, OPERATORS)
     goal = lock_item(goal_id)
     if goal.type != WorkItemType.GOAL or goal.status != WorkItemStatus.PAUSED:
-        raise SilasError("not_parked", gettext("Only a parked goal can be resumed."), status=409)
+        raise SilasError(ErrorCode.NOT_PARKED, gettext("Only a parked goal can be resumed."))
     move(goal, WorkItemStatus.FAILED, budget_used=BudgetUsed().model_dump(mode="json"))
     start_schedule(goal)
     record(AuditEvent.GOAL_RESUMED, actor=f"user:{user.pk}", subject=f"work:{goal.pk}", data={})

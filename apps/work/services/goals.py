@@ -29,6 +29,7 @@ from apps.work.queries import active_goal, active_goal_spec
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import execution_facts, goal_cycles, screening
 from apps.work.services.items import create_item, move
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -38,7 +39,7 @@ def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) ->
     Raises `SilasError` for a plan that is no goal, and 422 `gate_invalid` for a gate that cannot work."""
     spec = plans.parse(plan_markdown)
     if spec.type != WorkItemType.GOAL:
-        raise SilasError("plan_not_a_goal", gettext("Only a goal can be adopted."))
+        raise SilasError(ErrorCode.PLAN_NOT_A_GOAL, gettext("Only a goal can be adopted."))
     if spec.failure_context:
         goal_templates.template_call(spec.failure_context)
     for gate in spec.gates:
@@ -102,7 +103,7 @@ def check_goal(plan_markdown: str, *, deployment: Deployment) -> plans.ParsedPla
     if needed > MOST_EVALUATIONS:
         most = f"a turn asks {MOST_EVALUATIONS} at most."
         problem = f"with these a message, its answer and a look-up need {needed} gates; {most}"
-        plans.raise_plan_error("goal_too_many_gates", problem, parsed.line(["gates"]))
+        plans.raise_plan_error(ErrorCode.GOAL_TOO_MANY_GATES, problem, parsed.line(["gates"]))
     goal_rules.require_tools(parsed, tools)
     return parsed
 

@@ -14,6 +14,7 @@ from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import VISITOR, WorkItem
 from apps.work.schemas import WorkItemSpec
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
@@ -68,7 +69,7 @@ def move(
     values = {"status": status, "reason": reason, "next_steps": next_steps or [], "updated_at": now(), **changes}
     # The update is conditional on the old status: of two concurrent moves only one succeeds.
     if not rules.may_move(kind, old, status) or not WorkItem.objects.filter(pk=item.pk, status=old).update(**values):
-        raise SilasError("work_settled", gettext("This work has already ended or changed."), status=409)
+        raise SilasError(ErrorCode.WORK_SETTLED, gettext("This work has already ended or changed."))
     for name, value in values.items():
         setattr(item, name, value)
     record(AuditEvent.WORK_MOVED, subject=f"work:{item.pk}", data={"status": status.value, "reason": reason.value})

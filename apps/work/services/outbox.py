@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.bus import services as bus
-from apps.bus.enums import ErrorCode, ExecutionStatus, Kind, Queue, Sender
+from apps.bus.enums import ExecutionStatus, FailureCode, Kind, Queue, Sender
 from apps.bus.schemas import StatusPayload
 from apps.work.locks import lock_course
 from apps.work.models import WorkItem
@@ -71,7 +71,7 @@ def _failure_fields(failed: WorkItem | None) -> dict[str, Any]:
     """Return the failure as the bus has it, or the most general code; the work item has the exact reason."""
     if failed is None:
         return {}
-    code = ErrorCode(failed.reason) if failed.reason in ErrorCode.values else ErrorCode.TOOL_FAILURE
+    code = FailureCode(failed.reason) if failed.reason in FailureCode.values else FailureCode.TOOL_FAILURE
     return {
         "error_code": code,
         "retryable": False,

@@ -32,6 +32,7 @@ from apps.work.provenance import without_origins
 from apps.work.queries import active_goal_spec
 from apps.work.services import failure_handling, usage
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
@@ -247,5 +248,5 @@ def move_planning(planning: Planning, state: PlanningState) -> None:
     old = PlanningState(planning.state)
     here = Planning.objects.filter(pk=planning.pk, state=old)
     if not research_rules.may_move(old, state) or not here.update(state=state, rounds=planning.rounds):
-        raise SilasError("planning_moved", gettext("This planning has already ended or changed."), status=409)
+        raise SilasError(ErrorCode.PLANNING_MOVED, gettext("This planning has already ended or changed."))
     planning.state = state

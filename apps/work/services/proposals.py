@@ -31,6 +31,7 @@ from apps.work.services.authorization import authorize_standing
 from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext_lazy
 from llm.calls import PlannedCall
@@ -165,7 +166,7 @@ def _require_followed_item(terms: Terms, session_id: UUID | None) -> None:
     if terms.follow_up_of is None:
         return
     if finished_item_of(terms.follow_up_of, subject=terms.subject, session_id=session_id) is None:
-        raise SilasError("linkage_missing", _NOT_FOLLOWABLE)
+        raise SilasError(ErrorCode.LINKAGE_MISSING, _NOT_FOLLOWABLE, status=400)
 
 
 def _create(spec: WorkItemSpec, source: _Source, subject: str) -> WorkItem:

@@ -17,7 +17,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import ErrorCode, Kind, Queue, Sender
+from apps.bus.enums import FailureCode, Kind, Queue, Sender
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import ErrorPayload, ResearchConstraints
 from apps.bus.schemas import ResearchRequest as Request
@@ -219,7 +219,7 @@ def send_answer(delivery: Delivery, job: ResearchJob, answer: Answer) -> None:
 
 def _problem(answer: Answer) -> ErrorPayload:
     return ErrorPayload(
-        error_code=ErrorCode(answer.error),
+        error_code=FailureCode(answer.error),
         retryable=False,
         origin_agent=Sender.EXECUTOR,
         attempt_number=0,

@@ -32,6 +32,7 @@ from apps.work.provenance import without_claims
 from apps.work.queries import open_items_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services.approval_requests import RequestedCall, shorten, title_of
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext, gettext_lazy
 from kernel.tenancy.scope import current_scope
@@ -85,7 +86,7 @@ def resolve_calls(calls: Sequence[PlannedCall], tools: Mapping[str, ToolSpec]) -
     hidden_characters."""
     for call in calls:
         if call.tool not in tools:
-            raise SilasError("tool_not_granted", _NOT_HERE, extra={"tool": call.tool})
+            raise SilasError(ErrorCode.TOOL_NOT_GRANTED, _NOT_HERE, extra={"tool": call.tool})
         _require_arguments(RequestedCall(call, tools[call.tool]))
     return tuple(RequestedCall(call, tools[call.tool]) for call in calls)
 
@@ -96,23 +97,23 @@ def resolve_plan_calls(
     """Pair the calls of each task with their tools. Raises `SilasError` for anything that cannot be asked for here."""
     tasks = tasks_of(plan)
     if sum(len(task.calls) for task in tasks) > rules.MAX_CALLS:
-        raise SilasError("plan_too_many_calls", _NOT_HERE)
+        raise SilasError(ErrorCode.PLAN_TOO_MANY_CALLS, _NOT_HERE)
     if isinstance(plan, ProjectPlan) and (plan.spec.gates or has_hidden_characters(plan.spec.body)):
-        raise SilasError("plan_gate_not_allowed" if plan.spec.gates else "hidden_characters", _NOT_HERE)
+        raise SilasError(ErrorCode.PLAN_GATE_NOT_ALLOWED if plan.spec.gates else ErrorCode.HIDDEN_CHARACTERS, _NOT_HERE)
     calls_by_task = tuple(_task_calls(task, tools, access) for task in tasks)
     calls = [requested.call for requested_calls in calls_by_task for requested in requested_calls]
     if len({call_digest(call.tool, call.args) for call in calls}) < len(calls):
-        raise SilasError("plan_call_twice", gettext("the plan asks for the same thing twice"))
+        raise SilasError(ErrorCode.PLAN_CALL_TWICE, gettext("the plan asks for the same thing twice"))
     return calls_by_task
 
 
 def _task_calls(plan: WorkItemSpec, tools: Mapping[str, ToolSpec], access: frozenset[str]) -> tuple[RequestedCall, ...]:
     if plan.type != WorkItemType.TASK or plan.gates:
-        raise SilasError("plan_gate_not_allowed" if plan.gates else "plan_type_not_allowed", _NOT_HERE)
+        raise SilasError(ErrorCode.PLAN_GATE_NOT_ALLOWED if plan.gates else ErrorCode.PLAN_TYPE_NOT_ALLOWED, _NOT_HERE)
     if not plan.calls:
-        raise SilasError("plan_without_calls", gettext("the plan does not say what to do"))
+        raise SilasError(ErrorCode.PLAN_WITHOUT_CALLS, gettext("the plan does not say what to do"))
     if has_hidden_characters(plan.body):
-        raise SilasError("hidden_characters", _HIDDEN)
+        raise SilasError(ErrorCode.HIDDEN_CHARACTERS, _HIDDEN)
     return resolve_calls(plan.calls, {name: tool for name, tool in tools.items() if name in access})
 
 
@@ -122,10 +123,10 @@ def _require_arguments(requested: RequestedCall) -> None:
     if skill_rules.argument_problem(tool, args):
         which = skill_rules.faulty_argument(tool, args)
         raise SilasError(
-            "bad_arguments", gettext("something is missing or incorrect") + (f" ({which})" if which else "")
+            ErrorCode.BAD_ARGUMENTS, gettext("something is missing or incorrect") + (f" ({which})" if which else "")
         )
     if has_hidden_characters(args):
-        raise SilasError("hidden_characters", _HIDDEN)
+        raise SilasError(ErrorCode.HIDDEN_CHARACTERS, _HIDDEN)
 
 
 def require_room(
@@ -143,11 +144,11 @@ def require_room(
     waiting = [item for item in open_items if replaces is None or item.pk != replaces.pk]
     if not many and sum(not item.is_part for item in waiting) >= rules.MAX_WAITING:
         raise SilasError(
-            "too_much_waiting", gettext("several of your requests are still open; please wait for those first")
+            ErrorCode.TOO_MUCH_WAITING, gettext("several of your requests are still open; please wait for those first")
         )
     digests = {call_digest(requested.call.tool, requested.call.args) for requested in calls}
     if any(call_digest(call.tool, call.args) in digests for item in waiting for call in item.spec.calls):
-        raise SilasError("waiting_already", gettext("this is already in progress"))
+        raise SilasError(ErrorCode.WAITING_ALREADY, gettext("this is already in progress"))
 
 
 def check_call_gates(
@@ -163,9 +164,11 @@ def check_call_gates(
         for event, data in report.audit:
             record(AuditEvent(event), data=data)
         if report.blocked:
-            raise SilasError("gate_blocked", _sentence(report.blocked, goal), extra={"gate": report.blocked.gate_name})
+            raise SilasError(
+                ErrorCode.GATE_BLOCKED, _sentence(report.blocked, goal), extra={"gate": report.blocked.gate_name}
+            )
         if report.context["tool_args"] != requested.call.args:
-            raise SilasError("gate_blocked", gettext("the values are outside of what is allowed"))
+            raise SilasError(ErrorCode.GATE_BLOCKED, gettext("the values are outside of what is allowed"))
         asks = asks or report.needs_approval
     _require_tellable_titles(calls, from_values)
     return asks
@@ -179,7 +182,7 @@ def _require_tellable_titles(calls: Sequence[RequestedCall], gates: Sequence[Gat
         response = {"response": title}
         report = check_gates(gates, GateTrigger.EVERY_AGENT_RESPONSE, response, allowance=_allowance())
         if report.blocked or report.needs_approval or report.context["response"] != title:
-            raise SilasError("gate_blocked", _NOT_HERE)
+            raise SilasError(ErrorCode.GATE_BLOCKED, _NOT_HERE)
 
 
 def visible_values(calls: Sequence[RequestedCall], gates: Sequence[GateSpec]) -> str:

@@ -36,6 +36,7 @@ from apps.work.services.approval_requests import RequestedCall
 from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms, bind_task
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.provenance import Origin, Source, Traced, as_text
 from llm.calls import PlannedCall, call_block
 
@@ -104,7 +105,7 @@ def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem],
     offered by another card for the same time. If nothing is left, the undo is refused."""
     if len(outdated) == lines_of(undo).count():
         withdraw_card(card.pk, reason=Withdrawal.OUTDATED)
-        fresh.refused = AnswerRefused("records_changed", RECORDS_CHANGED)
+        fresh.refused = AnswerRefused(ErrorCode.RECORDS_CHANGED, RECORDS_CHANGED)
         return
     withdraw_card(card.pk, reason=Withdrawal.REPLACED)
     for line in outdated:

@@ -28,19 +28,19 @@ from apps.console.pages.login.reauthentication import passkey_origin, require_pa
 from apps.console.pages.login.views import password_problems
 from apps.tenants import access, login_passkeys, logins, members, resets, second_factors
 from kernel import webauthn
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import MEMBER_LANGUAGES
 from kernel.tenancy import tenant_scope
 
 _BY_COMPANY = SilasError(
-    "provider_login",
+    ErrorCode.PROVIDER_LOGIN,
     gettext_lazy("You signed in with your company's login, which manages your password and factors."),
-    status=403,
 )
 
 
 # Refusals that are shown at a field instead of above the page.
-_FIELDS = {"wrong_password": "password", "weak_password": "new_password", "wrong_code": "code"}
+_FIELDS = {ErrorCode.WRONG_PASSWORD: "password", ErrorCode.WEAK_PASSWORD: "new_password", ErrorCode.WRONG_CODE: "code"}
 
 
 def _render(request: StaffRequest, refusal: SilasError | None = None, *_args: Any, **more: Any) -> HttpResponseBase:
@@ -148,7 +148,7 @@ def change_password(request: StaffRequest) -> HttpResponseBase:
     _require_own(request)
     new_password = request.POST.get("new_password", "")
     if problems := password_problems(new_password, request.user):
-        raise SilasError("weak_password", " ".join(problems), status=409)
+        raise SilasError(ErrorCode.WEAK_PASSWORD, " ".join(problems))
     resets.change_password(request, request.user, new_password)
     return _in_scope(request, message=_("Password changed. You were logged out everywhere else."))
 
@@ -169,7 +169,7 @@ def confirm_app(request: StaffRequest) -> HttpResponseBase:
     _require_own(request, password=False)
     user, first = request.user, not access.has_second_factor(request.user)
     if wait := throttle.wait_before_code("confirm", user.pk):
-        raise SilasError("too_many_attempts", _("Too many attempts. Wait %(time)s.") % {"time": wait.words}, status=429)
+        raise SilasError(ErrorCode.TOO_MANY_ATTEMPTS, _("Too many attempts. Wait %(time)s.") % {"time": wait.words})
     codes = second_factors.confirm_totp(user, request.POST.get("code", "")[:20])
     throttle.code_was_right("confirm", user.pk)
     if first:
@@ -192,7 +192,7 @@ def remove_app(request: StaffRequest) -> HttpResponseBase:
 def make_codes(request: StaffRequest) -> HttpResponseBase:
     _require_own(request)
     if not access.has_second_factor(request.user):
-        raise SilasError("no_second_factor", _("Set up an app or a passkey first."), status=409)
+        raise SilasError(ErrorCode.NO_SECOND_FACTOR, _("Set up an app or a passkey first."))
     codes = second_factors.make_recovery_codes(request.user)
     return _in_scope(request, codes=codes, message=_("Your previous recovery codes no longer work."))
 

@@ -34,6 +34,7 @@ from apps.console.pages.automations.forms import (
 )
 from apps.console.pages.automations.triggers import TriggerInWords, preview, references_in, triggers_in_words
 from apps.console.pages.automations.views import after_start, run_line
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -254,5 +255,5 @@ def _dollars(text: str) -> Decimal | None:
     except InvalidOperation:
         amount = Decimal("NaN")
     if amount is not None and (not amount.is_finite() or -int(amount.as_tuple().exponent) > _DECIMALS):
-        raise SilasError("task_limits", _("Enter the cap as an amount in dollars, such as 0.50."), status=422)
+        raise SilasError(ErrorCode.TASK_LIMITS, _("Enter the cap as an amount in dollars, such as 0.50."))
     return amount

@@ -19,6 +19,7 @@ from apps.autonomy.models import Trigger
 from apps.console.names import Names, names_for
 from kernel import schedules
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 COMING = 3
@@ -104,7 +105,7 @@ def _named(spec: Mapping[str, Any], name: str, names: Names) -> str:
 def _seconds(spec: Mapping[str, Any]) -> int:
     given = spec.get("seconds")
     if not isinstance(given, int) or not _MINUTE <= given <= 366 * _DAY:
-        raise SilasError("trigger_spec", _("Choose an interval between one minute and one year."), status=422)
+        raise SilasError(ErrorCode.TRIGGER_SPEC, _("Choose an interval between one minute and one year."))
     return given
 
 

@@ -26,6 +26,7 @@ from apps.console.names import names_for, names_of, parse_reference
 from apps.console.pages.activity.feed import Sentence, describe_entry
 from apps.console.pages.automations import presenter
 from apps.console.pages.automations.triggers import triggers_in_words
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 SHOWN = 30
@@ -88,7 +89,7 @@ def after_start(request: StaffRequest, spawn: Spawn) -> HttpResponseBase:
         case Spawned(session_id=session_id):
             return redirect("console-run", session_id)
         case NotSpawned(code=code, reason=reason):
-            return refused(request, SilasError(code.value, reason, status=409))
+            return refused(request, SilasError(ErrorCode(code.value), reason, status=409))
 
 
 def run_line(session: AutonomousSession) -> dict[str, Any]:

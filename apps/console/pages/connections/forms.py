@@ -17,6 +17,7 @@ from apps.connections.schemas import Name, NewConnection
 from apps.skills.enums import SkillStatus
 from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 
 
@@ -76,7 +77,7 @@ def request_from(manifest: SkillManifest, sent: QueryDict) -> NewConnection:
         elif text.strip():
             values[setting.name] = text.strip() if setting.kind == "url" else text
         elif setting.required:
-            raise SilasError("connection_unfit", _("{field} is missing.").format(field=setting.title), status=422)
+            raise SilasError(ErrorCode.CONNECTION_UNFIT, _("{field} is missing.").format(field=setting.title))
     name = " ".join(sent.get("name", "").replace("\0", "").split())
     try:
         return NewConnection(
@@ -85,5 +86,5 @@ def request_from(manifest: SkillManifest, sent: QueryDict) -> NewConnection:
     except ValidationError as error:
         field = str(error.errors()[0]["loc"][-1])
         raise SilasError(
-            "connection_unfit", _("This value is not valid: {field}.").format(field=field), status=422
+            ErrorCode.CONNECTION_UNFIT, _("This value is not valid: {field}.").format(field=field)
         ) from error

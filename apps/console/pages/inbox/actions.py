@@ -21,6 +21,7 @@ from apps.inbox.enums import Colour, Snooze
 from apps.inbox.rules import VISITOR_NAME
 from apps.tenants.models import User
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -137,14 +138,14 @@ def _typed(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise SilasError("bad_time", _("Choose a date and time.")) from None
+        raise SilasError(ErrorCode.BAD_TIME, _("Choose a date and time.")) from None
     return moment if moment.tzinfo else timezone.make_aware(moment)
 
 
 def _member(text: str) -> User:
     user: User | None = next((user for user in queries.answering_members() if str(user.pk) == text), None)
     if user is None:
-        raise SilasError("assignee_unfit", _("This person can't answer this conversation."), status=409)
+        raise SilasError(ErrorCode.ASSIGNEE_UNFIT, _("This person can't answer this conversation."))
     return user
 
 

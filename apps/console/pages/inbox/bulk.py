@@ -14,9 +14,10 @@ from apps.inbox import rules, services
 from apps.inbox.bulk import Outcome
 from apps.inbox.enums import Snooze
 from apps.tenants.models import User
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
-_NO_ACTION = SilasError("nothing_chosen", gettext_lazy("Choose an action."))
+_NO_ACTION = SilasError(ErrorCode.NOTHING_CHOSEN, gettext_lazy("Choose an action."))
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _already_open(number: int) -> str:
 def selected_ids(values: list[str]) -> list[UUID]:
     """Return the ids of the selected conversations. Raises `SilasError`: `nothing_ticked` 400."""
     if not values:
-        raise SilasError("nothing_ticked", _("Select conversations first."))
+        raise SilasError(ErrorCode.NOTHING_TICKED, _("Select conversations first."))
     return [_uuid(value) for value in values]
 
 

@@ -14,6 +14,7 @@ from apps.console.members import StaffRequest
 from apps.knowledge import intake
 from apps.knowledge.models import Collection
 from apps.knowledge.services import open_collection
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 MAX_FILES = 20
@@ -50,11 +51,9 @@ class Upload:
     def _files(self, collection_id: UUID) -> None:
         files = self.request.FILES.getlist("files")
         if not files:
-            raise SilasError("nothing_in_it", _("Choose a file first."), status=422)
+            raise SilasError(ErrorCode.NOTHING_IN_IT, _("Choose a file first."))
         if len(files) > MAX_FILES:
-            raise SilasError(
-                "too_many", _("Upload at most {number} files at a time.").format(number=MAX_FILES), status=422
-            )
+            raise SilasError(ErrorCode.TOO_MANY, _("Upload at most {number} files at a time.").format(number=MAX_FILES))
         for number, file in enumerate(files):
             # One byte more than allowed is enough to detect a file that is too large.
             data = file.read(intake.MAX_UPLOAD_BYTES + 1)

@@ -18,6 +18,7 @@ from apps.tenants import invitations
 from apps.tenants.access import ONLY_TENANT
 from apps.tenants.models import Invitation
 from apps.tenants.rules import TENANT_IN_SESSION
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -39,7 +40,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
 
 def _join(request: HttpRequest, row: Invitation) -> HttpResponseBase:
     if request.session.get(ONLY_TENANT):
-        raise SilasError("provider_login", "Log in with your own password first.", status=409)
+        raise SilasError(ErrorCode.PROVIDER_LOGIN, "Log in with your own password first.", status=409)
     with tenant_scope(row.tenant_id):
         invitations.accept(row, user=request.user)
     request.session[TENANT_IN_SESSION] = str(row.tenant_id)

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 
 from apps.console.members import StaffRequest
 from apps.console.pages.login import throttle
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
@@ -22,7 +23,7 @@ def require_password(request: StaffRequest) -> None:
     """Raises `SilasError`: `too_many_attempts` 429, `wrong_password` 403."""
     user, address = request.user, request.META.get("REMOTE_ADDR", "")
     if wait := throttle.wait_before(address, user.email):
-        raise SilasError("too_many_attempts", f"Too many attempts. Wait {wait.words}.", status=429)
+        raise SilasError(ErrorCode.TOO_MANY_ATTEMPTS, f"Too many attempts. Wait {wait.words}.")
     if not user.check_password(request.POST.get("password", "")):
-        raise SilasError("wrong_password", "Wrong password. Nothing was changed.", status=403)
+        raise SilasError(ErrorCode.WRONG_PASSWORD, "Wrong password. Nothing was changed.")
     throttle.password_was_right(address, user.email)

@@ -22,6 +22,7 @@ from apps.tenants import login_passkeys, second_factors
 from apps.tenants.enums import LoginMethod
 from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import User
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 WRONG = "Wrong code, or it was already used. Try the newest code."
@@ -70,7 +71,7 @@ def _form(request: HttpRequest, user: User, problem: str = "", *, status: int = 
 def begin_passkey(request: HttpRequest) -> HttpResponseBase:
     """Return passkey options: for the pending person, or for anyone (`step=first`)."""
     if not throttle.may_begin(request.META.get("REMOTE_ADDR", "")):
-        return _refused(SilasError("too_many_attempts", "Too many attempts. Wait 15 minutes.", status=429))
+        return _refused(SilasError(ErrorCode.TOO_MANY_ATTEMPTS, "Too many attempts. Wait 15 minutes."))
     (rp_id, origin), user = passkey_origin(request), _pending_user(request)
     try:
         options = login_passkeys.begin_login(request.session, rp_id=rp_id, origin=origin, user=user)

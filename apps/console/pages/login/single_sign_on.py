@@ -27,11 +27,12 @@ from apps.console.pages.login.reauthentication import passkey_origin
 from apps.tenants import oidc, providers
 from apps.tenants.enums import LoginMethod
 from apps.tenants.models import LoginProvider
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
 _REQUEST, _REQUEST_SECONDS = "login_away", 600
-_START_OVER = SilasError("begin_anew", "This login attempt expired or is not valid. Start over.", status=403)
+_START_OVER = SilasError(ErrorCode.BEGIN_ANEW, "This login attempt expired or is not valid. Start over.")
 
 
 @never_cache

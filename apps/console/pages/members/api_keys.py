@@ -14,6 +14,7 @@ from apps.console.base import idempotency_key, page
 from apps.console.members import StaffRequest, staff_view
 from apps.tenants import queries, services
 from apps.tenants.enums import Capability
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
@@ -43,7 +44,7 @@ def make(request: StaffRequest) -> HttpResponseBase:
         return redirect("console-api-keys")
     name = " ".join(request.POST.get("name", "").replace("\0", "").split())[:80]
     if not name:
-        raise SilasError("no_name", _("Enter a name for the key."), status=409)
+        raise SilasError(ErrorCode.NO_NAME, _("Enter a name for the key."))
     created = services.create_api_key(name, actor=f"user:{request.member.user.pk}", once=idempotency_key(request))
     return _render(request, made=created) if created.key else redirect("console-api-keys")
 

@@ -20,6 +20,7 @@ from apps.tenants.members import get_member, list_members
 from apps.tenants.models import Invitation
 from apps.tenants.rules import ROLES_WITH
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
@@ -106,4 +107,4 @@ def _role(request: HttpRequest) -> Role:
     try:
         return Role(request.POST.get("role", ""))
     except ValueError:
-        raise SilasError("unknown_role", _("Choose a role."), status=409) from None
+        raise SilasError(ErrorCode.UNKNOWN_ROLE, _("Choose a role.")) from None

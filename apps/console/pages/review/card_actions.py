@@ -23,6 +23,7 @@ from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, 
 from apps.console.pages.review.views import show, show_current
 from apps.sessions.queries import session_by_id
 from apps.work.services import edit_plan, is_editable
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 
 # Longer values get a text area.
@@ -45,7 +46,7 @@ def _member(user_id: str) -> Any:
     """Return the member with this id. Raises `SilasError`: `assignee_unfit` 409."""
     user = next((user for user in queries.members() if str(user.pk) == user_id), None)
     if user is None:
-        raise SilasError("assignee_unfit", _("This person can't decide this card."), status=409)
+        raise SilasError(ErrorCode.ASSIGNEE_UNFIT, _("This person can't decide this card."))
     return user
 
 
@@ -55,7 +56,7 @@ def withdraw(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Withdraw the bot's requests in a conversation, for the member who answers it."""
     opened, user = session_by_id(session_id), request.member.user
     if opened.owner_user_id != user.pk:
-        raise SilasError("not_yours", _("Take over the conversation first."), status=409)
+        raise SilasError(ErrorCode.NOT_YOURS, _("Take over the conversation first."))
     withdraw_session_cards(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
     return redirect(f"{reverse('console-conversation', args=[session_id])}?tab={request.GET.get('tab', 'all')}")
 
@@ -159,4 +160,4 @@ def _parse(request: StaffRequest, field: str, name: str, old: Any) -> Any:
         return json.loads(text)
     except ValueError:
         message = _("“%(name)s” is not a valid value.") % {"name": name.replace("_", " ")}
-        raise SilasError("edit_refused", message, status=409) from None
+        raise SilasError(ErrorCode.EDIT_REFUSED, message) from None

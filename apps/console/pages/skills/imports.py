@@ -15,6 +15,7 @@ from apps.skills import imports
 from apps.skills.enums import PackageState, SkillSource
 from apps.skills.packages import archive
 from apps.skills.packages import services as packages
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -35,16 +36,16 @@ def import_from_request(request: StaffRequest) -> Target:
             text = request.POST.get("text", "").replace("\r\n", "\n")
             return _imported(request, imports.Fetched({"SKILL.md": text.encode()}, SkillSource.FOLDER, uri="pasted"))
         case _:
-            raise SilasError("nothing_in_it", _("Choose a source."), status=422)
+            raise SilasError(ErrorCode.NOTHING_IN_IT, _("Choose a source."))
 
 
 def _file(request: StaffRequest) -> Target:
     sent = request.FILES.get("archive")
     if sent is None:
-        raise SilasError("nothing_in_it", _("Choose a file first."), status=422)
+        raise SilasError(ErrorCode.NOTHING_IN_IT, _("Choose a file first."))
     raw = sent.read(MAX_BYTES + 1)
     if len(raw) > MAX_BYTES:
-        raise SilasError("too_large", _("The file is larger than 12 MB."), status=413)
+        raise SilasError(ErrorCode.TOO_LARGE, _("The file is larger than 12 MB."))
     if archive.is_package(raw):
         return _package(request, raw)
     return _imported(request, imports.from_archive(raw, name=str(sent.name or "")))

@@ -19,6 +19,7 @@ from apps.skills.models import TrustedPublisher
 from apps.skills.packages import archive
 from apps.skills.packages import services as packages
 from apps.tenants.enums import Role
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
@@ -44,7 +45,7 @@ def pin(request: StaffRequest) -> HttpResponseBase:
             form["key"], name=form["name"], last=request.POST.get("last", ""), by=request.member.user
         )
     except SilasError as refusal:
-        if refusal.code == "fingerprint_differs":
+        if refusal.code == ErrorCode.FINGERPRINT_DIFFERS:
             form["fingerprint"] = archive.fingerprint(packages.parse_public_key(form["key"])).split()
         return _page(request, form, refusal)
     return redirect("console-publishers")

@@ -29,6 +29,7 @@ from apps.skills.models import SkillDraft, SkillPackage, SkillVersion, TrustedPu
 from apps.skills.packages import archive
 from apps.skills.packages import services as packages
 from apps.tenants.enums import Role
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
@@ -221,7 +222,11 @@ def trust(request: StaffRequest, package_id: UUID) -> HttpResponseBase:
         row = _waiting(package_id)
         fingerprint = archive.fingerprint(row.public_key)
         if request.POST.get("last", "").strip().lower() != fingerprint.split()[-1]:
-            refusal = SilasError("fingerprint_differs", _("These are not the last four characters of the fingerprint."))
+            refusal = SilasError(
+                ErrorCode.FINGERPRINT_DIFFERS,
+                _("These are not the last four characters of the fingerprint."),
+                status=400,
+            )
             return _package(request, package_id, refusal=refusal).render()
         raw = bytes(row.content or b"")
     package = archive.unpack(raw)

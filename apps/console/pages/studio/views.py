@@ -34,6 +34,7 @@ from apps.tenants.queries import models_without_key
 from apps.tenants.services import change_deployment, create_deployment
 from apps.visitors import offers
 from apps.widgets.views import loader_integrity
+from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import LANGUAGES
 from kernel.tenancy import tenant_scope
@@ -69,7 +70,7 @@ def new(request: StaffRequest) -> HttpResponseBase:
         return _listing(request, form, status=422)
     if Deployment.objects.count() >= MOST_DEPLOYMENTS:
         message = _("A company can have up to %(number)s chatbots.") % {"number": MOST_DEPLOYMENTS}
-        raise SilasError("deployments_full", message, status=409)
+        raise SilasError(ErrorCode.DEPLOYMENTS_FULL, message)
     title, like = form.cleaned_data["title"], form.cleaned_data["like"]
     key = first_run.new_public_key(title)
     fields = {name: getattr(like, name) for name in _COPIED} if like else {}

@@ -29,6 +29,7 @@ from apps.toolservers.schemas import Terms
 from apps.toolservers.web import services as web_services
 from apps.toolservers.web.calls import failure_message as search_sentence
 from apps.toolservers.web.queries import web_search as search_setting
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
@@ -229,7 +230,7 @@ def _terms(sent: Any) -> Terms:
     try:
         price, seconds = Decimal(sent.get("price") or "0"), int(sent.get("timeout") or "30")
     except (InvalidOperation, ValueError):
-        raise SilasError("tool_terms", _("Enter numbers for price and timeout."), status=422) from None
+        raise SilasError(ErrorCode.TOOL_TERMS, _("Enter numbers for price and timeout.")) from None
     return Terms(
         acting=bool(sent.get("acting")),
         risk=sent.get("risk", ""),
@@ -258,7 +259,7 @@ def _search_numbers(sent: Any) -> dict[str, Any]:
     try:
         return {"most_results": int(sent.get("most_results") or "5"), "price": Decimal(sent.get("price") or "0")}
     except (InvalidOperation, ValueError):
-        raise SilasError("search_terms", _("Enter numbers for price and maximum results."), status=422) from None
+        raise SilasError(ErrorCode.SEARCH_TERMS, _("Enter numbers for price and maximum results.")) from None
 
 
 def _actor(request: StaffRequest) -> str:
