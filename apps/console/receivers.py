@@ -15,7 +15,7 @@ from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import AutonomousSession
 from apps.autonomy.signals import task_event
 from apps.console.members import group_of, group_of_member
-from apps.guard.schemas import BudgetAlert
+from apps.guard.schemas import BudgetFacts
 from apps.guard.signals import budget_alert
 from apps.safety.signals import loop_changed
 from apps.sessions.signals import session_changed
@@ -54,7 +54,7 @@ def _work_changed(item: WorkItem, status: str, text: str | Promise, next_steps: 
 
 
 @budget_alert.connect
-def _budget_alert(alert: BudgetAlert) -> None:
+def _budget_alert(budget: BudgetFacts, threshold: int) -> None:
     _poke("spending")
 
 

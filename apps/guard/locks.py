@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 from django.db.models.functions import Now
 
 from apps.bus.queries import is_lease_held
 from apps.guard import rules
 from apps.guard.enums import OnLimit, Period
 from apps.guard.models import Budget, GuardedRun
-from apps.guard.schemas import ZERO, BudgetFacts, BudgetRow, RunFacts, RunRef
+from apps.guard.schemas import Admitted, BudgetFacts, RunFacts, RunRef
 from apps.tenants.models import Tenant
 from kernel.errors import NotFound
 from kernel.language import gettext
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import Read, current_tenant_id, read_together
 
 # The run, what is paused and in which windows a limit was reached, the tenant's spending policy, and the database's
 # time: one statement, so that the rules judge one moment.
@@ -36,42 +36,23 @@ _LOCK = """
     WHERE run.tenant_id = %s AND run.id = %s FOR NO KEY UPDATE OF run
 """
 # Budgets are found by the ids of their holders and locked in the order of their own ids.
-_BUDGETS = """
-    SELECT budget.id, budget.ref, budget.deployment_id, budget.visitor_ref, budget.task_ref, budget.period,
-           budget.window_start, budget.spent, budget.reserved, budget.limit_usd, budget.alerted, budget.paused_in
-    FROM guard_budget budget
+_LOCK_BUDGETS = """
+    SELECT id, ref, deployment_id, visitor_ref, task_ref, period, window_start, spent, reserved, limit_usd, alerted,
+           paused_in
+    FROM guard_budget WHERE tenant_id = %s AND ref = ANY(%s) ORDER BY id FOR NO KEY UPDATE
 """
-_LOCK_BUDGETS = f"""
-    {_BUDGETS}
-    WHERE budget.tenant_id = %(tenant)s AND budget.ref = ANY(ARRAY(
-        SELECT unnest(ARRAY[run.tenant_id, run.deployment_id, run.task_ref, %(visitor)s::uuid])
-        FROM guard_guardedrun run WHERE run.tenant_id = %(tenant)s AND run.id = %(run)s
-    ))
-    ORDER BY budget.id FOR NO KEY UPDATE
-"""  # noqa: S608  (our own column names)
-# The budgets that a call reserved from, when it is settled.
-LOCK_BUDGETS_BY_ID = f"{_BUDGETS} WHERE budget.id = ANY(%s::uuid[]) ORDER BY budget.id FOR NO KEY UPDATE"
+_LOCK_RUN_AGAIN = "SELECT FROM guard_guardedrun WHERE id = %s FOR NO KEY UPDATE"
 _ROOM = "SELECT guard_platform_room(%s, (statement_timestamp() AT TIME ZONE %s)::date)"
 
 
-@dataclass(frozen=True)
-class LockedRun:
-    """A run under its row lock, and the facts that the rules need. `budget_refs` are the ids by which its budgets are
-    found, `visitor_limit` is what each visitor may cost a day in US dollars."""
-
-    row: GuardedRun
-    facts: RunFacts
-    budget_refs: tuple[UUID, ...]
-    visitor_limit: Decimal | None = None
-
-
-def lock_run(ref: RunRef) -> LockedRun:
-    """Lock the run and read the facts about it, then whether its lease is held. Raises `NotFound` for a run of another
-    tenant."""
+def lock_run(ref: RunRef) -> tuple[GuardedRun, RunFacts]:
+    """Lock the run and read the facts about it, then whether its lease is held. The row has the tenant's
+    `visitor_daily_usd` as well. Raises `NotFound` for a run of another tenant."""
     row = next(iter(GuardedRun.objects.raw(_LOCK, [current_tenant_id(), ref.run_id])), None)
     if row is None:
         raise NotFound(gettext("run"))
     day = rules.local_day(row.timezone, row.read_at)
+    reached = [(period, date.fromisoformat(window)) for period, window in map(str.split, row.reached)]
     facts = RunFacts(
         origin=row.origin,
         critical=row.critical,
@@ -90,18 +71,11 @@ def lock_run(ref: RunRef) -> LockedRun:
         now=row.read_at,
         approval=ref.approval,
         marked=rules.is_marked(row.origin, row.content_marks, marked_turn=row.marked_turn, turn=ref.turn),
-        limit_paused=rules.current_pause(map(_parse_reached, row.reached), day),
+        limit_paused=rules.current_pause(reached, day),
         on_limit=row.on_limit or OnLimit.PAUSE_ALL,
         day=day,
     )
-    holders = (row.tenant_id, row.deployment_id, row.task_ref, ref.visitor)
-    budget_refs = tuple(holder for holder in holders if holder)
-    return LockedRun(row, facts, budget_refs, row.visitor_daily_usd)
-
-
-def _parse_reached(text: str) -> tuple[str, date]:
-    period, window = text.split()
-    return period, date.fromisoformat(window)
+    return row, facts
 
 
 def current_days() -> tuple[date, date]:
@@ -114,57 +88,68 @@ def platform_day(now: datetime) -> date:
     return rules.local_day(settings.TIME_ZONE, now)
 
 
-@dataclass(frozen=True)
-class LockedBudgets:
-    """`rows` as stored and `facts` in their current windows, in the same order. `platform` is the period of the
-    installation's own budget that has no room for the estimate, or ""."""
+def lock_budgets(
+    refs: Sequence[UUID], estimate: Decimal, *, day: date, visitor: UUID | None, visitor_limit: Decimal | None
+) -> tuple[list[BudgetFacts], str]:
+    """Lock the budgets of these holders, in their windows of `day`, and check the installation's own for the estimate:
+    returns also the period of the one that has no room, or "".
 
-    rows: tuple[BudgetRow, ...]
-    facts: tuple[BudgetFacts, ...]
-    platform: str
-
-
-def lock_budgets(run: LockedRun, ref: RunRef, estimate: Decimal) -> LockedBudgets:
-    """Lock every budget that the run spends from, in the order of their ids, then check the installation's own.
-
-    Creates the budget of a visitor who costs something for the first time, if the tenant limits visitors.
+    Creates the budget of a visitor who costs something for the first time, if the tenant limits visitors. One round
+    trip, unless a visitor's budget has to be there before the installation's are locked.
     """
-    rows = _locked_budgets(ref)
-    if ref.visitor and run.visitor_limit is not None and not any(row.visitor_ref == ref.visitor for row in rows):
-        Budget.objects.bulk_create([Budget(visitor_ref=ref.visitor, period=Period.DAY)], ignore_conflicts=True)
-        rows = _locked_budgets(ref)
-    with connection.cursor() as cursor:
-        cursor.execute(_ROOM, [estimate, settings.TIME_ZONE])
-        (platform,) = cursor.fetchone()
-    facts = tuple(_budget_facts(row, run.facts.day, run.visitor_limit) for row in rows)
-    return LockedBudgets(tuple(rows), facts, platform)
+    budgets = _budgets(refs, day, visitor_limit=visitor_limit)
+    room: Read[str] = Read(_ROOM, [estimate, settings.TIME_ZONE], lambda rows: rows[0][0])
+    if visitor is None or visitor_limit is None:
+        read_together(budgets, room)
+    else:
+        read_together(budgets)
+        if not any(budget.ref == visitor for budget in budgets.value):
+            Budget.objects.bulk_create([Budget(visitor_ref=visitor, period=Period.DAY)], ignore_conflicts=True)
+            budgets = _budgets(refs, day, visitor_limit=visitor_limit)
+            read_together(budgets)
+        read_together(room)
+    return budgets.value, room.value
 
 
-def _locked_budgets(ref: RunRef) -> list[BudgetRow]:
-    values = {"tenant": current_tenant_id(), "run": ref.run_id, "visitor": ref.visitor}
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK_BUDGETS, values)
-        return [BudgetRow(*row) for row in cursor.fetchall()]
+def lock_budgets_again(admitted: Admitted) -> list[BudgetFacts]:
+    """Lock the run of a call that is settled, then the budgets that it reserved from, in the windows of that time; if
+    it reserved nothing, all budgets of its holders, in their windows of its `day`. One round trip."""
+    day = admitted.day
+    assert day is not None
+    run = Read(_LOCK_RUN_AGAIN, [admitted.run.run_id], list)
+    budgets = _budgets(admitted.budget_refs, day, windows=dict(admitted.windows) if admitted.reserved else None)
+    read_together(run, budgets)
+    return budgets.value
 
 
-def windows_for(budget_refs: Iterable[UUID], day: date) -> tuple[tuple[UUID, date], ...]:
-    """Return the budgets, with windows, that a charge of that day belongs to; for a call that reserved nothing."""
-    rows = Budget.objects.filter(ref__in=list(budget_refs)).order_by("pk").values_list("pk", "period", "window_start")
-    return tuple((pk, rules.current_window(period, day, begun)) for pk, period, begun in rows)
+def _budgets(
+    refs: Sequence[UUID],
+    day: date,
+    *,
+    windows: Mapping[UUID, date] | None = None,
+    visitor_limit: Decimal | None = None,
+) -> Read[list[BudgetFacts]]:
+    """Budgets as of their windows of `day` or, with `windows`, those named there, as of these. One whose later window
+    has begun is left out: an older movement does not change it."""
 
+    def parse(rows: Sequence[tuple[Any, ...]]) -> list[BudgetFacts]:
+        found = []
+        for pk, ref, deployment, visitor, task, period, begun, spent, reserved, limit, alerted, paused_in in rows:
+            window = rules.current_window(period, day, begun) if windows is None else windows.get(pk)
+            if window is None or (begun is not None and begun > window):
+                continue
+            budget = BudgetFacts(
+                budget_id=pk,
+                holder=rules.holder_of(deployment, visitor, task),
+                ref=ref,
+                window=window,
+                period=period,
+                limit=visitor_limit if limit is None else limit,
+                paused_in=paused_in,
+            )
+            found.append(
+                replace(budget, spent=spent, reserved=reserved, alerted=alerted) if begun == window else budget
+            )
+        return found
 
-def _budget_facts(row: BudgetRow, day: date, visitor_limit: Decimal | None) -> BudgetFacts:
-    window = rules.current_window(row.period, day, row.window_start)
-    spent, reserved = (row.spent, row.reserved) if row.window_start == window else (ZERO, ZERO)
-    return BudgetFacts(
-        budget_id=row.budget_id,
-        holder=rules.holder_of(row.deployment_id, row.visitor_ref, row.task_ref),
-        ref=row.ref,
-        window=window,
-        period=row.period,
-        limit=visitor_limit if row.limit_usd is None else row.limit_usd,
-        spent=spent,
-        committed=spent + reserved,
-        paused=row.paused_in == window,
-        alerted=row.alerted if row.window_start == window else 0,
-    )
+    return Read(_LOCK_BUDGETS, [current_tenant_id(), list(refs)], parse)

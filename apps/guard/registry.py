@@ -40,10 +40,6 @@ def register_policy(intent: Intent, policy: Policy) -> None:
     _policies[intent] = policy
 
 
-def _policy_of(intent: Intent) -> Policy | None:
-    return _policies.get(intent)
-
-
 def _handler_of(intent: Intent) -> Handler:
     # Only for guarded calls; tests/architecture/test_dispatch.py fails if another module uses it.
     if intent not in _handlers:

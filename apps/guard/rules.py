@@ -7,12 +7,13 @@ cap."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from uuid import UUID
 
 from apps.guard.enums import HaltState, Holder, Intent, OnLimit, Origin, Pause, Period, Phase, RefusalCode, RunStatus
-from apps.guard.schemas import BudgetFacts, BudgetRow, RunFacts
+from apps.guard.schemas import BudgetFacts, RunFacts
 from kernel.timezones import get_timezone
 
 # Intents that reach an outside tool; an unattended run may have them in analysis only (contract autonomy A2).
@@ -185,7 +186,7 @@ def refusing_budgets(facts: RunFacts, budgets: Iterable[BudgetFacts], estimate: 
     def refuses(budget: BudgetFacts) -> bool:
         softened = budget.holder in _SOFTENED
         fits = budget.limit is None or budget.committed + estimate <= budget.limit
-        return ((budget.paused and softened) or not fits) and (hard or not softened)
+        return ((budget.is_paused and softened) or not fits) and (hard or not softened)
 
     return [budget for budget in budgets if refuses(budget)]
 
@@ -215,23 +216,17 @@ def highest_threshold(spent: Decimal, limit: Decimal) -> int:
     return max((threshold for threshold in THRESHOLDS if spent * 100 >= limit * threshold), default=0)
 
 
-def apply_movement(budget: BudgetRow, window: date, *, reserved: Decimal, spent: Decimal) -> BudgetRow | None:
-    """Return the budget after a movement in `window`; None if a later window has begun, which leaves it as it is.
-
-    Only spending reaches a threshold, reservations do not; reaching the limit pauses the window.
-    """
-    if budget.window_start is not None and budget.window_start > window:
-        return None
-    same = budget.window_start == window
-    spent_now = spent + budget.spent if same else spent
-    alerted = budget.alerted if same else 0
-    reached = highest_threshold(spent_now, budget.limit_usd) if spent and budget.limit_usd is not None else 0
-    return budget._replace(
-        window_start=window,
+def apply_movement(budget: BudgetFacts, *, reserved: Decimal, spent: Decimal) -> BudgetFacts:
+    """Return the budget after a movement. Only spending reaches a threshold, reservations do not; reaching the limit
+    pauses the window."""
+    spent_now = budget.spent + spent
+    reached = highest_threshold(spent_now, budget.limit) if spent and budget.limit is not None else 0
+    return replace(
+        budget,
         spent=spent_now,
-        reserved=reserved + budget.reserved if same else reserved,
-        alerted=max(alerted, reached),
-        paused_in=window if reached == LIMIT and alerted < LIMIT else budget.paused_in,
+        reserved=budget.reserved + reserved,
+        alerted=max(budget.alerted, reached),
+        paused_in=budget.window if reached == LIMIT and budget.alerted < LIMIT else budget.paused_in,
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
@@ -135,28 +135,10 @@ class RunFacts:
     marked: bool = False
 
 
-class BudgetRow(NamedTuple):
-    """A budget as stored, under its row lock. `spent` and `reserved` belong to the window that began at
-    `window_start`."""
-
-    budget_id: UUID
-    ref: UUID
-    deployment_id: UUID | None
-    visitor_ref: UUID | None
-    task_ref: UUID | None
-    period: str
-    window_start: date | None
-    spent: Decimal
-    reserved: Decimal
-    limit_usd: Decimal | None
-    alerted: int
-    paused_in: date | None
-
-
 @dataclass(frozen=True)
 class BudgetFacts:
-    """A budget in its current window. `committed` is what is spent and reserved. `paused`: its limit was reached in
-    this window and has not been resumed. `alerted`: the highest threshold (percent) that was alerted."""
+    """A budget under its row lock, in one of its windows. `ref` is the id of its holder, `alerted` the highest
+    threshold (percent) that was alerted in the window, `paused_in` the window whose reached limit pauses."""
 
     budget_id: UUID
     holder: str
@@ -164,24 +146,18 @@ class BudgetFacts:
     window: date
     period: str
     limit: Decimal | None
-    spent: Decimal
-    committed: Decimal
-    paused: bool = False
+    spent: Decimal = ZERO
+    reserved: Decimal = ZERO
     alerted: int = 0
+    paused_in: date | None = None
 
+    @property
+    def committed(self) -> Decimal:
+        return self.spent + self.reserved
 
-@dataclass(frozen=True)
-class BudgetAlert:
-    """A budget has passed `threshold` percent of its limit in this window. `ref` is the id of its holder."""
-
-    budget_id: UUID
-    holder: str
-    ref: UUID
-    period: str
-    window: date
-    threshold: int
-    spent: Decimal
-    limit: Decimal | None
+    @property
+    def is_paused(self) -> bool:
+        return self.paused_in == self.window
 
 
 @dataclass(frozen=True)

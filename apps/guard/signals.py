@@ -4,7 +4,7 @@ back with it."""
 from collections.abc import Mapping
 from typing import Any
 
-from apps.guard.schemas import Admitted, BudgetAlert
+from apps.guard.schemas import Admitted, BudgetFacts
 from kernel.events import Event
 
 # The key of a call's context that names the attempt which records the call.
@@ -13,5 +13,6 @@ ATTEMPT = "attempt"
 # call is settled in one statement.
 call_done: Event[[Admitted, Any, Mapping[str, Any]]] = Event("call_done")
 
-# Sent once for each budget, window and threshold, inside the transaction that passed it.
-budget_alert: Event[[BudgetAlert]] = Event("budget_alert")
+# (budget, threshold): so many percent of its limit are spent. Sent once for each budget, window and threshold, inside
+# the transaction that passed it.
+budget_alert: Event[[BudgetFacts, int]] = Event("budget_alert")

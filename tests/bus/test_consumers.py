@@ -14,6 +14,7 @@ from apps.bus import registry, services
 from apps.bus.deliveries import Delivery, Undeliverable
 from apps.bus.enums import Kind, Queue
 from apps.bus.models import QueueMessage
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import in_scope, tenant_scope
 from silas_platform.celery import app
@@ -168,11 +169,11 @@ def test_handler_that_raises_gives_the_message_back(tenant: Any, consume: Any, d
 def test_refusal_gives_its_code_as_the_reason(tenant: Any, consume: Any, drain: Any) -> None:
     @consume
     async def handler(delivery: Delivery) -> None:
-        raise SilasError("no_room", "There is no room.")
+        raise SilasError(ErrorCode.RECORD_CHANGED, "It changed.")
 
     enqueue(tenant)
     drain()
-    assert state(tenant) == ("queued", 1, "no_room")
+    assert state(tenant) == ("queued", 1, "record_changed")
 
 
 def test_handler_that_always_raises_sees_the_message_five_times(tenant: Any, consume: Any, drain: Any) -> None:

@@ -20,7 +20,7 @@ from apps.guard.schemas import Admitted, NeedsApproval, Refused
 from kernel.tenancy import tenant_scope
 from llm.runs import Usage
 from tests.factories.guard import make_budget, make_call, make_run, reread
-from tests.guard.test_money import money
+from tests.guard.conftest import money
 
 KNOWN, UNKNOWN = "openai:gpt-4o-mini", "openai:nobody-knows"
 LIST_PRICE = Decimal("0.15"), Decimal("0.6")  # of KNOWN, in the public list

@@ -33,8 +33,7 @@ from apps.guard.schemas import (
 from apps.guard.services.settlement import CallLost
 from kernel.tenancy import in_scope, tenant_scope
 from tests.factories.guard import answer, audited, make_budget, make_call, make_run, reread, settle_lost
-from tests.guard.conftest import call
-from tests.guard.test_money import admit, admitted, money, settle
+from tests.guard.conftest import admit, admitted, call, money, settle
 from tests.rivals import race
 
 Handle = Callable[..., None]

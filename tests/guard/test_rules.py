@@ -181,7 +181,7 @@ def test_r4_compares_as_the_contract_decides(
 def budget(period: str, limit: str | None, committed: str, holder: str = "tenant", **more: Any) -> BudgetFacts:
     spent = Decimal(committed)
     most = None if limit is None else Decimal(limit)
-    return BudgetFacts(UUID(int=1), holder, UUID(int=2), date(2026, 3, 1), period, most, spent, spent, **more)
+    return BudgetFacts(UUID(int=1), holder, UUID(int=2), date(2026, 3, 1), period, most, spent, **more)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def budget(period: str, limit: str | None, committed: str, holder: str = "tenant
         ([budget("day", "1", "0.6", "visitor")], RefusalCode.COST_CAP_REACHED),
         ([budget("month", "1", "0.6", "task")], RefusalCode.COST_CAP_REACHED),
         ([budget("day", "1", "0.6", "task"), budget("month", "1", "0.6")], RefusalCode.GLOBAL_MONTHLY),
-        ([budget("day", "9", "0", paused=True)], RefusalCode.GLOBAL_DAILY),
+        ([budget("day", "9", "0", paused_in=date(2026, 3, 1))], RefusalCode.GLOBAL_DAILY),
     ],
 )
 def test_r4_asks_every_budget(budgets: list[BudgetFacts], expected: RefusalCode | None) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from apps.guard.enums import Intent
 from apps.guard.schemas import Admitted, Call, RunRef
-from apps.guard.services.model_runs import admit, charge
+from apps.guard.services.admission import admit
+from apps.guard.services.settlement import charge
 from kernel.tenancy import in_scope
 from llm.judge import Judgement, Opinion, Question, Ruling, prompt_size
 from llm.keys import ProviderKeys
@@ -41,7 +42,7 @@ class GateJudge:
     def __call__(self, question: Question) -> Opinion | Ruling:
         """Raises `NotAsked`, `ProviderFailed`, `ShapeBroken`, `TimeoutError`; `RuntimeError` on the loop itself, which
         would wait for itself."""
-        if _is_running_here(self.loop):
+        if asyncio._get_running_loop() is self.loop:
             raise RuntimeError("a gate's question must be asked in a thread")
         answer = asyncio.run_coroutine_threadsafe(self._ask(question), self.loop)
         try:
@@ -54,32 +55,16 @@ class GateJudge:
         model = question.model or self.model
         if self.may_ask is not None and not await self.may_ask(model):
             raise JudgeUnavailable
-        forecast, patience = _forecast(question), question.seconds * 4
-        call = Call(tool="gate", model=model, forecast=forecast, patience_seconds=patience, optional=True)
+        forecast = Usage(input_tokens=estimate_tokens(prompt_size(question)), output_tokens=question.max_tokens)
+        call = Call(tool="gate", model=model, forecast=forecast, patience_seconds=question.seconds * 4, optional=True)
         admitted = await in_scope(self.run.tenant_id, admit, self.run, Intent.CONVERSE, call)
         if not isinstance(admitted, Admitted):
             raise JudgeUnavailable
         judgement, failed = Judgement(question), ""
         try:
-            key = self.keys.of(model)
-            return await judgement.ask(model, key=key, base_url=self.base_url)
+            return await judgement.ask(model, key=self.keys.of(model), base_url=self.base_url)
         except BaseException as error:
             failed = type(error).__name__[:60]
             raise
         finally:
-            await in_scope(self.run.tenant_id, _charge, admitted, judgement, failed)
-
-
-def _is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return False
-
-
-def _forecast(question: Question) -> Usage:
-    return Usage(input_tokens=estimate_tokens(prompt_size(question)), output_tokens=question.max_tokens)
-
-
-def _charge(admitted: Admitted, judgement: Judgement, failed: str) -> None:
-    charge(admitted, judgement.usage, failed=failed)
+            await in_scope(self.run.tenant_id, charge, admitted, judgement.usage, failed=failed)

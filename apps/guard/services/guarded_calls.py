@@ -32,9 +32,9 @@ from apps.guard.schemas import (
     HandlerResult,
     RunRef,
 )
-from apps.guard.services.admission import admit_call, precheck, with_gate_arguments
+from apps.guard.services.admission import admit_call, precheck
 from apps.guard.services.runs import record_mark
-from apps.guard.services.settlement import CallLost, mark_uncertain, settle_call
+from apps.guard.services.settlement import CallLost, give_up_call, settle_call
 from kernel import fault_points
 from kernel.errors import SilasError, error_location
 from kernel.tenancy import in_scope
@@ -54,9 +54,9 @@ async def guarded_call(
 
     R5 → R6 → marks → `on_tool_call` gates → safety → approval → R4 → admit → dispatch → settle. `context` is passed to
     the handler and stored nowhere; `allowance` limits what the gates may ask a model. A refusal or a failing tool never
-    raises. If the caller is cancelled, `lost_calls` ends the call.
+    raises. If the caller is cancelled, `handle_lost_calls` ends the call.
     """
-    handler = registry._handler_of(intent)
+    handler, context = registry._handler_of(intent), context or {}
     report: GateReport | None = None
     if call.gates:
         refused = await in_scope(run.tenant_id, precheck, run, intent, call)
@@ -67,78 +67,58 @@ async def guarded_call(
         report = await asyncio.to_thread(
             check_gates, call.gates, GateTrigger.ON_TOOL_CALL, content, allowance=allowance
         )
-        call = with_gate_arguments(call, report)
-    policy = registry._policy_of(intent)
-    bound_policy = partial(policy, call.tool, context or {}) if policy else None
+        # If they changed the arguments, the digest and with it the needed approval are different.
+        call = replace(call, args=report.context.get("tool_args", call.args))
+    policy = registry._policies.get(intent)
+    bound_policy = partial(policy, call.tool, context) if policy else None
     admitted = await in_scope(run.tenant_id, admit_call, run, intent, call, report, policy=bound_policy)
     if not isinstance(admitted, Admitted):
         return admitted
     fault_points.reach("guard.before_dispatch")
-    outcome = await _carry_out(handler, admitted, context or {})
-    return await _with_mark(outcome, admitted)
+    outcome = await _carry_out(handler, admitted, context)
 
-
-async def _with_mark(outcome: Done | Failed, admitted: Admitted) -> Done | Failed:
-    """Mark the result, or the tool's own words for a failure, if a gate finds instructions in it (`gates.content`)."""
-    content = outcome.value if isinstance(outcome, Done) else outcome.reason
-    tool, kind = admitted.call.tool, DOCUMENT if admitted.intent is Intent.RETRIEVE_CHUNKS else TOOL
-    check = partial(check_content, content, admitted.call.gates, kind=kind, name=tool, ref=str(admitted.call_id))
-    mark = await asyncio.to_thread(check)
+    # The result, or the tool's own words for a failure, are marked if a gate finds instructions in them.
+    said = outcome.value if isinstance(outcome, Done) else outcome.reason
+    kind = DOCUMENT if intent is Intent.RETRIEVE_CHUNKS else TOOL
+    mark = await asyncio.to_thread(
+        check_content, said, call.gates, kind=kind, name=call.tool, ref=str(admitted.call_id)
+    )
     if mark is None:
         return outcome
-    await in_scope(admitted.run.tenant_id, record_mark, admitted.run, mark)
+    await in_scope(run.tenant_id, record_mark, run, mark)
     return replace(outcome, mark=mark)
 
 
 async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Mapping[str, Any]) -> Done | Failed:
     """Dispatch, then settle. Any error of a handler becomes `Failed`; only `CallFailed` may promise no effect."""
+    run, call = admitted.run, admitted.call
     call_context = CallContext(
-        tenant_id=admitted.run.tenant_id,
-        run_id=admitted.run.run_id,
+        tenant_id=run.tenant_id,
+        run_id=run.run_id,
         call_id=admitted.call_id,
-        tool=admitted.call.tool,
-        args=admitted.call.args,
+        tool=call.tool,
+        args=call.args,
         effect_key=admitted.effect_key,
         context=context,
     )
     try:
-        async with asyncio.timeout(admitted.call.patience_seconds):
-            result = await _dispatch(handler, call_context)
+        async with asyncio.timeout(call.patience_seconds):
+            if inspect.iscoroutinefunction(handler):
+                result = await handler(call_context)
+            else:
+                result = await asyncio.to_thread(_in_thread, handler, call_context)
+        assert isinstance(result, HandlerResult)
     except CallFailed as failure:
         return await _settle_failed(admitted, failure)
     except TimeoutError:
         with suppress(CallLost):
-            await in_scope(admitted.run.tenant_id, mark_uncertain, admitted, error_code="timeout")
+            await in_scope(run.tenant_id, give_up_call, admitted, error_code="timeout")
         return Failed("timeout", "It took too long.", uncertain=True)
     except Exception as error:  # noqa: BLE001 (a handler's error ends its own call only)
-        _log.error(
-            "guarded_call_failed run=%s intent=%s error=%s", admitted.run.run_id, admitted.intent, error_location(error)
-        )
+        _log.error("guarded_call_failed run=%s intent=%s error=%s", run.run_id, admitted.intent, error_location(error))
         # Cost and effect are unknown: the estimate is charged, and the effect key stays used.
         return await _settle_failed(admitted, CallFailed("tool_failed", "It failed unexpectedly.", cost=None))
     fault_points.reach("guard.after_dispatch")
-    return await _settle_done(admitted, result, context)
-
-
-async def _dispatch(handler: registry.Handler, context: CallContext) -> HandlerResult:
-    if inspect.iscoroutinefunction(handler):
-        answer = await handler(context)
-    else:
-        answer = await asyncio.to_thread(_in_thread, handler, context)
-    assert isinstance(answer, HandlerResult)
-    return answer
-
-
-def _in_thread(handler: Callable[[CallContext], Any], context: CallContext) -> Any:
-    try:
-        return handler(context)
-    finally:
-        connection.close()
-
-
-async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mapping[str, Any]) -> Done | Failed:
-    """Settle, with the effect in the same transaction: if it is refused there, it has not happened."""
-    run = admitted.run
 
     def effect() -> None:
         if result.on_settle is not None:
@@ -146,10 +126,10 @@ async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mappi
         if signals.ATTEMPT in context:
             signals.call_done(admitted, result.value, context)
 
+    # The effect is in the same transaction: if it is refused there, it has not happened.
+    step = partial(settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=effect)
     try:
-        charged = await in_scope(
-            run.tenant_id, settle_call, admitted, CallState.EXECUTED, cost=result.cost, on_settle=effect
-        )
+        charged = await in_scope(run.tenant_id, step)
     except CallLost as lost:
         return Failed(lost.code, lost.message, uncertain=True)
     except SilasError as refusal:
@@ -163,6 +143,13 @@ async def _settle_done(admitted: Admitted, result: HandlerResult, context: Mappi
         return await _settle_failed(admitted, undone)
     fault_points.reach("guard.after_settle")
     return Done(result.value, charged, admitted.call_id)
+
+
+def _in_thread(handler: Callable[[CallContext], Any], context: CallContext) -> Any:
+    try:
+        return handler(context)
+    finally:
+        connection.close()
 
 
 async def _settle_failed(admitted: Admitted, failure: CallFailed) -> Failed:
