@@ -191,11 +191,11 @@ def test_handler_that_always_raises_sees_the_message_five_times(tenant: Any, con
 def test_undeliverable_message_is_dead_at_once(tenant: Any, consume: Any, drain: Any) -> None:
     @consume
     async def handler(delivery: Delivery) -> None:
-        raise Undeliverable("no_such_item", "It is gone.")
+        raise Undeliverable(ErrorCode.NOT_FOUND, "It is gone.")
 
     enqueue(tenant)
     drain()
-    assert state(tenant) == ("dead", 1, "no_such_item")
+    assert state(tenant) == ("dead", 1, "not_found")
 
 
 def test_message_of_a_kind_that_nobody_consumes_is_kept_for_later(tenant: Any, consume: Any, drain: Any) -> None:
