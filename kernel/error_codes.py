@@ -1,7 +1,7 @@
 """The registry of error codes: every code that a `SilasError`, an error of the API or an error frame can carry.
 
 A code is stable: clients compare it. Each member has the HTTP status that it is answered with unless the place that
-raises it says another one.
+raises it says another one, and the sentence for people where it is always the same.
 """
 
 from __future__ import annotations
@@ -10,26 +10,33 @@ from enum import StrEnum
 from typing import Self
 
 
+def _(text: str) -> str:
+    """Mark a text for translation, as Django's `gettext_noop` does: a sandbox imports this module without Django."""
+    return text
+
+
 class ErrorCode(StrEnum):
     """A machine-readable code; as text it is its value, such as `not_found`."""
 
     status: int
+    text: str
 
-    def __new__(cls, value: str, status: int = 400) -> Self:
+    def __new__(cls, value: str, status: int = 400, text: str = "") -> Self:
         member = str.__new__(cls, value)
         member._value_ = value
         member.status = status
+        member.text = text
         return member
 
     ACCOUNT_EXISTS = "account_exists", 409
     ADDRESS_REFUSED = "address_refused", 422
     ALERT_MINUTES = "alert_minutes", 400
     ALREADY_PROCESSED = "already_processed", 409
-    ALREADY_SET_UP = "already_set_up", 409
-    ANSWER_UNKNOWN = "answer_unknown", 422
+    ALREADY_SET_UP = "already_set_up", 409, _("This installation is already set up. Log in instead.")
+    ANSWER_UNKNOWN = "answer_unknown", 422, _("Say done or trouble.")
     ANSWERED_ALREADY = "answered_already", 409
-    APPROVER_REQUIRED = "approver_required", 403
-    ARTIFACTS_TOO_LARGE = "artifacts_too_large", 400
+    APPROVER_REQUIRED = "approver_required", 403, _("Only an owner or an approver can decide this.")
+    ARTIFACTS_TOO_LARGE = "artifacts_too_large", 400, _("The files that this call left are too large to store.")
     ASSIGNEE_UNFIT = "assignee_unfit", 409
     ATTEMPT_NUMBER_MISSING = "attempt_number_missing", 422
     AUTHENTICATION_FAILED = "authentication_failed", 401
@@ -37,39 +44,43 @@ class ErrorCode(StrEnum):
     AUTONOMY_SETTINGS = "autonomy_settings", 422
     BAD_ARGUMENTS = "bad_arguments", 400
     BAD_CALL_BLOCK = "bad_call_block", 400
-    BAD_COLOUR = "bad_colour", 400
-    BAD_HOLDER = "bad_holder", 400
-    BAD_LIMIT = "bad_limit", 400
+    BAD_COLOUR = "bad_colour", 400, _("Choose one of the colours.")
+    BAD_HOLDER = "bad_holder", 400, _("A limit is for the company, or for one chatbot, visitor or task.")
+    BAD_LIMIT = "bad_limit", 400, _("A limit is an amount of US dollars of 0 or more.")
     BAD_NAME = "bad_name", 400
     BAD_PROVIDER_KEY = "bad_provider_key", 422
-    BAD_SCHEDULE = "bad_schedule", 400
+    BAD_SCHEDULE = "bad_schedule", 400, _("A schedule needs five cron fields and must be due at some time.")
     BAD_TEMPLATE = "bad_template", 400
     BAD_TIME = "bad_time", 400
-    BATCH_ITEMS = "batch_items", 400
-    BATCH_SETTLED = "batch_settled", 409
+    BATCH_ITEMS = "batch_items", 400, _("A batch names each of its items once.")
+    BATCH_SETTLED = "batch_settled", 409, _("This batch has already been decided.")
     BEGIN_ANEW = "begin_anew", 403
     BUSY_RETRY = "busy_retry", 400
     CALL_LOST = "call_lost", 409
     CARD_BODY_UNFIT = "card_body_unfit", 400
     CARD_CHANGED = "card_changed", 409
-    CARD_DAMAGED = "card_damaged", 409
+    CARD_DAMAGED = "card_damaged", 409, _("This card no longer shows what it was opened for.")
     CARD_DECIDED = "card_decided", 409
     CARD_EXPIRED = "card_expired", 409
     CARD_INCOMPLETE = "card_incomplete", 400
-    CARD_KIND_UNKNOWN = "card_kind_unknown", 400
-    CARD_MISMATCH = "card_mismatch", 409
-    CARD_NOT_YOURS = "card_not_yours", 409
+    CARD_KIND_UNKNOWN = "card_kind_unknown", 400, _("There is no such kind of card.")
+    CARD_MISMATCH = "card_mismatch", 409, _("The approved card has changed since it was approved.")
+    CARD_NOT_YOURS = "card_not_yours", 409, _("Please say again who you are before you answer this.")
     CARD_PAYLOAD_UNFIT = "card_payload_unfit", 400
     CARD_SCOPE_UNFIT = "card_scope_unfit", 400
-    CARD_SETTLED = "card_settled", 409
+    CARD_SETTLED = "card_settled", 409, _("A settled card stays settled.")
     CARD_TOO_LONG = "card_too_long", 400
     CARD_UNREADABLE = "card_unreadable", 400
     CARD_WITHDRAWN = "card_withdrawn", 409
     CHAIN_LOOP = "chain_loop", 409
-    CHOICE_UNKNOWN = "choice_unknown", 409
-    COLLECTION_MISSING = "collection_missing", 409
-    CONDITIONS_MISSING = "conditions_missing", 400
-    CONDITIONS_NOT_ALLOWED = "conditions_not_allowed", 400
+    CHOICE_UNKNOWN = "choice_unknown", 409, _("This card does not offer that answer.")
+    COLLECTION_MISSING = "collection_missing", 409, _("The collection that this would be added to no longer exists.")
+    CONDITIONS_MISSING = "conditions_missing", 400, _("Say on which conditions.")
+    CONDITIONS_NOT_ALLOWED = (
+        "conditions_not_allowed",
+        400,
+        _("An approval has no conditions: answer that it depends on them, or edit."),
+    )
     CONNECTION_AMBIGUOUS = "connection_ambiguous", 409
     CONNECTION_MISSING = "connection_missing", 409
     CONNECTION_PERMISSION = "connection_permission", 409
@@ -82,43 +93,47 @@ class ErrorCode(StrEnum):
     CONTEXT_PINNED_TOO_LARGE = "context_pinned_too_large", 400
     CONTEXT_PROFILE_INVALID = "context_profile_invalid", 400
     CONTEXT_PROFILE_UNKNOWN = "context_profile_unknown", 400
-    CONVERSATION_FULL = "conversation_full", 409
-    CREDENTIAL_GONE = "credential_gone", 409
-    CREDENTIALS_UNREADABLE = "credentials_unreadable", 400
-    DEPLOYMENT_MISSING = "deployment_missing", 400
+    CONVERSATION_FULL = "conversation_full", 409, _("This conversation is very long. Please begin a new one.")
+    CREDENTIAL_GONE = "credential_gone", 409, _("The keyring no longer has this credential.")
+    CREDENTIALS_UNREADABLE = "credentials_unreadable", 400, _("The script handed back credentials that cannot be read.")
+    DEPLOYMENT_MISSING = "deployment_missing", 400, _("Say on which deployment's messages this is tried.")
     DEPLOYMENTS_FULL = "deployments_full", 409
-    DRAFT_CHANGED = "draft_changed", 409
-    DRAFT_FAILED = "draft_failed", 409
-    DRAFT_FILE = "draft_file", 422
-    DRAFT_NAME = "draft_name", 422
+    DRAFT_CHANGED = "draft_changed", 409, _("Someone else has changed this draft. Reload it and try again.")
+    DRAFT_FAILED = "draft_failed", 409, _("The draft could not be created.")
+    DRAFT_FILE = "draft_file", 422, _("A draft contains SKILL.md and up to 24 text files in its folders.")
+    DRAFT_NAME = "draft_name", 422, _("Use lowercase letters, digits and single hyphens.")
     DRAFT_WISH = "draft_wish", 422
-    EDIT_CHANGES_NOTHING = "edit_changes_nothing", 400
-    EDIT_CHANGES_SUBJECT = "edit_changes_subject", 400
-    EDIT_OUTSIDE_PLAN = "edit_outside_plan", 400
+    EDIT_CHANGES_NOTHING = "edit_changes_nothing", 400, _("This is what the card asks for already.")
+    EDIT_CHANGES_SUBJECT = "edit_changes_subject", 400, _("An edit stays about the same thing.")
+    EDIT_OUTSIDE_PLAN = "edit_outside_plan", 400, _("Only the values of the planned calls can be edited.")
     EDIT_REFUSED = "edit_refused", 409
     EDIT_UNFIT = "edit_unfit", 409
     ERROR = "error", 500
     ERROR_CODE_MISSING = "error_code_missing", 422
     ERROR_HEADERS_MISSING = "error_headers_missing", 422
     FIELD_WRONG = "field_wrong", 422
-    FILE_KIND = "file_kind", 400
-    FILE_TOO_LARGE = "file_too_large", 413
-    FILES_FULL = "files_full", 409
+    FILE_KIND = "file_kind", 400, _("Files of this kind are not taken here.")
+    FILE_TOO_LARGE = "file_too_large", 413, _("This file is too large.")
+    FILES_FULL = "files_full", 409, _("No more files can be taken in this conversation.")
     FINGERPRINT_DIFFERS = "fingerprint_differs", 409
-    FORBIDDEN = "forbidden", 403
+    FORBIDDEN = "forbidden", 403, _("This conversation is not available here.")
     FORBIDDEN_ROLE = "forbidden_role", 403
     FORBIDDEN_SCOPE = "forbidden_scope", 403
-    FORM_CHANGED = "form_changed", 409
-    FORM_REQUIRED = "form_required", 409
-    FORM_UNREADABLE = "form_unreadable", 422
+    FORM_CHANGED = "form_changed", 409, _("This form has changed meanwhile. Here is the new one.")
+    FORM_REQUIRED = "form_required", 409, _("Please answer the form first.")
+    FORM_UNREADABLE = "form_unreadable", 422, _("This page is out of date. Reload it and try again.")
     FORMAT_UNKNOWN = "format_unknown", 422
     FREETEXT_NOT_WANTED = "freetext_not_wanted", 409
     FREETEXT_TOO_LONG = "freetext_too_long", 400
     GATE_BLOCKED = "gate_blocked", 400
-    GATE_CHANGED = "gate_changed", 409
+    GATE_CHANGED = (
+        "gate_changed",
+        409,
+        _("This gate was changed in the meantime. Review the newest version first; your change was not saved."),
+    )
     GATE_INVALID = "gate_invalid", 422
-    GATE_UNCHANGED = "gate_unchanged", 409
-    GIT_MISSING = "git_missing", 503
+    GATE_UNCHANGED = "gate_unchanged", 409, _("This version is already active.")
+    GIT_MISSING = "git_missing", 503, _("Git isn't installed on this machine.")
     GOAL_ESCALATION_CIRCLE = "goal_escalation_circle", 400
     GOAL_ESCALATION_UNKNOWN = "goal_escalation_unknown", 400
     GOAL_FALLBACK_MISSING = "goal_fallback_missing", 400
@@ -126,8 +141,8 @@ class ErrorCode(StrEnum):
     GOAL_GATE_UNKNOWN = "goal_gate_unknown", 400
     GOAL_INSTRUCTION_MISSING = "goal_instruction_missing", 400
     GOAL_LEVEL_ORDER = "goal_level_order", 400
-    GOAL_MISSING = "goal_missing", 400
-    GOAL_NO_TEXT = "goal_no_text", 400
+    GOAL_MISSING = "goal_missing", 400, _("choose a file or paste its text.")
+    GOAL_NO_TEXT = "goal_no_text", 400, _("this isn't UTF-8 text.")
     GOAL_QUEUE_MISSING = "goal_queue_missing", 400
     GOAL_TOO_LONG = "goal_too_long", 400
     GOAL_TOO_MANY_GATES = "goal_too_many_gates", 400
@@ -137,83 +152,87 @@ class ErrorCode(StrEnum):
     IDENTITY_KEY_EXISTS = "identity_key_exists", 409
     IMPORT_REFUSED = "import_refused", 422
     INVALID = "invalid", 400
-    INVALID_ANSWERS = "invalid_answers", 400
+    INVALID_ANSWERS = "invalid_answers", 400, _("Please look at what is marked.")
     INVALID_DEPLOYMENT = "invalid_deployment", 400
     INVALID_EMAIL = "invalid_email", 400
     INVALID_FORM = "invalid_form", 400
     INVALID_FRAME = "invalid_frame", 400
     INVALID_IDENTITY_KEY = "invalid_identity_key", 400
     INVALID_MESSAGE_KEY = "invalid_message_key", 400
-    INVALID_NAME = "invalid_name", 400
+    INVALID_NAME = "invalid_name", 400, _("A collection's name is up to 60 letters, digits, hyphens and underscores.")
     INVALID_OFFERS = "invalid_offers", 400
     INVALID_PROVIDER = "invalid_provider", 422
-    INVALID_RATING = "invalid_rating", 400
+    INVALID_RATING = "invalid_rating", 400, _("Choose one of what is offered.")
     INVALID_TEXT = "invalid_text", 400
-    INVITATION_ENDED = "invitation_ended", 409
-    IT_REQUEST_MISSING = "it_request_missing", 409
+    INVITATION_ENDED = "invitation_ended", 409, _("This invitation is no longer valid.")
+    IT_REQUEST_MISSING = "it_request_missing", 409, _("There is no draft for an IT department here.")
     IT_REQUEST_UNFIT = "it_request_unfit", 422
-    KEY_ACTIVE = "key_active", 409
+    KEY_ACTIVE = "key_active", 409, _("Replace this key first. Then you can revoke it.")
     KEY_RETIRED = "key_retired", 409
-    KEY_REVOKED = "key_revoked", 409
-    KEY_UNREADABLE = "key_unreadable", 422
-    KEYRING_MISSING = "keyring_missing", 409
+    KEY_REVOKED = "key_revoked", 409, _("This key is already revoked.")
+    KEY_UNREADABLE = "key_unreadable", 422, _("A public key has 64 hexadecimal characters.")
+    KEYRING_MISSING = "keyring_missing", 409, _("The keyring library is not installed here.")
     KEYRING_UNAVAILABLE = "keyring_unavailable", 503
     KIND_NOT_FROM_SENDER = "kind_not_from_sender", 422
     KIND_NOT_ON_QUEUE = "kind_not_on_queue", 422
     KNOWLEDGE_BUSY = "knowledge_busy", 400
     KNOWLEDGE_CHANGED = "knowledge_changed", 400
-    KNOWLEDGE_LATE = "knowledge_late", 400
+    KNOWLEDGE_LATE = "knowledge_late", 400, _("The request for this change was withdrawn.")
     KNOWLEDGE_REFUSED = "knowledge_refused", 400
     LAST_OWNER = "last_owner", 409
     LEASE_LOST = "lease_lost", 409
     LINE_INVALID = "line_invalid", 400
     LINKAGE_MISSING = "linkage_missing", 409
-    MEMBER_EXISTS = "member_exists", 409
-    MEMORY_WRITES_REACHED = "memory_writes_reached", 409
+    MEMBER_EXISTS = "member_exists", 409, _("This person is already a member.")
+    MEMORY_WRITES_REACHED = "memory_writes_reached", 409, _("This run has used its limit of proposals.")
     MESSAGE_KEY_EXISTS = "message_key_exists", 409
-    METHOD_NOT_ALLOWED = "method_not_allowed", 405
-    NAME_TAKEN = "name_taken", 409
-    NEEDS_CODE = "needs_code", 409
+    METHOD_NOT_ALLOWED = "method_not_allowed", 405, _("Only POST is answered here.")
+    NAME_TAKEN = "name_taken", 409, _("There is one with this name already.")
+    NEEDS_CODE = "needs_code", 409, _("Only a code can lift this hold.")
     NO_MODEL = "no_model", 409
-    NO_NAME = "no_name", 409
+    NO_NAME = "no_name", 409, _("Enter a name for the key.")
     NO_OWNER = "no_owner", 409
-    NO_PLACES = "no_places", 400
-    NO_SECOND_FACTOR = "no_second_factor", 409
-    NO_SETUP = "no_setup", 409
-    NOT_A_CONNECTION = "not_a_connection", 409
-    NOT_A_MEMBER = "not_a_member", 400
-    NOT_A_MODEL_RUN = "not_a_model_run", 403
+    NO_PLACES = "no_places", 400, _("No network address is allowed for checks (SILAS_CHECK_PLACES).")
+    NO_SECOND_FACTOR = "no_second_factor", 409, _("Set up an app or a passkey first.")
+    NO_SETUP = "no_setup", 409, _("There is no setup to confirm. Start over.")
+    NOT_A_CONNECTION = "not_a_connection", 409, _("This skill doesn't connect an account.")
+    NOT_A_MEMBER = "not_a_member", 400, _("Only members can sign messages.")
+    NOT_A_MODEL_RUN = "not_a_model_run", 403, _("Only the guard carries this out.")
     NOT_ACCEPTABLE = "not_acceptable", 406
     NOT_APPROVED = "not_approved", 409
     NOT_AUTHENTICATED = "not_authenticated", 401
-    NOT_CANCELLABLE = "not_cancellable", 409
-    NOT_DEAD = "not_dead", 409
+    NOT_CANCELLABLE = "not_cancellable", 409, _("Goals can't be cancelled. Change the goal instead.")
+    NOT_DEAD = "not_dead", 409, _("This message has been retried or dropped already.")
     NOT_FOUND = "not_found", 404
     NOT_HELD = "not_held", 409
-    NOT_JSON = "not_json", 400
+    NOT_JSON = "not_json", 400, _("A frame must be JSON text.")
     NOT_OPTED_IN = "not_opted_in", 403
-    NOT_OVER = "not_over", 409
-    NOT_PARKED = "not_parked", 409
-    NOT_QUARANTINED = "not_quarantined", 409
-    NOT_TAKEN_OVER = "not_taken_over", 409
+    NOT_OVER = "not_over", 409, _("This run isn't over yet.")
+    NOT_PARKED = "not_parked", 409, _("Only a parked goal can be resumed.")
+    NOT_QUARANTINED = "not_quarantined", 409, _("This task isn't paused.")
+    NOT_TAKEN_OVER = "not_taken_over", 409, _("Take the conversation over before you reply.")
     NOT_YOURS = "not_yours", 409
     NOTHING_CHOSEN = "nothing_chosen", 400
     NOTHING_IN_IT = "nothing_in_it", 422
     NOTHING_LEFT = "nothing_left", 409
-    NOTHING_SAID = "nothing_said", 409
-    NOTHING_TICKED = "nothing_ticked", 400
-    ORIGIN_NOT_ALLOWED = "origin_not_allowed", 403
-    ORIGIN_UNKNOWN = "origin_unknown", 422
-    OUT_OF_TIME = "out_of_time", 409
-    OWN_REQUEST = "own_request", 403
+    NOTHING_SAID = "nothing_said", 409, _("Nothing has been said here yet.")
+    NOTHING_TICKED = "nothing_ticked", 400, _("Select conversations first.")
+    ORIGIN_NOT_ALLOWED = "origin_not_allowed", 403, _("This site may not open this chat.")
+    ORIGIN_UNKNOWN = "origin_unknown", 422, _("Enter the id of a task or session.")
+    OUT_OF_TIME = "out_of_time", 409, _("The time for this set-up has run out.")
+    OWN_REQUEST = "own_request", 403, _("You requested this yourself. Another person has to approve it.")
     OWNED_BY_OTHER = "owned_by_other", 409
-    OWNER_REQUIRED = "owner_required", 403
+    OWNER_REQUIRED = "owner_required", 403, _("Only an owner can approve this.")
     OWNERS_ONLY = "owners_only", 403
-    PACKAGE_EXTRA_FILE = "package_extra_file", 422
+    PACKAGE_EXTRA_FILE = "package_extra_file", 422, _("The package contains a file that isn't signed.")
     PACKAGE_INCOMPLETE = "package_incomplete", 422
-    PACKAGE_REPLAYED = "package_replayed", 409
-    PACKAGE_SIGNATURE = "package_signature", 422
-    PACKAGE_TAMPERED = "package_tampered", 422
+    PACKAGE_REPLAYED = (
+        "package_replayed",
+        409,
+        _("A newer package of this skill from this publisher was already imported."),
+    )
+    PACKAGE_SIGNATURE = "package_signature", 422, _("The package isn't signed with the key it names.")
+    PACKAGE_TAMPERED = "package_tampered", 422, _("A file of the package was changed after it was signed.")
     PACKAGE_UNREADABLE = "package_unreadable", 422
     PARENT_OVER = "parent_over", 409
     PARSE_ERROR = "parse_error", 400
@@ -222,18 +241,18 @@ class ErrorCode(StrEnum):
     PASSKEY_COUNTER = "passkey_counter", 409
     PASSKEY_ELSEWHERE = "passkey_elsewhere", 409
     PASSKEY_KNOWN = "passkey_known", 409
-    PASSKEY_MISSING = "passkey_missing", 403
+    PASSKEY_MISSING = "passkey_missing", 403, _("This needs a passkey, and you have none. Add one first.")
     PASSKEY_NEEDS_A_NAME = "passkey_needs_a_name", 400
     PASSKEY_REFUSED = "passkey_refused", 409
-    PAYLOAD_INCOMPLETE = "payload_incomplete", 400
+    PAYLOAD_INCOMPLETE = "payload_incomplete", 400, _("The plan lacks fields that an approval binds.")
     PAYLOAD_MISSING = "payload_missing", 422
     PAYLOAD_NOT_CANONICAL = "payload_not_canonical", 400
-    PAYLOAD_SHAPE = "payload_shape", 400
+    PAYLOAD_SHAPE = "payload_shape", 400, _("This is not what an approval of this scope binds.")
     PAYLOAD_WRONG = "payload_wrong", 422
     PERMISSION_DENIED = "permission_denied", 403
     PERMISSION_UNKNOWN = "permission_unknown", 422
-    PERSON_NEEDED = "person_needed", 403
-    PLAN_CALL_TWICE = "plan_call_twice", 400
+    PERSON_NEEDED = "person_needed", 403, _("Only an owner who is logged in can accept a tool.")
+    PLAN_CALL_TWICE = "plan_call_twice", 400, _("the plan asks for the same thing twice")
     PLAN_DEPENDENCY_CYCLE = "plan_dependency_cycle", 400
     PLAN_DEPENDENCY_MISSING = "plan_dependency_missing", 400
     PLAN_FIELD_INVALID = "plan_field_invalid", 400
@@ -243,36 +262,44 @@ class ErrorCode(StrEnum):
     PLAN_FRONT_MATTER_MISSING = "plan_front_matter_missing", 400
     PLAN_FRONT_MATTER_UNCLOSED = "plan_front_matter_unclosed", 400
     PLAN_GATE_NOT_ALLOWED = "plan_gate_not_allowed", 400
-    PLAN_INVALID = "plan_invalid", 400
+    PLAN_INVALID = "plan_invalid", 400, _("The edited plan is not a plan.")
     PLAN_MARKDOWN_MISSING = "plan_markdown_missing", 422
-    PLAN_NOT_A_GOAL = "plan_not_a_goal", 400
-    PLAN_PROJECT_CALLS = "plan_project_calls", 400
+    PLAN_NOT_A_GOAL = "plan_not_a_goal", 400, _("Only a goal can be adopted.")
+    PLAN_PROJECT_CALLS = "plan_project_calls", 400, _("A project makes no calls itself; put them in its tasks.")
     PLAN_TASK_NOT_A_TASK = "plan_task_not_a_task", 400
     PLAN_TASK_NOT_WRITTEN = "plan_task_not_written", 400
     PLAN_TASK_TWICE = "plan_task_twice", 400
     PLAN_TASK_UNLISTED = "plan_task_unlisted", 400
-    PLAN_TASKS_BLOCK = "plan_tasks_block", 400
-    PLAN_TASKS_MISSING = "plan_tasks_missing", 400
+    PLAN_TASKS_BLOCK = (
+        "plan_tasks_block",
+        400,
+        _("A plan must not contain a tasks block of its own, and must close its fences."),
+    )
+    PLAN_TASKS_MISSING = "plan_tasks_missing", 400, _("A project names its tasks.")
     PLAN_TOO_LONG = "plan_too_long", 400
     PLAN_TOO_MANY_CALLS = "plan_too_many_calls", 400
     PLAN_TOO_MANY_TASKS = "plan_too_many_tasks", 400
     PLAN_TYPE_NOT_ALLOWED = "plan_type_not_allowed", 400
-    PLAN_WITHOUT_CALLS = "plan_without_calls", 400
-    PLANNING_MOVED = "planning_moved", 409
+    PLAN_WITHOUT_CALLS = "plan_without_calls", 400, _("the plan does not say what to do")
+    PLANNING_MOVED = "planning_moved", 409, _("This planning has already ended or changed.")
     POLICY_CHANGED = "policy_changed", 409
     POLICY_INVALID = "policy_invalid", 422
     POLICY_NOT_CERTIFIED = "policy_not_certified", 409
-    POLICY_NOT_OWN = "policy_not_own", 409
-    POLICY_PIN_FAILED = "policy_pin_failed", 503
+    POLICY_NOT_OWN = "policy_not_own", 409, _("It has no policy of its own.")
+    POLICY_PIN_FAILED = (
+        "policy_pin_failed",
+        503,
+        _("The checkpoint file that records active policy outside the database (SILAS_CHECKPOINTS) can't be written."),
+    )
     PRECEDENT_SETTLED = "precedent_settled", 409
-    PROGRAM_ARGS = "program_args", 422
+    PROGRAM_ARGS = "program_args", 422, _("There are too many arguments, or one is too long or unreadable.")
     PROGRAM_PLACE = "program_place", 422
-    PROGRAM_SCRIPT = "program_script", 422
-    PROPOSAL_EMPTY = "proposal_empty", 422
-    PROPOSAL_QUARANTINED = "proposal_quarantined", 409
-    PROPOSAL_SETTLED = "proposal_settled", 409
+    PROGRAM_SCRIPT = "program_script", 422, _("The skill has no such script. Enter it as scripts/name.py.")
+    PROPOSAL_EMPTY = "proposal_empty", 422, _("Write the text to keep.")
+    PROPOSAL_QUARANTINED = "proposal_quarantined", 409, _("This was quarantined. Release it before you keep it.")
+    PROPOSAL_SETTLED = "proposal_settled", 409, _("This was already decided.")
     PROPOSAL_TOO_LONG = "proposal_too_long", 422
-    PROPOSAL_UNANSWERED = "proposal_unanswered", 422
+    PROPOSAL_UNANSWERED = "proposal_unanswered", 422, _("This question has no answer yet. Write one to publish it.")
     PROVIDER_ACCOUNT = "provider_account", 403
     PROVIDER_DOMAIN = "provider_domain", 403
     PROVIDER_LOGIN = "provider_login", 403
@@ -280,117 +307,137 @@ class ErrorCode(StrEnum):
     PROVIDER_REFUSED = "provider_refused", 403
     PROVIDER_UNREACHABLE = "provider_unreachable", 502
     PROVIDER_UNVERIFIED = "provider_unverified", 403
-    PUBLISHER_NAME = "publisher_name", 422
-    PUSH_ADDRESS = "push_address", 400
+    PUBLISHER_NAME = "publisher_name", 422, _("Enter the publisher's name.")
+    PUSH_ADDRESS = "push_address", 400, _("This push service cannot be reached from here.")
     PUSH_BROWSERS = "push_browsers", 409
     PUSH_KEYS = "push_keys", 400
-    PUSH_OFF = "push_off", 409
+    PUSH_OFF = "push_off", 409, _("This installation has no key to sign pushes with.")
     QUARANTINED = "quarantined", 409
     RATE_LIMITED = "rate_limited", 429
-    RATING_SETTLED = "rating_settled", 409
+    RATING_SETTLED = "rating_settled", 409, _("This rating can no longer be changed.")
     READER_BUSY = "reader_busy", 503
-    REASON_MISSING = "reason_missing", 400
+    REASON_MISSING = "reason_missing", 400, _("Say why this approval is revoked.")
     RECORD_CHANGED = "record_changed", 409
-    RECORD_EXISTS = "record_exists", 409
+    RECORD_EXISTS = "record_exists", 409, _("A record with this key already exists.")
     RECORDS_CHANGED = "records_changed", 400
     REPORT_OF_OTHER_SCRIPTS = "report_of_other_scripts", 400
     REPORT_UNREADABLE = "report_unreadable", 400
     SANDBOX_SPEC_INVALID = "sandbox_spec_invalid", 400
     SANDBOX_UNAVAILABLE = "sandbox_unavailable", 503
-    SCHEDULER_DISABLED = "scheduler_disabled", 503
+    SCHEDULER_DISABLED = "scheduler_disabled", 503, _("Automations are turned off for this company.")
     SCOPE_ERROR = "scope_error", 403
-    SEAL_BROKEN = "seal_broken", 409
+    SEAL_BROKEN = "seal_broken", 409, _("A sealed value could not be opened with this key.")
     SEARCH_KEY = "search_key", 422
-    SEARCH_PROVIDER = "search_provider", 422
+    SEARCH_PROVIDER = "search_provider", 422, _("Choose one of the listed providers.")
     SEARCH_TERMS = "search_terms", 422
     SECOND_FACTOR_REQUIRED = "second_factor_required", 403
-    SECRET_EXPIRED = "secret_expired", 409
+    SECRET_EXPIRED = "secret_expired", 409, _("This request has expired. Nothing was saved.")
     SECRET_INVALID = "secret_invalid", 400
-    SECRET_NOT_THERE = "secret_not_there", 409
-    SECRET_STORED_ALREADY = "secret_stored_already", 409
-    SECRET_UNFIT = "secret_unfit", 400
+    SECRET_NOT_THERE = "secret_not_there", 409, _("Nothing was given yet, or it was taken already.")
+    SECRET_STORED_ALREADY = "secret_stored_already", 409, _("This has already been saved. Nothing was changed.")
+    SECRET_UNFIT = "secret_unfit", 400, _("A secret has at least one character and at most 64 KiB.")
     SELECTION_UNFIT = "selection_unfit", 409
     SESSION_OVER = "session_over", 400
     SETUP_NOT_ASKING = "setup_not_asking", 409
     SETUP_OVER = "setup_over", 409
-    SETUP_UNDER_WAY = "setup_under_way", 409
+    SETUP_UNDER_WAY = "setup_under_way", 409, _("This connection is already being set up.")
     SIGNING_KEY_MISSING = "signing_key_missing", 403
-    SKILL_DAMAGED = "skill_damaged", 409
+    SKILL_DAMAGED = "skill_damaged", 409, _("The skill's stored files differ from the installed ones.")
     SKILL_DISABLED = "skill_disabled", 409
     SKILL_INVALID = "skill_invalid", 400
     SKILL_MISSING = "skill_missing", 409
     SKILL_MOVED = "skill_moved", 409
-    SKILL_NOT_ACTIVE = "skill_not_active", 409
-    SKILL_NOT_APPROVED = "skill_not_approved", 409
+    SKILL_NOT_ACTIVE = "skill_not_active", 409, _("Only a version that is in use can be exported.")
+    SKILL_NOT_APPROVED = "skill_not_approved", 409, _("This version was never in use, so it needs an approval first.")
     SKILL_NOT_BUNDLED = "skill_not_bundled", 409
-    SKILL_NOT_INHERITED = "skill_not_inherited", 400
+    SKILL_NOT_INHERITED = "skill_not_inherited", 400, _("That is not something I can do here.")
     SKILLS_WAITING = "skills_waiting", 409
-    SPAWN_POLICY_MISSING = "spawn_policy_missing", 400
-    STATE_MISSING = "state_missing", 409
-    STEP_UP_REQUIRED = "step_up_required", 403
+    SPAWN_POLICY_MISSING = (
+        "spawn_policy_missing",
+        400,
+        _("A standing approval needs the template of what it may start."),
+    )
+    STATE_MISSING = "state_missing", 409, _("The script's address does not carry the state it was given.")
+    STEP_UP_REQUIRED = "step_up_required", 403, _("Confirm this with your passkey.")
     SUBSCRIPTION_INVALID = "subscription_invalid", 400
     SUBSCRIPTION_UNSUPPORTED = "subscription_unsupported", 400
-    TASK_BOUNDS = "task_bounds", 422
+    TASK_BOUNDS = "task_bounds", 422, _("Enter a priority from 0 to 9 and 1 to 10 attempts.")
     TASK_DELEGATES = "task_delegates", 422
     TASK_DELETED = "task_deleted", 409
     TASK_ID_MISSING = "task_id_missing", 422
     TASK_LIMITS = "task_limits", 422
     TASK_LOOP = "task_loop", 422
-    TASK_MODEL = "task_model", 422
+    TASK_MODEL = "task_model", 422, _("This model isn't available.")
     TASK_NAME = "task_name", 422
-    TASK_OF_ANOTHER = "task_of_another", 403
-    TASK_ROUTE = "task_route", 422
+    TASK_OF_ANOTHER = (
+        "task_of_another",
+        403,
+        _("This task runs in another member's name. Only they or an owner can change it."),
+    )
+    TASK_ROUTE = "task_route", 422, _("Choose where the result should go.")
     TASK_SAYS_NOTHING = "task_says_nothing", 422
     TASK_SKILLS = "task_skills", 422
     TASK_TOOLS = "task_tools", 422
     TENANT_EXISTS = "tenant_exists", 409
-    TEXT_MISSING = "text_missing", 400
+    TEXT_MISSING = "text_missing", 400, _("Write what should be sent.")
     THROTTLED = "throttled", 429
     TICKS_UNFIT = "ticks_unfit", 409
-    TOKEN_REVOKED = "token_revoked", 409
+    TOKEN_REVOKED = "token_revoked", 409, _("This approval was already revoked.")
     TOO_DEEP = "too_deep", 409
     TOO_LARGE = "too_large", 413
     TOO_MANY = "too_many", 422
     TOO_MANY_ATTEMPTS = "too_many_attempts", 429
-    TOO_MANY_DRAFTS = "too_many_drafts", 409
+    TOO_MANY_DRAFTS = "too_many_drafts", 409, _("You have reached the maximum number of drafts. Delete one first.")
     TOO_MANY_GATES = "too_many_gates", 409
     TOO_MANY_PASSKEYS = "too_many_passkeys", 409
-    TOO_MANY_QUESTIONS = "too_many_questions", 409
-    TOO_MANY_REVISIONS = "too_many_revisions", 409
+    TOO_MANY_QUESTIONS = "too_many_questions", 409, _("Several questions still wait for this visitor.")
+    TOO_MANY_REVISIONS = (
+        "too_many_revisions",
+        409,
+        _("This draft has reached its maximum number of revisions. Start a new one."),
+    )
     TOO_MANY_SERVERS = "too_many_servers", 422
     TOO_MANY_WINDOWS = "too_many_windows", 400
-    TOO_MUCH_WAITING = "too_much_waiting", 400
-    TOOL_CHANGED = "tool_changed", 409
+    TOO_MUCH_WAITING = (
+        "too_much_waiting",
+        400,
+        _("several of your requests are still open; please wait for those first"),
+    )
+    TOOL_CHANGED = "tool_changed", 409, _("The server's description of this tool has changed. Review it again.")
     TOOL_NOT_GRANTED = "tool_not_granted", 400
     TOOL_PROOF = "tool_proof", 422
-    TOOL_SERVER_EXISTS = "tool_server_exists", 422
+    TOOL_SERVER_EXISTS = "tool_server_exists", 422, _("A server with this name already exists.")
     TOOL_SERVER_NAME = "tool_server_name", 422
-    TOOL_SERVER_SECRET = "tool_server_secret", 422
+    TOOL_SERVER_SECRET = (
+        "tool_server_secret",
+        422,
+        _("This isn't a valid token: it contains characters that tokens can't have."),
+    )
     TOOL_SERVER_UNREACHABLE = "tool_server_unreachable", 502
     TOOL_TERMS = "tool_terms", 422
     TOOL_UNUSABLE = "tool_unusable", 422
-    TOTP_EXISTS = "totp_exists", 409
+    TOTP_EXISTS = "totp_exists", 409, _("You already have an authenticator app. Remove it before you set up another.")
     TRIGGER_CAP = "trigger_cap", 422
-    TRIGGER_KIND = "trigger_kind", 422
-    TRIGGER_LOOP = "trigger_loop", 422
+    TRIGGER_KIND = "trigger_kind", 422, _("A trigger of this kind can't be set up.")
+    TRIGGER_LOOP = "trigger_loop", 422, _("A task can't start itself.")
     TRIGGER_OFF = "trigger_off", 409
     TRIGGER_SPEC = "trigger_spec", 422
-    TRIGGER_TWICE = "trigger_twice", 422
+    TRIGGER_TWICE = "trigger_twice", 422, _("The task already has this trigger.")
     TWICE = "twice", 409
     UNAVAILABLE = "unavailable", 503
     UNKNOWN_LANGUAGE = "unknown_language", 400
-    UNKNOWN_ROLE = "unknown_role", 409
+    UNKNOWN_ROLE = "unknown_role", 409, _("Choose a role.")
     UNKNOWN_TIMEZONE = "unknown_timezone", 422
-    UNKNOWN_TYPE = "unknown_type", 400
+    UNKNOWN_TYPE = "unknown_type", 400, _("This type of frame is not known.")
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type", 415
     UNSUPPORTED_TYPE = "unsupported_type", 422
     VAULT_MISSING = "vault_missing", 409
-    WAITING_ALREADY = "waiting_already", 400
+    WAITING_ALREADY = "waiting_already", 400, _("this is already in progress")
     WEAK_PASSWORD = "weak_password", 409
-    WEBHOOK_EVENTS = "webhook_events", 422
-    WEBHOOK_URL = "webhook_url", 422
+    WEBHOOK_EVENTS = "webhook_events", 422, _("Choose events from the list.")
+    WEBHOOK_URL = "webhook_url", 422, _("Enter a public https address without a user name and password.")
     WEBHOOKS_FULL = "webhooks_full", 422
-    WEBSITE_ADDRESS = "website_address", 422
+    WEBSITE_ADDRESS = "website_address", 422, _("Enter the address of a public website, such as example.com.")
     WORK_SETTLED = "work_settled", 409
-    WRONG_CODE = "wrong_code", 409
+    WRONG_CODE = "wrong_code", 409, _("That code isn't correct. Enter the newest code from your app.")
     WRONG_PASSWORD = "wrong_password", 403

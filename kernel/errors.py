@@ -24,19 +24,27 @@ def error_location(error: BaseException) -> str:
     return f"{type(error).__name__}{where}"
 
 
+def _translated(text: str) -> str:
+    from kernel.language import gettext  # here, because a sandbox's own processes raise our errors without Django
+
+    return gettext(text)
+
+
 class SilasError(Exception):
-    """A refusal with a machine-readable `code`, a sentence for people and an HTTP `status`: the code's own if none is
-    given."""
+    """A refusal with a machine-readable `code`, a sentence for people and an HTTP `status`.
+
+    Without a message or status it has those of its code.
+    """
 
     def __init__(
         self,
         code: ErrorCode,
-        message: StrOrPromise,
+        message: StrOrPromise | None = None,
         *,
         extra: Mapping[str, Any] | None = None,
         status: int | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(_translated(code.text) if message is None else message)
         self.code = code
         self.extra = dict(extra or {})
         self.status = code.status if status is None else status
@@ -54,6 +62,6 @@ class NotFound(SilasError):
     """The object does not exist for this caller: unknown and foreign ones look the same (contract interfaces)."""
 
     def __init__(self, what: str) -> None:
-        from kernel.language import gettext  # here, because a sandbox's own processes raise our errors without Django
+        from kernel.language import gettext
 
         super().__init__(ErrorCode.NOT_FOUND, gettext("There is no such {what}.").format(what=what))

@@ -29,7 +29,6 @@ from apps.autonomy.schemas import (
 from apps.guard.enums import Phase, RefusalCode, TerminalReason
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 # Contract A2: a fixed order, without branches; no phase is skipped.
 PHASES = (Phase.INTAKE, Phase.ANALYSIS, Phase.DRAFTING, Phase.ETHICS_REVIEW, Phase.DELIVERY)
@@ -196,7 +195,7 @@ def parse_spec(kind: TriggerKind, spec: Mapping[str, Any]) -> BaseModel:
     """The validated specification of a trigger of this kind. Raises `SilasError`: trigger_kind, trigger_spec."""
     shape = SPECS.get(kind)
     if shape is None:
-        raise SilasError(ErrorCode.TRIGGER_KIND, gettext("A trigger of this kind can't be set up."))
+        raise SilasError(ErrorCode.TRIGGER_KIND)
     try:
         return shape.model_validate(spec)
     except ValidationError as error:

@@ -58,7 +58,7 @@ def _claim(message_pk: UUID, **changes: object) -> None:
     if QueueMessage.objects.filter(pk=message_pk, state=State.DEAD).update(**changes):
         return
     if QueueMessage.objects.filter(pk=message_pk).exists():
-        raise SilasError(ErrorCode.NOT_DEAD, gettext("This message has been retried or dropped already."))
+        raise SilasError(ErrorCode.NOT_DEAD)
     raise NotFound(gettext("message"))
 
 

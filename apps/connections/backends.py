@@ -19,7 +19,6 @@ from django.utils.module_loading import import_string
 from apps.connections.enums import Backend
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 _SERVICE = "silas"
 T = TypeVar("T")
@@ -64,7 +63,7 @@ class KeyringStore:
     def fetch(self, kept: bytes) -> bytes:
         value = _with_keyring(lambda keyring: keyring.get_password(_SERVICE, kept.decode()))
         if value is None:
-            raise SilasError(ErrorCode.CREDENTIAL_GONE, gettext("The keyring no longer has this credential."))
+            raise SilasError(ErrorCode.CREDENTIAL_GONE)
         return base64.b64decode(value)
 
     def drop(self, kept: bytes) -> None:
@@ -104,7 +103,7 @@ def _with_keyring(operation: Callable[[Keyring], T]) -> T:
     try:
         keyring: Keyring = import_string("keyring.get_keyring")()
     except ImportError:
-        raise SilasError(ErrorCode.KEYRING_MISSING, gettext("The keyring library is not installed here.")) from None
+        raise SilasError(ErrorCode.KEYRING_MISSING) from None
     try:
         return operation(keyring)
     # Keyring backends raise errors of their own, whose texts may hold what was stored: none of it leaves here.

@@ -24,7 +24,6 @@ from apps.connections.models import Credential, SetupRun
 from apps.tenants import vault
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 MAX_BYTES = 64 * 1024
 MAX_NAMES = 20
@@ -100,9 +99,7 @@ def parse_handed_back(raw: bytes | None) -> dict[str, str]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict) or len(values) > MAX_NAMES or not all(map(_is_valid, values.items())):
-        raise SilasError(
-            ErrorCode.CREDENTIALS_UNREADABLE, gettext("The script handed back credentials that cannot be read.")
-        )
+        raise SilasError(ErrorCode.CREDENTIALS_UNREADABLE)
     return values
 
 

@@ -42,7 +42,7 @@ def store_secret(ref_id: UUID, value: str, *, user: Any) -> None:
     if row is None:
         raise NotFound(gettext("secret"))
     if not 0 < len(value.encode(errors="replace")) <= credentials.MAX_BYTES:
-        raise SilasError(ErrorCode.SECRET_UNFIT, gettext("A secret has at least one character and at most 64 KiB."))
+        raise SilasError(ErrorCode.SECRET_UNFIT)
     _claim(row)
     credentials.store(row.setup.connection_id, {row.name: value}, setup=row.setup)
     record(AuditEvent.SECRET_STORED, actor=f"user:{user.pk}", subject=f"secret:{ref_id}")
@@ -56,5 +56,5 @@ def _claim(row: PendingSecret) -> None:
     if SetupState(setup.state) in rules.UNDER_WAY and setup.deadline > moment and waiting.update(stored_at=moment):
         return
     if PendingSecret.objects.filter(pk=row.pk, stored_at__isnull=False).exists():
-        raise SilasError(ErrorCode.SECRET_STORED_ALREADY, gettext("This has already been saved. Nothing was changed."))
-    raise SilasError(ErrorCode.SECRET_EXPIRED, gettext("This request has expired. Nothing was saved."))
+        raise SilasError(ErrorCode.SECRET_STORED_ALREADY)
+    raise SilasError(ErrorCode.SECRET_EXPIRED)

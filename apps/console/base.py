@@ -10,7 +10,6 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import patch_cache_control
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from apps.approvals.queries import open_count
@@ -52,7 +51,7 @@ def idempotency_key(request: StaffRequest) -> UUID | None:
     try:
         return UUID(text) if text else None
     except ValueError:
-        raise SilasError(ErrorCode.FORM_UNREADABLE, _("This page is out of date. Reload it and try again.")) from None
+        raise SilasError(ErrorCode.FORM_UNREADABLE) from None
 
 
 def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **context: Any) -> TemplateResponse:

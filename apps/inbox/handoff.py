@@ -76,7 +76,7 @@ def reply(session_id: UUID, user: Any, text: str, *, nonce: str = "") -> Chronic
     if nonce and (said := _said_before(session, nonce)):
         return said
     if session.owner == Owner.BOT:
-        raise SilasError(ErrorCode.NOT_TAKEN_OVER, gettext("Take the conversation over before you reply."))
+        raise SilasError(ErrorCode.NOT_TAKEN_OVER)
     _require_mine(session, user)
     entry = chronicle.append(
         session,

@@ -26,7 +26,7 @@ def save_label(user: Any, *, name: str, colour: str, label_id: UUID | None = Non
     """A new label, or another name or colour of the one with this id."""
     require_role(user, ANSWERING_ROLES)
     if colour not in Colour.values:
-        raise SilasError(ErrorCode.BAD_COLOUR, gettext("Choose one of the colours."))
+        raise SilasError(ErrorCode.BAD_COLOUR)
     label = _found(Label, label_id, "label") if label_id else _new(Label, MAX_LABELS)
     label.name, label.colour = _free_name(Label, name, label.pk), colour
     _keep(label)
@@ -94,4 +94,4 @@ def _keep(row: Any) -> None:
 
 
 def _taken() -> SilasError:
-    return SilasError(ErrorCode.NAME_TAKEN, gettext("There is one with this name already."))
+    return SilasError(ErrorCode.NAME_TAKEN)

@@ -107,9 +107,7 @@ def parse_website_address(text: str) -> str:
     url = url if "://" in url else f"https://{url}"
     outside = host_of(url, schemes=SCHEMES) if settings.WEBSITES_PRIVATE else is_public_url(url, schemes=SCHEMES)
     if not outside or len(url) > MAX_URL_LENGTH:
-        raise SilasError(
-            ErrorCode.WEBSITE_ADDRESS, gettext("Enter the address of a public website, such as example.com.")
-        )
+        raise SilasError(ErrorCode.WEBSITE_ADDRESS)
     return url
 
 

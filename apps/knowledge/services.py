@@ -87,9 +87,7 @@ def ingest(
 def open_collection(name: str, *, min_level: str = "public", title: str = "", actor: str = "system") -> Collection:
     """Get or create the collection of that name. Inside a scope. Raises `invalid_name`."""
     if not _NAME.fullmatch(name):
-        raise SilasError(
-            ErrorCode.INVALID_NAME, gettext("A collection's name is up to 60 letters, digits, hyphens and underscores.")
-        )
+        raise SilasError(ErrorCode.INVALID_NAME)
     row, created = Collection.objects.get_or_create(name=name, defaults={"min_level": min_level, "title": title})
     if created:
         record(AuditEvent.COLLECTION_OPENED, actor=actor, subject=f"collection:{row.id}")

@@ -184,7 +184,7 @@ def with_safety(application: Application) -> Application:
             return
         if scope["method"] != "POST":
             # The server sends nothing on its own and keeps no session: a GET stream would stay open for ever.
-            await _refuse(send, SilasError(ErrorCode.METHOD_NOT_ALLOWED, gettext("Only POST is answered here.")))
+            await _refuse(send, SilasError(ErrorCode.METHOD_NOT_ALLOWED))
             return
         try:
             given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")

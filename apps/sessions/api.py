@@ -111,5 +111,5 @@ def deployment_for(request: Request, key: str) -> Deployment:
         raise NotFound(gettext("deployment"))
     origin = request.headers.get("Origin")
     if not sites.origin_allowed(origin, host=request.get_host(), listed=deployment.allowed_origins):
-        raise SilasError(ErrorCode.ORIGIN_NOT_ALLOWED, gettext("This site may not open this chat."))
+        raise SilasError(ErrorCode.ORIGIN_NOT_ALLOWED)
     return deployment

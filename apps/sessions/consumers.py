@@ -224,7 +224,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if self._form_due:
             self._form_due = await in_scope(visitor.tenant_id, presence.form_is_due, visitor.session_id)
         if self._form_due:
-            raise SilasError(ErrorCode.FORM_REQUIRED, gettext("Please answer the form first."))
+            raise SilasError(ErrorCode.FORM_REQUIRED)
 
     @property
     def _address(self) -> str:
@@ -324,10 +324,10 @@ def _parse(text: str) -> Any:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError):
-        raise SilasError(ErrorCode.NOT_JSON, gettext("A frame must be JSON text.")) from None
+        raise SilasError(ErrorCode.NOT_JSON) from None
     kind = raw.get("type") if isinstance(raw, dict) else None
     if not isinstance(kind, str) or kind not in VISITOR_TYPES:
-        raise SilasError(ErrorCode.UNKNOWN_TYPE, gettext("This type of frame is not known."))
+        raise SilasError(ErrorCode.UNKNOWN_TYPE)
     try:
         return VISITOR_FRAME.validate_python(raw)
     except ValidationError as error:

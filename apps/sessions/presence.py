@@ -14,7 +14,6 @@ from apps.sessions.ratelimit.limits import Bounds, bounds
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ def arrive(visitor: Visitor, after_seq: int) -> Arrival:
     """Raises `SilasError("forbidden")` when the deployment was disabled or the session is not of this deployment."""
     session = queries.session_by_id(visitor.session_id)
     if not session.deployment.enabled or session.deployment.public_key != visitor.deployment_key:
-        raise SilasError(ErrorCode.FORBIDDEN, gettext("This conversation is not available here."))
+        raise SilasError(ErrorCode.FORBIDDEN)
     # Who has seen more than there is means another conversation, which this one has taken the place of.
     after = after_seq if after_seq <= session.seq else 0
     said = missed(session.pk, after)

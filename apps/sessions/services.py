@@ -33,7 +33,6 @@ from apps.tenants.models import Deployment
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.taint import Taint
 from kernel.tenancy import read_rows, read_together, tenant_scope
 
@@ -127,9 +126,7 @@ def accept_message(
     for (seq,) in earlier.rows or ():
         return Accepted(seq, repeated=True)
     if session.seq >= settings.MAX_CHRONICLE:
-        raise SilasError(
-            ErrorCode.CONVERSATION_FULL, gettext("This conversation is very long. Please begin a new one.")
-        )
+        raise SilasError(ErrorCode.CONVERSATION_FULL)
     is_bots = session.owner == Owner.BOT
     if is_bots and (said := _too_many_wait(waiting.value, bounds)):
         return Busy(RETRY_AFTER_SECONDS, said)

@@ -105,9 +105,7 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
     if wanted is None:
         raise NotFound(gettext("skill"))
     if wanted.status not in (SkillStatus.ACTIVE, SkillStatus.DISABLED):
-        raise SilasError(
-            ErrorCode.SKILL_NOT_APPROVED, gettext("This version was never in use, so it needs an approval first.")
-        )
+        raise SilasError(ErrorCode.SKILL_NOT_APPROVED)
     _switch_off(
         [version for version in versions if version.status == SkillStatus.ACTIVE and version.pk != wanted.pk], by
     )

@@ -15,7 +15,6 @@ from apps.skills import queries, rules
 from apps.skills.models import SkillVersion
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from llm.briefing import SkillBrief
 from llm.context.budget import count_tokens
 
@@ -190,9 +189,7 @@ class InheritedSkills:
         parents = {*self.refs, *(rules.split_reference(ref)[0] for ref in self.refs if "@" not in ref)}
         for ref in wanted:
             if ref not in parents and rules.split_reference(ref)[0] not in parents:
-                raise SilasError(
-                    ErrorCode.SKILL_NOT_INHERITED, gettext("That is not something I can do here."), extra={"skill": ref}
-                )
+                raise SilasError(ErrorCode.SKILL_NOT_INHERITED, extra={"skill": ref})
         return list(dict.fromkeys([*wanted, *self.background]))
 
 

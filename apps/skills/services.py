@@ -178,8 +178,8 @@ def _set(change: SetChange, customer: str) -> None:
 
 def _create(change: CreateChange) -> None:
     if Record.objects.filter(book=change.book, key=change.key).exists():
-        raise SilasError(ErrorCode.RECORD_EXISTS, gettext("A record with this key already exists."))
+        raise SilasError(ErrorCode.RECORD_EXISTS)
     try:
         Record.objects.create(book=change.book, key=change.key, subject=change.subject, data=change.create)
     except IntegrityError as error:
-        raise SilasError(ErrorCode.RECORD_EXISTS, gettext("A record with this key already exists.")) from error
+        raise SilasError(ErrorCode.RECORD_EXISTS) from error

@@ -18,7 +18,6 @@ from django.conf import settings
 from apps.skills import rules
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 Fetch = Callable[[], Mapping[str, bytes]]
 _checked: set[str] = set()
@@ -47,7 +46,7 @@ def _root() -> Path:
 
 def _unpack_files(path: Path, digest: str, files: Mapping[str, bytes]) -> None:
     if rules.content_digest(files) != digest:
-        raise SilasError(ErrorCode.SKILL_DAMAGED, gettext("The skill's stored files differ from the installed ones."))
+        raise SilasError(ErrorCode.SKILL_DAMAGED)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{digest[:12]}-", dir=path.parent))
     try:

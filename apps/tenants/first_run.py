@@ -22,7 +22,6 @@ from apps.tenants.services import create_deployment, create_tenant
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.tenancy import current_tenant_id, tenant_scope
 
 STEPS = ("model", "knowledge", "sites", "ready")
@@ -68,7 +67,7 @@ def create_first_company(company: NewCompany) -> User:
             # Held until the transaction ends: of two requests at once, the second finds the first one's company.
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         if has_company():
-            raise SilasError(ErrorCode.ALREADY_SET_UP, gettext("This installation is already set up. Log in instead."))
+            raise SilasError(ErrorCode.ALREADY_SET_UP)
         owner = create_tenant(
             slug,
             name=company.name,

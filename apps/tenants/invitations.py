@@ -50,7 +50,7 @@ def invite(email: str, *, role: Role, by: User) -> Invitation:
     address = email.strip().lower()
     check_email(address)
     if Membership.objects.filter(user__email__iexact=address).exists():
-        raise SilasError(ErrorCode.MEMBER_EXISTS, gettext("This person is already a member."))
+        raise SilasError(ErrorCode.MEMBER_EXISTS)
     moment = now()
     Invitation.objects.filter(email=address, accepted_at=None, revoked_at=None).update(revoked_at=moment)
     invitation: Invitation = Invitation.objects.create(
@@ -120,7 +120,7 @@ def accept(invitation: Invitation, *, user: Any = None, name: str = "", password
         pk=invitation.pk, hashed=invitation.hashed, accepted_at=None, revoked_at=None, expires_at__gt=now()
     )
     if not claimed.update(accepted_at=now()):
-        raise SilasError(ErrorCode.INVITATION_ENDED, gettext("This invitation is no longer valid."))
+        raise SilasError(ErrorCode.INVITATION_ENDED)
     role = Role(invitation.role)
     new = add_member(
         invitation.email, role=role, full_name=name, password=password or None, actor=f"user:{invitation.invited_by_id}"

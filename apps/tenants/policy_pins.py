@@ -31,7 +31,6 @@ from kernel.canonical import canonical_json, sha256_hex
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 _log = logging.getLogger(__name__)
 CERTIFICATE = "policy_pin"
@@ -60,13 +59,7 @@ def pin(tenant_id: UUID, sealed: Mapping[PolicyKind, tuple[int, str]], *, signin
         checkpoint_file.append_line(canonical_json({**fields, "certificate": certificate}))
     except OSError as error:
         _log.error("policy_pin_failed tenant=%s: %s", tenant_id, error.strerror)
-        raise SilasError(
-            ErrorCode.POLICY_PIN_FAILED,
-            gettext(
-                "The checkpoint file that records active policy outside the database (SILAS_CHECKPOINTS)"
-                " can't be written."
-            ),
-        ) from None
+        raise SilasError(ErrorCode.POLICY_PIN_FAILED) from None
 
 
 def pin_of(tenant_id: UUID, kind: PolicyKind) -> Pin | None:

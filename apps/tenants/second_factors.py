@@ -25,7 +25,6 @@ from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.secrets_key import seal_secret, unseal_secret
 
 RECOVERY_CODES = 10
@@ -48,10 +47,7 @@ def begin_totp(user: Any) -> None:
     """A new secret that counts for nothing until a code of it was typed. Raises `SilasError("totp_exists")` 409."""
     row = Totp.objects.filter(user_id=user.pk).first()
     if row is not None and row.confirmed_at is not None:
-        raise SilasError(
-            ErrorCode.TOTP_EXISTS,
-            gettext("You already have an authenticator app. Remove it before you set up another."),
-        )
+        raise SilasError(ErrorCode.TOTP_EXISTS)
     sealed = seal_secret(pyotp.random_base32().encode(), belongs_to=_seal_of(user))
     Totp.objects.update_or_create(
         user_id=user.pk, confirmed_at=None, defaults={"sealed_secret": sealed, "last_step": 0, "created_at": now()}
@@ -76,12 +72,10 @@ def confirm_totp(user: Any, code: str) -> list[str]:
     with transaction.atomic():
         row = Totp.objects.select_for_update(no_key=True).filter(user_id=user.pk, confirmed_at=None).first()
         if row is None:
-            raise SilasError(ErrorCode.NO_SETUP, gettext("There is no setup to confirm. Start over."))
+            raise SilasError(ErrorCode.NO_SETUP)
         step = _step_of(row, code)
         if step is None:
-            raise SilasError(
-                ErrorCode.WRONG_CODE, gettext("That code isn't correct. Enter the newest code from your app.")
-            )
+            raise SilasError(ErrorCode.WRONG_CODE)
         Totp.objects.filter(pk=row.pk).update(confirmed_at=now(), last_step=step)
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_ADDED, data={"factor": "totp"})
         return [] if codes_left(user) else make_recovery_codes(user)

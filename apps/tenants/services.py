@@ -110,7 +110,7 @@ def add_member(
     user, is_new = _get_or_create_user(email, full_name=full_name, password=password)
     membership, joined = Membership.objects.get_or_create(user=user, defaults={"role": role})
     if not joined:
-        raise SilasError(ErrorCode.MEMBER_EXISTS, gettext("This person is already a member."))
+        raise SilasError(ErrorCode.MEMBER_EXISTS)
     record(AuditEvent.MEMBER_ADDED, actor=actor, subject=f"user:{user.pk}", data={"role": str(role)})
     return NewMember(membership, welcome_path(user) if is_new and password is None else "")
 
@@ -322,7 +322,7 @@ def add_message_key(user: User, *, key_id: str, public_key: str, actor: str = "s
     """Add a key with which a member of the scope's tenant signs messages. Raises `SilasError("not_a_member")`,
     `"invalid_message_key"` and `"message_key_exists"` 409."""
     if queries.role_of(user) is None:
-        raise SilasError(ErrorCode.NOT_A_MEMBER, gettext("Only members can sign messages."))
+        raise SilasError(ErrorCode.NOT_A_MEMBER)
     if problem := rules.identity_key_problem(IdentityAlgorithm.EDDSA, public_key):
         raise SilasError(ErrorCode.INVALID_MESSAGE_KEY, problem)
     row, is_new = MessageKey.objects.get_or_create(

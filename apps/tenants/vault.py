@@ -18,7 +18,6 @@ from apps.tenants.models import DataKey
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.seal import seal as seal_with
 from kernel.seal import unseal as unseal_with
 from kernel.secrets_key import key_fingerprint, seal_secret, unseal_secret
@@ -50,7 +49,7 @@ def unseal(sealed: bytes, *, belongs_to: str) -> bytes:
     """Raises `SilasError("seal_broken")` 409, also when the data key does not exist."""
     key = DataKey.objects.filter(number=_number(sealed)).first() if sealed[:1] == _VERSION else None
     if key is None:
-        raise SilasError(ErrorCode.SEAL_BROKEN, gettext("A sealed value could not be opened with this key."))
+        raise SilasError(ErrorCode.SEAL_BROKEN)
     return unseal_with(_opened(key), sealed[_HEAD:], belongs_to=_place(belongs_to))
 
 

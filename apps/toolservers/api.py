@@ -22,7 +22,6 @@ from apps.toolservers.models import OutsideTool, ToolServer
 from apps.toolservers.schemas import Terms
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 _REFUSALS: dict[int, Any] = {
@@ -239,7 +238,7 @@ class Accepting(OwnersView):
     def post(self, request: Request, server_id: UUID, tool_id: UUID) -> Response:
         """Take the tool into use, exactly as it is described under `digest`, on these terms."""
         if self.caller.user is None:
-            raise SilasError(ErrorCode.PERSON_NEEDED, gettext("Only an owner who is logged in can accept a tool."))
+            raise SilasError(ErrorCode.PERSON_NEEDED)
         form = TermsRequest(data=request.data)
         form.is_valid(raise_exception=True)
         given = dict(form.validated_data)

@@ -72,13 +72,9 @@ def add_program(
     _require_name(name)
     program = ports.program(skill)
     if script not in program.scripts:
-        raise SilasError(
-            ErrorCode.PROGRAM_SCRIPT, gettext("The skill has no such script. Enter it as scripts/name.py.")
-        )
+        raise SilasError(ErrorCode.PROGRAM_SCRIPT)
     if len(args) > MOST_ARGS or any(len(arg) > LONGEST_ARG or not arg.isprintable() for arg in args):
-        raise SilasError(
-            ErrorCode.PROGRAM_ARGS, gettext("There are too many arguments, or one is too long or unreadable.")
-        )
+        raise SilasError(ErrorCode.PROGRAM_ARGS)
     if beyond := [place for place in places if place not in program.egress]:
         raise SilasError(
             ErrorCode.PROGRAM_PLACE,
@@ -179,9 +175,7 @@ def accept_tool(tool_id: UUID, terms: Terms, *, digest: str, by: UUID | None, ac
     _require_terms(terms)
     proof = _checked_proof(tool, terms)
     if not tool.seen_digest or tool.seen_digest != digest:
-        raise SilasError(
-            ErrorCode.TOOL_CHANGED, gettext("The server's description of this tool has changed. Review it again.")
-        )
+        raise SilasError(ErrorCode.TOOL_CHANGED)
     if tool.problem:
         raise SilasError(
             ErrorCode.TOOL_UNUSABLE, gettext("This tool cannot be used: {problem}.").format(problem=tool.problem)
@@ -235,7 +229,7 @@ def reseal() -> int:
 
 def _create(row: ToolServer, secret: str, actor: str) -> ToolServer:
     if ToolServer.objects.filter(name=row.name, removed=False).exists():
-        raise SilasError(ErrorCode.TOOL_SERVER_EXISTS, gettext("A server with this name already exists."))
+        raise SilasError(ErrorCode.TOOL_SERVER_EXISTS)
     if ToolServer.objects.filter(removed=False).count() >= MOST_SERVERS:
         raise SilasError(
             ErrorCode.TOO_MANY_SERVERS,
@@ -259,10 +253,7 @@ def _seal(row: ToolServer, secret: str) -> bytes:
     if not secret:
         return b""
     if len(secret) > LONGEST_SECRET or not (secret.isascii() and secret.isprintable()) or " " in secret:
-        raise SilasError(
-            ErrorCode.TOOL_SERVER_SECRET,
-            gettext("This isn't a valid token: it contains characters that tokens can't have."),
-        )
+        raise SilasError(ErrorCode.TOOL_SERVER_SECRET)
     return vault.seal(secret.encode(), belongs_to=rules.seal_context(row.pk))
 
 

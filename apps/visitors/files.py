@@ -79,11 +79,11 @@ def _received(name: str, chunks: Iterable[bytes], taken: set[str], most: int) ->
         path, digest, size = file_storage.receive(chunks, most=most)
     except file_storage.TooLarge:
         extra = {"most_bytes": most}
-        raise SilasError(ErrorCode.FILE_TOO_LARGE, gettext("This file is too large."), extra=extra) from None
+        raise SilasError(ErrorCode.FILE_TOO_LARGE, extra=extra) from None
     try:
         kind = file_types.kind_of(path, name) if size else None
         if kind is None or kind.name not in taken:
-            raise SilasError(ErrorCode.FILE_KIND, gettext("Files of this kind are not taken here."))
+            raise SilasError(ErrorCode.FILE_KIND)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
@@ -110,13 +110,11 @@ def _write(session_id: UUID, received: Received, client_id: str, stored_name: st
 
 def _require_room(session: ChatSession, size: int) -> None:
     if session.seq >= settings.MAX_CHRONICLE:
-        raise SilasError(
-            ErrorCode.CONVERSATION_FULL, gettext("This conversation is very long. Please begin a new one.")
-        )
+        raise SilasError(ErrorCode.CONVERSATION_FULL)
     here = VisitorFile.objects.filter(session=session).count()
     held = VisitorFile.objects.aggregate(bytes=Sum("size"))["bytes"] or 0
     if here >= offers_of(session.deployment_id).files_each or held + size > settings.VISITOR_FILES_BYTES:
-        raise SilasError(ErrorCode.FILES_FULL, gettext("No more files can be taken in this conversation."))
+        raise SilasError(ErrorCode.FILES_FULL)
 
 
 def _kept(session_id: UUID, client_id: str) -> VisitorFile | None:

@@ -21,7 +21,6 @@ from apps.visitors.offers import questions_of
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
 
 LONGEST = {QuestionKind.NAME: 120, QuestionKind.EMAIL: 254, QuestionKind.TEXT: 1000, QuestionKind.CHOICE: 80}
@@ -57,13 +56,11 @@ def answer(session_id: UUID, given: Mapping[str, str]) -> bool:
         return False
     questions = questions_of(session.deployment_id)
     if not set(given) <= {str(each.pk) for each in questions}:
-        raise SilasError(ErrorCode.FORM_CHANGED, gettext("This form has changed meanwhile. Here is the new one."))
+        raise SilasError(ErrorCode.FORM_CHANGED)
     values = {each: " ".join(given.get(str(each.pk), "").split()) for each in questions if each.kind in _TOGETHER}
     values |= {each: given.get(str(each.pk), "").strip() for each in questions if each not in values}
     if problems := {str(each.pk): said for each, value in values.items() if (said := _problem(each, value))}:
-        raise SilasError(
-            ErrorCode.INVALID_ANSWERS, gettext("Please look at what is marked."), extra={"fields": problems}
-        )
+        raise SilasError(ErrorCode.INVALID_ANSWERS, extra={"fields": problems})
     FormAnswers.objects.create(session_id=session_id, answers=_kept(questions, values), created_at=now())
     data = {"questions": len(questions), "answered": sum(map(bool, values.values()))}
     record(AuditEvent.FORM_ANSWERED, actor="visitor", subject=f"session:{session_id}", data=data)

@@ -18,7 +18,6 @@ from apps.tenants.addresses import is_email
 from apps.visitors.enums import FieldKind
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.unicode_safety import has_hidden_characters
 
 MOST_FIELDS, MOST_CHOICES, LONGEST = 8, 8, 400
@@ -81,9 +80,7 @@ def checked(fields: Sequence[FormField], given: Mapping[str, str]) -> dict[str, 
     if not any(values.values()):
         problems.setdefault(fields[0].name, "required")
     if problems or not set(given) <= set(values):
-        raise SilasError(
-            ErrorCode.INVALID_ANSWERS, gettext("Please look at what is marked."), extra={"fields": problems}
-        )
+        raise SilasError(ErrorCode.INVALID_ANSWERS, extra={"fields": problems})
     return {name: value for name, value in values.items() if value}
 
 

@@ -93,7 +93,7 @@ def ask_visitor(
     if session.owner == Owner.HUMAN and session.owner_user_id != getattr(user, "pk", None):
         raise SilasError(ErrorCode.OWNED_BY_OTHER, gettext("A colleague is answering in this conversation."))
     if _waiting(session).count() >= OPEN_AT_MOST:
-        raise SilasError(ErrorCode.TOO_MANY_QUESTIONS, gettext("Several questions still wait for this visitor."))
+        raise SilasError(ErrorCode.TOO_MANY_QUESTIONS)
     card = _card(session, asked, actor, card_id)
     sender = Sender.HUMAN if session.owner == Owner.HUMAN else Sender.BOT
     signed = {"name": name} if sender == Sender.HUMAN and name else {}
@@ -189,7 +189,7 @@ def take_secret(card_id: UUID, session_id: UUID, *, actor: str) -> str:
     lock_session(session_id)
     card = card_of(card_id, session_id)
     if card.sealed is None:
-        raise SilasError(ErrorCode.SECRET_NOT_THERE, gettext("Nothing was given yet, or it was taken already."))
+        raise SilasError(ErrorCode.SECRET_NOT_THERE)
     value = unseal_secret(bytes(card.sealed), belongs_to=_belongs_to(card)).decode()
     VisitorCard.objects.filter(pk=card.pk).update(sealed=None)
     _note(AuditEvent.SECRET_TAKEN, card, actor=actor)
@@ -269,7 +269,7 @@ def _said(card: VisitorCard, value: str, words: str) -> str:
         options = [Option.model_validate(each) for each in card.payload["options"]]
         label = next((option.label for option in options if option.value == value), None)
         if label is None:
-            raise SilasError(ErrorCode.CHOICE_UNKNOWN, gettext("This card does not offer that answer."))
+            raise SilasError(ErrorCode.CHOICE_UNKNOWN)
         return label
     if not card.payload["allow_freetext"] or not words:
         raise SilasError(ErrorCode.FREETEXT_NOT_WANTED, gettext("Choose one of the answers."))
@@ -278,7 +278,7 @@ def _said(card: VisitorCard, value: str, words: str) -> str:
 
 def _require_same_person(session: ChatSession, card: VisitorCard) -> None:
     if card.customer and card.customer != _customer(session):
-        raise SilasError(ErrorCode.CARD_NOT_YOURS, gettext("Please say again who you are before you answer this."))
+        raise SilasError(ErrorCode.CARD_NOT_YOURS)
 
 
 def _claim(card: VisitorCard, *, status: AskStatus = AskStatus.ANSWERED, **fields: Any) -> None:

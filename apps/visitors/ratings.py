@@ -47,9 +47,9 @@ def rate(session_id: UUID, *, score: int, comment: str = "") -> Rating:
     if not scale:
         raise NotFound(gettext("rating"))
     if score not in _SCORES[RatingScale(scale)]:
-        raise SilasError(ErrorCode.INVALID_RATING, gettext("Choose one of what is offered."))
+        raise SilasError(ErrorCode.INVALID_RATING)
     if session.seq == 0:
-        raise SilasError(ErrorCode.NOTHING_SAID, gettext("Nothing has been said here yet."))
+        raise SilasError(ErrorCode.NOTHING_SAID)
     said, moment = replace_unstorable(comment).strip()[:1000], now()
     row: Rating | None = Rating.objects.filter(session_id=session_id).first()
     if row is None:
@@ -57,7 +57,7 @@ def rate(session_id: UUID, *, score: int, comment: str = "") -> Rating:
     elif (row.scale, row.score, row.comment) == (scale, score, said):
         return row
     elif moment - row.created_at > CHANGEABLE:
-        raise SilasError(ErrorCode.RATING_SETTLED, gettext("This rating can no longer be changed."))
+        raise SilasError(ErrorCode.RATING_SETTLED)
     row.scale, row.score, row.comment, row.changed_at = scale, score, said, moment
     row.save()
     data = {"score": score, "scale": scale, "comment": bool(said)}

@@ -65,7 +65,7 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
     if not settings.EMAIL_HOST or not offers_of(session.deployment_id).transcripts:
         raise NotFound(gettext("transcript"))
     if session.seq == 0:
-        raise SilasError(ErrorCode.NOTHING_SAID, gettext("Nothing has been said here yet."))
+        raise SilasError(ErrorCode.NOTHING_SAID)
     row = TranscriptRequest(session_id=session_id, client_id=client_id, address=address, until_seq=session.seq)
     row.asked_at = now()
     row.save(force_insert=True)

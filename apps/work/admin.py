@@ -79,9 +79,9 @@ def _text_of(cleaned: dict[str, Any]) -> str:
         try:
             text = file.read().decode("utf-8")
         except UnicodeDecodeError:
-            raise SilasError(ErrorCode.GOAL_NO_TEXT, _("this isn't UTF-8 text.")) from None
+            raise SilasError(ErrorCode.GOAL_NO_TEXT) from None
     if not text.strip():
-        raise SilasError(ErrorCode.GOAL_MISSING, _("choose a file or paste its text."))
+        raise SilasError(ErrorCode.GOAL_MISSING)
     return text.replace("\r\n", "\n")
 
 

@@ -15,7 +15,6 @@ from django.db.models import Sum
 from apps.work.models import Artifact, WorkItem
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 MAX_BYTES_AN_ATTEMPT = 16 << 20
 
@@ -27,9 +26,7 @@ def store(attempt_id: UUID, files: Mapping[str, bytes]) -> None:
         Artifact.objects.update_or_create(attempt_id=attempt_id, name=name[:200], defaults=fields)
     total_bytes = Artifact.objects.filter(attempt_id=attempt_id).aggregate(Sum("size"))["size__sum"] if files else 0
     if total_bytes > MAX_BYTES_AN_ATTEMPT:
-        raise SilasError(
-            ErrorCode.ARTIFACTS_TOO_LARGE, gettext("The files that this call left are too large to store.")
-        )
+        raise SilasError(ErrorCode.ARTIFACTS_TOO_LARGE)
 
 
 def files_of(item: WorkItem) -> dict[str, bytes]:

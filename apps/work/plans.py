@@ -278,7 +278,7 @@ def _task(token: Any, lenient: bool) -> WorkItemSpec:
 
 def _require_listed(listed: Sequence[str], written: Sequence[str]) -> None:
     if not listed:
-        raise SilasError(ErrorCode.PLAN_TASKS_MISSING, gettext("A project names its tasks."))
+        raise SilasError(ErrorCode.PLAN_TASKS_MISSING)
     if len(listed) > rules.MAX_TASKS:
         raise SilasError(
             ErrorCode.PLAN_TOO_MANY_TASKS,
@@ -313,7 +313,5 @@ def _own_prose(spec: WorkItemSpec, blocks: Sequence[Any]) -> WorkItemSpec:
         del lines[token.map[0] : token.map[1]]
     prose = "\n".join(lines).strip("\n")
     if parse_calls(prose):
-        raise SilasError(
-            ErrorCode.PLAN_PROJECT_CALLS, gettext("A project makes no calls itself; put them in its tasks.")
-        )
+        raise SilasError(ErrorCode.PLAN_PROJECT_CALLS)
     return spec.model_copy(update={"body": prose})

@@ -16,7 +16,6 @@ from apps.work.schemas import WorkItemSpec
 from kernel.canonical import canonical_json
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 TASKS_BLOCK = "tasks"
 
@@ -31,10 +30,7 @@ def require_no_tasks_block(body: str) -> None:
     """Raise `SilasError("plan_tasks_block")` if the plan has a block of its own, or an open fence that would swallow
     the harness's."""
     if _blocks(body) or len(_blocks(_with_block(body, "[]"))) != 1:
-        raise SilasError(
-            ErrorCode.PLAN_TASKS_BLOCK,
-            gettext("A plan must not contain a tasks block of its own, and must close its fences."),
-        )
+        raise SilasError(ErrorCode.PLAN_TASKS_BLOCK)
 
 
 def _with_block(body: str, lines: str) -> str:

@@ -17,7 +17,6 @@ from apps.gates.rules import is_permitted_path, meets
 from apps.work.schemas import CheckResult, VerificationCheck, VerificationReport
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.unicode_safety import replace_unstorable
 from sandbox import SandboxResult, SandboxSpec, run
 from sandbox.spec import Mount
@@ -46,7 +45,7 @@ def run_check(check: VerificationCheck, *, mounts: Mapping[str, Mount]) -> Check
 def _sandbox(check: VerificationCheck, mounts: Mapping[str, Mount]) -> SandboxSpec:
     places = tuple(settings.CHECK_PLACES) if check.network else ()
     if check.network and not places:
-        raise SilasError(ErrorCode.NO_PLACES, gettext("No network address is allowed for checks (SILAS_CHECK_PLACES)."))
+        raise SilasError(ErrorCode.NO_PLACES)
     return SandboxSpec(
         shlex.split(check.run), read_only=mounts, egress=places, timeout_seconds=check.timeout, disk_mb=16
     )

@@ -14,6 +14,7 @@ from apps.autonomy.enums import SpawnRefusal
 from apps.bus.rules import ROUTES
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import in_language
 from tests.architecture.source import Module, modules
 
 REGISTRY = "kernel.error_codes"
@@ -65,6 +66,23 @@ def test_literal_codes_are_found(source: str, count: int) -> None:
 
 def test_no_code_is_a_literal() -> None:
     assert [place for module in modules() for place in literal_codes(module)] == []
+
+
+def test_an_error_without_a_text_of_its_own_has_its_code_s() -> None:
+    silent = [
+        node.args[0].attr
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "SilasError" and len(node.args) == 1
+        if isinstance(node.args[0], ast.Attribute)
+    ]
+    assert silent
+    assert [name for name in silent if not ErrorCode[name].text] == []
+
+
+def test_the_text_of_a_code_is_translated() -> None:
+    with in_language("de"):
+        assert SilasError(ErrorCode.BATCH_SETTLED).message == "Über diesen Stapel wurde bereits entschieden."
 
 
 @pytest.mark.parametrize("origin", CONVERTED)

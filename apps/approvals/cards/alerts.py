@@ -110,7 +110,7 @@ def subscribe(user: Any, *, endpoint: str, p256dh: str, auth: str, browser: str)
     else:
         reachable = is_public_url(endpoint)
     if not reachable:
-        raise SilasError(ErrorCode.PUSH_ADDRESS, gettext("This push service cannot be reached from here."))
+        raise SilasError(ErrorCode.PUSH_ADDRESS)
     if problem := webpush.keys_problem(p256dh, auth):
         raise SilasError(ErrorCode.PUSH_KEYS, problem)
     hashed = sha256_hex(endpoint)

@@ -48,14 +48,11 @@ def take_answer(
     """
     payloads.payload_hash(conditions)  # refuses what cannot be signed
     if verdict == ApprovalVerdict.CONDITIONAL and not conditions:
-        raise SilasError(ErrorCode.CONDITIONS_MISSING, gettext("Say on which conditions."))
+        raise SilasError(ErrorCode.CONDITIONS_MISSING)
     # A conditional answer authorizes nothing: the requester comes back with what meets the conditions. On an approval
     # they would be an empty promise, because nothing enforces them.
     if verdict != ApprovalVerdict.CONDITIONAL and conditions:
-        raise SilasError(
-            ErrorCode.CONDITIONS_NOT_ALLOWED,
-            gettext("An approval has no conditions: answer that it depends on them, or edit."),
-        )
+        raise SilasError(ErrorCode.CONDITIONS_NOT_ALLOWED)
     if Answer.objects.filter(card=card, user=user, verdict=verdict).exists():
         raise SilasError(
             ErrorCode.ANSWERED_ALREADY,
@@ -77,11 +74,9 @@ def _sign_answer(answer: Answer, step_up: str) -> None:
         queries.require_certified_policy()
         policy = queries.policy_for(card)
         if role_of(user) not in rules.ROLES_BY_DECIDERS[policy.who]:
-            raise SilasError(ErrorCode.OWNER_REQUIRED, gettext("Only an owner can approve this."))
+            raise SilasError(ErrorCode.OWNER_REQUIRED)
         if card.requested_by == f"user:{user.pk}" and not policy.own_requests:
-            raise SilasError(
-                ErrorCode.OWN_REQUEST, gettext("You requested this yourself. Another person has to approve it.")
-            )
+            raise SilasError(ErrorCode.OWN_REQUEST)
         proof = passkeys.prove(card, user=user, policy=policy, assertion=step_up)
         answer.step_up = proof.model_dump(mode="json") if proof else None
     key = signing.key_for(user)

@@ -17,7 +17,6 @@ from apps.approvals.enums import ApprovalVerdict, CardKind, Pace, Risk
 from apps.approvals.schemas import FrozenModel
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 APPROVE, DECLINE = "approve", "decline"
 
@@ -140,7 +139,7 @@ def get_kind(name: str) -> Kind:
     try:
         return KINDS[CardKind(name)]
     except ValueError:
-        raise SilasError(ErrorCode.CARD_KIND_UNKNOWN, gettext("There is no such kind of card.")) from None
+        raise SilasError(ErrorCode.CARD_KIND_UNKNOWN) from None
 
 
 def choices_for(name: str, payload: Mapping[str, Any]) -> tuple[Choice, ...]:
@@ -157,4 +156,4 @@ def get_choice(name: str, payload: Mapping[str, Any], value: str) -> Choice:
     for choice in choices_for(name, payload):
         if choice.value == value:
             return choice
-    raise SilasError(ErrorCode.CHOICE_UNKNOWN, gettext("This card does not offer that answer."), status=400)
+    raise SilasError(ErrorCode.CHOICE_UNKNOWN, status=400)

@@ -34,7 +34,7 @@ def eligible_approvers(card: Card) -> list[Any]:
 
 def require_approver(user: Any) -> None:
     if role_of(user) not in rules.APPROVING_ROLES:
-        raise SilasError(ErrorCode.APPROVER_REQUIRED, gettext("Only an owner or an approver can decide this."))
+        raise SilasError(ErrorCode.APPROVER_REQUIRED)
 
 
 def require_open(card: Card) -> None:
@@ -140,7 +140,7 @@ def settle_card(card: Card, status: CardStatus, *fields: str) -> None:
 def transition_card(card: Card, status: CardStatus, *fields: str) -> None:
     """Change the status of a locked card. Raises `SilasError` 409 if `models.CARD_TRANSITIONS` does not allow it."""
     if status not in CARD_TRANSITIONS[CardStatus(card.status)]:
-        raise SilasError(ErrorCode.CARD_SETTLED, gettext("A settled card stays settled."))
+        raise SilasError(ErrorCode.CARD_SETTLED)
     card.status = status
     card.save(update_fields=["status", *fields])
 

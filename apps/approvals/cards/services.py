@@ -199,7 +199,7 @@ def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:
 def _edit_draft(card: Card, user: Any, text: str) -> Card:
     """Open the same call with another text to send, wherever the call would have sent the draft."""
     if not text.strip() or len(text) > MAX_DRAFT:
-        raise SilasError(ErrorCode.TEXT_MISSING, gettext("Write what should be sent."))
+        raise SilasError(ErrorCode.TEXT_MISSING)
     draft, text = card.body["draft"], text.replace("\r\n", "\n")
     if text == draft:
         raise SilasError(ErrorCode.EDIT_UNFIT, gettext("Nothing was changed."), status=400)
@@ -278,7 +278,7 @@ def _decide(card: Card, answer: Answer) -> Decision:
 
 def _require_undamaged(card: Card) -> None:
     if payloads.payload_hash(card.payload) != card.payload_hash:
-        raise SilasError(ErrorCode.CARD_DAMAGED, gettext("This card no longer shows what it was opened for."))
+        raise SilasError(ErrorCode.CARD_DAMAGED)
 
 
 def _issue_token(card: Card, answer: Answer, decision: Decision) -> ApprovalToken | None:
@@ -319,9 +319,9 @@ def edit_card(
     scope, old_risk = ApprovalScope(old.scope), Risk(old.risk)
     edited = payloads.approvable(scope, payload)
     if edited.plan_hash == old.payload_hash:
-        raise SilasError(ErrorCode.EDIT_CHANGES_NOTHING, gettext("This is what the card asks for already."))
+        raise SilasError(ErrorCode.EDIT_CHANGES_NOTHING)
     if edited.id != payloads.approvable(scope, old.payload).id:
-        raise SilasError(ErrorCode.EDIT_CHANGES_SUBJECT, gettext("An edit stays about the same thing."))
+        raise SilasError(ErrorCode.EDIT_CHANGES_SUBJECT)
     answer = answers.take_answer(
         old, user=user, verdict=ApprovalVerdict.EDIT_REQUESTED, conditions={}, said={}, step_up=""
     )

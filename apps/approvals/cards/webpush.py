@@ -82,7 +82,7 @@ def push_headers(endpoint: str, *, urgent: bool) -> dict[str, str]:
 
 def _private_key() -> ec.EllipticCurvePrivateKey:
     if not settings.SILAS_SECRETS_KEY:
-        raise SilasError(ErrorCode.PUSH_OFF, gettext("This installation has no key to sign pushes with."))
+        raise SilasError(ErrorCode.PUSH_OFF)
     # 48 bytes, so that no number of the curve is likelier than another (FIPS 186-5, A.2.1).
     derived = HKDF(SHA256(), 48, salt=None, info=b"silas-web-push-1").derive(settings.SILAS_SECRETS_KEY.encode())
     return ec.derive_private_key(int.from_bytes(derived) % (_ORDER - 1) + 1, ec.SECP256R1())

@@ -20,7 +20,6 @@ from kernel import trust
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 
 def rotate_key(user: Any, *, actor: str, compromised: bool = False) -> ApproverKey:
@@ -46,9 +45,9 @@ def revoke_key(key_id: str, *, actor: str) -> None:
     """
     key = locks.lock_key(key_id)
     if key.retired_at is None:
-        raise SilasError(ErrorCode.KEY_ACTIVE, gettext("Replace this key first. Then you can revoke it."))
+        raise SilasError(ErrorCode.KEY_ACTIVE)
     if key.revoked_at is not None:
-        raise SilasError(ErrorCode.KEY_REVOKED, gettext("This key is already revoked."))
+        raise SilasError(ErrorCode.KEY_REVOKED)
     key.revoked_at = now()
     key.save(update_fields=["revoked_at"])
     policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.revoked_key_name(key.key_id), {})

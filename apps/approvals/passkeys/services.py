@@ -208,7 +208,7 @@ def prove_action(subject: PasskeySubject, *, risk: Risk, user: Any, assertion: s
 
 def _prove(subject: PasskeySubject, *, user: Any, assertion: str) -> StepUp:
     if not assertion:
-        raise SilasError(ErrorCode.STEP_UP_REQUIRED, gettext("Confirm this with your passkey."))
+        raise SilasError(ErrorCode.STEP_UP_REQUIRED)
     challenge = _spend_challenge(_open_challenge(assertion, subject, user=user))
     credential_id = str(json.loads(assertion).get("id", ""))
     passkey: Passkey | None = Passkey.objects.filter(user=user, credential_id=credential_id, removed_at=None).first()
@@ -244,7 +244,7 @@ def _action_needs_passkey(risk: Risk, user: Any) -> bool:
 
 def _require_passkey_if(needed: bool, *, has_one: bool) -> bool:
     if needed and not has_one:
-        raise SilasError(ErrorCode.PASSKEY_MISSING, gettext("This needs a passkey, and you have none. Add one first."))
+        raise SilasError(ErrorCode.PASSKEY_MISSING)
     return needed
 
 

@@ -32,7 +32,6 @@ def plan_projection(plan: Mapping[str, Any]) -> dict[str, Any]:
     if missing:
         raise SilasError(
             ErrorCode.PAYLOAD_INCOMPLETE,
-            gettext("The plan lacks fields that an approval binds."),
             extra={"missing": missing},
         )
     return {name: plan[name] for name in PLAN_FIELDS}
@@ -61,7 +60,6 @@ def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
     if shape is None or not payload[shape.subject]:
         raise SilasError(
             ErrorCode.PAYLOAD_SHAPE,
-            gettext("This is not what an approval of this scope binds."),
             extra={"scope": scope},
         )
     if shape is PLAN:
@@ -72,7 +70,7 @@ def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
 def batch_payload(*, goal_id: str, action: str, item_ids: Sequence[str]) -> dict[str, Any]:
     """Return the payload of a reviewed batch. The order of the items is bound, `batch_id` is not (contract silas 8)."""
     if len(set(item_ids)) != len(item_ids) or not all(isinstance(item, str) for item in item_ids):
-        raise SilasError(ErrorCode.BATCH_ITEMS, gettext("A batch names each of its items once."))
+        raise SilasError(ErrorCode.BATCH_ITEMS)
     return {"goal_id": goal_id, "action": action, "item_ids": list(item_ids), "count": len(item_ids)}
 
 

@@ -48,9 +48,7 @@ def issue_token(
     issued, conditions = now(), dict(conditions or {})
     if scope is ApprovalScope.STANDING:
         if not subject.policy.failure_context:
-            raise SilasError(
-                ErrorCode.SPAWN_POLICY_MISSING, gettext("A standing approval needs the template of what it may start.")
-            )
+            raise SilasError(ErrorCode.SPAWN_POLICY_MISSING)
         conditions[rules.SPAWN_POLICY] = rules.spawn_policy_hash(subject.policy)
     claims = TokenClaims(
         plan_hash=subject.plan_hash,
@@ -122,12 +120,12 @@ def revoke_token(token: ApprovalToken, *, user: Any, reason: str) -> TokenRevoca
     transaction."""
     require_approver(user)
     if not reason.strip():
-        raise SilasError(ErrorCode.REASON_MISSING, gettext("Say why this approval is revoked."))
+        raise SilasError(ErrorCode.REASON_MISSING)
     stored = locks.lock_token(token.nonce)
     if stored is None:
         raise NotFound(gettext("approval"))
     if TokenRevocation.objects.filter(token_nonce=stored.nonce).exists():
-        raise SilasError(ErrorCode.TOKEN_REVOKED, gettext("This approval was already revoked."))
+        raise SilasError(ErrorCode.TOKEN_REVOKED)
     revocation: TokenRevocation = TokenRevocation.objects.create(
         token=stored, token_nonce=stored.nonce, user=user, reason=reason.strip()[:300], revoked_at=now()
     )

@@ -40,7 +40,7 @@ def acting_user(caller: Caller) -> Any:
 def require_switched_on() -> None:
     """Raises 503 `scheduler_disabled`: nothing starts, not even manually (contract autonomy B2)."""
     if not queries.autonomy_settings().enabled:
-        raise SilasError(ErrorCode.SCHEDULER_DISABLED, gettext("Automations are turned off for this company."))
+        raise SilasError(ErrorCode.SCHEDULER_DISABLED)
 
 
 def validated(serializer: type[serializers.Serializer[Any]], data: Any) -> dict[str, Any]:

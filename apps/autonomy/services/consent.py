@@ -64,10 +64,7 @@ def _withdraw(user_id: UUID, *, actor: str) -> None:
 def require_task_control(task: Task, user: Any) -> None:
     """Only its member and owners may change a task, because it runs under its member's consent. Raises 403."""
     if require_role(user, MAY_SET_UP) is not Role.OWNER and task.owner_id != user.pk:
-        raise SilasError(
-            ErrorCode.TASK_OF_ANOTHER,
-            gettext("This task runs in another member's name. Only they or an owner can change it."),
-        )
+        raise SilasError(ErrorCode.TASK_OF_ANOTHER)
 
 
 def require_opt_in(user: Any) -> None:

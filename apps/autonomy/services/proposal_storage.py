@@ -24,7 +24,6 @@ from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.schemas import Note, Scope
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id, in_scope, in_thread, tenant_scope
 from llm.enums import MemoryType
@@ -78,9 +77,7 @@ def require_collection(proposal: MemoryProposal) -> None:
     if proposal.kind != ProposalKind.KNOWLEDGE or not proposal.target:
         return
     if not Collection.objects.filter(name=proposal.target).exists():
-        raise SilasError(
-            ErrorCode.COLLECTION_MISSING, gettext("The collection that this would be added to no longer exists.")
-        )
+        raise SilasError(ErrorCode.COLLECTION_MISSING)
 
 
 async def store_kept(delivery: Delivery, proposal_id: UUID) -> None:

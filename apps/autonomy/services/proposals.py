@@ -110,9 +110,7 @@ def _withdraw_card(proposal_id: UUID, user: Any) -> None:
 def _keep(proposal: MemoryProposal, user: Any, content: str | None) -> MemoryProposal:
     _require_transition(proposal, ProposalState.KEPT)
     if proposal.quarantined_at is not None:
-        raise SilasError(
-            ErrorCode.PROPOSAL_QUARANTINED, gettext("This was quarantined. Release it before you keep it.")
-        )
+        raise SilasError(ErrorCode.PROPOSAL_QUARANTINED)
     proposal_storage.require_collection(proposal)
     if _is_blank(proposal):
         text = _answer(proposal, content)
@@ -141,7 +139,7 @@ def _dismiss(proposal: MemoryProposal, user: Any) -> MemoryProposal:
 
 def _require_transition(proposal: MemoryProposal, to: ProposalState) -> None:
     if to not in PROPOSAL_TRANSITIONS[ProposalState(proposal.state)]:
-        raise SilasError(ErrorCode.PROPOSAL_SETTLED, gettext("This was already decided."))
+        raise SilasError(ErrorCode.PROPOSAL_SETTLED)
 
 
 def _is_blank(proposal: MemoryProposal) -> bool:
@@ -152,9 +150,7 @@ def _is_blank(proposal: MemoryProposal) -> bool:
 def _answer(proposal: MemoryProposal, content: str | None) -> str:
     """The question as a heading with the person's answer below."""
     if not storable_text(content or "", _LONGEST + 1):
-        raise SilasError(
-            ErrorCode.PROPOSAL_UNANSWERED, gettext("This question has no answer yet. Write one to publish it.")
-        )
+        raise SilasError(ErrorCode.PROPOSAL_UNANSWERED)
     heading = next((line for line in proposal.content.splitlines() if line.startswith("# ")), "")
     answer = _validated(content or "")
     return _validated(answer if answer.startswith("#") else f"{heading}\n\n{answer}")
@@ -163,7 +159,7 @@ def _answer(proposal: MemoryProposal, content: str | None) -> str:
 def _validated(content: str) -> str:
     text = storable_text(content, _LONGEST + 1)
     if not text:
-        raise SilasError(ErrorCode.PROPOSAL_EMPTY, gettext("Write the text to keep."))
+        raise SilasError(ErrorCode.PROPOSAL_EMPTY)
     if len(text) > _LONGEST:
         raise SilasError(
             ErrorCode.PROPOSAL_TOO_LONG, gettext("Write at most {longest} characters.").format(longest=_LONGEST)

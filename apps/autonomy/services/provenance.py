@@ -27,7 +27,6 @@ from apps.autonomy.services.proposals import PROPOSAL
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.tenancy import TenantModel
 
 Row = TypeVar("Row", bound=TenantModel)
@@ -186,4 +185,4 @@ def _uuid(text: Any) -> UUID:
     try:
         return UUID(str(text))
     except ValueError:
-        raise SilasError(ErrorCode.ORIGIN_UNKNOWN, gettext("Enter the id of a task or session.")) from None
+        raise SilasError(ErrorCode.ORIGIN_UNKNOWN) from None

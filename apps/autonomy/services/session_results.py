@@ -63,7 +63,7 @@ def write_proposal(session_id: UUID, draft: DraftProposal) -> None:
     session = _session(session_id)
     made, most = count_proposals(session_id), session.frozen_limits.memory_writes
     if most is not None and made >= most:
-        raise SilasError(ErrorCode.MEMORY_WRITES_REACHED, gettext("This run has used its limit of proposals."))
+        raise SilasError(ErrorCode.MEMORY_WRITES_REACHED)
     row = MemoryProposal(
         **_provenance(session),
         kind=draft.kind,

@@ -111,7 +111,7 @@ def retry_session(session_id: UUID, *, user: Any, once: UUID | None = None) -> S
     require_opt_in(user)
     former = queries.session(session_id)
     if not former.is_over:
-        raise SilasError(ErrorCode.NOT_OVER, gettext("This run isn't over yet."))
+        raise SilasError(ErrorCode.NOT_OVER)
     occasion = _manual_occasion(session_id, once, former.params)
     spawned = spawn(
         queries.task(former.task_id),

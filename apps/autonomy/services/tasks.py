@@ -106,7 +106,7 @@ def release_task(task_id: UUID, *, user: Any) -> Task:
     require_opt_in(user)
     task = lock_task(task_id)
     if task.quarantined_at is None:
-        raise SilasError(ErrorCode.NOT_QUARANTINED, gettext("This task isn't paused."))
+        raise SilasError(ErrorCode.NOT_QUARANTINED)
     task.quarantined_at, task.quarantine_reason = None, ""
     task.save(update_fields=["quarantined_at", "quarantine_reason"])
     for trigger in Trigger.objects.filter(task=task, deleted_at=None, enabled=True):
@@ -154,9 +154,9 @@ def _check_fields(task: Task) -> None:
             gettext("Enter a prompt of at most {longest_prompt} characters.").format(longest_prompt=_LONGEST_PROMPT),
         )
     if not 0 <= task.priority <= 9 or not 1 <= task.max_attempts <= 10:
-        raise SilasError(ErrorCode.TASK_BOUNDS, gettext("Enter a priority from 0 to 9 and 1 to 10 attempts."))
+        raise SilasError(ErrorCode.TASK_BOUNDS)
     if task.model_name and not is_known(task.model_name):
-        raise SilasError(ErrorCode.TASK_MODEL, gettext("This model isn't available."))
+        raise SilasError(ErrorCode.TASK_MODEL)
 
 
 def _pinned(skills: Collection[str]) -> list[str]:
@@ -203,7 +203,7 @@ def _route(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     try:
         route = ROUTE.validate_python(given)
     except ValidationError:
-        raise SilasError(ErrorCode.TASK_ROUTE, gettext("Choose where the result should go.")) from None
+        raise SilasError(ErrorCode.TASK_ROUTE) from None
     if isinstance(route, ChainNext):
         _require_end(task, route.task)
     return route.model_dump(mode="json")

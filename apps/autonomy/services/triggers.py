@@ -39,7 +39,7 @@ def add_trigger(
     _set_spec(trigger, spec, cap_usd)
     same = Trigger.objects.filter(task=trigger.task, kind=kind, spec=trigger.spec, deleted_at=None)
     if same.exists():
-        raise SilasError(ErrorCode.TRIGGER_TWICE, gettext("The task already has this trigger."))
+        raise SilasError(ErrorCode.TRIGGER_TWICE)
     trigger.save()
     _schedule_and_record(trigger, user)
     return trigger
@@ -105,7 +105,7 @@ def _require_exists(trigger: Trigger, spec: BaseModel) -> None:
                 raise NotFound(gettext("goal"))
         case ChainSpec(after=task):
             if task == trigger.task_id:
-                raise SilasError(ErrorCode.TRIGGER_LOOP, gettext("A task can't start itself."))
+                raise SilasError(ErrorCode.TRIGGER_LOOP)
             queries.task(task)
 
 

@@ -38,11 +38,9 @@ def save_webhook(url: str, *, user: Any, events: Collection[str] = (), once: UUI
     if (existing := Webhook.objects.filter(pk=webhook_id).first()) is not None:
         return existing, ""
     if not _is_allowed_url(url):
-        raise SilasError(
-            ErrorCode.WEBHOOK_URL, gettext("Enter a public https address without a user name and password.")
-        )
+        raise SilasError(ErrorCode.WEBHOOK_URL)
     if set(events) - set(TaskEvent.values):
-        raise SilasError(ErrorCode.WEBHOOK_EVENTS, gettext("Choose events from the list."))
+        raise SilasError(ErrorCode.WEBHOOK_EVENTS)
     if Webhook.objects.count() >= _MOST:
         raise SilasError(ErrorCode.WEBHOOKS_FULL, gettext("You can have at most {most} webhooks.").format(most=_MOST))
     secret = secrets.token_urlsafe(32)

@@ -48,7 +48,7 @@ def update(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, 
     lock_connection(connection_id)
     row: ItRequest | None = ItRequest.objects.filter(connection_id=connection_id).first()
     if row is None:
-        raise SilasError(ErrorCode.IT_REQUEST_MISSING, gettext("There is no draft for an IT department here."))
+        raise SilasError(ErrorCode.IT_REQUEST_MISSING)
     to, subject, text = to.strip(), " ".join(subject.split()), text.replace("\r\n", "\n").strip()
     if to and not _ADDRESS.match(to):
         raise SilasError(ErrorCode.IT_REQUEST_UNFIT, gettext("Enter one valid email address."))

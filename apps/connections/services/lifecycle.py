@@ -99,7 +99,7 @@ def answer(connection_id: UUID, *, step_id: str, action: str, actor: str, user: 
         raise SilasError(ErrorCode.SETUP_NOT_ASKING, gettext("This step is no longer current."))
     setup = lock_setup(setup.pk)
     if action not in _ACTIONS:
-        raise SilasError(ErrorCode.ANSWER_UNKNOWN, gettext("Say done or trouble."))
+        raise SilasError(ErrorCode.ANSWER_UNKNOWN)
     if (setup.step or {}).get("type") != "device_code":
         raise SilasError(ErrorCode.SETUP_NOT_ASKING, gettext("This step can't be answered here."))
     setup_state.store_answer(setup, {"action": action}, actor=actor)

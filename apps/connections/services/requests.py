@@ -97,7 +97,7 @@ def _connection_skill(ref: str) -> tuple[SkillVersion, SkillManifest]:
         manifest = SkillManifest.model_validate(version.manifest)
         if manifest.type == "connection":
             return version, manifest
-    raise SilasError(ErrorCode.NOT_A_CONNECTION, gettext("This skill doesn't connect an account."))
+    raise SilasError(ErrorCode.NOT_A_CONNECTION)
 
 
 def _requested_permissions(wanted: NewConnection, manifest: SkillManifest) -> list[str]:
@@ -192,7 +192,7 @@ def start_setup(
     """Create a set-up for a worker to hold, not before `later` has passed. Raises `setup_under_way` 409 while another
     one is under way."""
     if SetupRun.objects.filter(connection=row, state__in=rules.UNDER_WAY).exists():
-        raise SilasError(ErrorCode.SETUP_UNDER_WAY, gettext("This connection is already being set up."))
+        raise SilasError(ErrorCode.SETUP_UNDER_WAY)
     if row.status in (ConnectionStatus.PROPOSED, ConnectionStatus.FAILED):
         change_status(row, ConnectionStatus.CONNECTING, actor=actor)
     setup: SetupRun = SetupRun.objects.create(

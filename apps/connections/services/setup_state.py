@@ -100,9 +100,7 @@ def _step_payload(setup: SetupRun, step: Step) -> dict[str, Any]:
         # Without our state in the address, a code that belongs to another person's sign-in could be sent back here.
         state = parse_qs(urlsplit(step.auth_url).query).get("state", [])
         if state != [str(setup.state_token)]:
-            raise SilasError(
-                ErrorCode.STATE_MISSING, gettext("The script's address does not carry the state it was given.")
-            )
+            raise SilasError(ErrorCode.STATE_MISSING)
     return {**payload, "shown_at": now().isoformat()}
 
 
@@ -113,7 +111,7 @@ def poll(setup_id: UUID, lease: LeaseRef, step_id: str) -> SetupUpdate:
         return SetupUpdate(cancelled=True)
     _require_lease(setup, lease)
     if setup.deadline <= now():
-        raise SilasError(ErrorCode.OUT_OF_TIME, gettext("The time for this set-up has run out."))
+        raise SilasError(ErrorCode.OUT_OF_TIME)
     return _stored_secret(setup, step_id) or _stored_answer(setup, step_id) or SetupUpdate()
 
 

@@ -131,7 +131,7 @@ def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
     if gate.deployment_id and deployment_id and gate.deployment_id != deployment_id:
         raise NotFound(gettext("deployment of this gate"))
     if wanted is None:
-        raise SilasError(ErrorCode.DEPLOYMENT_MISSING, gettext("Say on which deployment's messages this is tried."))
+        raise SilasError(ErrorCode.DEPLOYMENT_MISSING)
     found: Deployment | None = Deployment.objects.filter(pk=wanted).first()
     if found is None:
         raise NotFound(gettext("deployment"))

@@ -75,7 +75,7 @@ def roll_back(gate_id: UUID, number: int, *, actor: str = "system", note: str = 
     gate = lock_gate(gate_id)
     old = version_of(gate, number)
     if gate.active == number:
-        raise SilasError(ErrorCode.GATE_UNCHANGED, gettext("This version is already active."))
+        raise SilasError(ErrorCode.GATE_UNCHANGED)
     _require_activatable(old)
     new = _create_version(gate, old.content, order=old.order, actor=actor, note=note, restores=number)
     data = {"version": new.number, "before": gate.active or 0, "restores": number}
@@ -108,9 +108,6 @@ def _require_seen(gate: Gate, seen: int | None) -> None:
     if seen is not None and seen != gate.newest:
         raise SilasError(
             ErrorCode.GATE_CHANGED,
-            gettext(
-                "This gate was changed in the meantime. Review the newest version first; your change was not saved."
-            ),
             extra={"newest": gate.newest},
         )
 

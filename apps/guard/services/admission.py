@@ -31,7 +31,6 @@ from apps.safety.services import judge_internal_call
 from kernel import fault_points
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 # Returns why a call is forbidden, as a code and a sentence, or None.
 Policy = Callable[[], tuple[str, str] | None]
@@ -45,7 +44,7 @@ def admit(run: RunRef, intent: Intent, call: Call) -> Admitted | Refused | Needs
     """Admit a model run, which its caller makes itself and then settles. Inside the caller's scope; a refusal is
     recorded when that scope commits. Tools go through `guarded_call`."""
     if intent not in rules.MODEL_RUNS:
-        raise SilasError(ErrorCode.NOT_A_MODEL_RUN, gettext("Only the guard carries this out."))
+        raise SilasError(ErrorCode.NOT_A_MODEL_RUN)
     return admit_call(run, intent, call)
 
 

@@ -75,9 +75,7 @@ def resume_spending(*, actor: str) -> int:
 
 def _holder_columns(holder: Holder, ref: UUID | None) -> dict[str, UUID | None]:
     if holder is Holder.PLATFORM or (holder is Holder.TENANT) is (ref is not None):
-        raise SilasError(
-            ErrorCode.BAD_HOLDER, gettext("A limit is for the company, or for one chatbot, visitor or task.")
-        )
+        raise SilasError(ErrorCode.BAD_HOLDER)
     return dict.fromkeys(_COLUMN.values()) | ({_COLUMN[holder]: ref} if ref else {})
 
 
@@ -85,7 +83,7 @@ def _amount(limit_usd: Decimal) -> Decimal:
     """Return the amount if its column can hold every digit. Raises `SilasError`."""
     amount = Decimal(limit_usd)
     if not amount.is_finite() or not 0 <= amount < rules.MAX_USD or amount != round(amount, rules.DIGITS):
-        raise SilasError(ErrorCode.BAD_LIMIT, gettext("A limit is an amount of US dollars of 0 or more."))
+        raise SilasError(ErrorCode.BAD_LIMIT)
     return amount
 
 

@@ -46,7 +46,7 @@ def issue_token(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     """
     hold = _lock_open_hold(hold_id)
     if hold.kind != HoldKind.CONFIRM:
-        raise SilasError(ErrorCode.NEEDS_CODE, gettext("Only a code can lift this hold."))
+        raise SilasError(ErrorCode.NEEDS_CODE)
     token = f"conf_{secrets.token_urlsafe(32)}"
     hold.token_hashed, hold.token_used_at = sha256_hex(token), None
     hold.token_expires_at = now() + timedelta(seconds=TOKEN_SECONDS)

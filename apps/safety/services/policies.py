@@ -63,7 +63,7 @@ def withdraw_policy(principal: str, *, actor: str) -> PolicyVersion:
     """
     own = versions_of(principal).first() if principal else None
     if own is None or own.taken_back:
-        raise SilasError(ErrorCode.POLICY_NOT_OWN, gettext("It has no policy of its own."))
+        raise SilasError(ErrorCode.POLICY_NOT_OWN)
     row = PolicyVersion(principal=principal, number=own.number + 1, content={}, taken_back=True, written_by=actor)
     return _insert(row, AuditEvent.SAFETY_POLICY_TAKEN_BACK)
 

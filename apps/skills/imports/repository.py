@@ -19,7 +19,6 @@ from kernel.canonical import canonical_bytes
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.http.addresses import host_of, is_public_url
-from kernel.language import gettext
 from sandbox import SandboxResult, SandboxSpec, run
 from sandbox.egress import format_place
 
@@ -116,7 +115,7 @@ def _spec(url: str, ref: str, place: str, most_bytes: int) -> SandboxSpec:
 
 def _error_of(outcome: SandboxResult) -> SilasError:
     if outcome.exit_code == _NO_GIT:
-        return SilasError(ErrorCode.GIT_MISSING, gettext("Git isn't installed on this machine."))
+        return SilasError(ErrorCode.GIT_MISSING)
     if outcome.reason == "timeout":
         return import_refused("Fetching the repository took too long.")
     if outcome.reason or outcome.ok:

@@ -36,15 +36,12 @@ def create_draft(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraf
     `draft_name`, `draft_wish`; 409 `too_many_drafts`."""
     wish = _words(wish)
     if not is_skill_name(name):
-        raise SilasError(ErrorCode.DRAFT_NAME, gettext("Use lowercase letters, digits and single hyphens."))
+        raise SilasError(ErrorCode.DRAFT_NAME)
     if len(wish) < 12:
         raise SilasError(ErrorCode.DRAFT_WISH, gettext("Describe in a sentence or two what the skill should do."))
     with tenant_scope(tenant_id):
         if SkillDraft.objects.count() >= MOST_DRAFTS:
-            raise SilasError(
-                ErrorCode.TOO_MANY_DRAFTS,
-                gettext("You have reached the maximum number of drafts. Delete one first."),
-            )
+            raise SilasError(ErrorCode.TOO_MANY_DRAFTS)
         draft: SkillDraft = SkillDraft.objects.create(name=name, wish=wish, by=by.actor, revision=0)
         job = writer.prepare_job(tenant_id, draft.pk, name, wish)
     written = async_to_sync(writer.write)(job)
@@ -128,10 +125,7 @@ def _store_revision(
     if draft.revision != seen:
         raise _changed(draft)
     if seen >= MOST_REVISIONS:
-        raise SilasError(
-            ErrorCode.TOO_MANY_REVISIONS,
-            gettext("This draft has reached its maximum number of revisions. Start a new one."),
-        )
+        raise SilasError(ErrorCode.TOO_MANY_REVISIONS)
     number = seen + 1
     DraftRevision.objects.create(
         draft=draft,
@@ -171,16 +165,13 @@ def _require_shape(files: Mapping[str, str]) -> None:
     try:
         writer.WrittenSkill.model_validate({"files": [{"path": path, "content": text} for path, text in files.items()]})
     except ValueError as error:
-        raise SilasError(
-            ErrorCode.DRAFT_FILE, gettext("A draft contains SKILL.md and up to 24 text files in its folders.")
-        ) from error
+        raise SilasError(ErrorCode.DRAFT_FILE) from error
 
 
 def _changed(draft: SkillDraft) -> SilasError:
     extra = {"revision": draft.revision}
     return SilasError(
         ErrorCode.DRAFT_CHANGED,
-        gettext("Someone else has changed this draft. Reload it and try again."),
         extra=extra,
     )
 

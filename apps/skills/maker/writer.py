@@ -26,7 +26,6 @@ from apps.tenants.models import Deployment
 from kernel.canonical import canonical_bytes
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.tenancy import in_scope
 from llm import structured_output
 from llm.enums import Role
@@ -152,7 +151,7 @@ def lay_out(name: str, wish: str) -> dict[str, str]:
     )
     outcome = run(spec)
     if not outcome.ok:
-        raise SilasError(ErrorCode.DRAFT_FAILED, gettext("The draft could not be created."))
+        raise SilasError(ErrorCode.DRAFT_FAILED)
     return dict(json.loads(outcome.stdout)["files"])
 
 

@@ -165,9 +165,7 @@ def _require_signed(manifest: PackageManifest, manifest_bytes: bytes, signature:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(manifest.public_key))
         key.verify(base64.b64decode(signature, validate=True), _signed_bytes(manifest_bytes))
     except (InvalidSignature, ValueError, binascii.Error):
-        raise SilasError(
-            ErrorCode.PACKAGE_SIGNATURE, gettext("The package isn't signed with the key it names.")
-        ) from None
+        raise SilasError(ErrorCode.PACKAGE_SIGNATURE) from None
 
 
 def _require_whole(manifest: PackageManifest, files: Mapping[str, bytes], *, others: int) -> None:
@@ -178,10 +176,10 @@ def _require_whole(manifest: PackageManifest, files: Mapping[str, bytes], *, oth
             gettext("The package is missing {missing}.").format(missing=sorted(missing)[0]),
         )
     if extra or others:
-        raise SilasError(ErrorCode.PACKAGE_EXTRA_FILE, gettext("The package contains a file that isn't signed."))
+        raise SilasError(ErrorCode.PACKAGE_EXTRA_FILE)
     changed = [path for path, content in files.items() if sha256_hex(content) != manifest.files[path]]
     if changed or rules.content_digest(files) != manifest.digest:
-        raise SilasError(ErrorCode.PACKAGE_TAMPERED, gettext("A file of the package was changed after it was signed."))
+        raise SilasError(ErrorCode.PACKAGE_TAMPERED)
 
 
 def _canonical_manifest(manifest: PackageManifest) -> bytes:

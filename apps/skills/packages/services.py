@@ -34,7 +34,7 @@ def export_version(version_id: UUID, *, actor: str) -> bytes:
     if version is None:
         raise NotFound(gettext("version of a skill"))
     if version.status != SkillStatus.ACTIVE:
-        raise SilasError(ErrorCode.SKILL_NOT_ACTIVE, gettext("Only a version that is in use can be exported."))
+        raise SilasError(ErrorCode.SKILL_NOT_ACTIVE)
     key = keys.signing_key()
     files = dict(SkillFile.objects.filter(version=version).values_list("path", "content"))
     raw = archive.pack(
@@ -95,7 +95,7 @@ def parse_public_key(public_key: str) -> str:
     """Raises `SilasError("key_unreadable")` 422 for what is no public key."""
     key = "".join(public_key.split()).lower()
     if not re.fullmatch(r"[0-9a-f]{64}", key):
-        raise SilasError(ErrorCode.KEY_UNREADABLE, gettext("A public key has 64 hexadecimal characters."))
+        raise SilasError(ErrorCode.KEY_UNREADABLE)
     return key
 
 
@@ -106,7 +106,7 @@ def pin_publisher(public_key: str, *, name: str, last: str, by: Any) -> TrustedP
     """
     key, name = parse_public_key(public_key), " ".join(name.split())[:120]
     if not name:
-        raise SilasError(ErrorCode.PUBLISHER_NAME, gettext("Enter the publisher's name."))
+        raise SilasError(ErrorCode.PUBLISHER_NAME)
     fingerprint = archive.fingerprint(key)
     if last.strip().lower() != fingerprint.split()[-1]:
         raise SilasError(
@@ -153,7 +153,6 @@ def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None
     if newest and (newest.number > manifest.number or newest.digest != manifest.digest):
         raise SilasError(
             ErrorCode.PACKAGE_REPLAYED,
-            gettext("A newer package of this skill from this publisher was already imported."),
             extra={"number": manifest.number, "newest": newest.number},
         )
 

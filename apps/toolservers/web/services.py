@@ -92,7 +92,7 @@ def _require_address(provider: str, base_url: str) -> str:
     """Return the address to ask: the provider's own, or a private one that the operator allows; SearXNG's wherever it
     runs."""
     if provider not in SearchProvider.values:
-        raise SilasError(ErrorCode.SEARCH_PROVIDER, gettext("Choose one of the listed providers."))
+        raise SilasError(ErrorCode.SEARCH_PROVIDER)
     home = PROVIDERS[provider].home
     if home and base_url not in ("", home) and not is_allowed_private(base_url):
         raise SilasError(ErrorCode.ADDRESS_REFUSED, gettext("This provider can only be used at its own address."))

@@ -303,7 +303,7 @@ def _refuse_endless(request: Request) -> None:
     most = MOST_MEGABYTES * 1024 * 1024
     length = str(request.META.get("CONTENT_LENGTH") or "0")
     if not length.isdecimal() or int(length) > most + 64 * 1024:
-        raise SilasError(ErrorCode.FILE_TOO_LARGE, gettext("This file is too large."), extra={"most_bytes": most})
+        raise SilasError(ErrorCode.FILE_TOO_LARGE, extra={"most_bytes": most})
 
 
 def _address(request: Request) -> str:

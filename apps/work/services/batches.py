@@ -187,6 +187,6 @@ def _move(batch: Batch, status: BatchStatus) -> None:
     """Change the status; a batch is decided once. Raises `SilasError("batch_settled")`."""
     ended = {"finished_at": now()} if status != BatchStatus.RUNNING else {}
     if not Batch.objects.filter(pk=batch.pk, status=batch.status).update(status=status, **ended):
-        raise SilasError(ErrorCode.BATCH_SETTLED, gettext("This batch has already been decided."))
+        raise SilasError(ErrorCode.BATCH_SETTLED)
     batch.status = status
     record(AuditEvent.BATCH_MOVED, subject=f"batch:{batch.pk}", data={"status": status.value})

@@ -67,7 +67,7 @@ def lock_cancellable(*, session_id: UUID, subject: str) -> UUID | None:
 def _cancel(item: WorkItem, *, by: str) -> WorkItem:
     """Withdraw the cards about it, which ends what only waits, then stop the rest."""
     if item.type == WorkItemType.GOAL:
-        raise SilasError(ErrorCode.NOT_CANCELLABLE, gettext("Goals can't be cancelled. Change the goal instead."))
+        raise SilasError(ErrorCode.NOT_CANCELLABLE)
     record(AuditEvent.WORK_CANCELLED, actor=by, subject=f"work:{item.pk}", data={"status": item.status})
     withdrawn = withdraw_cards_about(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)
     withdrawn += pauses.withdraw_pauses(WORK_ITEM, item.pk, reason=Withdrawal.CANCELLED, actor=by)

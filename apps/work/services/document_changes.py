@@ -84,7 +84,7 @@ def _record_done(effect_id: UUID, change: Change, version: int) -> None:
     answer = {"document": change.place.reference, "version": version, "before": change.seen}
     waiting = KnowledgeEffect.objects.filter(pk=effect_id, state=EffectState.ASKED)
     if not waiting.update(state=EffectState.DONE, answer=answer):
-        raise SilasError(ErrorCode.KNOWLEDGE_LATE, gettext("The request for this change was withdrawn."))
+        raise SilasError(ErrorCode.KNOWLEDGE_LATE)
 
 
 def _refuse(effect_id: UUID, refusal: SilasError) -> None:

@@ -101,7 +101,7 @@ def apply_edit(item: WorkItem, payload: Mapping[str, Any]) -> None:
     old, new = before.as_plan(), spec.as_plan()
     tools = [[call.tool for call in spec_.calls] for spec_ in (before, spec)]
     if {name for name in old if old[name] != new[name]} - MAY_CHANGE or tools[0] != tools[1]:
-        raise SilasError(ErrorCode.EDIT_OUTSIDE_PLAN, gettext("Only the values of the planned calls can be edited."))
+        raise SilasError(ErrorCode.EDIT_OUTSIDE_PLAN)
     changes = {"plan": spec.as_text(), "plan_hash": spec.plan_hash, "title": spec.title, "updated_at": now()}
     if not WorkItem.objects.filter(pk=item.pk, status=WorkItemStatus.PENDING).update(**changes):
         raise SilasError(ErrorCode.WORK_SETTLED, gettext("This work has already ended or changed."))
@@ -122,4 +122,4 @@ def _spec(payload: Mapping[str, Any]) -> WorkItemSpec:
     try:
         return WorkItemSpec.model_validate(dict(payload))
     except ValidationError as error:
-        raise SilasError(ErrorCode.PLAN_INVALID, gettext("The edited plan is not a plan.")) from error
+        raise SilasError(ErrorCode.PLAN_INVALID) from error

@@ -198,7 +198,7 @@ def resume_goal(goal_id: Any, *, user: Any) -> WorkItem:
     require_role(user, OPERATORS)
     goal = lock_item(goal_id)
     if goal.type != WorkItemType.GOAL or goal.status != WorkItemStatus.PAUSED:
-        raise SilasError(ErrorCode.NOT_PARKED, gettext("Only a parked goal can be resumed."))
+        raise SilasError(ErrorCode.NOT_PARKED)
     move(goal, WorkItemStatus.FAILED, budget_used=BudgetUsed().model_dump(mode="json"))
     start_schedule(goal)
     record(AuditEvent.GOAL_RESUMED, actor=f"user:{user.pk}", subject=f"work:{goal.pk}", data={})

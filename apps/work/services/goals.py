@@ -31,7 +31,6 @@ from apps.work.services import execution_facts, goal_cycles, screening
 from apps.work.services.items import create_item, move
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 
 def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) -> WorkItem:
@@ -39,7 +38,7 @@ def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) ->
     Raises `SilasError` for a plan that is no goal, and 422 `gate_invalid` for a gate that cannot work."""
     spec = plans.parse(plan_markdown)
     if spec.type != WorkItemType.GOAL:
-        raise SilasError(ErrorCode.PLAN_NOT_A_GOAL, gettext("Only a goal can be adopted."))
+        raise SilasError(ErrorCode.PLAN_NOT_A_GOAL)
     if spec.failure_context:
         goal_templates.template_call(spec.failure_context)
     for gate in spec.gates:

@@ -34,7 +34,6 @@ from apps.work.services import failure_handling, usage
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id
 from llm.briefing import Briefing, ToolBrief
@@ -248,5 +247,5 @@ def move_planning(planning: Planning, state: PlanningState) -> None:
     old = PlanningState(planning.state)
     here = Planning.objects.filter(pk=planning.pk, state=old)
     if not research_rules.may_move(old, state) or not here.update(state=state, rounds=planning.rounds):
-        raise SilasError(ErrorCode.PLANNING_MOVED, gettext("This planning has already ended or changed."))
+        raise SilasError(ErrorCode.PLANNING_MOVED)
     planning.state = state

@@ -29,7 +29,6 @@ from apps.work.services.items import move
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 CHANGED = "record_changed"
 Reads = Sequence[Mapping[str, Any]]
@@ -67,9 +66,7 @@ def _reads_of(item: WorkItem, token: ApprovalToken) -> Reads:
 def _card_of(subject_kind: str, subject_id: UUID, token: ApprovalToken) -> Card:
     card = cards.approved_card(subject_kind, subject_id, str(token.conditions[FACE]))
     if card is None:
-        raise SilasError(
-            ErrorCode.CARD_MISMATCH, gettext("The approved card has changed since it was approved."), status=409
-        )
+        raise SilasError(ErrorCode.CARD_MISMATCH, status=409)
     return card
 
 

@@ -103,7 +103,7 @@ def resolve_plan_calls(
     calls_by_task = tuple(_task_calls(task, tools, access) for task in tasks)
     calls = [requested.call for requested_calls in calls_by_task for requested in requested_calls]
     if len({call_digest(call.tool, call.args) for call in calls}) < len(calls):
-        raise SilasError(ErrorCode.PLAN_CALL_TWICE, gettext("the plan asks for the same thing twice"))
+        raise SilasError(ErrorCode.PLAN_CALL_TWICE)
     return calls_by_task
 
 
@@ -111,7 +111,7 @@ def _task_calls(plan: WorkItemSpec, tools: Mapping[str, ToolSpec], access: froze
     if plan.type != WorkItemType.TASK or plan.gates:
         raise SilasError(ErrorCode.PLAN_GATE_NOT_ALLOWED if plan.gates else ErrorCode.PLAN_TYPE_NOT_ALLOWED, _NOT_HERE)
     if not plan.calls:
-        raise SilasError(ErrorCode.PLAN_WITHOUT_CALLS, gettext("the plan does not say what to do"))
+        raise SilasError(ErrorCode.PLAN_WITHOUT_CALLS)
     if has_hidden_characters(plan.body):
         raise SilasError(ErrorCode.HIDDEN_CHARACTERS, _HIDDEN)
     return resolve_calls(plan.calls, {name: tool for name, tool in tools.items() if name in access})
@@ -143,12 +143,10 @@ def require_room(
     open_items = open_items_of(subject=subject, session_id=session_id)
     waiting = [item for item in open_items if replaces is None or item.pk != replaces.pk]
     if not many and sum(not item.is_part for item in waiting) >= rules.MAX_WAITING:
-        raise SilasError(
-            ErrorCode.TOO_MUCH_WAITING, gettext("several of your requests are still open; please wait for those first")
-        )
+        raise SilasError(ErrorCode.TOO_MUCH_WAITING)
     digests = {call_digest(requested.call.tool, requested.call.args) for requested in calls}
     if any(call_digest(call.tool, call.args) in digests for item in waiting for call in item.spec.calls):
-        raise SilasError(ErrorCode.WAITING_ALREADY, gettext("this is already in progress"))
+        raise SilasError(ErrorCode.WAITING_ALREADY)
 
 
 def check_call_gates(

@@ -192,7 +192,7 @@ def remove_app(request: StaffRequest) -> HttpResponseBase:
 def make_codes(request: StaffRequest) -> HttpResponseBase:
     _require_own(request)
     if not access.has_second_factor(request.user):
-        raise SilasError(ErrorCode.NO_SECOND_FACTOR, _("Set up an app or a passkey first."))
+        raise SilasError(ErrorCode.NO_SECOND_FACTOR)
     codes = second_factors.make_recovery_codes(request.user)
     return _in_scope(request, codes=codes, message=_("Your previous recovery codes no longer work."))
 

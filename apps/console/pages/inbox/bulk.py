@@ -90,7 +90,7 @@ def _already_open(number: int) -> str:
 def selected_ids(values: list[str]) -> list[UUID]:
     """Return the ids of the selected conversations. Raises `SilasError`: `nothing_ticked` 400."""
     if not values:
-        raise SilasError(ErrorCode.NOTHING_TICKED, _("Select conversations first."))
+        raise SilasError(ErrorCode.NOTHING_TICKED)
     return [_uuid(value) for value in values]
 
 

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.console.base import idempotency_key, page
@@ -44,7 +43,7 @@ def make(request: StaffRequest) -> HttpResponseBase:
         return redirect("console-api-keys")
     name = " ".join(request.POST.get("name", "").replace("\0", "").split())[:80]
     if not name:
-        raise SilasError(ErrorCode.NO_NAME, _("Enter a name for the key."))
+        raise SilasError(ErrorCode.NO_NAME)
     created = services.create_api_key(name, actor=f"user:{request.member.user.pk}", once=idempotency_key(request))
     return _render(request, made=created) if created.key else redirect("console-api-keys")
 

@@ -8,7 +8,6 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.base import page
@@ -107,4 +106,4 @@ def _role(request: HttpRequest) -> Role:
     try:
         return Role(request.POST.get("role", ""))
     except ValueError:
-        raise SilasError(ErrorCode.UNKNOWN_ROLE, _("Choose a role.")) from None
+        raise SilasError(ErrorCode.UNKNOWN_ROLE) from None
