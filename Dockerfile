@@ -24,6 +24,8 @@ COPY kernel kernel
 COPY llm llm
 COPY sandbox sandbox
 COPY locale locale
+COPY templates templates
+COPY static static
 COPY apps apps
 COPY silas_platform silas_platform
 ENV PATH=/opt/venv/bin:$PATH \

@@ -19,7 +19,7 @@ Copyright 2026 the silas_platform authors
 
 Licensed under the Apache License, Version 2.0 (see LICENSE).
 
-The console's typeface is Inter, under the SIL Open Font License 1.1 (apps/console/static/console/inter-LICENSE.txt).
+The console's typeface is Inter, under the SIL Open Font License 1.1 (static/console/inter-LICENSE.txt).
 An installation is made of the following packages, each under its own licence. Written by tools/make_notice.py.
 
 """

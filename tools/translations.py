@@ -27,7 +27,7 @@ from apps.widgets.texts import TEXTS, Counted
 from kernel.language import DEFAULT_LANGUAGE, LANGUAGES, MEMBER_LANGUAGES
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("apps", "kernel", "llm", "sandbox", "silas_platform")
+FOLDERS = ("apps", "kernel", "llm", "sandbox", "silas_platform", "templates")
 TRANSLATED = tuple(code for code in LANGUAGES if code != DEFAULT_LANGUAGE)
 SCRIPTS = ROOT / "apps/widgets/static/widgets/frame/locales"
 WIDGET = "widget"
@@ -67,8 +67,8 @@ def collect_texts() -> dict[Text, list[str]]:
 
 
 def _sources() -> Iterator[Path]:
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*")):
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
             is_source = path.suffix in (".py", ".html", ".txt") or (path.suffix == ".js" and "templates" in path.parts)
             if is_source and _SKIPPED.isdisjoint(path.parts):
                 yield path

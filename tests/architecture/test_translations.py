@@ -17,7 +17,7 @@ from tools import translations
 
 TEMPLATES = sorted(
     path
-    for folder in ("apps", "silas_platform")
+    for folder in ("apps", "templates")
     for path in (ROOT / folder).rglob("*")
     if "templates" in path.parts and path.suffix in (".html", ".txt")
 )

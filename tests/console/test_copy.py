@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CONSOLE = ROOT / "apps" / "console"
 # Django templates that staff read: the console, the administration and the emails of accounts.
 TEMPLATE_FOLDERS = (
-    CONSOLE / "templates",
-    ROOT / "silas_platform" / "templates",
+    *sorted((CONSOLE / "pages").glob("*/templates")),
+    ROOT / "templates",
     ROOT / "apps" / "tenants" / "templates",
 )
 
@@ -72,7 +72,7 @@ def sources() -> Iterator[Path]:
     for folder in TEMPLATE_FOLDERS:
         yield from sorted(path for path in folder.rglob("*") if path.suffix in (".html", ".txt"))
     yield from sorted(CONSOLE.rglob("*.py"))
-    yield from sorted((CONSOLE / "static").rglob("*.js"))
+    yield from sorted((ROOT / "static").rglob("*.js"))
 
 
 READERS = {".html": template_texts, ".txt": template_texts, ".py": python_texts, ".js": script_texts}
