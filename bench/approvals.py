@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -52,6 +53,14 @@ def _owner(tenant: Any) -> Any:
     return user
 
 
+@cache
+def _register_subject() -> None:
+    from apps.approvals.enums import CardKind
+    from apps.approvals.registry import on_card
+
+    on_card(CardKind.PLAN, "bench", decided=lambda card, decision, token: None)
+
+
 def _approved(tenant: Any, owner: Any) -> tuple[Any, Any]:
     """A token that nobody has spent, and what it is for."""
     from apps.approvals.cards.schemas import Binding, CardSubject, CardText
@@ -61,6 +70,7 @@ def _approved(tenant: Any, owner: Any) -> tuple[Any, Any]:
     from apps.work.schemas import WorkItemSpec
     from kernel.tenancy import tenant_scope
 
+    _register_subject()
     plan = WorkItemSpec(id=str(uuid4()), type="task", title="Change the address", body="Do it.").as_plan()
     with tenant_scope(tenant):
         card = open_card(

@@ -5,7 +5,8 @@ Numbered system checks; `manage.py up` runs them first.
 silas.E001 an open HOST without its conditions · silas.E002 one key used for two jobs · silas.E003 a database role that
 row-level security does not bind · silas.E004 demo logins behind an open HOST · silas.E005 a database that is further
 behind than this release's migrations reach · silas.E006 a database role that could deceive triggers and functions ·
-silas.W001 a PostgreSQL, Redis or Valkey older than its fixes.
+silas.E007 a kind of card or an intent that no room handles · silas.W001 a PostgreSQL, Redis or Valkey older than its
+fixes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
 
+from apps.approvals.registry import kinds_without_handlers
 from apps.bus.enums import Worker
+from apps.guard.registry import intents_without_handlers
 from kernel import fault_points, trust
 from sandbox import Choice, Kind, configure
 from sandbox.egress import parse_places
@@ -124,6 +127,13 @@ def keys_are_distinct(**_: Any) -> list[CheckMessage]:
         return []
     fault = "SECRET_KEY, SILAS_SIGNING_KEY and SILAS_SECRETS_KEY must be three different keys"
     return [Error(fault, id="silas.E002")]
+
+
+@register()
+def registries_are_complete(**_: Any) -> list[CheckMessage]:
+    """Every kind of card and every intent needs a room that handles it."""
+    unhandled = [*kinds_without_handlers(), *intents_without_handlers()]
+    return [Error(f"no room handles {name}", id="silas.E007") for name in unhandled]
 
 
 @register(Tags.database)

@@ -1,4 +1,4 @@
-"""Signal receivers of this room, and the registration of its bus handlers.
+"""Signal receivers of this room, and the registration of its handlers of cards and bus messages.
 
 Receivers run in the announcing transaction (`kernel.events`). Imported once, when Django is ready.
 """
@@ -11,8 +11,8 @@ from uuid import UUID
 
 from django.utils.functional import Promise
 
-from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.signals import card_decided
+from apps.approvals.enums import CardKind
+from apps.approvals.registry import on_card
 from apps.autonomy import alert_delivery, executor, handlers
 from apps.autonomy.enums import TaskEvent, Topic
 from apps.autonomy.models import AutonomousSession, MemoryProposal
@@ -93,17 +93,6 @@ def _on_work_escalated(item: WorkItem, text: str, needs_person: bool) -> None:
         set_aside(SetAside.WORK, item.requested_by)
 
 
-@card_decided.connect
-def _on_card_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
-    match card.subject_kind:
-        case proposals.PROPOSAL:
-            proposals.apply_decision(card, decision)
-        case precedents.CONTEXT:
-            precedents.apply_decision(card, decision)
-        case limit_increases.SUBJECT:
-            limit_increases.apply_decision(card, decision, token)
-
-
 @skill_purged.connect
 def _on_skill_purged(name: str, actor: str) -> None:
     provenance.purge(provenance.Origin("skill", name), actor=actor)
@@ -122,6 +111,10 @@ def _on_session_ended(session: AutonomousSession) -> None:
 
 
 set_aside.connect(notices.notify_of_set_aside)
+
+on_card(CardKind.DECISION, proposals.PROPOSAL, decided=proposals.apply_decision)
+on_card(CardKind.DECISION, precedents.CONTEXT, decided=precedents.apply_decision)
+on_card(CardKind.BUDGET, limit_increases.SUBJECT, decided=limit_increases.apply_decision)
 
 register(Queue.EXECUTOR, Kind.AUTONOMOUS_SESSION, executor.run_session)
 on_dead_letter(handlers.handle_dead_session, Kind.AUTONOMOUS_SESSION)

@@ -1,15 +1,12 @@
-"""Receivers of decisions about this room's cards. They run in the transaction that decides."""
+"""Register what becomes of this room's cards."""
 
 from __future__ import annotations
 
-from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.signals import card_decided
+from apps.approvals.enums import CardKind
+from apps.approvals.registry import on_card
 from apps.connections.services import recovery, requests
 
-
-@card_decided.connect
-def _on_card_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
-    if card.subject_kind == requests.CONNECTION:
-        requests.apply_decision(card, token, decision.said)
-    elif card.subject_kind == recovery.BROKEN:
-        recovery.apply_decision(card, decision)
+on_card(CardKind.CONNECTION, requests.CONNECTION, decided=requests.apply_connection_decision)
+on_card(CardKind.PERMISSION_ESCALATION, requests.CONNECTION, decided=requests.apply_escalation_decision)
+on_card(CardKind.CONNECTION_FAILURE, recovery.BROKEN, decided=recovery.apply_recovery)
+on_card(CardKind.SUGGESTION, recovery.BROKEN, decided=recovery.apply_reminder)

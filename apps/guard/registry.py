@@ -29,6 +29,11 @@ def register(intent: Intent, handler: Handler) -> None:
     _handlers[intent] = handler
 
 
+def intents_without_handlers() -> list[Intent]:
+    """Return the intents that no room carries out, except those that their caller does."""
+    return [intent for intent in Intent if intent not in _handlers and intent not in MODEL_RUNS]
+
+
 # Takes a tool's name and the context of a call; returns why it may not happen, as a code and a sentence, or None.
 Policy = Callable[[str, Mapping[str, Any]], tuple[str, str] | None]
 _policies: dict[Intent, Policy] = {}

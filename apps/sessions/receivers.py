@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.utils.functional import Promise
 
-from apps.approvals.signals import pause_ended
+from apps.approvals.registry import on_pause_end
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import retention as cleanup
@@ -49,7 +49,7 @@ def _apologise(message: QueueMessage) -> bool:
     return answered
 
 
-pause_ended.connect(turn_pauses.owe)
+on_pause_end(turn_pauses.TURN, turn_pauses.owe)
 on_dead_letter(_apologise, Kind.USER_MESSAGE)
 cleanup.register(retention.forget_batch)
 

@@ -128,7 +128,7 @@ def _kept(state: TurnState, held: Held, before: list[str]) -> dict[str, Any]:
 
 def owe(pause: GatePause) -> None:
     """A pause of a turn has ended, with an answer or without: its message is owed another turn, once."""
-    if pause.subject_kind != TURN or pause.state == PauseState.WITHDRAWN:
+    if pause.state == PauseState.WITHDRAWN:
         return
     bus.send_message(
         Queue.PROXY,

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind
-from apps.approvals.models import ApprovalToken, Card
+from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.tokens.payloads import approvable
 from apps.approvals.tokens.services import verify_token
 from apps.audit.enums import AuditEvent
@@ -162,7 +162,7 @@ def _text(version: SkillVersion, before: SkillVersion | None, trials: list[Trial
     )
 
 
-def apply_decision(card: Card, token: ApprovalToken | None) -> None:
+def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     """Apply a person's decision about a version, in its transaction: an approval is spent here, for exactly what was
     shown."""
     version = SkillVersion.objects.filter(pk=card.subject_id, card_id=card.pk, status=SkillStatus.PROPOSED).first()
@@ -179,6 +179,13 @@ def apply_decision(card: Card, token: ApprovalToken | None) -> None:
         return
     SkillVersion.objects.filter(pk=version.pk).update(approval_token=token)
     enqueue_trial(version)
+
+
+def withdraw_unanswered(card: Card) -> None:
+    """Withdraw the version whose card expired or was withdrawn."""
+    version = SkillVersion.objects.filter(pk=card.subject_id, card_id=card.pk, status=SkillStatus.PROPOSED).first()
+    if version is not None:
+        withdraw(version, card.status)
 
 
 def withdraw(version: SkillVersion, reason: str) -> None:

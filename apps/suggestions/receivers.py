@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from django.utils.functional import Promise
 
-from apps.approvals.models import ApprovalToken, Card, Decision
+from apps.approvals.enums import CardKind
+from apps.approvals.registry import on_card
 from apps.approvals.signals import card_decided, card_edited
 from apps.autonomy.handlers import register_review
 from apps.autonomy.queries import autonomy_settings
@@ -29,19 +30,10 @@ def _on_work_done(item: WorkItem, status: str, text: str | Promise, next_steps: 
         enqueue_review(suggestions.AFTER_WORK, item.pk)
 
 
-@card_decided.connect
-def _on_card_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
-    match card.subject_kind:
-        case calibration.PROPOSAL:
-            calibration.apply_decision(card, decision, token)
-        case suggestions.SUGGESTION:
-            suggestions.apply_decision(card, decision)
-        case preferences.PREFERENCE:
-            preferences.apply_decision(card, decision)
-        case _:
-            calibration.record_decision(card, decision)
-
-
+on_card(CardKind.AUTONOMY_THRESHOLD, calibration.PROPOSAL, decided=calibration.apply_decision)
+on_card(CardKind.SUGGESTION, suggestions.SUGGESTION, decided=suggestions.apply_decision)
+on_card(CardKind.DECISION, preferences.PREFERENCE, decided=preferences.apply_decision)
+card_decided.connect(calibration.record_decision)
 card_edited.connect(calibration.record_edit)
 automations_enabled.connect(suggestion_schedule.schedule_suggestions)
 

@@ -1,17 +1,20 @@
-"""Receive the signals that concern work: decisions about cards, cards that ended, calls that took effect."""
+"""Register what becomes of cards and pauses about work, and receive the signals that concern it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from django.utils.functional import Promise
 
-from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Withdrawal
+from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.signals import before_card_approval, card_changed, card_decided, card_edited, pause_ended
+from apps.approvals.registry import on_card, on_pause_end
 from apps.gates.signals import counting_gates
 from apps.guard.signals import call_done
 from apps.work import rules
-from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
-from apps.work.locks import lock_batch, lock_item
+from apps.work.enums import WorkItemStatus, WorkReason
+from apps.work.locks import lock_item
 from apps.work.models import WorkItem
 from apps.work.services import (
     authorization,
@@ -32,55 +35,92 @@ from apps.work.services.approval_requests import WORK_ITEM
 from apps.work.services.batch_cards import BATCH
 from apps.work.signals import work_changed
 
+# An answer about an item that is neither an approval nor a rejection of it.
+Answered = Callable[[WorkItem, Card, Decision], None]
 
-@card_decided.connect
-def _on_card_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
-    if card.subject_kind == BATCH:
-        batches.on_decided(card, decision, token)
-    if card.subject_kind != WORK_ITEM:
-        return
+
+def _leave_out(item: WorkItem, card: Card, decision: Decision) -> None:
+    authorization.reject(item, WorkReason.LEFT_OUT)
+
+
+def _decide_item(
+    card: Card, decision: Decision, token: ApprovalToken | None, *, answered: Answered = _leave_out
+) -> None:
     item = lock_item(card.subject_id)
-    if WorkItemStatus(item.status) in rules.FINAL and item.type != WorkItemType.GOAL:
+    if WorkItemStatus(item.status) in rules.FINAL:
         return
-    if item.type == WorkItemType.GOAL:
-        goals.attach_standing_approval(item, token)
-    elif token is None and decision.verdict == ApprovalVerdict.DECLINED:
-        authorization.reject(item, WorkReason.DECLINED)
-    elif token is None:
-        candidates.on_card_answered(item, card, decision)
-    else:
+    if token is not None:
         authorization.authorize(item, token)
+    elif decision.verdict == ApprovalVerdict.DECLINED:
+        authorization.reject(item, WorkReason.DECLINED)
+    else:
+        answered(item, card, decision)
 
 
-@card_edited.connect
-def _on_card_edited(old: Card, new: Card) -> None:
-    if new.subject_kind == BATCH:
-        batches.apply_selection(lock_batch(new.subject_id), new.payload)
-    elif new.subject_kind == WORK_ITEM and new.scope == ApprovalScope.FULL_PLAN:
-        item = lock_item(new.subject_id)
-        edits.apply_edit(item, new.payload)
-        edits.announce_edit(item)
-    elif new.subject_kind == WORK_ITEM and new.kind == CardKind.DRAFT_REVIEW:
-        drafts.on_draft_edited(lock_item(new.subject_id), new)
-
-
-@card_changed.connect
-def _on_card_changed(card: Card) -> None:
-    """End what an expired or withdrawn card asked about. A replaced card ends nothing: its successor still asks."""
-    over = card.status in (CardStatus.EXPIRED, CardStatus.WITHDRAWN)
-    if not over or card.withdrawal == Withdrawal.REPLACED:
-        return
-    if card.subject_kind == BATCH:
-        batches.expire(lock_batch(card.subject_id), WorkReason.EXPIRED)
-    if card.subject_kind != WORK_ITEM:
-        return
+def _end_item(card: Card) -> None:
+    """End what an expired or withdrawn card asked about."""
     item = lock_item(card.subject_id)
-    if item.type == WorkItemType.GOAL or WorkItemStatus(item.status) in rules.FINAL:
+    if WorkItemStatus(item.status) in rules.FINAL:
         return
     if card.status == CardStatus.WITHDRAWN:
         cancellation.end_if_open(item)
     else:
         authorization.reject(item, WorkReason.EXPIRED)
+
+
+def _decide_goal(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+    goals.attach_standing_approval(lock_item(card.subject_id), token)
+
+
+def _edit_plan(old: Card, new: Card) -> None:
+    item = lock_item(new.subject_id)
+    edits.apply_edit(item, new.payload)
+    edits.announce_edit(item)
+
+
+def _edit_draft(old: Card, new: Card) -> None:
+    drafts.on_draft_edited(lock_item(new.subject_id), new)
+
+
+on_card(
+    CardKind.PLAN,
+    WORK_ITEM,
+    decided=_decide_item,
+    edited=_edit_plan,
+    ended=_end_item,
+    before_approval=fresh_cards.replace_outdated_card,
+)
+on_card(
+    CardKind.DRAFT_REVIEW,
+    WORK_ITEM,
+    decided=partial(_decide_item, answered=candidates.on_draft_answered),
+    edited=_edit_draft,
+    ended=_end_item,
+    before_approval=fresh_cards.replace_outdated_card,
+)
+on_card(
+    CardKind.DECISION,
+    WORK_ITEM,
+    decided=partial(_decide_item, answered=candidates.on_question_answered),
+    ended=_end_item,
+)
+on_card(CardKind.STANDING, WORK_ITEM, decided=_decide_goal)
+on_card(
+    CardKind.BATCH_REVIEW,
+    BATCH,
+    decided=batches.on_decided,
+    edited=batches.apply_selection,
+    ended=batches.on_card_ended,
+    before_approval=batches.replace_outdated_card,
+)
+on_card(
+    CardKind.POST_EXECUTION,
+    BATCH,
+    decided=batches.on_decided,
+    ended=batches.on_card_ended,
+    before_approval=batches.replace_outdated_card,
+)
+on_pause_end(WORK_ITEM, gate_pauses.on_pause_ended)
 
 
 @work_changed.connect
@@ -92,7 +132,4 @@ def _on_work_changed(item: WorkItem, status: str, text: str | Promise, next_step
 
 
 counting_gates.connect(goals.add_gates)
-before_card_approval.connect(fresh_cards.replace_outdated_card)
-before_card_approval.connect(batches.replace_outdated_card)
-pause_ended.connect(gate_pauses.on_pause_ended)
 call_done.connect(ledger_entries.record_success)

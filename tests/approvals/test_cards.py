@@ -9,15 +9,17 @@ from uuid import uuid4
 import psycopg
 import pytest
 import time_machine
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, IntegrityError, connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from apps.approvals import queries, signals
+from apps.approvals import queries, registry, signals
 from apps.approvals.cards.lifecycle import expire_card
 from apps.approvals.cards.schemas import Fact
 from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Risk
 from apps.approvals.models import ApprovalToken, ApproverKey, Card, Decision
+from apps.approvals.registry import on_card
 from apps.audit.models import AuditEntry
 from apps.bus.models import QueueMessage
 from kernel.clock import now
@@ -208,12 +210,30 @@ def test_open_card_twice_for_one_subject_is_refused(tenant: Any) -> None:
 
 def test_open_card_tells_the_rooms_above(tenant: Any) -> None:
     told: list[Any] = []
-    signals.card_opened.connect(told.append)
+    signals.card_changed.connect(told.append)
     try:
         card = open_card(tenant)
     finally:
-        signals.card_opened.disconnect(told.append)
+        signals.card_changed.disconnect(told.append)
     assert told == [card]
+
+
+def test_card_that_no_room_handles_is_not_opened(tenant: Any) -> None:
+    with pytest.raises(ImproperlyConfigured, match="no room handles cards plan about nothing"):
+        open_card(tenant, subject_kind="nothing")
+    with tenant_scope(tenant):
+        assert not Card.objects.exists()
+
+
+def test_second_handler_of_the_same_cards_is_refused() -> None:
+    with pytest.raises(ImproperlyConfigured, match="have handlers already"):
+        on_card(CardKind.PLAN, "thing", decided=lambda card, decision, token: None)
+
+
+def test_every_kind_of_card_has_a_room_that_handles_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = {key: handlers for key, handlers in registry._cards.items() if key[1] != "thing"}
+    monkeypatch.setattr(registry, "_cards", ours)
+    assert registry.kinds_without_handlers() == []
 
 
 def test_open_cards_are_oldest_first(tenant: Any) -> None:

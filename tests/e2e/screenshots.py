@@ -274,9 +274,9 @@ def _happened(scene: Scene) -> None:
         if waits is not None:
             handoff.take_over(waits.pk, scene.member("agent"))
             handoff.reply(waits.pk, scene.member("agent"), "Hello, this is Grace. I look it up for you.")
+    make_kind(tenant, CardKind.BATCH_REVIEW, subject_kind="batch", **about)
     about["subject_kind"] = "work_item"
-    for kind in (CardKind.BATCH_REVIEW, CardKind.DRAFT_REVIEW):
-        make_kind(tenant, kind, **about)
+    make_kind(tenant, CardKind.DRAFT_REVIEW, **about)
     make_card(tenant, risk=Risk.HIGH, **about, **MAILBOX)
     make_card(tenant, risk=Risk.IRREVERSIBLE, reversible=False, **about, **DELETION)
     passwords = {"name": "no_passwords", "type": "regex", "config": {"pattern": r"\A(?!.*password)"}}

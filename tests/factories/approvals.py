@@ -11,10 +11,14 @@ from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind
 from apps.approvals.models import ApprovalToken, Card
+from apps.approvals.registry import on_card
 from apps.bus.enums import Kind
 from kernel.tenancy import tenant_scope
 from tests.approvals import vectors
 from tests.factories.bus import carry_out_kinds
+
+for kind in CardKind:
+    on_card(kind, "thing", decided=lambda card, decision, token: None)
 
 
 def make_plan(**fields: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from apps.approvals import locks, queries, rules, signals
+from apps.approvals import locks, queries, registry, rules, signals
 from apps.approvals.cards.kinds import AWAITED_KINDS
 from apps.approvals.enums import CardKind, CardStatus, Withdrawal
 from apps.approvals.models import CARD_TRANSITIONS, OPEN_STATUSES, Card, Look
@@ -113,6 +113,8 @@ def _withdraw(card: Card, reason: Withdrawal, actor: str) -> Card:
     card.withdrawal = reason
     settle_card(card, CardStatus.WITHDRAWN, "withdrawal")
     record_card_event(AuditEvent.CARD_WITHDRAWN, card, actor=actor, reason=reason.value)
+    if reason != Withdrawal.REPLACED:  # its successor still asks
+        registry.handlers_of(card.kind, card.subject_kind).ended(card)
     signals.card_changed(card)
     return card
 
@@ -127,6 +129,7 @@ def expire_card(card_id: UUID) -> datetime | None:
         return card.expires_at
     settle_card(card, CardStatus.EXPIRED)
     record_card_event(AuditEvent.CARD_EXPIRED, card)
+    registry.handlers_of(card.kind, card.subject_kind).ended(card)
     signals.card_changed(card)
     return None
 

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 from django.db.models import QuerySet
 
-from apps.approvals import locks, queries, signals
+from apps.approvals import locks, queries, registry
 from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact, GateReason
 from apps.approvals.cards.services import open_card
@@ -214,7 +214,7 @@ def _end(pause: GatePause, state: PauseState) -> None:
     pause.save(update_fields=["state", "ended_at", "token", "kept"])
     data = {"pause": str(pause.pk), "trigger": str(pause.trigger), "outcome": state.value}
     record(AuditEvent.HELD_REVIEW_ENDED, subject=_subject(pause), data=data)
-    signals.pause_ended(pause)
+    registry.pause_handler_of(pause.subject_kind)(pause)
 
 
 def _subject(pause: GatePause) -> str:

@@ -18,7 +18,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
-from apps.approvals import locks, queries, rules, signals
+from apps.approvals import locks, queries, registry, rules, signals
 from apps.approvals.cards import answers, kinds, risk, validation
 from apps.approvals.cards.lifecycle import record_card_event, require_approver, require_open, settle_card
 from apps.approvals.cards.schemas import AnswerRefused, Binding, CardSubject, CardText, Fact
@@ -54,8 +54,10 @@ def open_card(
     """Open a card. An approval of it will bind the hash of the payload; the risk is computed here (spec 0.5.2).
 
     `body` is what the kind shows beside the payload. The card stays open until `until`, or for `seconds`, or for as
-    long as the pace of its kind says. Raises what `validation.validate_card` raises.
+    long as the pace of its kind says. Raises what `validation.validate_card` raises, and `ImproperlyConfigured` for a
+    card that no room has registered handlers for (`registry.on_card`).
     """
+    registry.handlers_of(kind, subject.kind)
     text = replace(text, intent=validation.single_line(text.intent))
     shown, payload = dict(body or {}), binding.payload
     payload_hash = payloads.payload_hash(payload)
@@ -98,7 +100,6 @@ def open_card(
     bus.enqueue(Kind.CARD_ALERT, scope_id=card.pk)
     bus.schedule(Kind.CARD_EXPIRY, scope_id=card.pk, due_at=card.expires_at)
     record_card_event(AuditEvent.CARD_OPENED, card, kind=card.kind, risk=card.risk, scope=card.scope)
-    signals.card_opened(card)
     signals.card_changed(card)
     return card
 
@@ -238,9 +239,7 @@ def decide_card(
     if face is not None:
         queries.require_unchanged(card, face)
     if verdict == ApprovalVerdict.APPROVED and card.reads:
-        replacement = signals.CardReplacement()
-        signals.before_card_approval(card, replacement)
-        instead = replacement.card or replacement.refused
+        instead = registry.handlers_of(card.kind, card.subject_kind).before_approval(card)
         if instead is not None:
             return instead
     try:
@@ -269,6 +268,7 @@ def _decide(card: Card, answer: Answer) -> Decision:
     actor = f"user:{answer.user_id}"
     record_card_event(AuditEvent.CARD_DECIDED, card, actor=actor, verdict=decision.verdict, decision=str(decision.pk))
     token = _issue_token(card, answer, decision) if decision.verdict == ApprovalVerdict.APPROVED else None
+    registry.handlers_of(card.kind, card.subject_kind).decided(card, decision, token)
     signals.card_decided(card, decision, token)
     signals.card_changed(card)
     fault_points.reach("approvals.decided")
@@ -346,6 +346,7 @@ def edit_card(
         supersedes=old,
     )
     record_card_event(AuditEvent.CARD_EDITED, old, actor=f"user:{user.pk}", successor=str(new.pk))
+    registry.handlers_of(old.kind, old.subject_kind).edited(old, new)
     signals.card_edited(old, new)
     signals.card_changed(old)
     return new

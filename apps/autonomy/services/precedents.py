@@ -17,7 +17,7 @@ from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
-from apps.approvals.models import Card, Decision
+from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import ContextState, PrecedentState
@@ -90,7 +90,7 @@ def reject_context(context_id: UUID, *, user: Any) -> ContextProposal:
     return _reject(lock_context(context_id), user)
 
 
-def apply_decision(card: Card, decision: Decision) -> None:
+def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     """Apply a decision on its card. Does nothing for a rule that was purged or quarantined meanwhile."""
     if not ContextProposal.objects.filter(pk=card.subject_id, precedent__quarantined_at=None).exists():
         return

@@ -17,7 +17,7 @@ from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
-from apps.approvals.models import Card, Decision
+from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import ProposalKind, ProposalState
@@ -89,7 +89,7 @@ def delete(proposal_id: UUID, *, user: Any) -> None:
     _audit(proposal, user, "delete")
 
 
-def apply_decision(card: Card, decision: Decision) -> None:
+def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     """Apply a decision on its card. Does nothing for a proposal that was deleted or quarantined meanwhile."""
     proposal = MemoryProposal.objects.filter(pk=card.subject_id, deleted_at=None, quarantined_at=None).first()
     if proposal is None:

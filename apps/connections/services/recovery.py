@@ -12,7 +12,7 @@ from uuid import uuid4
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind
-from apps.approvals.models import Card, Decision
+from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.queries import open_cards_about
 from apps.connections import rules
 from apps.connections.enums import ConnectionStatus, Recovery
@@ -77,16 +77,20 @@ def open_reconnect_card(row: Connection) -> Card | None:
     )
 
 
-def apply_decision(card: Card, decision: Decision) -> None:
+def apply_reminder(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+    """Sign in again before the sign-in ends, or suggest it later. In the transaction that decides."""
+    row, choice = lock_connection(card.subject_id), decision.said.get("choice", "")
+    if choice == _REMIND_LATER:
+        Connection.objects.filter(pk=row.pk).update(warned_at=None)
+    elif choice == "approve":
+        _restart(row, f"user:{decision.user_id}")
+
+
+def apply_recovery(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     """Do what a person chose, in the transaction that decides. A choice that is no longer possible does nothing."""
     row, choice = lock_connection(card.subject_id), decision.said.get("choice", "")
     actor = f"user:{decision.user_id}"
-    if card.kind == CardKind.SUGGESTION:
-        if choice == _REMIND_LATER:
-            Connection.objects.filter(pk=row.pk).update(warned_at=None)
-        elif choice == "approve":
-            _restart(row, actor)
-    elif choice in _RESTARTS:
+    if choice in _RESTARTS:
         _restart(row, actor)
     elif choice == Recovery.FEWER:
         _restart(row, actor, fewer=True)

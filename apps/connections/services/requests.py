@@ -8,7 +8,7 @@ settings have changed by then is not set up (spec 5.10.1, 5.11; contract silas 8
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,7 @@ from uuid import UUID
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind
-from apps.approvals.models import ApprovalToken, Card
+from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.queries import open_cards_about
 from apps.approvals.tokens import payloads
 from apps.approvals.tokens.services import verify_token
@@ -154,19 +154,23 @@ def approval_payload(row: Connection, purpose: Purpose, after: Sequence[str]) ->
     return {"connection_id": str(row.pk), "operation": operation, "before": before, "after": list(after) or ["use"]}
 
 
-def apply_decision(card: Card, token: ApprovalToken | None, answer: Mapping[str, Any]) -> None:
-    """Carry out the decision about a connection or more access to one, in the transaction that decides."""
+def apply_connection_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+    """Set up the connection, or remove the proposed one. In the transaction that decides."""
+    row = lock_connection(card.subject_id)
+    if token is not None:
+        _begin_setup(card, row, Purpose.SETUP, token)
+    elif row.status == ConnectionStatus.PROPOSED:
+        change_status(row, ConnectionStatus.REMOVED, reason="declined")
+
+
+def apply_escalation_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
+    """Sign in again for more access, or grant it for one call. In the transaction that decides."""
     row = lock_connection(card.subject_id)
     if token is None:
-        if card.kind == CardKind.CONNECTION and row.status == ConnectionStatus.PROPOSED:
-            change_status(row, ConnectionStatus.REMOVED, reason="declined")
         return
-    purpose = Purpose.WIDEN if card.kind == CardKind.PERMISSION_ESCALATION else Purpose.SETUP
-    after = [name for name in card.payload["after"] if name != "use"]
-    if approval_payload(row, purpose, after) != card.payload:
-        record(AuditEvent.CONNECTION_REFUSED, subject=f"connection:{row.pk}", data={"reason": "changed_since"})
-        return
-    if answer.get("choice") == "just_this_once":
+    if decision.said.get("choice") != "just_this_once":
+        _begin_setup(card, row, Purpose.WIDEN, token)
+    elif _is_as_shown(card, row, Purpose.WIDEN):
         # The token is spent by the one call that uses the grant (`permissions`).
         OnceGrant.objects.create(
             connection=row,
@@ -175,9 +179,24 @@ def apply_decision(card: Card, token: ApprovalToken | None, answer: Mapping[str,
             token_id=token.pk,
             expires_at=min(token.expires_at, now() + _ONE_TIME_GRANT_LASTS),
         )
-        return
-    if verify_token(token, payloads.approvable(ApprovalScope.CONNECTION_MANAGE, card.payload)).ok:
-        start_setup(row, purpose, after, actor=f"user:{token.decision.user_id}", card=card)
+
+
+def _begin_setup(card: Card, row: Connection, purpose: Purpose, token: ApprovalToken) -> None:
+    bound = payloads.approvable(ApprovalScope.CONNECTION_MANAGE, card.payload)
+    if _is_as_shown(card, row, purpose) and verify_token(token, bound).ok:
+        start_setup(row, purpose, _permissions_after(card), actor=f"user:{token.decision.user_id}", card=card)
+
+
+def _permissions_after(card: Card) -> list[str]:
+    return [name for name in card.payload["after"] if name != "use"]
+
+
+def _is_as_shown(card: Card, row: Connection, purpose: Purpose) -> bool:
+    """True if the connection is as the card showed it; a refusal is recorded."""
+    if approval_payload(row, purpose, _permissions_after(card)) == card.payload:
+        return True
+    record(AuditEvent.CONNECTION_REFUSED, subject=f"connection:{row.pk}", data={"reason": "changed_since"})
+    return False
 
 
 def start_setup(

@@ -47,7 +47,7 @@ def initiative_settings() -> InitiativeSettings:
     return row or InitiativeSettings()
 
 
-def record_decision(card: Card, decision: Decision) -> None:
+def record_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     """Record a decision about a batch, a draft or an undo. In the decision's transaction."""
     kind = _kind_of(card, decision)
     if kind is None:

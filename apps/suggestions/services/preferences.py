@@ -15,7 +15,7 @@ from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
-from apps.approvals.models import Card, Decision
+from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import ProposalState
@@ -73,7 +73,7 @@ def dismiss(preference_id: UUID, *, user: Any) -> Preference:
     return _settle(_locked(preference_id), ProposalState.DISMISSED, user)
 
 
-def apply_decision(card: Card, decision: Decision) -> None:
+def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     row = _locked(card.subject_id)
     if decision.verdict == ApprovalVerdict.APPROVED and decision.said.get("choice") == KEEP:
         _settle(row, ProposalState.KEPT, decision.user)

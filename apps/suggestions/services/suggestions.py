@@ -16,7 +16,7 @@ from uuid import UUID
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus
-from apps.approvals.models import Card, Decision
+from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy.enums import PrecedentState
@@ -169,7 +169,7 @@ def _open_card(row: Suggestion, idea: Idea, *, seconds: int) -> Card:
     )
 
 
-def apply_decision(card: Card, decision: Decision) -> None:
+def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) -> None:
     """Apply the decision about a suggestion. The card is locked, so this happens once."""
     row = Suggestion.objects.filter(pk=card.subject_id, state=SuggestionState.OPEN).first()
     if row is None:

@@ -7,13 +7,12 @@ needs a process with that right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from apps.approvals.cards.lifecycle import withdraw_card
+from apps.approvals.cards.schemas import AnswerRefused
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
-from apps.approvals.signals import CardReplacement
 from apps.approvals.tokens.payloads import approvable, batch_payload
 from apps.approvals.tokens.schemas import Approvable
 from apps.approvals.tokens.services import verify_token
@@ -25,7 +24,6 @@ from apps.work.locks import lock_batch, lock_course, lock_item
 from apps.work.models import Batch, BatchItem, WorkItem
 from apps.work.queries import items_of, lines_of
 from apps.work.services import batch_cards, completion, execution_queue, fresh_cards, outbox, preconditions, undo
-from apps.work.services.batch_cards import BATCH
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -62,25 +60,25 @@ def on_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> N
         _refuse(batch, BatchStatus.DECLINED, WorkReason.DECLINED)
 
 
-def expire(batch: Batch, reason: WorkReason) -> None:
+def on_card_ended(card: Card) -> None:
     """Reject a batch whose card expired or was withdrawn."""
+    batch = lock_batch(card.subject_id)
     if batch.status == BatchStatus.PROPOSED:
-        _refuse(batch, BatchStatus.EXPIRED, reason)
+        _refuse(batch, BatchStatus.EXPIRED, WorkReason.EXPIRED)
 
 
-def replace_outdated_card(card: Card, fresh: CardReplacement) -> None:
+def replace_outdated_card(card: Card) -> Card | AnswerRefused | None:
     """Replace the batch's card instead of approving it, when the records of every line have changed, or of any line of
     an undo. When only some have, the others are approved (`_begin`)."""
-    if card.subject_kind != BATCH:
-        return
     batch = lock_batch(card.subject_id)
     outdated = preconditions.outdated_lines(batch, card)
     if batch.undo_of is not None and outdated:
-        undo.offer_remaining_undo(batch, card, outdated, fresh)
-    elif outdated and len(outdated) == lines_of(batch).count():
-        withdraw_card(card.pk, reason=Withdrawal.REPLACED)
-        rationale = fresh_cards.fresh_rationale(card.rationale)
-        fresh.card = batch_cards.open_batch_card(batch, instead_of=card, rationale=rationale)
+        return undo.offer_remaining_undo(batch, card, outdated)
+    if not outdated or len(outdated) < lines_of(batch).count():
+        return None
+    withdraw_card(card.pk, reason=Withdrawal.REPLACED)
+    rationale = fresh_cards.fresh_rationale(card.rationale)
+    return batch_cards.open_batch_card(batch, instead_of=card, rationale=rationale)
 
 
 def remove_item(item: WorkItem) -> None:
@@ -151,13 +149,14 @@ def _finish(batch: Batch) -> None:
         outbox.enqueue_result(batch.pk, trace_id=batch.trace_id, failed=failed)
 
 
-def apply_selection(batch: Batch, payload: Mapping[str, Any]) -> None:
+def apply_selection(old: Card, new: Card) -> None:
     """Reduce the batch to the items of the new card, in the card's order; the rest never runs.
 
     Raises `SilasError("selection_unfit")` if the new card asks for anything but a part of this batch.
     """
+    batch = lock_batch(new.subject_id)
     lines = list(lines_of(batch))
-    kept = list(payload["item_ids"])
+    kept = list(new.payload["item_ids"])
     is_part = set(kept) <= {line.item_id for line in lines} and len(set(kept)) == len(kept)
     if batch.status != BatchStatus.PROPOSED or not is_part or not 0 < len(kept) < len(lines):
         raise SilasError(ErrorCode.SELECTION_UNFIT, gettext("Select some of the items, but not all of them."))

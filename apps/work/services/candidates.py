@@ -211,11 +211,17 @@ def _question(case: _Case, intent: str) -> None:
     )
 
 
-def on_card_answered(item: WorkItem, card: Card, decision: Decision) -> None:
-    """Act on an answer that is neither an approval nor a rejection of the item."""
-    if card.kind == CardKind.DECISION and decision.verdict == ApprovalVerdict.APPROVED:
+def on_question_answered(item: WorkItem, card: Card, decision: Decision) -> None:
+    """Prepare the item and ask for approval, or leave it out."""
+    if decision.verdict == ApprovalVerdict.APPROVED:
         request_approval(item, screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills)), None)
-    elif card.kind == CardKind.DRAFT_REVIEW and decision.said.get("choice") == REPHRASE:
+    else:
+        authorization.reject(item, WorkReason.LEFT_OUT)
+
+
+def on_draft_answered(item: WorkItem, card: Card, decision: Decision) -> None:
+    """Have the draft worded anew, or leave it out."""
+    if decision.said.get("choice") == REPHRASE:
         outbox.enqueue_rewording(item, card.pk)
     else:
         authorization.reject(item, WorkReason.LEFT_OUT)

@@ -12,7 +12,6 @@ from apps.approvals import queries as cards
 from apps.approvals.cards.lifecycle import withdraw_card
 from apps.approvals.enums import CardKind, Withdrawal
 from apps.approvals.models import Card
-from apps.approvals.signals import CardReplacement
 from apps.skills import queries as skills
 from apps.work import visitor_messages
 from apps.work.enums import WorkItemStatus, WorkItemType
@@ -26,15 +25,13 @@ from apps.work.services.items import announce
 CHANGED_SINCE = "The records have changed since this was last shown. This card shows them as they are now."
 
 
-def replace_outdated_card(card: Card, fresh: CardReplacement) -> None:
+def replace_outdated_card(card: Card) -> Card | None:
     """Replace a card about one item at the moment of its approval, if what it shows has changed."""
-    if card.subject_kind != WORK_ITEM:
-        return
     item = lock_item(card.subject_id)
     if not skills.have_changed(card.reads, item.subject):
-        return
+        return None
     withdraw_card(card.pk, reason=Withdrawal.REPLACED)
-    fresh.card = _open(item, card)
+    return _open(item, card)
 
 
 def open_fresh_card(item: WorkItem) -> None:

@@ -105,9 +105,7 @@ def _tools_at_stake(pause: GatePause, spec: WorkItemSpec) -> list[ToolSpec]:
 
 
 def on_pause_ended(pause: GatePause) -> None:
-    """Queue the item again, or end it. Receives the end of every pause."""
-    if pause.subject_kind != WORK_ITEM:
-        return
+    """Queue the item again, or end it."""
     item = lock_item(pause.subject_id)
     course = lock_course(item)
     if course.waiting_for != Waiting.REVIEW or WorkItemStatus(item.status) in rules.FINAL:

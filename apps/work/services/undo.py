@@ -18,7 +18,6 @@ from apps.approvals.cards.lifecycle import withdraw_card
 from apps.approvals.cards.schemas import AnswerRefused
 from apps.approvals.enums import Withdrawal
 from apps.approvals.models import Card
-from apps.approvals.signals import CardReplacement
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.guard.schemas import call_digest
@@ -100,13 +99,12 @@ def offer_undo(subject_id: UUID) -> Batch | None:
     return undo
 
 
-def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem], fresh: CardReplacement) -> None:
+def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem]) -> Card | AnswerRefused:
     """Records that an undo would restore have changed since its card was shown: they stay as they are, and the rest is
     offered by another card for the same time. If nothing is left, the undo is refused."""
     if len(outdated) == lines_of(undo).count():
         withdraw_card(card.pk, reason=Withdrawal.OUTDATED)
-        fresh.refused = AnswerRefused(ErrorCode.RECORDS_CHANGED, RECORDS_CHANGED)
-        return
+        return AnswerRefused(ErrorCode.RECORDS_CHANGED, RECORDS_CHANGED)
     withdraw_card(card.pk, reason=Withdrawal.REPLACED)
     for line in outdated:
         line.delete()
@@ -116,7 +114,7 @@ def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem],
         UndoEntry.objects.filter(work_item__in=done).select_related("work_item").order_by("created_at", "pk")
     )
     items = [entry.work_item for entry in entries]
-    fresh.card = batch_cards.open_results_card(
+    return batch_cards.open_results_card(
         undo, items, reads=_records_left_by(entries), until=card.expires_at, instead_of=card, rationale=PARTLY_CHANGED
     )
 
