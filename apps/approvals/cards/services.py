@@ -57,11 +57,11 @@ def open_card(
     long as the pace of its kind says. Raises what `validation.validate_card` raises, and `ImproperlyConfigured` for a
     card that no room has registered handlers for (`registry.on_card`).
     """
-    registry.handlers_of(kind, subject.kind)
     text = replace(text, intent=validation.single_line(text.intent))
     shown, payload = dict(body or {}), binding.payload
     payload_hash = payloads.payload_hash(payload)
     valid_kind = validation.validate_card(kind, binding.scope, payload, shown, text)
+    registry.handlers_of(kind, subject.kind)
     opened = now()
     if until is None:
         until = opened + timedelta(seconds=seconds or queries.card_lifetime(valid_kind.pace, subject.deployment_id))
