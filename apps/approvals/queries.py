@@ -78,7 +78,7 @@ def card_lifetime(pace: Pace, deployment_id: UUID | None) -> int:
     """Return how many seconds a card of this pace waits: as set for the deployment, else the tenant, else by
     default."""
     rows = CardTiming.objects.filter(Q(deployment_id=deployment_id) | Q(deployment=None), pace=pace)
-    seconds = dict(rows.values_list("deployment_id", "seconds"))
+    seconds: dict[UUID | None, int] = dict(rows.values_list("deployment_id", "seconds"))
     return int(seconds.get(deployment_id) or seconds.get(None) or settings.CARD_SECONDS[pace])
 
 
@@ -185,7 +185,7 @@ def open_successor(card: Card) -> Card | None:
 
 def eligible_memberships(who: Deciders, *, tenant_id: UUID | None) -> QuerySet[Membership]:
     """Return the members whose role may approve under a policy with `who`, in the order in which they joined."""
-    rows: QuerySet[Membership] = Membership.objects.filter(tenant_id=tenant_id, role__in=rules.ROLES_BY_DECIDERS[who])
+    rows = Membership.objects.filter(Q(tenant_id=tenant_id), role__in=rules.ROLES_BY_DECIDERS[who])
     return rows.order_by("created_at")
 
 

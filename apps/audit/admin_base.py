@@ -96,7 +96,7 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
         """Return the chain's entries about the row, the newest first."""
         subjects = [f"{kind}:{row.pk}" for kind in ("row", self.opts.model_name)]
         rows = AuditEntry.objects.filter(chain=chain_of(row), subject__in=subjects)
-        entries = list(rows.order_by("-seq")[:MAX_ENTRIES])
+        entries: list[Any] = list(rows.order_by("-seq")[:MAX_ENTRIES])
         for entry in entries:
             entry.label, entry.changes = AuditEvent(entry.event).label, changes_in(entry.data)
         return entries

@@ -6,7 +6,7 @@ docs/audit-format.md (contract silas 14.1 without its weaknesses: sequence in th
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 from uuid import uuid4
 
 from django.db import models
@@ -22,7 +22,7 @@ class ChainRow(models.Model):
 
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, null=True, related_name="+")
 
-    objects = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         abstract = True

@@ -59,7 +59,8 @@ def has_opted_in(user_id: UUID | None) -> bool:
 
 
 def opted_in_users(user_ids: Collection[UUID | None]) -> set[UUID]:
-    return set(MemberOptIn.objects.filter(user_id__in=set(user_ids) - {None}).values_list("user_id", flat=True))
+    known = {pk for pk in user_ids if pk is not None}
+    return set(MemberOptIn.objects.filter(user_id__in=known).values_list("user_id", flat=True))
 
 
 def spawn_refusal(task: Task) -> SpawnRefusal | None:
@@ -89,7 +90,9 @@ def delegate_candidates(owner_id: UUID, *, of: Task | None = None) -> QuerySet[T
     """The tasks to which a task of this member could delegate, of any deployment, and those already listed by `of`."""
     final = Q(owner=owner_id, playbook="", escalates_to=None, delegates_to=[])
     listed = Q(pk__in=of.delegates_to) if of else Q()
-    others = Task.objects.filter(deleted_at=None).exclude(pk=of.pk if of else None)
+    others = Task.objects.filter(deleted_at=None)
+    if of is not None:
+        others = others.exclude(pk=of.pk)
     candidates: QuerySet[Task] = others.filter(final | listed).order_by("name")
     return candidates
 

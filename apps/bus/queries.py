@@ -48,7 +48,7 @@ def has_processed(consumer: str, message_id: str) -> bool:
 
 def is_live(message_pk: UUID | None) -> bool:
     """True while the message is queued or leased."""
-    return bool(QueueMessage.objects.filter(pk=message_pk, state__in=LIVE).exists())
+    return message_pk is not None and QueueMessage.objects.filter(pk=message_pk, state__in=LIVE).exists()
 
 
 def is_waiting(kind: Kind, scope_id: UUID | str) -> bool:

@@ -227,7 +227,7 @@ def lease(
     """
     scope = [current_tenant_id(), Queue(queue).value, str(scope_id)]
     values = [list(names), *scope, consumer, float(seconds), rules.MAX_ATTEMPTS]
-    message = next(iter(QueueMessage.objects.raw(_LEASE, values)), None)
+    message: Any = next(iter(QueueMessage.objects.raw(_LEASE, values)), None)  # has `processed` beside its columns
     if message is None:
         return None
     fault_points.reach("bus.leased")

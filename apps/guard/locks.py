@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
@@ -21,6 +21,17 @@ from apps.tenants.models import Tenant
 from kernel.errors import NotFound
 from kernel.language import gettext
 from kernel.tenancy import Read, current_tenant_id, read_together
+
+if TYPE_CHECKING:
+
+    class LockedRun(GuardedRun):
+        """A run with a column that `_LOCK` adds."""
+
+        visitor_daily_usd: Decimal | None
+
+else:
+    LockedRun = GuardedRun
+
 
 # The run, what is paused and in which windows a limit was reached, the tenant's spending policy, and the database's
 # time: one statement, so that the rules judge one moment.
@@ -45,10 +56,10 @@ _LOCK_RUN_AGAIN = "SELECT FROM guard_guardedrun WHERE id = %s FOR NO KEY UPDATE"
 _ROOM = "SELECT guard_platform_room(%s, (statement_timestamp() AT TIME ZONE %s)::date)"
 
 
-def lock_run(ref: RunRef) -> tuple[GuardedRun, RunFacts]:
+def lock_run(ref: RunRef) -> tuple[LockedRun, RunFacts]:
     """Lock the run and read the facts about it, then whether its lease is held. The row has the tenant's
     `visitor_daily_usd` as well. Raises `NotFound` for a run of another tenant."""
-    row = next(iter(GuardedRun.objects.raw(_LOCK, [current_tenant_id(), ref.run_id])), None)
+    row: Any = next(iter(GuardedRun.objects.raw(_LOCK, [current_tenant_id(), ref.run_id])), None)
     if row is None:
         raise NotFound(gettext("run"))
     day = rules.local_day(row.timezone, row.read_at)

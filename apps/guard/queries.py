@@ -64,7 +64,11 @@ def current_pauses() -> Pauses:
 
 def _reached() -> frozenset[UUID | None]:
     rows = Budget.objects.filter(paused_in__isnull=False, visitor_ref=None, task_ref=None)
-    paused: list[tuple[UUID | None, str, date]] = list(rows.values_list("deployment_id", "period", "paused_in"))
+    paused = [
+        (deployment_id, period, window)
+        for deployment_id, period, window in rows.values_list("deployment_id", "period", "paused_in")
+        if window is not None
+    ]
     if not paused:
         return frozenset()
     day = current_days()[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Greatest, Now
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -98,7 +98,7 @@ def _load_part(intake_id: UUID, request: IndexRequest) -> _LoadedPart | None:
         return _LoadedPart(row, row.reference, Parsed((ParsedDocument(row.name, text),)))
     if row.kind == IntakeKind.AGAIN:
         return _LoadedPart(row, row.reference.partition("#")[0], _stored_text(row))
-    part: ReadPart | None = ReadPart.objects.filter(pk=request.part, intake=row).first()
+    part: ReadPart | None = ReadPart.objects.filter(Q(pk=request.part), intake=row).first()
     return _validate_part(row, part) if part is not None else None
 
 
@@ -118,8 +118,8 @@ def _validate_part(row: Intake, part: ReadPart) -> _LoadedPart:
 
 
 def _stored_text(row: Intake) -> Parsed:
-    newest = DocumentVersion.objects.filter(document_id=row.document_id).select_related("document").order_by("-number")
-    version: DocumentVersion | None = newest.first()
+    versions = DocumentVersion.objects.filter(Q(document_id=row.document_id)).select_related("document")
+    version = versions.order_by("-number").first()
     if version is None:
         return Parsed(problems=(Problem(ProblemCode.MISSING, "The document has been deleted."),))
     # Clear the marker, so that the text is split and embedded again.

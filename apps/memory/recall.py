@@ -73,7 +73,7 @@ def conversations_with(customer: str) -> set[UUID]:
     """Conversations in which something was said to this customer, even if other customers followed there."""
     rows = MemoryItem.objects.filter(scope__startswith=f"{ScopeKind.CONVERSATION.value}:", session_id__isnull=False)
     named = rows.filter(scope__endswith=f"/{customer}").values_list("session_id", "scope").distinct()
-    return {pk for pk, scope in named if scope == str(conversation_scope(pk, customer))}
+    return {pk for pk, scope in named if pk is not None and scope == str(conversation_scope(pk, customer))}
 
 
 def memories_of(scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:

@@ -89,7 +89,7 @@ def ask_visitor(
     session = lock_session(session_id)
     card_id = uuid5(session_id, nonce) if nonce else uuid4()
     if nonce and (before := VisitorCard.objects.filter(pk=card_id, session=session).first()):
-        return before  # type: ignore[no-any-return]  # the manager is untyped
+        return before
     if session.owner == Owner.HUMAN and session.owner_user_id != getattr(user, "pk", None):
         raise SilasError(ErrorCode.OWNED_BY_OTHER, gettext("A colleague is answering in this conversation."))
     if _waiting(session).count() >= OPEN_AT_MOST:

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 
 from apps.approvals.cards.schemas import Fact
 from apps.bus import services as bus
@@ -144,7 +145,7 @@ def request_change(ctx: CallContext) -> dict[str, Any]:
     """Request the approved change and wait for its result. Blocking, outside of any transaction. Raises `CallFailed`,
     effect-free: a request that timed out is withdrawn and not carried out."""
     with tenant_scope(ctx.tenant_id):
-        attempt = Attempt.objects.filter(pk=ctx.context.get("attempt")).first()
+        attempt = Attempt.objects.filter(Q(pk=ctx.context.get("attempt"))).first()
         if attempt is None:
             raise _failed("knowledge_refused", "Documents can only be changed by approved work.")
         effect = _request(attempt.work_item_id, call_digest(ctx.tool, ctx.args))

@@ -6,7 +6,8 @@ tenant and sets it on new rows. PostgreSQL's row-level security is the second wa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from uuid import UUID, uuid4
 
 from django.db import models
@@ -17,22 +18,27 @@ if TYPE_CHECKING:
     from apps.tenants.models import Tenant
 
 
-class TenantQuerySet(models.QuerySet[Any]):
+M = TypeVar("M", bound=models.Model, covariant=True)
+
+
+class TenantQuerySet(models.QuerySet[M, M]):
     """Sets the scope's tenant on every row it creates."""
 
-    def bulk_create(self, objs: Any, *args: Any, **kwargs: Any) -> Any:
+    def bulk_create(self, objs: Iterable[M], *args: Any, **kwargs: Any) -> list[M]:
         rows = list(objs)
         for row in rows:
+            assert isinstance(row, TenantModel)
             row.stamp_tenant()
         return super().bulk_create(rows, *args, **kwargs)
 
 
-class TenantManager(models.Manager.from_queryset(TenantQuerySet)):  # type: ignore[misc]  # a class made at run time
+class TenantManager(models.Manager[M]):
     """`Model.objects`: the current scope's rows, or `ScopeError`."""
 
     use_in_migrations = False
+    _queryset_class = TenantQuerySet
 
-    def get_queryset(self) -> Any:
+    def get_queryset(self) -> models.QuerySet[M, M]:
         scope = current_scope()
         rows = super().get_queryset()
         return rows if scope.tenant_id is None else rows.filter(tenant_id=scope.tenant_id)
@@ -46,7 +52,7 @@ class TenantModel(models.Model):
         "tenants.Tenant", on_delete=models.PROTECT, related_name="+"
     )
 
-    objects = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         abstract = True

@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 # The scope of what belongs to the whole installation and to no tenant: mail about accounts, files that no row names.
 INSTALLATION = UUID(int=0)
 
-Flush = Callable[[list[Any]], None]
+Flush = Callable[[list[Any]], object]
 Row = TypeVar("Row")
 Out = TypeVar("Out")
 _SET_SCOPE = (

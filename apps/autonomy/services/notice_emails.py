@@ -65,6 +65,8 @@ def split_among_owners(row: Outbox) -> None:
 
 def email_for(row: Outbox) -> Email | NoEmail:
     """The email to the row's member about all due notices. Inside a scope, which records that it is being sent."""
+    if row.user_id is None:
+        return NoEmail("not_chosen")
     moment = now()
     rows = AlertChoice.objects.select_for_update(of=("self",), no_key=True).select_related("user")
     choice = rows.filter(user_id=row.user_id, user__is_active=True).exclude(way=AlertWay.OFF).first()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.functional import Promise
@@ -68,7 +69,7 @@ def notify_of_set_aside(what: SetAside, actor: str) -> None:
     if _insert(row):
         _enqueue_email(row)
         return
-    unread = Notification.objects.filter(user_id=user_id, about=what, read_at=None)
+    unread = Notification.objects.filter(Q(user_id=user_id), about=what, read_at=None)
     for notice in unread.select_for_update(no_key=True):
         notice.counts = {"times": notice.counts.get("times", 0) + 1}
         notice.save(update_fields=["counts"])

@@ -120,9 +120,10 @@ def _link_document(proposal_id: UUID) -> None:
     try:
         proposal = lock_proposal(proposal_id)
     except NotFound:
-        proposal = MemoryProposal.objects.filter(pk=proposal_id).first()
-        if proposal is None:
+        unlocked = MemoryProposal.objects.filter(pk=proposal_id).first()
+        if unlocked is None:
             return
+        proposal = unlocked
     document = Document.objects.filter(
         source_ref=document_reference(proposal), collection__name=_collection_name(proposal)
     ).first()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import BooleanField, F, Func, JSONField, Q, QuerySet, Value
+from django.db.models import BooleanField, F, Func, JSONField, Q, Value
 from django.db.models.functions import Coalesce
 
 from apps.approvals.cards.lifecycle import withdraw_cards_about
@@ -27,10 +27,6 @@ from apps.autonomy.services.proposals import PROPOSAL
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.tenancy import TenantModel
-
-Row = TypeVar("Row", bound=TenantModel)
-
 
 Kind = Literal["task", "session", "skill"]
 KINDS: tuple[Kind, ...] = ("task", "session", "skill")
@@ -93,28 +89,31 @@ class OriginRows:
 
 def rows_of(origin: Origin) -> OriginRows:
     """All rows of this origin, including proposals that members deleted. Inside a scope."""
-    precedents = _of(Precedent, origin)
+    precedents = Precedent.objects.filter(origin.condition)
     contexts = ContextProposal.objects.filter(precedent__in=precedents)
     return OriginRows(
-        tuple(_of(Finding, origin)), tuple(_of(MemoryProposal, origin)), tuple(precedents), tuple(contexts)
+        tuple(Finding.objects.filter(origin.condition)),
+        tuple(MemoryProposal.objects.filter(origin.condition)),
+        tuple(precedents),
+        tuple(contexts),
     )
 
 
 def quarantine(origin: Origin, *, actor: str) -> OriginRows:
     """Quarantine them: not recalled and not decidable from now on. Safe to repeat: the first time is kept."""
     _withdraw_cards(rows_of(origin), actor)
-    for proposal in lock_proposals(_of(MemoryProposal, origin)):
+    for proposal in lock_proposals(MemoryProposal.objects.filter(origin.condition)):
         proposal_storage.remove_from_memory(proposal)
     for model in (Finding, MemoryProposal, Precedent):
-        _of(model, origin).update(quarantined_at=Coalesce(F("quarantined_at"), now()))
+        model.objects.filter(origin.condition).update(quarantined_at=Coalesce(F("quarantined_at"), now()))
     return _audited_rows(origin, "set_aside", actor)
 
 
 def release(origin: Origin, *, actor: str) -> OriginRows:
     """End the quarantine: what was kept is stored and recalled again."""
     for model in (Finding, MemoryProposal, Precedent):
-        _of(model, origin).update(quarantined_at=None)
-    for proposal in lock_proposals(_of(MemoryProposal, origin)):
+        model.objects.filter(origin.condition).update(quarantined_at=None)
+    for proposal in lock_proposals(MemoryProposal.objects.filter(origin.condition)):
         if proposal_storage.may_be_recalled(proposal) and not proposal.result_ref:
             proposal_storage.enqueue_storage(proposal)
     return _audited_rows(origin, "release", actor)
@@ -124,22 +123,17 @@ def purge(origin: Origin, *, actor: str) -> dict[str, int]:
     """Delete them, and their texts in receipts. Returns how many there were. Cannot be undone."""
     written = rows_of(origin)
     _withdraw_cards(written, actor)
-    for proposal in lock_proposals(_of(MemoryProposal, origin)):
+    for proposal in lock_proposals(MemoryProposal.objects.filter(origin.condition)):
         proposal_storage.remove_from_memory(proposal)
     # Before the rows are deleted: afterwards nothing tells which sessions wrote them.
     sessions = {row.session_id for row in (*written.findings, *written.proposals, *written.precedents)}
     sessions |= _sessions_of(origin)
     ContextProposal.objects.filter(precedent__in=[precedent.pk for precedent in written.precedents]).delete()
     for model in (Finding, MemoryProposal, Precedent):
-        _of(model, origin).delete()
+        model.objects.filter(origin.condition).delete()
     _erase_texts(sessions)
     _record(origin, "purge", actor, written)
     return written.counts
-
-
-def _of(model: type[Row], origin: Origin) -> QuerySet[Row]:
-    rows: QuerySet[Row] = model._default_manager.filter(origin.condition)
-    return rows
 
 
 def _withdraw_cards(written: OriginRows, actor: str) -> None:

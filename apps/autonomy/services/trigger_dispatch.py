@@ -91,7 +91,7 @@ def _run_occurrences(trigger: Trigger) -> None:
 def _spawn(trigger: Trigger, occasion: Occasion, *, after: str | None = None) -> None:
     """Queue the session. One that follows another task's session (`after`) runs within what that one has left."""
     parent = None
-    if trigger.kind == TriggerKind.CHAIN:
+    if trigger.kind == TriggerKind.CHAIN and after is not None:
         parent = AutonomousSession.objects.select_related("run").filter(pk=after).first()
     with_context = parent is not None and bool(trigger.spec.get("with_context", True))
     session_start.spawn(

@@ -62,6 +62,7 @@ def request_connection(
         require_role(user, roles_with(Capability.DECIDE))
     next_due(wanted.health_check, after=now(), zone="UTC")  # raises `bad_schedule`
     version, manifest = _connection_skill(wanted.skill)
+    assert manifest.auth_strategy is not None  # a skill without one connects nothing
     permissions = _requested_permissions(wanted, manifest)
     vault.ensure_key()
     row: Connection = Connection.objects.create(

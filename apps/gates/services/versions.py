@@ -46,7 +46,8 @@ def write_version(
     Raises `SilasError`: 409 `gate_changed`, 422 `gate_invalid`.
     """
     require_valid(spec)
-    gate, _ = Gate.objects.get_or_create(deployment_id=deployment_id, name=spec.name)
+    # None is the company's own gate.
+    gate, _ = Gate.objects.get_or_create(deployment_id=deployment_id, name=spec.name)  # type: ignore[misc] # see above
     gate = lock_gate(gate.pk)
     _require_seen(gate, seen)
     newest = gate.versions.filter(number=gate.newest).first()

@@ -24,7 +24,7 @@ from apps.guard import egress, rules
 from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Holder, Intent, RefusalCode, SpendKind
 from apps.guard.estimates import Quote, quote, round_up
 from apps.guard.ledger import OPEN_CALL, send_alerts, write_call
-from apps.guard.locks import lock_budgets, lock_run, platform_day
+from apps.guard.locks import LockedRun, lock_budgets, lock_run, platform_day
 from apps.guard.models import Budget, GuardedRun, ToolCall
 from apps.guard.schemas import ZERO, Admitted, BudgetFacts, Call, NeedsApproval, Refused, RunFacts, RunRef
 from apps.safety.services import judge_internal_call
@@ -101,7 +101,7 @@ def _check_brakes(row: GuardedRun, facts: RunFacts, intent: Intent, call: Call) 
 
 
 def _check_consent(
-    row: GuardedRun,
+    row: LockedRun,
     facts: RunFacts,
     intent: Intent,
     call: Call,
@@ -158,7 +158,7 @@ def _check_consent(
 
 
 def _reserve(
-    row: GuardedRun, facts: RunFacts, ref: RunRef, intent: Intent, call: Call, quoted: Quote, *, acting: bool
+    row: LockedRun, facts: RunFacts, ref: RunRef, intent: Intent, call: Call, quoted: Quote, *, acting: bool
 ) -> Admitted | Refused:
     """R4: check the run's limits and every budget, then open the call with its price and model tokens reserved."""
     estimate = None if quoted.estimate is None else round_up(quoted.estimate)

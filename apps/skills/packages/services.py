@@ -149,7 +149,8 @@ def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None
     accepted = SkillPackage.objects.filter(
         name=manifest.name, public_key=manifest.public_key, state=PackageState.TAKEN, number__gte=manifest.number
     )
-    newest = accepted.exclude(pk=other_than.pk if other_than else None).order_by("-number", "-created_at").first()
+    others = accepted.exclude(pk=other_than.pk) if other_than else accepted
+    newest = others.order_by("-number", "-created_at").first()
     if newest and (newest.number > manifest.number or newest.digest != manifest.digest):
         raise SilasError(
             ErrorCode.PACKAGE_REPLAYED,

@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
+from django.db.models import Q
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -45,7 +46,7 @@ class MembershipForm(TenantRowForm):
         cleaned = super().clean()
         tenant = cleaned.get("tenant")
         mine = tenant.pk if tenant else current_scope().tenant_id
-        taken = Membership.objects.filter(tenant_id=mine, user__email__iexact=cleaned.get("email", ""))
+        taken = Membership.objects.filter(Q(tenant_id=mine), user__email__iexact=cleaned.get("email", ""))
         if taken.exists():
             self.add_error("email", _("This person is already a member."))
         return cleaned

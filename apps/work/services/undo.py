@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from apps.approvals.cards.lifecycle import withdraw_card
 from apps.approvals.cards.schemas import AnswerRefused
@@ -234,6 +235,6 @@ def on_undo_approved(undo: Batch) -> None:
     for line in lines_of(undo):
         done_id = line.work_item.follow_up_of_id
         UndoEntry.objects.filter(work_item=done_id, undone_by=None).update(undone_by=undo)
-        session_id = WorkItem.objects.filter(pk=done_id).values_list("session_id", flat=True).first()
+        session_id = WorkItem.objects.filter(Q(pk=done_id)).values_list("session_id", flat=True).first()
         WorkItem.objects.filter(pk=line.work_item_id).update(session_id=session_id)
     record(AuditEvent.UNDO_BEGUN, subject=f"batch:{undo.pk}", data={"items": undo.items.count()})

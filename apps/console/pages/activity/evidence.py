@@ -124,7 +124,9 @@ def _of_conversation(session_id: UUID) -> Iterator[Evidence]:
 def _of_run(run_id: UUID) -> Iterator[Evidence]:
     """Return the evidence of the conversation, work item or automation run that the guarded run belongs to."""
     owner = GuardedRun.objects.filter(pk=run_id).values_list("owner_ref", flat=True).first()
-    for find in (_of_conversation, _of_work, _of_unattended) if owner else ():
+    if owner is None:
+        return
+    for find in (_of_conversation, _of_work, _of_unattended):
         yield from find(owner)
 
 

@@ -116,7 +116,7 @@ def _about_deployment(at: str) -> Q:
     condition = Q(subject=f"deployment:{at}")
     for kind, model in (("session", ChatSession), ("card", Card), ("work", WorkItem), ("gate", Gate)):
         subject = Concat(Value(f"{kind}:"), Cast("pk", CharField()), output_field=CharField())
-        subjects = model._default_manager.filter(deployment_id=at).values(about=subject).values("about")
+        subjects = model._default_manager.filter(deployment_id=at).annotate(about=subject).values("about")
         condition |= Q(subject__in=subjects)
     return condition
 

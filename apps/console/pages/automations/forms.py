@@ -145,7 +145,7 @@ class TaskForm(forms.Form):
     def __init__(self, *args: Any, owner_id: UUID, task: Task | None = None, **kwargs: Any) -> None:
         """`owner_id` is the member in whose name the automation runs."""
         super().__init__(*args, **kwargs)
-        others = Task.objects.filter(deleted_at=None).exclude(pk=task.pk if task else None).order_by("name")
+        others = _others(task).order_by("name")
         self._offer("deployment", Deployment.objects.order_by("title"))
         self._offer("next_task", others)
         self._offer("escalates_to", others)
@@ -244,7 +244,7 @@ class TriggerForm(forms.Form):
         assert isinstance(collection, forms.ModelChoiceField) and isinstance(after, forms.ModelChoiceField)
         assert isinstance(goal, forms.ChoiceField)
         collection.queryset = Collection.objects.order_by("name")
-        after.queryset = Task.objects.filter(deleted_at=None).exclude(pk=task.pk if task else None)
+        after.queryset = _others(task)
         goal.choices = [("", _("None")), *((str(goal.pk), goal.title) for goal in goals())]
 
     @property
@@ -333,3 +333,8 @@ def _id(row: Model | None) -> UUID | None:
 def has_input(fields: Iterable[forms.BoundField]) -> bool:
     """True if one of these fields has a value or an error."""
     return any(field.errors or str(field.value()) not in ("None", "", "False", "[]") for field in fields)
+
+
+def _others(task: Task | None) -> QuerySet[Task]:
+    rows = Task.objects.filter(deleted_at=None)
+    return rows.exclude(pk=task.pk) if task else rows
