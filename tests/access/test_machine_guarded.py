@@ -64,7 +64,8 @@ class LifeAtTheDoor(RuleBasedStateMachine):
         assert not self.made or tool not in ACTING or tool == self.approved
         assert isinstance(outcome, Done) == bool(self.made)
         if not allowed:
-            assert isinstance(outcome, Refused) and outcome.code.value == "tool_not_granted"
+            assert isinstance(outcome, Refused)
+            assert outcome.code.value == "tool_not_granted"
 
 
 @pytest.fixture
@@ -95,5 +96,6 @@ def test_nothing_above_the_level_passes_the_door(tenant: Any, made: list[str]) -
 def test_tool_that_a_model_names_above_the_level_is_refused_and_written_down(tenant: Any, made: list[str]) -> None:
     run, call = make_run(tenant), Call(tool="close_account", access=frozenset({"knowledge_search"}))
     outcome = asyncio.run(guarded_call(run.ref, Intent.RUN_SKILL, call))
-    assert isinstance(outcome, Refused) and made == []
+    assert isinstance(outcome, Refused)
+    assert made == []
     assert audited(run) == [("tool_call", '{"intent":"run_skill","outcome":"tool_not_granted","seq":1}')]

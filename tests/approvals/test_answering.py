@@ -43,7 +43,8 @@ def test_no_settles_every_kind_and_opens_nothing(tenant: Any, owner: Any, kind: 
     card = make_kind(tenant, kind)
     answer(card, owner, kinds.DECLINE)
     with tenant_scope(tenant):
-        assert (queries.get_card(card.pk).status, tokens(card)) == (CardStatus.DECIDED, 0)
+        assert queries.get_card(card.pk).status == CardStatus.DECIDED
+        assert tokens(card) == 0
 
 
 @pytest.mark.parametrize("kind", BINDING)
@@ -58,7 +59,8 @@ def test_no_answer_to_a_question_opens_anything(tenant: Any, owner: Any, kind: C
     card = make_kind(tenant, kind)
     first = kinds.choices_for(kind, card.payload)[0]
     answer(card, owner, first.value)
-    assert (said(card), tokens(card)) == ({"choice": first.value}, 0)
+    assert said(card) == {"choice": first.value}
+    assert tokens(card) == 0
 
 
 OTHERS = [
@@ -80,14 +82,17 @@ def test_wanting_it_otherwise_is_no_yes(tenant: Any, owner: Any, kind: CardKind,
 @pytest.mark.parametrize("choice", ["", "approved", "yes", "APPROVE", "drop_everything"])
 def test_answer_that_the_card_does_not_offer_is_refused(tenant: Any, owner: Any, kind: CardKind, choice: str) -> None:
     refused = answer(make_kind(tenant, kind), owner, choice)
-    assert isinstance(refused, SilasError) and refused.code == "choice_unknown"
+    assert isinstance(refused, SilasError)
+    assert refused.code == "choice_unknown"
 
 
 def test_batch_with_items_left_out_asks_in_the_order_of_the_picks(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.BATCH_REVIEW)
     new = answer(card, owner, "edit_selection", selected=["T-4", "T-1"])
     assert isinstance(new, Card)
-    assert (new.payload["item_ids"], new.payload["count"], new.supersedes_id) == (["T-4", "T-1"], 2, card.pk)
+    assert new.payload["item_ids"] == ["T-4", "T-1"]
+    assert new.payload["count"] == 2
+    assert new.supersedes_id == card.pk
 
 
 def test_batch_with_items_left_out_shows_them_in_the_order_of_the_picks(tenant: Any, owner: Any) -> None:
@@ -99,7 +104,8 @@ def test_batch_with_items_left_out_shows_them_in_the_order_of_the_picks(tenant: 
 def test_batch_with_items_left_out_shows_only_what_it_binds(tenant: Any, owner: Any) -> None:
     new = answer(make_kind(tenant, CardKind.BATCH_REVIEW), owner, "edit_selection", selected=["T-4"])
     assert isinstance(new, Card)
-    assert ([item["item_id"] for item in new.body["items"]], new.affected) == (["T-4"], "1 of 4 items")
+    assert [item["item_id"] for item in new.body["items"]] == ["T-4"]
+    assert new.affected == "1 of 4 items"
 
 
 def test_reworded_draft_binds_and_shows_the_new_words(tenant: Any, owner: Any) -> None:
@@ -111,13 +117,15 @@ def test_reworded_draft_binds_and_shows_the_new_words(tenant: Any, owner: Any) -
 def test_reworded_draft_goes_to_nobody_else(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.DRAFT_REVIEW)
     new = answer(card, owner, "edit", text="Dear Maria")
-    assert isinstance(new, Card) and new.payload["args"]["to"] == card.payload["args"]["to"]
+    assert isinstance(new, Card)
+    assert new.payload["args"]["to"] == card.payload["args"]["to"]
 
 
 def test_just_this_once_is_a_yes_that_says_so(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.PERMISSION_ESCALATION)
     answer(card, owner, "just_this_once")
-    assert (said(card), tokens(card)) == ({"choice": "just_this_once"}, 1)
+    assert said(card) == {"choice": "just_this_once"}
+    assert tokens(card) == 1
 
 
 def test_option_of_a_question_is_kept_with_its_words(tenant: Any, owner: Any) -> None:
@@ -128,19 +136,22 @@ def test_option_of_a_question_is_kept_with_its_words(tenant: Any, owner: Any) ->
 
 def test_words_where_none_are_wanted_are_refused(tenant: Any, owner: Any) -> None:
     refused = answer(make_kind(tenant, CardKind.GATE), owner, kinds.APPROVE, freetext="Also refund the rest")
-    assert isinstance(refused, SilasError) and refused.code == "freetext_not_wanted"
+    assert isinstance(refused, SilasError)
+    assert refused.code == "freetext_not_wanted"
 
 
 def test_words_without_end_are_refused(tenant: Any, owner: Any) -> None:
     refused = answer(make_kind(tenant, CardKind.DECISION), owner, "old", freetext="x" * 2001)
-    assert isinstance(refused, SilasError) and refused.code == "freetext_too_long"
+    assert isinstance(refused, SilasError)
+    assert refused.code == "freetext_too_long"
 
 
 @pytest.mark.parametrize("selected", [[], ["T-1", "T-2", "T-3", "T-4"], ["T-9"], ["T-1", "T-9"], ["T-1", "T-1", "T-9"]])
 def test_selection_that_is_no_strict_part_of_the_batch_is_refused(tenant: Any, owner: Any, selected: list[str]) -> None:
     card = make_kind(tenant, CardKind.BATCH_REVIEW)
     refused = answer(card, owner, "edit_selection", selected=selected)
-    assert isinstance(refused, SilasError) and refused.code == "selection_unfit"
+    assert isinstance(refused, SilasError)
+    assert refused.code == "selection_unfit"
     with tenant_scope(tenant):
         assert queries.get_card(card.pk).is_open
 
@@ -148,14 +159,16 @@ def test_selection_that_is_no_strict_part_of_the_batch_is_refused(tenant: Any, o
 @pytest.mark.parametrize(("text", "code"), [("", "text_missing"), (MAIL, "edit_unfit"), ("x" * 20_001, "text_missing")])
 def test_draft_that_is_not_reworded_is_refused(tenant: Any, owner: Any, text: str, code: str) -> None:
     refused = answer(make_kind(tenant, CardKind.DRAFT_REVIEW), owner, "edit", text=text)
-    assert isinstance(refused, SilasError) and refused.code == code
+    assert isinstance(refused, SilasError)
+    assert refused.code == code
 
 
 @pytest.mark.parametrize("role", ["agent", "viewer", "stranger"])
 @pytest.mark.parametrize("kind", CardKind)
 def test_card_is_answered_by_nobody_without_the_role(tenant: Any, kind: CardKind, role: str, request: Any) -> None:
     refused = answer(make_kind(tenant, kind), request.getfixturevalue(role), kinds.DECLINE)
-    assert isinstance(refused, SilasError) and refused.code == "approver_required"
+    assert isinstance(refused, SilasError)
+    assert refused.code == "approver_required"
 
 
 def test_card_of_another_tenant_is_not_answered(tenant: Any, other_tenant: Any, owner: Any) -> None:

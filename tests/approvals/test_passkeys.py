@@ -83,7 +83,8 @@ def test_yes_with_the_passkey_s_answer_is_taken(tenant: Any, owner: Any, grave: 
 
 
 def test_person_without_a_passkey_is_not_asked(tenant: Any, approver: Any, grave: Card, device: Any) -> None:
-    assert ask(tenant, grave, approver) is None and approve(tenant, grave, approver) is not None
+    assert ask(tenant, grave, approver) is None
+    assert approve(tenant, grave, approver) is not None
 
 
 def test_card_of_medium_risk_asks_for_no_passkey(tenant: Any, owner: Any, device: Any) -> None:
@@ -235,7 +236,9 @@ def thief_of(device: SoftPasskey) -> SoftPasskey:
 def test_refused_answer_is_written_down(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
     approve(tenant, grave, owner, thief_of(device).get(ask(tenant, grave, owner)))
     entry = newest(tenant)
-    assert (entry.event, entry.actor, entry.subject) == ("passkey_refused", f"user:{owner.pk}", f"card:{grave.pk}")
+    assert entry.event == "passkey_refused"
+    assert entry.actor == f"user:{owner.pk}"
+    assert entry.subject == f"card:{grave.pk}"
     assert json.loads(entry.data) == {"purpose": "step_up", "reason": "passkey_refused"}
 
 
@@ -243,13 +246,15 @@ def test_copy_of_a_passkey_is_written_down(tenant: Any, owner: Any, grave: Card,
     device.counts = False
     approve(tenant, grave, owner, device.get(ask(tenant, grave, owner)))
     entry = newest(tenant)
-    assert (entry.event, json.loads(entry.data)["reason"]) == ("passkey_refused", "passkey_counter")
+    assert entry.event == "passkey_refused"
+    assert json.loads(entry.data)["reason"] == "passkey_counter"
 
 
 def test_refused_answer_leaves_the_card_open(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
     approve(tenant, grave, owner, thief_of(device).get(ask(tenant, grave, owner)))
     with tenant_scope(tenant):
-        assert (Card.objects.get(pk=grave.pk).status, Answer.objects.exists()) == ("open", False)
+        assert Card.objects.get(pk=grave.pk).status == "open"
+        assert not Answer.objects.exists()
 
 
 def test_refused_answer_has_spent_its_challenge(tenant: Any, owner: Any, grave: Card, device: Any) -> None:
@@ -268,7 +273,8 @@ def test_refused_registration_is_written_down(tenant: Any, owner: Any, approver:
         options = passkeys.begin_registration(approver, rp_id=RP_ID, origin=ORIGIN)
         passkeys.finish_registration(owner, name="mine", credential=SoftPasskey().create(options))
     entry = newest(tenant)
-    assert (entry.event, entry.actor) == ("passkey_refused", f"user:{owner.pk}")
+    assert entry.event == "passkey_refused"
+    assert entry.actor == f"user:{owner.pk}"
     assert json.loads(entry.data) == {"purpose": "register", "reason": "passkey_refused"}
 
 
@@ -328,7 +334,8 @@ def test_registering_with_the_challenge_of_another_person_is_refused(tenant: Any
     with tenant_scope(tenant):
         options = passkeys.begin_registration(approver, rp_id=RP_ID, origin=ORIGIN)
         refused = passkeys.finish_registration(owner, name="mine", credential=SoftPasskey().create(options))
-    assert isinstance(refused, AnswerRefused) and refused.code == "passkey_refused"
+    assert isinstance(refused, AnswerRefused)
+    assert refused.code == "passkey_refused"
 
 
 def test_registering_by_a_stranger_is_refused(tenant: Any, stranger: Any) -> None:

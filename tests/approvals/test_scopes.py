@@ -46,7 +46,8 @@ def test_every_scope_has_a_shape() -> None:
 
 def test_table_in_the_docstring_names_every_scope() -> None:
     rows = [line.split("|")[1].strip() for line in inspect.getdoc(scopes).splitlines() if line.startswith("| ")]  # type: ignore[union-attr]
-    assert rows[1:] and set(rows[1:]) == {scope.value for scope in ApprovalScope}
+    assert rows[1:]
+    assert set(rows[1:]) == {scope.value for scope in ApprovalScope}
 
 
 @pytest.mark.parametrize(("scope", "payload", "subject"), PAYLOADS)

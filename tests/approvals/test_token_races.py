@@ -66,4 +66,5 @@ def test_standing_yes_is_spent_as_often_as_it_says(tenant: Any, owner: Any, work
     goal = make_plan(type="goal", failure_context=TEMPLATE, skills=["desk"])
     token = make_token(tenant, owner, goal, scope=ApprovalScope.STANDING, max_executions=5, token_seconds=3600)
     won = race(workers, lambda: verify(tenant, token, goal, spawn(tenant, goal)))
-    assert (won[Reason.OK], uses(tenant, token)) == (5, 5)
+    assert won[Reason.OK] == 5
+    assert uses(tenant, token) == 5

@@ -63,8 +63,10 @@ def failure_of(event: dict[str, Any]) -> str:
 def test_browser_sign_in_is_completed_and_probed(made: Make, service: Service) -> None:
     last = redirected(driven := made(), service)
     probe = driven.ask("probe", connection_id="1", capability="")
-    assert (last["type"], last["connection_payload"]["permissions_granted"]) == ("completion", ["openid"])
-    assert (probe["success"], probe["identity"]) == (True, "anna@example.org")
+    assert last["type"] == "completion"
+    assert last["connection_payload"]["permissions_granted"] == ["openid"]
+    assert probe["success"] is True
+    assert probe["identity"] == "anna@example.org"
 
 
 def test_browser_sign_in_says_the_protocol_word_for_word(made: Make, service: Service) -> None:
@@ -80,19 +82,20 @@ def test_browser_sign_in_says_the_protocol_word_for_word(made: Make, service: Se
 def test_browser_sign_in_proves_who_asked_with_s256(made: Make, service: Service) -> None:
     redirected(driven := made(), service)
     assert "code_challenge_method=S256" in driven.said[0]["step"]["auth_url"]
-    assert "code_verifier=" in service.asked[-1] and "code_verifier" not in str(driven.said)
+    assert "code_verifier=" in service.asked[-1]
+    assert "code_verifier" not in str(driven.said)
 
 
 def test_tokens_come_by_their_own_way_alone(made: Make, service: Service) -> None:
     redirected(driven := made(), service)
-    assert driven.secrets["access_token"].startswith("access-") and driven.secrets["access_token"] not in str(
-        driven.said
-    )
+    assert driven.secrets["access_token"].startswith("access-")
+    assert driven.secrets["access_token"] not in str(driven.said)
 
 
 def test_code_on_another_device_signs_in(by_code: Driven, service: Service) -> None:
     last = entered(by_code, service)
-    assert (last["type"], by_code.said[0]["step"]["type"]) == ("completion", "device_code")
+    assert last["type"] == "completion"
+    assert by_code.said[0]["step"]["type"] == "device_code"
     assert by_code.said[0]["step"]["verification_url"].startswith(service.url)
 
 
@@ -114,7 +117,8 @@ def test_client_secret_is_asked_for_in_a_secure_field(made: Make, service: Servi
         redirect_uri=CALLBACK,
         initial_permissions=["openid"],
     )
-    assert (last["type"], driven.ask("refresh_token", connection_id="1")["success"]) == ("completion", True)
+    assert last["type"] == "completion"
+    assert driven.ask("refresh_token", connection_id="1")["success"] is True
 
 
 def test_more_permissions_are_asked_for_with_those_there_are(made: Make, service: Service) -> None:
@@ -124,12 +128,15 @@ def test_more_permissions_are_asked_for_with_those_there_are(made: Make, service
 
 def test_wrong_state_ends_it_before_any_token(made: Make, service: Service) -> None:
     last = redirected(driven := made(), service, lambda came: {**came, "state": "another"})
-    assert (failure_of(last), driven.secrets, service.tokens) == ("unknown", {}, [])
+    assert failure_of(last) == "unknown"
+    assert driven.secrets == {}
+    assert service.tokens == []
 
 
 def test_state_of_the_platform_is_used_when_it_gives_one(made: Make, service: Service) -> None:
     last = redirected(driven := made(), service, state="the-platforms-own-state")
-    assert last["type"] == "completion" and "state=the-platforms-own-state" in driven.said[0]["step"]["auth_url"]
+    assert last["type"] == "completion"
+    assert "state=the-platforms-own-state" in driven.said[0]["step"]["auth_url"]
 
 
 def test_code_that_was_used_before_is_worth_nothing(made: Make, service: Service) -> None:
@@ -161,7 +168,8 @@ def test_refresh_hands_a_new_token_back_and_the_old_one_is_spent(made: Make, ser
     redirected(driven := made(), service)
     before = dict(driven.secrets)
     told = driven.ask("refresh_token", connection_id="1")
-    assert told["success"] and driven.secrets["access_token"] != before["access_token"]
+    assert told["success"]
+    assert driven.secrets["access_token"] != before["access_token"]
     driven.secrets["refresh_token"] = before["refresh_token"]
     assert driven.ask("refresh_token", connection_id="1")["failure"]["failure_type"] == "token_revoked"
 
@@ -187,14 +195,16 @@ def test_clock_of_the_service_does_not_matter_and_is_warned_about(made: Make, se
     ends = datetime.fromisoformat(last["connection_payload"]["token_expires_at"])
     health = driven.ask("health_check", connection_id="1")
     assert timedelta(minutes=50) < ends - datetime.now(UTC) < timedelta(hours=1)
-    assert health["healthy"] and "minutes apart" in health["warnings"][0]
+    assert health["healthy"]
+    assert "minutes apart" in health["warnings"][0]
 
 
 def test_health_of_a_token_that_is_refused_is_a_failure(made: Make, service: Service) -> None:
     redirected(driven := made(), service)
     service.tokens.clear()
     health = driven.ask("health_check", connection_id="1")
-    assert (health["healthy"], health["failure"]["failure_type"]) == (False, "token_revoked")
+    assert health["healthy"] is False
+    assert health["failure"]["failure_type"] == "token_revoked"
 
 
 def test_cancel_ends_the_script_and_leaves_nothing(by_code: Driven, service: Service) -> None:
@@ -206,4 +216,6 @@ def test_cancel_ends_the_script_and_leaves_nothing(by_code: Driven, service: Ser
         line.send_line('{"type": "cancel", "reason": "user_cancelled"}')
         assert line.read_line(60) is None
     result = line.close()
-    assert (result.exit_code, result.secret_out, service.tokens) == (0, None, [])
+    assert result.exit_code == 0
+    assert result.secret_out is None
+    assert service.tokens == []

@@ -57,10 +57,12 @@ def begun(tenant: Any, owner: Any, folder: Path, **settings: Any) -> tuple[Conne
 
 
 def is_up(tenant: Any, row: Connection, ended: SetupRun) -> None:
-    assert (ended.state, ended.failure) == (SetupState.DONE, None)
+    assert ended.state == SetupState.DONE
+    assert ended.failure is None
     with tenant_scope(tenant):
         Connection.objects.update(next_check_at=now())
-    assert check_due(tenant) == 1 and reread(row).status == ConnectionStatus.ACTIVE
+    assert check_due(tenant) == 1
+    assert reread(row).status == ConnectionStatus.ACTIVE
 
 
 @pytest.mark.parametrize(("given", "state"), [("desk-4711-key", SetupState.DONE), ("something", SetupState.FAILED)])

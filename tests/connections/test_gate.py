@@ -53,12 +53,14 @@ def called(tenant: Any) -> Any:
 
 def test_call_without_its_permission_is_refused_before_it_costs_anything(tenant: Any, row: Connection) -> None:
     refused = called(tenant)
-    assert (refused.gate, "have this permission" in refused.reason) == ("connection_permission", True)
+    assert refused.gate == "connection_permission"
+    assert "have this permission" in refused.reason
     with tenant_scope(tenant):
         (kept,) = ToolCall.objects.filter(tool="look")
         (run,) = GuardedRun.objects.all()
         assert not SpendEntry.objects.exists()
-    assert (kept.state, run.calls) == ("denied", 0)
+    assert kept.state == "denied"
+    assert run.calls == 0
     assert reread(row).last_used is None
 
 
@@ -67,7 +69,8 @@ def test_yes_for_once_lets_one_call_through(tenant: Any, row: Connection, owner:
     attend_owed(tenant)
     said_yes(tenant, row, owner, "just_this_once")
     done = called(tenant)
-    assert isinstance(done, Done) and done.value == {"letters": len("twelve-chars")}
+    assert isinstance(done, Done)
+    assert done.value == {"letters": len("twelve-chars")}
     assert called(tenant).gate == "connection_permission"
     assert reread(row).permissions_granted == ["Mail.Read"]
 
@@ -78,7 +81,8 @@ def test_many_refused_calls_ask_once(tenant: Any, row: Connection) -> None:
     attend_owed(tenant)
     with tenant_scope(tenant):
         (card,) = Card.objects.all()
-    assert (card.kind, card.payload["after"]) == ("permission_escalation", ["Mail.Read", "Mail.Send"])
+    assert card.kind == "permission_escalation"
+    assert card.payload["after"] == ["Mail.Read", "Mail.Send"]
 
 
 def test_call_without_any_account_is_refused_by_the_gate(tenant: Any, row: Connection) -> None:

@@ -132,14 +132,18 @@ def test_message_is_sent_by_work_after_its_yes_and_not_before(
     with tenant_scope(tenant):
         item = WorkItem.objects.get()
         card = Card.objects.get(subject_id=item.pk)
-    assert (card.kind, card.body["draft"], kept(row).work_item_id) == ("draft_review", LETTER["text"], item.pk)
+    assert card.kind == "draft_review"
+    assert card.body["draft"] == LETTER["text"]
+    assert kept(row).work_item_id == item.pk
     hands = Hands(tenant)
     hands.work()
     assert post.taken == []
     said_yes(tenant, item, approver)
     hands.work()
     (sent,) = post.taken
-    assert (sent["To"], sent["Subject"], hands.item(item.pk).status) == (LETTER["to"], LETTER["subject"], "done")
+    assert sent["To"] == LETTER["to"]
+    assert sent["Subject"] == LETTER["subject"]
+    assert hands.item(item.pk).status == "done"
 
 
 def test_message_that_was_declined_is_not_sent(

@@ -73,15 +73,20 @@ def test_value_of_a_process_that_died_before_its_commit_is_taken_out_a_day_later
 ) -> None:
     told = [settings.VAR_DIR, ring.folder, row.tenant_id, row.pk]
     died = subprocess.run([sys.executable, "-c", DIES, *map(str, told)], cwd=ROOT, check=False)
-    assert (died.returncode, ring.held(), keyring_cleanup.remove_strays()) == (-signal.SIGKILL, 2, 0)
+    assert died.returncode == -signal.SIGKILL
+    assert ring.held() == 2
+    assert keyring_cleanup.remove_strays() == 0
     a_day_passes(settings)
-    assert (keyring_cleanup.remove_strays(), ring.held(), notes(settings)) == (2, 1, [])
+    assert keyring_cleanup.remove_strays() == 2
+    assert ring.held() == 1
+    assert notes(settings) == []
     assert opened(row) == {"token": "first"}
 
 
 def test_nothing_is_in_doubt_once_it_is_committed(row: Connection, ring: OnDisk, settings: Any) -> None:
     keep(row, token="newer", other="word")
-    assert (notes(settings), ring.held()) == ([], 2)
+    assert notes(settings) == []
+    assert ring.held() == 2
 
 
 def test_value_of_a_transaction_that_came_to_nothing_is_taken_out(row: Connection, ring: OnDisk, settings: Any) -> None:
@@ -89,7 +94,8 @@ def test_value_of_a_transaction_that_came_to_nothing_is_taken_out(row: Connectio
         _undone(row)
     a_day_passes(settings)
     keyring_cleanup.remove_strays()
-    assert (ring.held(), opened(row)) == (1, {"token": "first"})
+    assert ring.held() == 1
+    assert opened(row) == {"token": "first"}
 
 
 def test_value_that_a_locked_keyring_would_not_give_up_is_taken_out_when_it_opens(
@@ -101,13 +107,11 @@ def test_value_that_a_locked_keyring_would_not_give_up_is_taken_out_when_it_open
     a_day_passes(settings)
     while_locked = keyring_cleanup.remove_strays()
     ring.locked = False
-    assert (while_locked, ring.held(), keyring_cleanup.remove_strays(), ring.held(), notes(settings)) == (
-        0,
-        1,
-        1,
-        0,
-        [],
-    )
+    assert while_locked == 0
+    assert ring.held() == 1
+    assert keyring_cleanup.remove_strays() == 1
+    assert ring.held() == 0
+    assert notes(settings) == []
 
 
 def test_value_is_kept_whose_commit_left_its_note(row: Connection, ring: OnDisk, settings: Any) -> None:
@@ -115,13 +119,16 @@ def test_value_is_kept_whose_commit_left_its_note(row: Connection, ring: OnDisk,
     with tenant_scope(row.tenant_id):
         keyring_cleanup._write_note(bytes(Credential.objects.get().sealed))
     a_day_passes(settings)
-    assert (keyring_cleanup.remove_strays(), notes(settings), opened(row)) == (1, [], {"token": "first"})
+    assert keyring_cleanup.remove_strays() == 1
+    assert notes(settings) == []
+    assert opened(row) == {"token": "first"}
 
 
 def test_file_that_is_no_note_is_left_alone(row: Connection, settings: Any) -> None:
     (settings.VAR_DIR / "keyring" / "x.y").touch()
     a_day_passes(settings)
-    assert (keyring_cleanup.remove_strays(), len(notes(settings))) == (0, 1)
+    assert keyring_cleanup.remove_strays() == 0
+    assert len(notes(settings)) == 1
 
 
 def test_credentials_in_the_database_leave_no_notes(tenant: Any, settings: Any, tmp_path: Path) -> None:

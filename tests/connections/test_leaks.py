@@ -80,5 +80,6 @@ def test_tool_that_says_its_secret_fails_and_nothing_of_it_is_kept(tenant: Any, 
     said = {way: getattr(outcome, "code", "done") for way, outcome in outcomes.items()}
     with tenant_scope(tenant):
         states = set(ToolCall.objects.values_list("state", flat=True))
-    assert (said, states) == (dict.fromkeys(WAYS, "script_secret_leaked"), {"error"})
+    assert said == dict.fromkeys(WAYS, "script_secret_leaked")
+    assert states == {"error"}
     assert watch.found() == []

@@ -72,7 +72,8 @@ def test_tool_with_its_permission_gets_the_accounts_secrets(tenant: Any, row: Co
 def test_connection_that_is_not_active_gives_nothing(tenant: Any, row: Connection, status: ConnectionStatus) -> None:
     with tenant_scope(tenant):
         Connection.objects.update(status=status)
-    assert (said(tenant, tool()), refused(tenant, tool())) == ("connection_missing", "connection_missing")
+    assert said(tenant, tool()) == "connection_missing"
+    assert refused(tenant, tool()) == "connection_missing"
 
 
 def test_another_tenants_connection_gives_nothing(other_tenant: Any, row: Connection) -> None:
@@ -92,7 +93,8 @@ def test_tool_that_tells_its_accounts_secret_fails_and_is_not_heard(tenant: Any,
     call = Call(tool="letters", args={}, access=frozenset({"letters"}))
     context = {"customer": "", "skills": [ref]}
     outcome = asyncio.run(guard.guarded_call(run, Intent.RUN_SKILL, call, context=context))
-    assert isinstance(outcome, Failed) and outcome.code == "script_secret_leaked"
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "script_secret_leaked"
     assert "canary" not in repr(outcome)
 
 
@@ -104,7 +106,8 @@ def test_missing_permission_is_refused_and_asked_for_once(tenant: Any, row: Conn
     assert refused(tenant, wanted) == "connection_permission"
     setup = said_yes(tenant, row, owner)
     assert setup is not None
-    assert (setup.purpose, setup.wanted) == ("widen", ["Mail.Read", "Mail.Send"])
+    assert setup.purpose == "widen"
+    assert setup.wanted == ["Mail.Read", "Mail.Send"]
     assert reread(row).permissions_granted == ["Mail.Read"]
 
 
@@ -113,10 +116,12 @@ def test_just_this_once_opens_one_call_and_changes_nothing(tenant: Any, row: Con
     said(tenant, wanted)
     attend_owed(tenant)
     assert said_yes(tenant, row, owner, "just_this_once") is None
-    assert said(tenant, wanted) == "" and opened(tenant, wanted) == {"token": "first"}
+    assert said(tenant, wanted) == ""
+    assert opened(tenant, wanted) == {"token": "first"}
     assert refused(tenant, wanted) == "connection_permission"
     with tenant_scope(tenant):
-        assert (ApprovalToken.objects.get().max_executions, TokenUse.objects.count()) == (1, 1)
+        assert ApprovalToken.objects.get().max_executions == 1
+        assert TokenUse.objects.count() == 1
     assert reread(row).permissions_granted == ["Mail.Read"]
 
 

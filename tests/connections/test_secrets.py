@@ -32,14 +32,16 @@ def told(answer: Any) -> tuple[int, str]:
 def test_secret_is_stored_and_nothing_of_it_is_answered(tenant: Any, owner: Any) -> None:
     pending = make_pending(tenant)
     answer = send(owner, pending.pk, {"value": CANARY})
-    assert (answer.status_code, answer.json()) == (200, {"stored": True})
+    assert answer.status_code == 200
+    assert answer.json() == {"stored": True}
     with tenant_scope(tenant):
         assert credentials.unseal_all(pending.setup.connection_id, setup=pending.setup) == {"value": CANARY}
         assert credentials.unseal_all(pending.setup.connection_id) == {}
         rows = [bytes(row.sealed) for row in Credential.objects.all()]
         entries = [entry.data + entry.subject for entry in AuditEntry.objects.filter(event="secret_stored")]
     assert CANARY.encode() not in b"".join(rows)
-    assert len(entries) == 1 and str(pending.pk) in entries[0]
+    assert len(entries) == 1
+    assert str(pending.pk) in entries[0]
 
 
 def test_unknown_reference_is_not_found(owner: Any) -> None:
@@ -134,4 +136,5 @@ def test_promoted_credentials_take_the_old_ones_place(tenant: Any) -> None:
 def test_credentials_that_cannot_be_read_are_refused_without_a_word_of_them(handed: bytes) -> None:
     with pytest.raises(SilasError) as refused:
         credentials.parse_handed_back(handed)
-    assert refused.value.code == "credentials_unreadable" and refused.value.extra == {}
+    assert refused.value.code == "credentials_unreadable"
+    assert refused.value.extra == {}

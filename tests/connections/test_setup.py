@@ -89,8 +89,11 @@ class Beside:
 
 def test_approved_setup_with_a_probe_is_active_with_its_credentials(tenant: Any, owner: Any) -> None:
     row, setup = held(tenant, owner)
-    assert (row.status, setup.state, setup.failure) == (ConnectionStatus.ACTIVE, SetupState.DONE, None)
-    assert (row.identity, row.permissions_granted) == ("ana@example.test", ["Mail.Read"])
+    assert row.status == ConnectionStatus.ACTIVE
+    assert setup.state == SetupState.DONE
+    assert setup.failure is None
+    assert row.identity == "ana@example.test"
+    assert row.permissions_granted == ["Mail.Read"]
     assert credentials_of(tenant, row) == {"token": "t-" + "x" * 20}
     assert setup.summary["probe"] == {"success": True, "count": 3}
 
@@ -144,7 +147,8 @@ BAD = {
 def test_bad_script_fails_the_setup_and_leaves_nothing(tenant: Any, owner: Any, name: str) -> None:
     code, wanted = BAD[name]
     row, setup = held(tenant, owner, setup=code)
-    assert (setup.state, setup.failure["code"]) == (SetupState.FAILED, wanted)
+    assert setup.state == SetupState.FAILED
+    assert setup.failure["code"] == wanted
     assert row.status == ConnectionStatus.FAILED
     with tenant_scope(tenant):
         assert Credential.objects.count() == 0
@@ -159,7 +163,8 @@ def test_noise_is_counted_and_left_out(tenant: Any, owner: Any) -> None:
     complete(permissions_granted=start["initial_permissions"])
     """
     row, setup = held(tenant, owner, setup=noise)
-    assert (row.status, setup.ignored) == (ConnectionStatus.ACTIVE, 6)
+    assert row.status == ConnectionStatus.ACTIVE
+    assert setup.ignored == 6
 
 
 @pytest.mark.parametrize(
@@ -176,7 +181,8 @@ def test_completion_without_a_probe_that_works_is_not_active(
     tenant: Any, owner: Any, probe: str | None, health: str, code: str
 ) -> None:
     row, setup = held(tenant, owner, probe=probe, health_check=health)
-    assert (row.status, setup.failure["code"]) == (ConnectionStatus.FAILED, code)
+    assert row.status == ConnectionStatus.FAILED
+    assert setup.failure["code"] == code
     assert credentials_of(tenant, row) == {}
 
 
@@ -192,7 +198,8 @@ def test_typed_secret_reaches_the_script_and_nothing_else(tenant: Any, owner: An
     beside = Beside(tenant, setup)
     step = beside.asks().step
     answer = send(owner, step["request"]["ref_id"], {"value": CANARY})
-    assert (answer.status_code, beside.ends().state) == (200, SetupState.DONE)
+    assert answer.status_code == 200
+    assert beside.ends().state == SetupState.DONE
     assert credentials_of(tenant, row) == {"api_key": CANARY}
     assert reread(row).identity == str(len(CANARY))
     assert written_anywhere(tenant, CANARY) == []
@@ -205,7 +212,8 @@ def test_script_that_says_the_typed_secret_aloud_fails(tenant: Any, owner: Any) 
     beside = Beside(tenant, setup)
     send(owner, beside.asks().step["request"]["ref_id"], {"value": CANARY})
     assert beside.ends().failure["code"] == "script_secret_leaked"
-    assert written_anywhere(tenant, CANARY) == [] and credentials_of(tenant, row) == {}
+    assert written_anywhere(tenant, CANARY) == []
+    assert credentials_of(tenant, row) == {}
 
 
 CODE = 'type="device_code", verification_url="https://login.example.test/", user_code="AB", expires_in=600'
@@ -228,9 +236,12 @@ def test_cancel_ends_the_script_and_clears_what_it_brought(tenant: Any, owner: A
     with tenant_scope(tenant):
         before = Credential.objects.count()
         setup_state.cancel(setup.pk, actor="system")
-    assert (beside.ends().state, reread(row).status) == (SetupState.CANCELLED, ConnectionStatus.PROPOSED)
+    assert beside.ends().state == SetupState.CANCELLED
+    assert reread(row).status == ConnectionStatus.PROPOSED
     with tenant_scope(tenant):
-        assert (before, Credential.objects.count(), SetupAnswer.objects.count()) == (1, 0, 0)
+        assert before == 1
+        assert Credential.objects.count() == 0
+        assert SetupAnswer.objects.count() == 0
 
 
 def test_who_says_too_early_that_the_code_was_entered_loses_no_time(tenant: Any, owner: Any) -> None:
@@ -245,7 +256,8 @@ def test_who_says_too_early_that_the_code_was_entered_loses_no_time(tenant: Any,
         with tenant_scope(tenant):
             lifecycle.answer(row.pk, step_id="code", action="done", actor="system")
         until(lambda: not answered(tenant) or reread(setup).ended_at)
-    assert (beside.ends().failure, reread(row).status) == (None, ConnectionStatus.ACTIVE)
+    assert beside.ends().failure is None
+    assert reread(row).status == ConnectionStatus.ACTIVE
 
 
 def answered(tenant: Any) -> bool:
@@ -276,7 +288,8 @@ def test_conversation_of_a_lost_worker_fails_and_completes_nothing(tenant: Any, 
         with pytest.raises(SilasError):
             setup_state.complete(setup.pk, lost.ref, setup_state.Completed(), {})
         assert Credential.objects.count() == 0
-    assert (reread(setup).failure["code"], reread(row).status) == ("worker_lost", ConnectionStatus.FAILED)
+    assert reread(setup).failure["code"] == "worker_lost"
+    assert reread(row).status == ConnectionStatus.FAILED
 
 
 def test_conversation_whose_time_was_up_before_it_began_fails(tenant: Any, owner: Any) -> None:
@@ -289,7 +302,8 @@ def test_conversation_whose_time_was_up_before_it_began_fails(tenant: Any, owner
     hold(tenant, setup)
     with tenant_scope(tenant):
         assert Credential.objects.count() == 0
-    assert (reread(setup).failure["code"], reread(row).status) == ("out_of_time", ConnectionStatus.FAILED)
+    assert reread(setup).failure["code"] == "out_of_time"
+    assert reread(row).status == ConnectionStatus.FAILED
 
 
 def test_conversation_whose_time_is_up_fails_and_leaves_nothing(tenant: Any, owner: Any) -> None:
@@ -313,7 +327,9 @@ def test_failed_setup_is_told_with_its_ways_out_and_begins_again_at_a_press(tena
         card = Card.objects.get(kind="connection_failure")
     assert [each["action"] for each in card.payload["recovery_options"]] == ["retry", "retry_fewer_permissions", "skip"]
     again = said_yes(tenant, row, owner, "retry")
-    assert again is not None and (again.purpose, again.wanted) == ("reconnect", ["Mail.Read"])
+    assert again is not None
+    assert again.purpose == "reconnect"
+    assert again.wanted == ["Mail.Read"]
 
 
 def written_anywhere(tenant: Any, text: str) -> list[str]:
@@ -338,4 +354,5 @@ def test_search_finds_what_is_written_down(tenant: Any) -> None:
     row = link(tenant)
     assert "connections_connection" in written_anywhere(tenant, row.name)
     with tenant_scope(tenant):
-        assert AuditEntry.objects.filter(event="connection_proposed").exists() and not PendingSecret.objects.exists()
+        assert AuditEntry.objects.filter(event="connection_proposed").exists()
+        assert not PendingSecret.objects.exists()

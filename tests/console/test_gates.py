@@ -135,7 +135,8 @@ def test_version_that_does_not_exist_is_not_found(owner: Any, gate: Gate, name: 
 
 def test_list_says_what_is_in_force_and_what_is_a_draft(owner: Any, gate: Gate) -> None:
     page = seen(owner, "console-gates", gate)
-    assert "version 1" in page and "draft 2" in page
+    assert "version 1" in page
+    assert "draft 2" in page
 
 
 def test_list_shows_nothing_of_another_tenant(gate: Gate, other_tenant: Any) -> None:
@@ -159,14 +160,17 @@ def test_gate_of_a_library_that_is_missing_is_refused_in_the_form(owner: Any, se
     settings.GUARDRAILS_DIR = tmp_path
     wanted = filled(name="by_a_library", provider="guardrails_ai", type="custom_check", check="pii", config="", seen=0)
     said = browser(owner).post(reverse("console-gate-new"), wanted)
-    assert (said.status_code, "run make guardrails" in said.content.decode()) == (422, True)
+    assert said.status_code == 422
+    assert "run make guardrails" in said.content.decode()
 
 
 def test_list_shows_the_gates_of_the_goal_that_governs_a_deployment(tenant: Any, owner: Any) -> None:
     goal = governed_by(tenant, "refund_words")
     page = str(browser(owner).get(reverse("console-gates")).content.decode())
-    assert "refund_words" in page and "Please ask a person." in page
-    assert reverse("console-work-item", args=[goal.pk]) in page and "No gates yet" not in page
+    assert "refund_words" in page
+    assert "Please ask a person." in page
+    assert reverse("console-work-item", args=[goal.pk]) in page
+    assert "No gates yet" not in page
 
 
 def test_list_shows_no_gate_of_a_goal_that_governs_nothing_any_more(tenant: Any, owner: Any) -> None:
@@ -176,7 +180,8 @@ def test_list_shows_no_gate_of_a_goal_that_governs_nothing_any_more(tenant: Any,
         assert place is not None
         install_goal(GOAL.replace("NAME", "newer_words"), deployment=place, requested_by="user:test")
     page = str(browser(owner).get(reverse("console-gates")).content.decode())
-    assert "refund_words" not in page and "newer_words" in page
+    assert "refund_words" not in page
+    assert "newer_words" in page
 
 
 def test_list_shows_no_gate_of_another_tenants_goal(owner: Any, other_tenant: Any) -> None:
@@ -187,17 +192,22 @@ def test_list_shows_no_gate_of_another_tenants_goal(owner: Any, other_tenant: An
 def test_hostile_words_in_a_goals_gate_are_shown_as_words(tenant: Any, owner: Any) -> None:
     governed_by(tenant, "words", said="<img src=x>")
     page = str(browser(owner).get(reverse("console-gates")).content.decode())
-    assert "<img src=x>" not in page and "&lt;img src=x&gt;" in page
+    assert "<img src=x>" not in page
+    assert "&lt;img src=x&gt;" in page
 
 
 def test_form_says_that_a_pattern_must_be_found(owner: Any) -> None:
     page = str(browser(owner).get(reverse("console-gate-new")).content.decode())
-    assert "A pattern must be found" in page and "must be found" in page and "blocked_keywords" in page
+    assert "A pattern must be found" in page
+    assert "must be found" in page
+    assert "blocked_keywords" in page
 
 
 def test_gate_says_who_wrote_each_version_and_why(owner: Any, gate: Gate) -> None:
     page = seen(owner, "console-gate", gate)
-    assert "The first" in page and "Stricter" in page and "The platform" in page
+    assert "The first" in page
+    assert "Stricter" in page
+    assert "The platform" in page
 
 
 def test_gate_shows_what_the_draft_would_change(owner: Any, gate: Gate) -> None:
@@ -208,7 +218,9 @@ def test_hostile_words_in_a_gate_are_shown_as_words(tenant: Any, owner: Any) -> 
     with tenant_scope(tenant):
         gate = save_gate(spec("words", config={"pattern": "<script>x"}), note="<img src=x>")
     page = seen(owner, "console-gate", gate)
-    assert "<script>x" not in page and "<img src=x>" not in page and "&lt;script&gt;x" in page
+    assert "<script>x" not in page
+    assert "<img src=x>" not in page
+    assert "&lt;script&gt;x" in page
 
 
 def test_draft_is_put_in_force_by_its_button(tenant: Any, owner: Any, gate: Gate, deployment: Any) -> None:
@@ -238,7 +250,9 @@ def test_edit_writes_a_version_by_the_person_who_pressed(tenant: Any, owner: Any
     browser(owner).post(address("console-gate-edit", gate.pk), filled(note="Softer"))
     with tenant_scope(tenant):
         newest = versions_of(gate)[0]
-        assert (newest.number, newest.written_by, newest.note) == (3, f"user:{owner.pk}", "Softer")
+        assert newest.number == 3
+        assert newest.written_by == f"user:{owner.pk}"
+        assert newest.note == "Softer"
 
 
 def test_edit_that_missed_a_version_stores_nothing_and_keeps_what_was_written(
@@ -246,8 +260,10 @@ def test_edit_that_missed_a_version_stores_nothing_and_keeps_what_was_written(
 ) -> None:
     answer = browser(owner).post(address("console-gate-edit", gate.pk), filled(config='{"pattern": "mine"}', seen=1))
     with tenant_scope(tenant):
-        assert (answer.status_code, len(versions_of(gate))) == (422, 2)
-    assert "mine" in answer.content.decode() and "This gate was changed in the meantime" in answer.content.decode()
+        assert answer.status_code == 422
+        assert len(versions_of(gate)) == 2
+    assert "mine" in answer.content.decode()
+    assert "This gate was changed in the meantime" in answer.content.decode()
 
 
 BROKEN: list[dict[str, Any]] = [
@@ -274,7 +290,8 @@ def test_gate_that_would_not_work_is_refused_beside_the_field(
 ) -> None:
     answer = browser(owner).post(address("console-gate-edit", gate.pk), filled(**fields))
     with tenant_scope(tenant):
-        assert (answer.status_code, len(versions_of(gate))) == (422, 2)
+        assert answer.status_code == 422
+        assert len(versions_of(gate)) == 2
     assert 'class="problem"' in answer.content.decode()
 
 
@@ -289,13 +306,16 @@ def test_new_gate_cannot_be_put_on_another_tenants_deployment(tenant: Any, other
     foreign = make_deployment(other_tenant)
     answer = browser(owner).post(reverse("console-gate-new"), filled(name="fresh", deployment=str(foreign.pk)))
     with tenant_scope(tenant):
-        assert (answer.status_code, Gate.objects.exists()) == (422, False)
+        assert answer.status_code == 422
+        assert not Gate.objects.exists()
 
 
 def test_dry_run_shows_what_would_change(owner: Any, gate: Gate, deployment: Any) -> None:
     say(make_session(deployment), "Hello there")
     page = press(owner, "console-gate-try", gate).content.decode()
-    assert "would change 1 of 1 decisions" in page and "Hello there" in page and "blocked by words" in page
+    assert "would change 1 of 1 decisions" in page
+    assert "Hello there" in page
+    assert "blocked by words" in page
 
 
 def test_dry_run_shows_hostile_messages_as_words(owner: Any, gate: Gate, deployment: Any) -> None:
@@ -336,4 +356,5 @@ def test_activity_leads_to_the_gate_where_it_may_be_seen(
     gate: Gate, role: str, leads: bool, request: pytest.FixtureRequest
 ) -> None:
     page = browser(request.getfixturevalue(role)).get(reverse("console-activity") + "?show=policy").content.decode()
-    assert "saved a gate" in page and (f'href="{address("console-gate", gate.pk)}"' in page) is leads
+    assert "saved a gate" in page
+    assert (f'href="{address("console-gate", gate.pk)}"' in page) is leads

@@ -54,7 +54,8 @@ def _state(session: ChatSession) -> DeskState:
 
 def test_resolve_button_resolves_and_then_offers_to_open_again(agent: Any, session: ChatSession) -> None:
     _press(agent, "resolve", session)
-    assert "Reopen</button>" in _page(agent, session) and _state(session).status == DeskStatus.RESOLVED
+    assert "Reopen</button>" in _page(agent, session)
+    assert _state(session).status == DeskStatus.RESOLVED
 
 
 def test_open_again_opens(agent: Any, session: ChatSession) -> None:
@@ -66,7 +67,8 @@ def test_open_again_opens(agent: Any, session: ChatSession) -> None:
 def test_snooze_names_until_when(agent: Any, session: ChatSession) -> None:
     _press(agent, "snooze", session, until="week")
     assert "Snoozed until" in _page(agent, session)
-    assert "burst pipe" not in _list(agent) and "burst pipe" in _list(agent, status="snoozed")
+    assert "burst pipe" not in _list(agent)
+    assert "burst pipe" in _list(agent, status="snoozed")
 
 
 def test_snooze_until_a_typed_time_means_the_tenants_zone(agent: Any, session: ChatSession) -> None:
@@ -87,7 +89,8 @@ def test_snooze_until_nothing_is_refused(agent: Any, session: ChatSession, data:
 def test_conversation_is_assigned_to_a_colleague(agent: Any, owner: Any, session: ChatSession) -> None:
     _press(agent, "assign-conversation", session, to=str(owner.pk))
     assert _state(session).assignee == owner
-    assert f"Assigned to {owner.display_name}" in _page(agent, session) and "Assigned to you" in _page(owner, session)
+    assert f"Assigned to {owner.display_name}" in _page(agent, session)
+    assert "Assigned to you" in _page(owner, session)
 
 
 @pytest.mark.parametrize("who", ["viewer", "stranger"])
@@ -109,7 +112,8 @@ def test_label_is_pressed_on_and_off(agent: Any, session: ChatSession) -> None:
     _press(agent, "mark", session, on=str(label.pk))
     on = "Refunds" in _list(agent)
     _press(agent, "mark", session, off=str(label.pk))
-    assert (on, "Refunds" in _list(agent)) == (True, False)
+    assert on is True
+    assert "Refunds" not in _list(agent)
 
 
 @pytest.mark.parametrize("data", [{}, {"on": "x"}, {"on": str(uuid4())}])
@@ -127,7 +131,9 @@ def test_note_stands_in_the_thread_where_it_was_written(agent: Any, session: Cha
 def test_note_is_shown_as_text_under_its_authors_name(agent: Any, session: ChatSession) -> None:
     _press(agent, "note", session, text="<script>alert(1)</script>")
     log = _page(agent, session).partition('id="log"')[2]
-    assert f"<b>{agent.display_name}</b>" in log and "Private note" in log and "<script>alert" not in log
+    assert f"<b>{agent.display_name}</b>" in log
+    assert "Private note" in log
+    assert "<script>alert" not in log
 
 
 def test_note_sent_twice_is_kept_once(agent: Any, session: ChatSession) -> None:
@@ -165,7 +171,8 @@ def test_conversation_that_somebody_took_over_is_not_called_nobodys(
 ) -> None:
     _press(agent, "take-over", session)
     mine, theirs = _page(agent, session), _page(owner, session)
-    assert "You're answering" in mine and f"{agent.display_name} is answering" in theirs
+    assert "You're answering" in mine
+    assert f"{agent.display_name} is answering" in theirs
     assert "nobody</span>" not in mine + theirs
 
 
@@ -181,7 +188,8 @@ def test_conversation_that_was_handed_back_is_nobodys_again(agent: Any, session:
 def test_search_finds_and_escapes_its_words(agent: Any, session: ChatSession) -> None:
     assert "burst pipe" in _list(agent, q="pipe")
     page = browser(agent).get(reverse("console-inbox"), {"q": '"><script>x'}).content.decode()
-    assert "<script>x" not in page and "No results for" in page
+    assert "<script>x" not in page
+    assert "No results for" in page
 
 
 def test_search_looks_at_resolved_ones_too(agent: Any, session: ChatSession) -> None:
@@ -197,7 +205,8 @@ def test_older_ones_are_a_page_away(agent: Any, deployment: Any, monkeypatch: py
     second = browser(agent).get(f"{reverse('console-inbox')}?{first.context['older']}")
     shown = [[one.session.preview for one in page.context["listed"].rows] for page in (first, second)]
     assert shown == [["Line 2", "Line 1"], ["Line 0"]]
-    assert 'rel="next"' in first.content.decode() and 'rel="next"' not in second.content.decode()
+    assert 'rel="next"' in first.content.decode()
+    assert 'rel="next"' not in second.content.decode()
 
 
 ODD = {"tab": "x", "status": "x", "label": "x", "deployment": "'", "assignee": "x", "level": "\0", "before": "x_y"}
@@ -264,29 +273,31 @@ def test_contact_links_the_same_customers_earlier_conversations(
     with tenant_scope(session.tenant_id):
         ChatSession.objects.filter(pk__in=[before.pk, session.pk]).update(last_customer="C-1")
     contact = _page(agent, session).split('id="contact"')[1]
-    assert "Where is my lamp?" in contact and str(before.pk) in contact
+    assert "Where is my lamp?" in contact
+    assert str(before.pk) in contact
 
 
 def test_lookers_are_named_without_oneself(agent: Any, owner: Any, session: ChatSession) -> None:
     for user in (agent, owner):
         viewers.mark_viewing(session.tenant_id, session.pk, user.pk)
     shown = browser(agent).get(reverse("console-lookers", args=[session.pk])).content.decode()
-    assert f"{owner.display_name} is also viewing this" in shown and agent.display_name not in shown
+    assert f"{owner.display_name} is also viewing this" in shown
+    assert agent.display_name not in shown
 
 
 def test_second_take_over_is_refused_with_the_name_of_the_first(agent: Any, owner: Any, session: ChatSession) -> None:
     _press(agent, "take-over", session)
     response = _press(owner, "take-over", session)
-    assert (
-        response.status_code == 409 and f"Your colleague {agent.display_name} is answering" in response.content.decode()
-    )
+    assert response.status_code == 409
+    assert f"Your colleague {agent.display_name} is answering" in response.content.decode()
 
 
 def test_canned_reply_is_in_the_page_with_the_visitors_name(agent: Any, session: ChatSession) -> None:
     with tenant_scope(session.tenant_id):
         labels_and_replies.save_reply(agent, name="hi", text='Hello {visitor name}, "dear" <b>')
     page = _page(agent, session)
-    assert f"Hello {session.visitor_name}, &quot;dear&quot; &lt;b&gt;" in page and "<b>hi</b>" in page
+    assert f"Hello {session.visitor_name}, &quot;dear&quot; &lt;b&gt;" in page
+    assert "<b>hi</b>" in page
 
 
 # --- labels and replies
@@ -301,7 +312,9 @@ def test_label_is_made_changed_and_deleted(agent: Any) -> None:
     changed = client.get(reverse("console-labels")).content.decode()
     client.post(reverse("console-label-delete", args=[label.pk]))
     after = client.get(reverse("console-labels")).content.decode()
-    assert (label.name, "Returns" in changed, "No labels yet." in after) == ("Re funds", True, True)
+    assert label.name == "Re funds"
+    assert "Returns" in changed
+    assert "No labels yet." in after
 
 
 def test_canned_reply_is_made_changed_and_deleted(agent: Any, tenant: Any) -> None:
@@ -313,7 +326,8 @@ def test_canned_reply_is_made_changed_and_deleted(agent: Any, tenant: Any) -> No
     changed = client.get(reverse("console-replies")).content.decode()
     client.post(reverse("console-canned-delete", args=[reply.pk]))
     after = client.get(reverse("console-replies")).content.decode()
-    assert ("Good day" in changed, "No canned replies yet." in after) == (True, True)
+    assert "Good day" in changed
+    assert "No canned replies yet." in after
 
 
 @pytest.mark.parametrize("page", ["console-labels", "console-replies"])
@@ -329,7 +343,9 @@ def test_label_of_another_tenant_is_neither_shown_nor_deleted(agent: Any, tenant
     shown = "Refunds" in client.get(reverse("console-labels")).content.decode()
     gone = client.post(reverse("console-label-delete", args=[label.pk])).status_code
     with tenant_scope(tenant):
-        assert (shown, gone, len(queries.labels())) == (False, 404, 1)
+        assert shown is False
+        assert gone == 404
+        assert len(queries.labels()) == 1
 
 
 def test_reply_of_another_tenant_is_not_changed(agent: Any, tenant: Any, other_tenant: Any) -> None:

@@ -36,20 +36,23 @@ async def _page(user: Any, session: ChatSession, number: int = 1) -> str:
 async def test_messages_stand_among_what_was_said(owner: Any, deployment: Any) -> None:
     session = await answered(deployment, "My cat is called Whiskers.", "Are you there?")
     said = (await _page(owner, session, 2)).split('id="zone-chronicle"')[1].split("</section>")[0]
-    assert "My cat is called Whiskers." in said and "Are you there?" in said
+    assert "My cat is called Whiskers." in said
+    assert "Are you there?" in said
 
 
 async def test_what_was_left_out_says_why(owner: Any, deployment: Any) -> None:
     session = await answered(deployment, "I moved.", "thanks", "Hello again")
     left = (await _page(owner, session, 3)).split("Left out")[1]
-    assert "no content" in left and "thanks" in left
+    assert "no content" in left
+    assert "thanks" in left
 
 
 async def test_passages_show_the_words_of_their_version(owner: Any, deployment: Any, tmp_path: Path) -> None:
     await in_thread(ingest_texts, deployment.tenant_id, tmp_path, water=TERMS)
     session = await answered(deployment, "Is a burst pipe covered?")
     looked_up = (await _page(owner, session)).split('id="zone-memory"')[1].split("</section>")[0]
-    assert "covered up to 50,000 pounds" in looked_up and "untrusted" in looked_up
+    assert "covered up to 50,000 pounds" in looked_up
+    assert "untrusted" in looked_up
 
 
 async def test_text_of_a_deleted_document_is_said_to_be_gone(owner: Any, deployment: Any, tmp_path: Path) -> None:
@@ -62,7 +65,8 @@ async def test_text_of_a_deleted_document_is_said_to_be_gone(owner: Any, deploym
 
     await in_thread(forget)
     looked_up = (await _page(owner, session)).split('id="zone-memory"')[1].split("</section>")[0]
-    assert "This text was deleted" in looked_up and "50,000" not in looked_up
+    assert "This text was deleted" in looked_up
+    assert "50,000" not in looked_up
 
 
 async def test_persona_worded_anew_is_not_passed_off_as_the_old_one(owner: Any, deployment: Any) -> None:
@@ -73,7 +77,8 @@ async def test_persona_worded_anew_is_not_passed_off_as_the_old_one(owner: Any, 
     deployment.persona = "You are warm."
     await in_thread(_save, deployment)
     system = (await _page(owner, session)).split('id="zone-system"')[1].split("</section>")[0]
-    assert "You are warm." not in system and "This text was deleted" in system
+    assert "You are warm." not in system
+    assert "This text was deleted" in system
 
 
 def _save(deployment: Any) -> None:
@@ -89,7 +94,8 @@ async def test_tools_it_was_told_of_are_named(owner: Any, deployment: Any) -> No
 async def test_text_that_a_visitor_wrote_is_escaped(owner: Any, deployment: Any) -> None:
     session = await answered(deployment, "<script>alert(1)</script> \u202ehidden")
     page = await _page(owner, session)
-    assert "<script>alert(1)" not in page and "\u202e" not in page
+    assert "<script>alert(1)" not in page
+    assert "\u202e" not in page
 
 
 async def test_reworded_message_says_so(owner: Any, deployment: Any) -> None:
@@ -100,7 +106,9 @@ async def test_reworded_message_says_so(owner: Any, deployment: Any) -> None:
     state.text = "My card is [card]"
     await turn.run(state)
     page = await _page(owner, session)
-    assert "A gate changed the visitor" in page and "[card]" in page and "4111" not in page
+    assert "A gate changed the visitor" in page
+    assert "[card]" in page
+    assert "4111" not in page
 
 
 async def test_turn_without_a_window_says_that_nothing_was_seen(owner: Any, deployment: Any) -> None:
@@ -136,7 +144,8 @@ async def test_what_a_tool_answered_is_shown_as_memory_keeps_it(owner: Any, depl
     assert "not stored" in await _page(owner, session)
     await in_thread(remember, session.tenant_id, conversation(session.pk), "It is open.", reference=reference)
     calls = (await _page(owner, session)).split('id="calls"')[1].split("</section>")[0]
-    assert "claim_status" in calls and "It is open." in calls
+    assert "claim_status" in calls
+    assert "It is open." in calls
 
 
 async def test_recalled_memory_is_shown_until_it_is_forgotten(owner: Any, deployment: Any) -> None:
@@ -146,7 +155,8 @@ async def test_recalled_memory_is_shown_until_it_is_forgotten(owner: Any, deploy
     assert "Their cat is called Whiskers." in await _page(owner, session)
     await in_scope(session.tenant_id, forget_visitor, session.pk, owner)
     page = await _page(owner, session)
-    assert "Whiskers" not in page and "This text was deleted" in page
+    assert "Whiskers" not in page
+    assert "This text was deleted" in page
 
 
 async def test_viewer_may_look(viewer: Any, deployment: Any) -> None:

@@ -185,16 +185,17 @@ def test_push_is_signed_for_its_service(tenant: Any, approver: Any) -> None:
     point = base64.urlsafe_b64decode(key + "=" * (-len(key) % 4))
     public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     claims = jwt.decode(token, public, algorithms=["ES256"], audience=endpoint.rpartition("/p/")[0])
-    assert (claims["sub"].startswith("mailto:"), headers["Content-Encoding"], key) == (
-        True, "aes128gcm", webpush.public_key(),
-    )  # fmt: skip
+    assert claims["sub"].startswith("mailto:")  # fmt: skip
+    assert headers["Content-Encoding"] == "aes128gcm"
+    assert key == webpush.public_key()
 
 
 def test_key_of_an_installation_stays_and_is_its_own(settings: Any) -> None:
     mine = webpush.public_key()
     again = webpush.public_key()
     settings.SILAS_SECRETS_KEY = "another"
-    assert (mine == again, mine == webpush.public_key()) == (True, False)
+    assert mine == again
+    assert mine != webpush.public_key()
 
 
 def test_nothing_is_signed_without_a_secrets_key(settings: Any) -> None:
@@ -314,7 +315,8 @@ def test_whoever_cannot_log_in_is_not_told(tenant: Any, approver: Any) -> None:
 def test_another_tenants_card_is_not_told(tenant: Any, other_tenant: Any, approver: Any) -> None:
     subscribe(tenant, approver)
     make_card(other_tenant)
-    assert (due(tenant), due(other_tenant)) == ([], [])
+    assert due(tenant) == []
+    assert due(other_tenant) == []
 
 
 def test_letter_follows_when_nobody_looked(tenant: Any, approver: Any) -> None:
@@ -369,7 +371,8 @@ def test_letter_holds_how_grave_and_where_and_no_more(tenant: Any, approver: Any
     send(tenant)
     (letter,) = mail.outbox
     body = "low risk: 1\n\nDecide: https://console.example.com/console/review/\n"
-    assert (letter.to, letter.body) == ([approver.email], body)
+    assert letter.to == [approver.email]
+    assert letter.body == body
 
 
 def test_card_of_which_nobody_wants_to_hear_owes_nothing_more(tenant: Any) -> None:
@@ -524,13 +527,16 @@ def test_member_chooses_on_their_page(tenant: Any, approver: Any) -> None:
     answer(browser(approver), "console-alerts-choose", way="email", minutes="5")
     with tenant_scope(tenant):
         row = AlertChoice.objects.get()
-    assert (row.user_id, row.way, row.minutes) == (approver.pk, "email", 5)
+    assert row.user_id == approver.pk
+    assert row.way == "email"
+    assert row.minutes == 5
 
 
 @pytest.mark.parametrize("minutes", ["0", "1441", "x", ""])
 def test_minutes_that_are_none_are_refused_beside_their_field(approver: Any, minutes: str) -> None:
     response = answer(browser(approver), "console-alerts-choose", way="email", minutes=minutes)
-    assert (response.status_code, "problem" in response.content.decode()) == (400, True)
+    assert response.status_code == 400
+    assert "problem" in response.content.decode()
 
 
 def test_browser_subscribes_on_the_page(tenant: Any, approver: Any) -> None:
@@ -542,7 +548,8 @@ def test_browser_subscribes_on_the_page(tenant: Any, approver: Any) -> None:
 
 def test_refusal_of_a_browser_is_coded(approver: Any) -> None:
     response = answer(browser(approver), "console-push-add", endpoint="nowhere")
-    assert (response.status_code, response.json()["error"]["code"]) == (400, "push_address")
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "push_address"
 
 
 def test_browser_is_removed_on_the_page(tenant: Any, approver: Any) -> None:
@@ -555,7 +562,8 @@ def test_browser_is_removed_on_the_page(tenant: Any, approver: Any) -> None:
 def test_service_worker_answers_everybody_and_shows_alerts(database: None) -> None:
     response = browser().get(reverse("console-service-worker"))
     assert response["Content-Type"].startswith("text/javascript")
-    assert response["Service-Worker-Allowed"] == "/console/" and "notificationclick" in response.content.decode()
+    assert response["Service-Worker-Allowed"] == "/console/"
+    assert "notificationclick" in response.content.decode()
 
 
 def test_way_of_an_address_is_not_shown(tenant: Any, approver: Any) -> None:

@@ -81,7 +81,8 @@ def test_look_without_login_was_no_press(card: Card) -> None:
 def test_card_that_ran_out_while_somebody_looked_says_so(card: Card, owner: Any) -> None:
     _run_out(card)
     page = browser(owner).get(reverse("console-card-news", args=[card.pk]), **HTMX).content.decode()
-    assert "<b>Expired</b>" in page and 'name="choice"' not in page
+    assert "<b>Expired</b>" in page
+    assert 'name="choice"' not in page
 
 
 def test_same_press_twice_is_taken_once(card: Card, owner: Any) -> None:

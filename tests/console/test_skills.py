@@ -74,7 +74,8 @@ def test_catalogue_says_what_a_skill_may_do(approver: Any, version: SkillVersion
 def test_catalogue_says_every_way_in_which_a_skill_uses_documents() -> None:
     tools = [{"name": use, "acting": use != "read", "knowledge": use} for use in get_args(KnowledgeUse)]
     told = dict(permissions_in_words({"tools": tools}))["Documents"]
-    assert (told.count(","), told.startswith("reads documents, adds documents")) == (4, True)
+    assert told.count(",") == 4
+    assert told.startswith("reads documents, adds documents")
 
 
 def test_host_that_an_account_names_is_said_in_words() -> None:
@@ -105,7 +106,8 @@ def test_skill_page_says_who_proposed_and_who_approved_each_version(
     wanted = propose(tenant, make_folder(tmp_path, tools=[read_tool()]), by=approver)
     answer(tenant, wanted, owner)
     page = shown(approver, "console-skill", "test-desk")
-    assert f"proposed by {approver.display_name}" in page and f"decided by {owner.display_name}" in page
+    assert f"proposed by {approver.display_name}" in page
+    assert f"decided by {owner.display_name}" in page
     assert all(f"Version {number}</a>" in page for number in (1, 2))
 
 
@@ -125,7 +127,9 @@ def test_catalogue_counts_calls_failures_and_cost(tenant: Any, approver: Any, ve
                 settled_at=now(),
             )
     page = shown(approver, "console-skills")
-    assert "Used 3 times" in page and "$0.03" in page and "1 failed" in page
+    assert "Used 3 times" in page
+    assert "$0.03" in page
+    assert "1 failed" in page
 
 
 @pytest.mark.parametrize(("said", "found"), [("test-d", True), ("look something up", True), ("parcel", False)])
@@ -166,13 +170,15 @@ def test_catalogue_asks_as_much_for_a_thousand_skills_as_for_one(
 def test_skill_page_shows_scripts_as_text(tenant: Any, approver: Any, tmp_path: Path) -> None:
     install(tenant, make_folder(tmp_path, files={"references/a.md": "<script>alert(1)</script>"}))
     page = shown(approver, "console-skill", "test-desk")
-    assert "&lt;script&gt;alert(1)" in page and "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script>alert" not in page
 
 
 def test_compare_shows_what_a_version_adds(tenant: Any, approver: Any, version: SkillVersion, tmp_path: Path) -> None:
     install(tenant, make_folder(tmp_path, files={"scripts/look.py": "print('{}')\n"}))
     page = shown(approver, "console-skill-compare", "test-desk", before=1, after=2)
-    assert "<ins>print(&#x27;{}&#x27;)" in page and "scripts/look.py" in page
+    assert "<ins>print(&#x27;{}&#x27;)" in page
+    assert "scripts/look.py" in page
 
 
 @pytest.mark.parametrize("query", [{"before": 1, "after": 9}, {"before": "x", "after": 1}, {}])
@@ -219,12 +225,14 @@ def test_pasted_skill_is_proposed_and_shown_safely(tenant: Any, approver: Any) -
     answer = press(approver, "console-skill-add", what="paste", text=PASTED)
     assert answer.url == reverse("console-skill", args=["parcel-count"])
     page = shown(approver, "console-skill", "parcel-count")
-    assert "Waiting for approval" in page and "<script>alert" not in page
+    assert "Waiting for approval" in page
+    assert "<script>alert" not in page
 
 
 def test_pasted_skill_that_is_none_is_told_why(approver: Any) -> None:
     answer = press(approver, "console-skill-add", what="paste", text="# No front matter")
-    assert answer.status_code == 422 and "cannot be installed" in answer.content.decode()
+    assert answer.status_code == 422
+    assert "cannot be installed" in answer.content.decode()
 
 
 @pytest.fixture
@@ -245,14 +253,16 @@ def test_package_is_looked_at_pinned_and_proposed(tenant: Any, owner: Any, packa
     assert press(owner, "console-skill-package-trust", row.pk, last="zzzz").status_code == 422
     assert press(owner, "console-skill-package-trust", row.pk, last=groups[-1]).status_code == 302
     with tenant_scope(tenant):
-        assert (SkillVersion.objects.get().status, TrustedPublisher.objects.count()) == (SkillStatus.PROPOSED, 1)
+        assert SkillVersion.objects.get().status == SkillStatus.PROPOSED
+        assert TrustedPublisher.objects.count() == 1
 
 
 def test_key_is_pinned_by_its_fingerprint_and_taken_away_again(tenant: Any, owner: Any) -> None:
     key = "ab" * 32
     groups = archive.fingerprint(key).split()
     asked = press(owner, "console-publishers", name="Quay Skills", key=key)
-    assert asked.status_code == 200 and groups[0] in asked.content.decode()
+    assert asked.status_code == 200
+    assert groups[0] in asked.content.decode()
     known = {"name": "Quay Skills", "key": key}
     assert press(owner, "console-publisher-pin", last="zzzz", **known).status_code == 422
     assert press(owner, "console-publisher-pin", last=groups[-1], **known).status_code == 302
@@ -305,7 +315,8 @@ def test_draft_is_begun_tried_changed_and_proposed(tenant: Any, approver: Any) -
     assert begun.url == reverse("console-draft", args=[draft.pk])
     press(approver, "console-draft-try", draft.pk, seen=1)
     page = shown(approver, "console-draft", draft.pk)
-    assert "1 test passed" in page and "not written by a model" in page
+    assert "1 test passed" in page
+    assert "not written by a model" in page
     press(approver, "console-draft-rewrite", draft.pk, seen=1, path="references/a.md", text="A")
     assert press(approver, "console-draft-propose", draft.pk, seen=2).status_code == 302
 
@@ -313,7 +324,8 @@ def test_draft_is_begun_tried_changed_and_proposed(tenant: Any, approver: Any) -
 def test_draft_that_somebody_changed_meanwhile_says_so(approver: Any, draft: SkillDraft) -> None:
     press(approver, "console-draft-rewrite", draft.pk, seen=1, path="references/a.md", text="A")
     late = press(approver, "console-draft-rewrite", draft.pk, seen=1, path="references/a.md", text="B")
-    assert late.status_code == 422 and "changed this draft" in late.content.decode()
+    assert late.status_code == 422
+    assert "changed this draft" in late.content.decode()
 
 
 def test_card_shows_the_instructions_the_scripts_and_what_changes(

@@ -91,7 +91,8 @@ def test_server_is_added_and_its_token_shown_nowhere(tenant: Any, owner: Any) ->
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/mcp", "ftp://example.org", "https://10.0.0.1/mcp"])
 def test_address_that_is_refused_is_said_and_kept(owner: Any, url: str) -> None:
     answer = browser(owner).post(reverse("console-tool-server-new"), {"name": "shop", "url": url})
-    assert (answer.status_code, f'value="{url}"' in answer.content.decode()) == (422, True)
+    assert answer.status_code == 422
+    assert f'value="{url}"' in answer.content.decode()
 
 
 def test_what_a_server_says_is_shown_as_text(server: ToolServer, owner: Any) -> None:
@@ -103,13 +104,11 @@ def test_what_a_server_says_is_shown_as_text(server: ToolServer, owner: Any) -> 
 def test_tool_is_taken_on_the_owners_terms(server: ToolServer, owner: Any) -> None:
     accept(owner, server, level="verified")
     tool = tool_of(server)
-    assert (tool.state, tool.acting, tool.risk, tool.level, str(tool.price.normalize())) == (
-        ToolState.ACCEPTED,
-        False,
-        "low",
-        "verified",
-        "0.02",
-    )
+    assert tool.state == ToolState.ACCEPTED
+    assert tool.acting is False
+    assert tool.risk == "low"
+    assert tool.level == "verified"
+    assert str(tool.price.normalize()) == "0.02"
 
 
 def test_tool_that_changed_meanwhile_is_not_taken(server: ToolServer, owner: Any) -> None:
@@ -145,7 +144,8 @@ def test_server_that_does_not_answer_says_so(tenant: Any, owner: Any, settings: 
     with tenant_scope(tenant):
         silent = services.add_server("silent", url="http://127.0.0.1:9/mcp", actor="user:1")
     answer = browser(owner).post(reverse("console-tool-server-refresh", args=[silent.pk]))
-    assert (answer.status_code, 'role="alert"' in answer.content.decode()) == (502, True)
+    assert answer.status_code == 502
+    assert 'role="alert"' in answer.content.decode()
 
 
 def test_removed_server_is_gone(server: ToolServer, owner: Any) -> None:
@@ -163,14 +163,18 @@ def test_search_of_the_web_is_set_up_and_its_key_shown_nowhere(tenant: Any, owne
     with tenant_scope(tenant):
         row = WebSearch.objects.get()
     page = browser(owner).get(reverse("console-tool-servers")).content.decode()
-    assert (row.provider, row.domains, bool(row.key)) == ("brave", ["example.org", "example.com"], True)
-    assert ("Brave Search." in page, "k3y-of-the-search" in page) == (True, False)
+    assert row.provider == "brave"
+    assert row.domains == ["example.org", "example.com"]
+    assert bool(row.key)
+    assert "Brave Search." in page
+    assert "k3y-of-the-search" not in page
 
 
 @pytest.mark.parametrize("wrong", [{"price": "much"}, {"provider": "x"}, {"base_url": "https://10.0.0.1"}])
 def test_search_that_cannot_be_set_up_says_why(tenant: Any, owner: Any, wrong: dict[str, str]) -> None:
     answer = search_as(owner, **wrong)
-    assert (answer.status_code, 'role="alert"' in answer.content.decode()) == (422, True)
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.content.decode()
     with tenant_scope(tenant):
         assert not WebSearch.objects.exists()
 

@@ -63,7 +63,9 @@ def _pixels(png: bytes) -> _Bytes:
     for name, content in _chunks(png):
         chunks[name] = chunks.get(name, b"") + content
     width, height, depth, kind, *_, interlaced = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
-    assert (depth, kind, interlaced) == (8, 2, 0)
+    assert depth == 8
+    assert kind == 2
+    assert interlaced == 0
     raw = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), dtype=np.uint8).reshape(height, width * 3 + 1)
     rows = np.zeros((height, width, 3), dtype=np.uint8)
     before = np.zeros((width, 3), dtype=np.uint8)

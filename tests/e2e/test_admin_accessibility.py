@@ -62,7 +62,8 @@ async def test_administration_is_for_everybody(web: str, open_page: OpenPage, te
     wrong = {}
     for address in await in_thread(lambda: list(_pages(tenant, owner))):
         answer = await page.goto(f"{web}{address}")
-        assert answer is not None and answer.ok, f"{address}: {answer}"
+        assert answer is not None, f"{address}: {answer}"
+        assert answer.ok, f"{address}: {answer}"
         if found := await _wrong(page):
             wrong[address] = found
     assert wrong == {}

@@ -21,7 +21,8 @@ async def test_line_leads_to_its_card(web: str, open_page: Any, tenant: Any, own
     await in_thread(make_card, tenant, intent="Pay the refund")
     page = await log_in(open_page, web, owner, "/console/activity/")
     mark = await page.locator(".timeline .mark.ask").first.bounding_box()
-    assert mark and mark["width"] < 12, "a mark is a dot beside the words"
+    assert mark, "a mark is a dot beside the words"
+    assert mark["width"] < 12, "a mark is a dot beside the words"
     await page.get_by_role("link", name="Approval requested").click()
     await expect(page.locator("#intent")).to_have_text("Pay the refund")
 

@@ -226,7 +226,8 @@ async def test_card_fits_a_phone(web: str, open_page: Any, tenant: Any, owner: A
     await in_thread(make_card, tenant, risk=Risk.MEDIUM)
     page = await log_in(open_page, web, owner, **PHONE)
     box = await page.locator("#card .body").bounding_box()
-    assert box and box["height"] <= 300
+    assert box
+    assert box["height"] <= 300
 
 
 @pytest.mark.parametrize("path", ["/console/review/", "/console/inbox/", "/console/activity/"])
@@ -244,7 +245,8 @@ async def test_touch_targets_on_a_phone_are_44_pixels(web: str, open_page: Any, 
     sizes = await page.locator("main button:visible, .rail > a").evaluate_all(
         "found => found.map(one => one.getBoundingClientRect().height)"
     )
-    assert sizes and min(sizes) >= 44
+    assert sizes
+    assert min(sizes) >= 44
 
 
 async def test_decision_works_without_scripts(web: str, open_page: Any, tenant: Any, owner: Any) -> None:

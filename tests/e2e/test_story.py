@@ -137,7 +137,8 @@ async def test_answer_streams_before_it_is_whole(story: Story) -> None:
     await _answer(widget, "Does my home policy cover a burst pipe?", "£50,000")
     streamed = "".join(frame["text"] for frame in heard if frame["type"] == "delta")
     whole = next(frame["text"] for frame in heard if frame["type"] == "message" and frame["sender"] == "bot")
-    assert streamed and whole.startswith(streamed.rstrip())
+    assert streamed
+    assert whole.startswith(streamed.rstrip())
 
 
 async def test_conversation_survives_a_reload(story: Story) -> None:
@@ -263,7 +264,8 @@ def _manage(*argv: str) -> subprocess.CompletedProcess[str]:
 async def test_audit_log_of_both_tenants_verifies(story: Story) -> None:
     for slug in ("meridian-insurance", "harbor-retail"):
         checked = await asyncio.to_thread(_manage, "audit_verify", "--tenant", slug)
-        assert checked.returncode == 0 and checked.stdout.startswith(f"ok tenant={slug} "), checked.stdout
+        assert checked.returncode == 0, checked.stdout
+        assert checked.stdout.startswith(f"ok tenant={slug} "), checked.stdout
 
 
 async def test_audit_log_names_the_entry_whose_byte_was_changed(
@@ -284,8 +286,10 @@ async def test_audit_log_names_the_entry_whose_byte_was_changed(
             theirs = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, cwd=tmp_path)
         finally:
             insider.execute(change, [actor[:1], tenant.pk])
-    assert (ours.returncode, "seq=3" in ours.stdout) == (1, True), ours.stdout
-    assert (theirs.returncode, "seq=3" in theirs.stdout) == (1, True), theirs.stdout
+    assert ours.returncode == 1, ours.stdout
+    assert "seq=3" in ours.stdout, ours.stdout
+    assert theirs.returncode == 1, theirs.stdout
+    assert "seq=3" in theirs.stdout, theirs.stdout
 
 
 # -- 6. what happened ------------------------------------------------------------------------------------------------

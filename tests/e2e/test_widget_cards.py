@@ -75,7 +75,8 @@ async def test_question_of_high_risk_takes_a_slide_and_a_press_by_keyboard_alone
     await page.keyboard.press("End")
     await widget.button("Confirm: Send it to me").press("Enter")
     (said,) = await peer.hears(1, "decision_response")
-    assert (said["request_id"], said["selected_value"]) == ("q", "send")
+    assert said["request_id"] == "q"
+    assert said["selected_value"] == "send"
 
 
 async def test_question_whose_time_runs_out_while_open_can_no_longer_be_pressed(
@@ -134,7 +135,8 @@ async def test_secret_goes_to_its_own_address_and_over_no_line(open_page: OpenPa
         await widget.button("Save securely").click()
     assert (await posted.value).post_data_json == {"value": SECRET}
     await expect(_card(widget)).to_contain_text("Saved securely.")
-    assert over_the_line and SECRET not in "".join(over_the_line)
+    assert over_the_line
+    assert SECRET not in "".join(over_the_line)
     remembered = await widget.frame.locator("html").evaluate("(node) => JSON.stringify(localStorage) + node.outerHTML")
     assert SECRET not in remembered
     taken = await in_scope(tenant, prompts.take_secret, card.pk, session_id, actor="api_key:test")

@@ -59,7 +59,8 @@ async def test_conversation_comes_out_as_expected(
 
 def test_there_are_many_conversations_with_each_tenant() -> None:
     counted = [len(script.conversations) for script in scripts()]
-    assert sum(counted) >= 40 and min(counted) >= 15
+    assert sum(counted) >= 40
+    assert min(counted) >= 15
 
 
 def test_no_conversation_stands_twice() -> None:

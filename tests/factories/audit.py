@@ -38,7 +38,8 @@ def verdict(*arguments: str) -> str:
 def stranger_verdict(*arguments: str) -> str:
     """What the stand-alone verifier says, in the same words."""
     spec = importlib.util.spec_from_file_location("verify_audit", VERIFIER)
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     out = io.StringIO()

@@ -123,7 +123,8 @@ async def _approving(staff: Staff, card_id: object, face: str) -> float:
 
 def test_messages_were_acknowledged_while_redis_was_away(gone: Outage) -> None:
     waited = [seconds for talker in gone.visitors for seconds in talker.waited.values()]
-    assert (len(waited), max(waited) < 5) == (TALKERS * 5, True)
+    assert len(waited) == TALKERS * 5
+    assert max(waited) < 5
 
 
 def test_answers_were_heard_while_redis_was_away(gone: Outage) -> None:
@@ -150,7 +151,9 @@ def test_work_approved_while_redis_was_away_was_carried_out_by_the_same_worker(
     gone: Outage, house: House, worker: subprocess.Popen[bytes]
 ) -> None:
     (policy,) = house.rows("SELECT data FROM skills_record WHERE key = 'TR-51190'")
-    assert (gone.approved, policy["data"]["address"], worker.poll()) == (302, "4 Quay Street, Hull HU1 1AA", None)
+    assert gone.approved == 302
+    assert policy["data"]["address"] == "4 Quay Street, Hull HU1 1AA"
+    assert worker.poll() is None
 
 
 def test_messages_were_acknowledged_while_redis_stood_still(still: Stillness) -> None:

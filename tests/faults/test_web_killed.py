@@ -64,11 +64,13 @@ def test_message_is_answered_once(kill: Kill) -> None:
 
 
 def test_answer_is_the_whole_one_that_was_made_anew(kill: Kill) -> None:
-    assert (kill.messages[1]["text"], kill.asked_of_model) == (ANSWER, 2)
+    assert kill.messages[1]["text"] == ANSWER
+    assert kill.asked_of_model == 2
 
 
 def test_visitor_heard_it_once_over_a_new_line(kill: Kill) -> None:
-    assert (kill.visitor.seqs(), kill.visitor.lines) == ([1, 2], 2)
+    assert kill.visitor.seqs() == [1, 2]
+    assert kill.visitor.lines == 2
 
 
 def test_it_died_in_the_middle_of_the_answer(kill: Kill) -> None:

@@ -34,7 +34,8 @@ def _make_stand_in() -> Path:
         shutil.copytree(_FAKE, made, dirs_exist_ok=True)
         for name in _IMPORTED:
             spec = find_spec(name)
-            assert spec and spec.origin
+            assert spec
+            assert spec.origin
             unread = shutil.ignore_patterns("geodata", "carrierdata", "tzdata")
             shutil.copytree(Path(spec.origin).parent, made / name, ignore=unread)
         made.chmod(0o755)

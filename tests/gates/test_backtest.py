@@ -56,8 +56,12 @@ def tried(deployment: Any, gate: GateSpec, **options: Any) -> BacktestReport:
 def test_draft_that_blocks_more_names_the_messages(deployment: Any) -> None:
     session = told(deployment, "Hello", "I want a refund", "Thanks")
     (change,) = tried(deployment, spec()).changes
-    assert (change.recorded.place, change.recorded.seq, change.recorded.excerpt) == (session.pk, 2, "I want a refund")
-    assert (change.before.action, change.after.action, change.after.code) == ("continue", "block", "no_match")
+    assert change.recorded.place == session.pk
+    assert change.recorded.seq == 2
+    assert change.recorded.excerpt == "I want a refund"
+    assert change.before.action == "continue"
+    assert change.after.action == "block"
+    assert change.after.code == "no_match"
 
 
 def test_draft_is_compared_with_the_version_in_force(deployment: Any) -> None:
@@ -74,19 +78,25 @@ def test_draft_is_compared_with_the_version_in_force(deployment: Any) -> None:
 def test_counts_say_what_both_sets_decide(deployment: Any) -> None:
     told(deployment, "Hello", "I want a refund", "Another refund")
     done = tried(deployment, spec())
-    assert (done.read, done.before, done.after) == (3, {"continue": 3}, {"continue": 1, "block": 2})
+    assert done.read == 3
+    assert done.before == {"continue": 3}
+    assert done.after == {"continue": 1, "block": 2}
 
 
 def test_rewriting_is_a_change_of_its_own(deployment: Any) -> None:
     told(deployment, "I want a refund")
     (change,) = tried(deployment, spec(**REDACTS)).changes
-    assert (change.before.rewritten, change.after.rewritten, change.after.action) == (False, True, "continue")
+    assert change.before.rewritten is False
+    assert change.after.rewritten is True
+    assert change.after.action == "continue"
 
 
 def test_gate_that_changes_nothing_says_so(deployment: Any) -> None:
     told(deployment, "Hello")
     done = tried(deployment, spec())
-    assert (done.changes, done.read, done.untried) == ((), 1, "")
+    assert done.changes == ()
+    assert done.read == 1
+    assert done.untried == ""
 
 
 def test_other_gates_of_the_set_decide_too(deployment: Any) -> None:
@@ -113,12 +123,14 @@ def test_calls_of_planned_work_are_tried_for_gates_of_calls(desk: Desk) -> None:
     desk.propose(note(50))
     limit = {"type": "numeric_range", "extract": "note", "auto_approve": {"min": 0, "max": 20}, "config": {}}
     (change,) = tried(desk.deployment, spec(on="on_tool_call", **limit)).changes
-    assert (change.recorded.seq, change.after.code) == (0, "out_of_range")
+    assert change.recorded.seq == 0
+    assert change.after.code == "out_of_range"
 
 
 def test_steps_of_work_are_said_not_to_be_recorded(deployment: Any) -> None:
     done = tried(deployment, spec(on="after_step", after_step=1))
-    assert (done.untried, done.read) == ("after_step", 0)
+    assert done.untried == "after_step"
+    assert done.read == 0
 
 
 def test_deployment_without_messages_says_so(deployment: Any) -> None:
@@ -141,7 +153,9 @@ def test_run_that_takes_too_long_stops_and_says_how_far_it_came(deployment: Any)
     told(deployment, "refund 1", "refund 2", "refund 3")
     ticks = count(step=runs.MOST_SECONDS * 0.6)
     done = tried(deployment, spec(), clock=lambda: next(ticks))
-    assert (done.found, done.read, done.complete) == (3, 1, False)
+    assert done.found == 3
+    assert done.read == 1
+    assert done.complete is False
 
 
 def test_messages_of_another_deployment_are_not_read(tenant: Any, deployment: Any) -> None:
@@ -190,7 +204,9 @@ def test_dry_run_writes_one_entry_with_counts_only(deployment: Any) -> None:
     backtest_version(deployment.tenant_id, version.gate_id, 1, actor="user:7")
     with tenant_scope(deployment.tenant_id):
         entries = list(AuditEntry.objects.order_by("seq"))[before[0] + 1 :]
-        assert (len(entries), entries[0].event, entries[0].actor) == (1, "gate_tried", "user:7")
+        assert len(entries) == 1
+        assert entries[0].event == "gate_tried"
+        assert entries[0].actor == "user:7"
         counts = {"version": 1, "read": 2, "found": 2, "changed": 1, "deployment": str(deployment.pk)}
         assert json.loads(entries[0].data) == counts
         assert ChronicleEntry.objects.count() == before[1]

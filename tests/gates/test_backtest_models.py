@@ -53,7 +53,9 @@ def test_script_in_force_decides_before_and_after(deployment: Any) -> None:
     with tenant_scope(deployment.tenant_id):
         save_gate(script("who"), deployment_id=deployment.pk, order=1)
     done = tried(deployment, script())
-    assert (done.skipped, done.changes, done.before) == ((), (), {"block": 1})
+    assert done.skipped == ()
+    assert done.changes == ()
+    assert done.before == {"block": 1}
 
 
 def test_identity_check_reads_what_was_said_just_before(tenant: Any, tmp_path: Path) -> None:
@@ -62,11 +64,9 @@ def test_identity_check_reads_what_was_said_just_before(tenant: Any, tmp_path: P
     told(desk, "I am Maria Ortega", "born 1984-03-12", "I am Maria Ortega, born 1999-01-01")
     closed = GateSpec.model_validate({**GATE.model_dump(exclude_none=True), "check_expect": {"equals": "nobody"}})
     (change,) = tried(desk, closed).changes
-    assert (change.recorded.excerpt, change.before.action, change.after.action) == (
-        "born 1984-03-12",
-        "continue",
-        "block",
-    )
+    assert change.recorded.excerpt == "born 1984-03-12"
+    assert change.before.action == "continue"
+    assert change.after.action == "block"
 
 
 @pytest.fixture
@@ -93,7 +93,9 @@ def judge(**fields: Any) -> GateSpec:
 def test_model_is_not_asked_unless_somebody_wants_it(paying: Any, provider: FakeOpenAI) -> None:
     told(paying, "Hello")
     done = tried(paying, judge())
-    assert (done.untried, done.read, provider.requests) == ("llm", 0, [])
+    assert done.untried == "llm"
+    assert done.read == 0
+    assert provider.requests == []
 
 
 def test_model_in_force_is_left_out_by_name(paying: Any, provider: FakeOpenAI) -> None:
@@ -101,7 +103,9 @@ def test_model_in_force_is_left_out_by_name(paying: Any, provider: FakeOpenAI) -
     with tenant_scope(paying.tenant_id):
         save_gate(judge(), deployment_id=paying.pk)
     done = tried(paying, script())
-    assert (done.skipped, len(done.changes), provider.requests) == (("kind",), 1, [])
+    assert done.skipped == ("kind",)
+    assert len(done.changes) == 1
+    assert provider.requests == []
 
 
 def test_model_is_asked_about_the_newest_messages_only(
@@ -110,7 +114,8 @@ def test_model_is_asked_about_the_newest_messages_only(
     monkeypatch.setattr(runs, "MOST_ASKED", 2)
     told(paying, "one", "two", "three")
     done = tried(paying, judge(), ask_models=True)
-    assert ([one.recorded.excerpt for one in done.changes], len(provider.requests)) == (["three", "two"], 2)
+    assert [one.recorded.excerpt for one in done.changes] == ["three", "two"]
+    assert len(provider.requests) == 2
 
 
 def test_asking_is_paid_by_a_run_that_ends(paying: Any, provider: FakeOpenAI) -> None:
@@ -118,7 +123,8 @@ def test_asking_is_paid_by_a_run_that_ends(paying: Any, provider: FakeOpenAI) ->
     tried(paying, judge(), ask_models=True)
     with tenant_scope(paying.tenant_id):
         run = GuardedRun.objects.get()
-        assert (run.status, ToolCall.objects.get().state) == ("completed", "executed")
+        assert run.status == "completed"
+        assert ToolCall.objects.get().state == "executed"
         assert ToolCall.objects.get().charged > 0
 
 
@@ -126,7 +132,8 @@ def test_asking_stops_where_its_money_ends(paying: Any, provider: FakeOpenAI, mo
     monkeypatch.setattr(runs, "MOST_USD", Decimal(0))
     told(paying, "Hello")
     (change,) = tried(paying, judge(), ask_models=True).changes
-    assert (change.after.code, provider.requests) == ("llm_error", [])
+    assert change.after.code == "llm_error"
+    assert provider.requests == []
 
 
 def test_provider_that_is_down_is_a_no_of_the_policy_lane(paying: Any, provider: FakeOpenAI) -> None:

@@ -57,7 +57,9 @@ def test_only_of_a_model_it_is_said_whether_it_binds() -> None:
 def test_another_place_in_the_order_is_a_difference() -> None:
     content = content_of(GateSpec(**CAP))
     (found,) = differences(content, content, old_order=10, new_order=20)
-    assert (found.field, found.before, found.after) == ("order", "10", "20")
+    assert found.field == "order"
+    assert found.before == "10"
+    assert found.after == "20"
 
 
 @pytest.mark.parametrize("content", [{}, {"on": 7, "config": "x"}, {"block": {"outside": None}, "config": {"a": {}}}])

@@ -105,7 +105,9 @@ def test_library_says_what_the_detector_says(real: None, name: str, config: dict
 )
 def test_gate_decides_as_custom_does(real: None, fields: dict[str, Any]) -> None:
     theirs, ours = judged(FINDS, **fields), judged(FINDS, **fields, provider="custom")
-    assert (theirs.policy, theirs.context, theirs.audit) == (ours.policy, ours.context, ours.audit)
+    assert theirs.policy == ours.policy
+    assert theirs.context == ours.context
+    assert theirs.audit == ours.audit
 
 
 def test_one_text_of_several_gates_is_judged_by_each(real: None) -> None:
@@ -233,7 +235,8 @@ def test_program_that_was_killed_is_begun_again_and_nobody_notices(
     validate("pii", FINDS)
     (first,) = begun()
     os.kill(first, signal.SIGKILL)
-    assert validate("pii", FINDS)[0] and len(begun() - {first}) == 1
+    assert validate("pii", FINDS)[0]
+    assert len(begun() - {first}) == 1
 
 
 def test_program_of_another_folder_is_begun_when_the_folder_changes(
@@ -243,7 +246,8 @@ def test_program_of_another_folder_is_begun_when_the_folder_changes(
     (first,) = begun()
     settings.GUARDRAILS_DIR = STAND_IN / ".." / STAND_IN.name
     validate("pii", FINDS)
-    assert len(begun()) == 1 and first not in begun()
+    assert len(begun()) == 1
+    assert first not in begun()
 
 
 ASKING = """
@@ -261,7 +265,8 @@ def test_program_goes_when_whoever_asked_it_is_killed() -> None:
     env = {**os.environ, "SILAS_GUARDRAILS": str(STAND_IN)}
     begin = [sys.executable, "-c", ASKING]
     with subprocess.Popen(begin, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
-        assert asking.stdout is not None and asking.stdout.readline() == "asked\n"
+        assert asking.stdout is not None
+        assert asking.stdout.readline() == "asked\n"
         program = os.pidfd_open(programs(of=asking.pid).pop())
         asking.kill()
     ended = select.poll()

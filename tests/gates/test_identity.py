@@ -39,7 +39,9 @@ def test_message_without_claim_is_not_blocked():
 
 def test_message_without_claim_passes_nothing():
     report = ask("Does my home policy cover a burst pipe?")
-    assert (report.policy[0].passed, report.policy[0].code, report.verified) == (False, GateCode.NO_CLAIM, ())
+    assert report.policy[0].passed is False
+    assert report.policy[0].code == GateCode.NO_CLAIM
+    assert report.verified == ()
 
 
 def test_claim_that_is_true_passes_with_its_customer():
@@ -53,11 +55,9 @@ def test_claim_over_two_messages_passes():
 
 def test_claim_with_wrong_birth_date_blocks():
     report = ask("I am Maria Ortega, born 12 March 1985")
-    assert (report.blocked.on_block, report.blocked.code, report.verified) == (
-        "retry_verification",
-        GateCode.CHECK_FAILED,
-        (),
-    )
+    assert report.blocked.on_block == "retry_verification"
+    assert report.blocked.code == GateCode.CHECK_FAILED
+    assert report.verified == ()
 
 
 @pytest.mark.parametrize(
@@ -91,4 +91,5 @@ def test_customer_whose_name_holds_another_line_verifies_nobody(line_end):
     files = {"identity_verified": {"skill": {"guards/verify_customer.py": script}}}
     context = {"message": "I am Maria Ortega, born 12 March 1984"}
     report = check_gates([GATE], "every_user_message", context, files=files)
-    assert (report.blocked.code, report.verified) == (GateCode.SCRIPT_FAILED, ())
+    assert report.blocked.code == GateCode.SCRIPT_FAILED
+    assert report.verified == ()

@@ -52,7 +52,10 @@ BROKEN = {
 def test_quality_gate_without_an_answer_lets_pass_with_a_flag(ask: Ask | None) -> None:
     report = asked(ask)
     (result,) = report.quality
-    assert (report.blocked, result.action, result.score, result.flags) == (None, "continue", None, ("llm_error",))
+    assert report.blocked is None
+    assert result.action == "continue"
+    assert result.score is None
+    assert result.flags == ("llm_error",)
 
 
 @pytest.mark.parametrize("ask", BROKEN.values(), ids=BROKEN.keys())
@@ -65,12 +68,16 @@ def test_quality_gate_without_an_answer_is_on_record(ask: Ask | None) -> None:
 @pytest.mark.parametrize("ask", BROKEN.values(), ids=BROKEN.keys())
 def test_promoted_gate_without_an_answer_blocks(ask: Ask | None) -> None:
     report = asked(ask, promote_to_policy=True)
-    assert report.blocked is not None and report.blocked.code == "llm_error"
+    assert report.blocked is not None
+    assert report.blocked.code == "llm_error"
 
 
 def test_quality_score_and_flags_are_kept() -> None:
     (result,) = asked(says(Opinion(score=0.4, flags=["curt"], reason="Words"))).quality
-    assert (result.lane, result.score, result.flags, result.reason) == ("quality", 0.4, ("curt",), "")
+    assert result.lane == "quality"
+    assert result.score == 0.4
+    assert result.flags == ("curt",)
+    assert result.reason == ""
 
 
 def test_quality_score_is_on_record_and_no_word_of_the_models() -> None:
@@ -81,7 +88,9 @@ def test_quality_score_is_on_record_and_no_word_of_the_models() -> None:
 @pytest.mark.parametrize("action", ["block", "require_approval"])
 def test_quality_gate_that_decides_is_coerced_and_noted(action: Any) -> None:
     report = asked(says(Opinion(score=0.1, action=action)))
-    assert (report.blocked, report.needs_approval, report.quality[0].action) == (None, None, "continue")
+    assert report.blocked is None
+    assert report.needs_approval is None
+    assert report.quality[0].action == "continue"
     assert AuditEvent.QUALITY_LANE_VIOLATION in [event for event, _ in report.audit]
 
 
@@ -92,13 +101,16 @@ def test_answer_to_another_question_is_none(answer: Ruling) -> None:
 
 def test_advice_does_not_pass_for_a_decision() -> None:
     report = asked(says(Opinion(score=1.0)), promote_to_policy=True)
-    assert report.blocked is not None and report.blocked.code == "llm_error"
+    assert report.blocked is not None
+    assert report.blocked.code == "llm_error"
 
 
 @pytest.mark.parametrize(("action", "code"), [("continue", "passed"), ("block", "llm_said")])
 def test_promoted_gate_decides(action: Any, code: str) -> None:
     (result,) = asked(says(Ruling(action=action)), promote_to_policy=True).policy
-    assert (result.lane, result.action, result.code) == ("policy", action, code)
+    assert result.lane == "policy"
+    assert result.action == action
+    assert result.code == code
 
 
 def test_promoted_gate_may_want_a_person() -> None:
@@ -108,7 +120,8 @@ def test_promoted_gate_may_want_a_person() -> None:
 
 def test_models_own_words_are_nobodys_reason() -> None:
     report = asked(says(Ruling(action="block", reason="Visitor said: IBAN DE00")), promote_to_policy=True)
-    assert report.blocked is not None and "IBAN" not in f"{report.blocked} {report.audit}"
+    assert report.blocked is not None
+    assert "IBAN" not in f"{report.blocked} {report.audit}"
 
 
 @pytest.mark.parametrize("message", [None, 7, "x" * 50_001])
@@ -127,4 +140,5 @@ def test_question_says_what_the_gate_says() -> None:
 def test_failure_is_logged_without_the_text(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         asked(raises(ValueError("my secret message")), message="my secret message")
-    assert "gate_model_failed" in caplog.text and "secret" not in caplog.text
+    assert "gate_model_failed" in caplog.text
+    assert "secret" not in caplog.text

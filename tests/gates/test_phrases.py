@@ -194,7 +194,8 @@ def test_every_table_can_be_read(name: str, text: str) -> None:
 def test_any_text_has_a_score_and_spans_inside_it(text: str) -> None:
     found = detect_phrases(text + ATTACK[:30] + text, read_table("jailbreak"))
     whole = len(text) * 2 + 30
-    assert 0 <= found.score <= 1 and all(0 <= span.start < span.end <= whole for span in found.spans)
+    assert 0 <= found.score <= 1
+    assert all(0 <= span.start < span.end <= whole for span in found.spans)
 
 
 HOSTILE = [

@@ -151,7 +151,8 @@ def test_regex_redact_rewrites_and_continues():
 )
 def test_file_valid_table(file, action, code):
     answer = rules.judge(gate(type="file_valid", config={"max_size_bytes": 100}), "x", file=file)
-    assert (answer.action, answer.code) == (action, code)
+    assert answer.action == action
+    assert answer.code == code
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "", "a\0b", None, 3])
@@ -274,16 +275,15 @@ def test_escalation_of_the_goal_comes_before_the_built_in():
 
 def test_escalation_polite_redirect_is_built_in():
     spec, known = rules.escalation_for("polite_redirect", {})
-    assert (spec.action, spec.message, known) == (
-        EscalationKind.RESPOND,
-        "I can't help with that. How else can I assist you?",
-        True,
-    )
+    assert spec.action == EscalationKind.RESPOND
+    assert spec.message == "I can't help with that. How else can I assist you?"
+    assert known is True
 
 
 def test_escalation_unknown_is_a_report_that_is_noted():
     spec, known = rules.escalation_for("abort_trade", {})
-    assert (spec.action, known) == (EscalationKind.REPORT, False)
+    assert spec.action == EscalationKind.REPORT
+    assert known is False
 
 
 def test_escalation_fallbacks_follow_in_order():
@@ -328,7 +328,8 @@ def test_pattern_that_takes_for_ever_is_a_no_at_once(config):
     report = check_gates(
         [gate(on="every_user_message", type="regex", config=config)], "every_user_message", {"message": "a" * 80 + "!"}
     )
-    assert (report.blocked.code, time.monotonic() - began < 1) == (GateCode.PROVIDER_FAILED, True)
+    assert report.blocked.code == GateCode.PROVIDER_FAILED
+    assert time.monotonic() - began < 1
 
 
 def test_expectation_that_takes_for_ever_is_not_met():

@@ -83,7 +83,8 @@ def test_lone_surrogates_are_read() -> None:
 
 def test_finding_is_taken_out_of_the_response() -> None:
     report = asked("pii", f"Card {CARD} it is.", on=RESPONSE, on_fail="fix", entities=["CREDIT_CARD", "SSN"])
-    assert (report.blocked, report.context["response"]) == (None, "Card [CREDIT_CARD] it is.")
+    assert report.blocked is None
+    assert report.context["response"] == "Card [CREDIT_CARD] it is."
 
 
 def test_finding_is_taken_out_of_a_tools_argument() -> None:
@@ -110,4 +111,5 @@ def test_entities_that_are_not_asked_for_pass() -> None:
 
 def test_reason_and_audit_repeat_nothing_that_was_found() -> None:
     report = asked("pii", f"card {CARD}, jo@example.org")
-    assert "4111" not in str((report.policy, report.audit)) and "jo@" not in str((report.policy, report.audit))
+    assert "4111" not in str((report.policy, report.audit))
+    assert "jo@" not in str((report.policy, report.audit))

@@ -88,7 +88,8 @@ def test_ingest_bad_files_do_not_stop_the_good_ones(tenant: Any, tmp_path: Path)
     for name, data in (bad | {"f.md": b"Good.", "g.txt": b"Good too.", "h.pdf": pdf_of("Good as well")}).items():
         (tmp_path / name).write_bytes(data)
     report = services.ingest(tenant, collection="help", paths=[tmp_path], root=tmp_path)
-    assert (len(report.failed), report.counts[Outcome.ADDED]) == (5, 3)
+    assert len(report.failed) == 5
+    assert report.counts[Outcome.ADDED] == 3
 
 
 def test_ingest_file_that_became_unreadable_keeps_what_was_known(tenant: Any, tmp_path: Path) -> None:
@@ -154,7 +155,8 @@ def test_ingest_by_two_at_once_stores_once(tenant: Any, tmp_path: Path) -> None:
     outcomes = [report.counts for report in race(*both)]  # type: ignore[union-attr]
     assert sum(outcome[Outcome.ADDED] for outcome in outcomes) == 1
     with tenant_scope(tenant):
-        assert (DocumentVersion.objects.count(), Chunk.objects.count()) == (1, 1)
+        assert DocumentVersion.objects.count() == 1
+        assert Chunk.objects.count() == 1
 
 
 def test_ingest_does_not_change_the_level_of_a_known_collection(tenant: Any, tmp_path: Path) -> None:
@@ -176,7 +178,8 @@ def test_ingest_counts_chunks_and_finds_common_words(tenant: Any, tmp_path: Path
     ingest_texts(tenant, tmp_path, book=text)
     with tenant_scope(tenant):
         collection = Collection.objects.get()
-    assert (collection.chunk_count, collection.common_words) == (60, ["book", "part", "polici", "say"])
+    assert collection.chunk_count == 60
+    assert collection.common_words == ["book", "part", "polici", "say"]
 
 
 @pytest.mark.parametrize("name", ["", "two words", "a" * 61, "../up", "ünicode"])
@@ -190,7 +193,8 @@ def test_forget_document_takes_versions_and_chunks_along(tenant: Any, tmp_path: 
     ingest_texts(tenant, tmp_path, fire="Paid.")
     with tenant_scope(tenant):
         services.forget_document(Document.objects.get().id)
-        assert (DocumentVersion.objects.count(), Chunk.objects.count()) == (0, 0)
+        assert DocumentVersion.objects.count() == 0
+        assert Chunk.objects.count() == 0
 
 
 def test_forget_document_of_another_tenant_is_not_found(tenant: Any, other_tenant: Any, tmp_path: Path) -> None:

@@ -105,7 +105,9 @@ def test_parse_html_hostile_markup_takes_no_time(page: bytes) -> None:
 
 def test_parse_markdown_front_matter_gives_title_and_url() -> None:
     (document,) = parse(b"---\ntitle: Excess\nurl: https://x.test/e\n---\n# Other\n\nBody", "a.md").documents
-    assert (document.title, document.url, document.text) == ("Excess", "https://x.test/e", "# Other\n\nBody")
+    assert document.title == "Excess"
+    assert document.url == "https://x.test/e"
+    assert document.text == "# Other\n\nBody"
 
 
 @pytest.mark.parametrize("head", ["---\n: [broken\n---\n", "---\n- a list\n---\n", "---\nno end\n"])
@@ -153,7 +155,9 @@ def test_parse_jsonl_repeated_id_is_a_problem_and_not_a_replacement() -> None:
 
 def test_parse_jsonl_question_and_answer_are_title_and_text() -> None:
     (document,) = parse(b'{"question": "How?", "answer": "So."}', "a.jsonl").documents
-    assert (document.title, document.text, document.part) == ("How?", "So.", "How?")
+    assert document.title == "How?"
+    assert document.text == "So."
+    assert document.part == "How?"
 
 
 def test_parse_jsonl_unstorable_characters_are_replaced() -> None:

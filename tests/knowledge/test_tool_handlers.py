@@ -35,16 +35,19 @@ async def test_retrieve_chunks_answers_with_passages(knowledge: Any) -> None:
 
 async def test_retrieve_chunks_costs_nothing(knowledge: Any) -> None:
     outcome = await called(knowledge, {"query": "bicycle"}, {"levels": ["public"]})
-    assert isinstance(outcome, Done) and outcome.cost == 0
+    assert isinstance(outcome, Done)
+    assert outcome.cost == 0
 
 
 @pytest.mark.parametrize("context", [{}, {"levels": []}, {"levels": ["verified"]}])
 async def test_retrieve_chunks_without_the_level_finds_nothing(knowledge: Any, context: dict[str, Any]) -> None:
     outcome = await called(knowledge, {"query": "bicycle", "levels": ["public"]}, context)
-    assert isinstance(outcome, Done) and outcome.value == {"passages": []}
+    assert isinstance(outcome, Done)
+    assert outcome.value == {"passages": []}
 
 
 @pytest.mark.parametrize("args", [{}, {"query": None}, {"query": 7}])
 async def test_retrieve_chunks_without_a_question_fails(knowledge: Any, args: dict[str, Any]) -> None:
     outcome = await called(knowledge, args, {"levels": ["public"]})
-    assert isinstance(outcome, Failed) and outcome.code == "invalid_arguments"
+    assert isinstance(outcome, Failed)
+    assert outcome.code == "invalid_arguments"

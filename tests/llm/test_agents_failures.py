@@ -45,7 +45,9 @@ async def test_provider_refusing_the_key_falls_back() -> None:
 
 async def test_provider_error_once_is_tried_again() -> None:
     run, _, fake = await ask([Reply(status=500), direct("Yes.")])
-    assert (message(run), run.fell_back, len(fake.requests)) == ("Yes.", False, 2)
+    assert message(run) == "Yes."
+    assert run.fell_back is False
+    assert len(fake.requests) == 2
 
 
 async def test_provider_stall_before_the_first_token_falls_back() -> None:
@@ -64,7 +66,8 @@ async def test_provider_slow_but_steady_is_waited_for() -> None:
     run, pieces, _ = await ask(
         [direct(LONG, pieces=30, between=0.1)], Timeouts(first_token=20, between_tokens=5, request=60)
     )
-    assert (message(run), run.fell_back) == (LONG, False)
+    assert message(run) == LONG
+    assert run.fell_back is False
     assert "".join(pieces) == LONG
 
 
@@ -105,22 +108,26 @@ async def test_provider_error_event_in_the_stream_falls_back() -> None:
 
 async def test_provider_out_of_reach_falls_back() -> None:
     run = await run_proxy(MODEL, briefing(BURST), base_url="http://127.0.0.1:9/v1", patience=PATIENT)
-    assert (run.answered_by, run.reason) == (GROUNDED, "connection_lost")
+    assert run.answered_by == GROUNDED
+    assert run.reason == "connection_lost"
 
 
 async def test_provider_without_a_key_falls_back() -> None:
     run = await run_proxy(MODEL, briefing(BURST))
-    assert (run.answered_by, run.reason) == (GROUNDED, "no_provider_key")
+    assert run.answered_by == GROUNDED
+    assert run.reason == "no_provider_key"
 
 
 async def test_provider_that_does_not_exist_falls_back() -> None:
     run = await run_proxy("no-such-provider:model", briefing(BURST), key="k")
-    assert (run.answered_by, run.reason) == (GROUNDED, "unknown_model")
+    assert run.answered_by == GROUNDED
+    assert run.reason == "unknown_model"
 
 
 async def test_provider_whose_client_is_not_installed_falls_back() -> None:
     run = await run_proxy("groq:llama", briefing(BURST), key="k")
-    assert (run.answered_by, run.reason) == (GROUNDED, "provider_not_installed")
+    assert run.answered_by == GROUNDED
+    assert run.reason == "provider_not_installed"
 
 
 async def test_provider_while_requests_are_off_is_refused_loudly() -> None:
@@ -137,7 +144,8 @@ async def test_fallback_after_text_was_shown_shows_no_second_text() -> None:
 
 async def test_fallback_counts_what_the_provider_was_asked() -> None:
     run, _, _ = await ask([BROKEN, BROKEN])
-    assert (run.usage.requests, run.usage.input_tokens) == (2, 200)
+    assert run.usage.requests == 2
+    assert run.usage.input_tokens == 200
 
 
 async def test_fallback_does_not_run_a_tool_again() -> None:
@@ -146,30 +154,36 @@ async def test_fallback_does_not_run_a_tool_again() -> None:
     replies = [Reply(calls=(CLAIM,)), direct(LONG, stall_after=0)]
     run, _, _ = await ask(replies, HASTY, briefing=told, toolset=desk.toolset)
     assert desk.calls == [("claim_status", {"claim": "CLM-2001"})]
-    assert (run.answered_by, message(run)) == (GROUNDED, "claim_status done.")
+    assert run.answered_by == GROUNDED
+    assert message(run) == "claim_status done."
 
 
 async def test_model_calling_tools_without_end_falls_back() -> None:
     desk = RecordingToolset(CLAIM_STATUS)
     told = briefing(BURST, tools=(CLAIM_STATUS,))
     run, _, _ = await ask([Reply(calls=(CLAIM,))], briefing=told, toolset=desk.toolset, limits=Limits(requests=3))
-    assert (run.answered_by, run.reason) == (GROUNDED, "usage_limit")
+    assert run.answered_by == GROUNDED
+    assert run.reason == "usage_limit"
 
 
 async def test_shape_broken_once_is_repaired() -> None:
     run, _, fake = await ask([BROKEN, direct("Yes.")])
-    assert (message(run), run.repaired, run.fell_back) == ("Yes.", True, False)
+    assert message(run) == "Yes."
+    assert run.repaired is True
+    assert run.fell_back is False
     assert "[SCHEMA VALIDATION ERROR]\nreason: Field required" in fake.requests[1]["messages"][-1]["content"]
 
 
 async def test_json_broken_once_is_repaired() -> None:
     run, _, _ = await ask([final('{"route": "direct", '), direct("Yes.")])
-    assert (message(run), run.repaired) == ("Yes.", True)
+    assert message(run) == "Yes."
+    assert run.repaired is True
 
 
 async def test_plain_text_instead_of_the_shape_is_repaired() -> None:
     run, pieces, _ = await ask([Reply(text="Sure, all covered!"), direct("Yes.")])
-    assert (message(run), "".join(pieces)) == ("Yes.", "Yes.")
+    assert message(run) == "Yes."
+    assert "".join(pieces) == "Yes."
 
 
 async def test_direct_route_without_an_answer_breaks_the_shape() -> None:
@@ -192,14 +206,17 @@ async def test_more_than_three_memory_queries_break_the_shape() -> None:
 async def test_shape_broken_twice_gives_the_fixed_answer_after_two_tries() -> None:
     run, _, fake = await ask([BROKEN])
     assert len(fake.requests) == 2
-    assert (run.output.route, run.output.interaction_register) == ("direct", "status")
-    assert (run.answered_by, run.reason) == ("harness", "proxy_structured_output_invalid")
+    assert run.output.route == "direct"
+    assert run.output.interaction_register == "status"
+    assert run.answered_by == "harness"
+    assert run.reason == "proxy_structured_output_invalid"
 
 
 async def test_planner_shape_broken_twice_plans_nothing() -> None:
     async with serving([final({"message": ""})]) as fake:
         run = await run_planner(MODEL, briefing("I moved"), base_url=fake.base_url, patience=PATIENT)
-    assert (run.output.plan_action, run.reason) == (None, "planner_structured_output_invalid")
+    assert run.output.plan_action is None
+    assert run.reason == "planner_structured_output_invalid"
 
 
 async def test_executor_shape_broken_twice_fails_the_try() -> None:
@@ -215,4 +232,5 @@ async def test_repair_does_not_run_an_executors_call_again() -> None:
     async with serving(replies) as fake:
         run = await run_executor(MODEL, told, toolset=desk.toolset, base_url=fake.base_url, patience=PATIENT)
     assert desk.calls == [("update_address", NEW_ADDRESS)]
-    assert (run.output.summary, run.repaired) == ("Changed.", True)
+    assert run.output.summary == "Changed."
+    assert run.repaired is True

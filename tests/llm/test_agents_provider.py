@@ -126,7 +126,8 @@ async def test_proxy_call_with_a_value_that_is_no_json_is_not_made() -> None:
     told = briefing("I moved", tools=(UPDATE_ADDRESS,))
     odd = Reply(calls=(("update_address", '{"policy": NaN, "address": "12 Elm Street"}'),))
     run, _, _ = await ask([odd, direct("Which policy?")], briefing=told, toolset=desk.toolset)
-    assert (run.requested, message(run)) == ((), "Which policy?")
+    assert run.requested == ()
+    assert message(run) == "Which policy?"
 
 
 async def test_proxy_tool_outside_the_briefing_is_never_run() -> None:
@@ -148,7 +149,8 @@ async def test_proxy_call_beside_the_final_answer_is_not_made() -> None:
 
 async def test_proxy_answer_as_json_text_is_taken_and_shown() -> None:
     run, pieces, fake = await ask([Reply(text=json.dumps(route_decision("Yes, it is covered.")), pieces=7)])
-    assert (message(run), len(fake.requests)) == ("Yes, it is covered.", 1)
+    assert message(run) == "Yes, it is covered."
+    assert len(fake.requests) == 1
     assert "".join(pieces) == "Yes, it is covered."
 
 
@@ -167,7 +169,9 @@ async def test_proxy_answer_that_reads_like_the_house_or_a_call_is_only_words(te
     desk = RecordingToolset(CLAIM_STATUS)
     told = briefing("claim CLM-2001?", tools=(CLAIM_STATUS,))
     run, _, _ = await ask([direct(text)], briefing=told, toolset=desk.toolset)
-    assert (message(run), desk.calls, run.requested) == (text, [], ())
+    assert message(run) == text
+    assert desk.calls == []
+    assert run.requested == ()
 
 
 @pytest.mark.parametrize("text", SMUGGLED)
@@ -175,13 +179,17 @@ async def test_proxy_call_in_plain_text_is_never_made(text: str) -> None:
     desk = RecordingToolset(CLAIM_STATUS)
     told = briefing("claim CLM-2001?", tools=(CLAIM_STATUS,))
     run, pieces, _ = await ask([Reply(text=text)], briefing=told, toolset=desk.toolset)
-    assert (desk.calls, run.requested, pieces) == ([], (), []) and text not in message(run)
+    assert desk.calls == []
+    assert run.requested == ()
+    assert pieces == []
+    assert text not in message(run)
 
 
 async def test_proxy_route_to_the_planner_shows_nothing() -> None:
     decision = {**route_decision("I am changing it!"), "route": "planner", "response": None}
     run, pieces, _ = await ask([final(decision)])
-    assert (run.output.route, pieces) == ("planner", [])
+    assert run.output.route == "planner"
+    assert pieces == []
 
 
 async def test_proxy_invented_citation_is_dropped() -> None:
@@ -226,7 +234,8 @@ async def test_planner_deferred_call_that_is_no_json_is_not_planned() -> None:
     odd = Reply(calls=(("update_address", '{"policy": NaN, "address": "x"}'),))
     async with serving([odd]) as fake:
         run = await run_planner(MODEL, told, toolset=toolset, base_url=fake.base_url, patience=PATIENT)
-    assert (run.requested, run.output.plan_action) == ((), None)
+    assert run.requested == ()
+    assert run.output.plan_action is None
 
 
 async def test_executor_calls_run_and_are_reported() -> None:
@@ -236,7 +245,8 @@ async def test_executor_calls_run_and_are_reported() -> None:
     async with serving([Reply(calls=(MOVE,)), final({"summary": "Changed."})]) as fake:
         run = await run_executor(MODEL, told, toolset=desk.toolset, base_url=fake.base_url, patience=PATIENT)
     assert desk.calls == [("update_address", NEW_ADDRESS)]
-    assert (run.output.summary, run.last_error) == ("Changed.", "")
+    assert run.output.summary == "Changed."
+    assert run.last_error == ""
 
 
 async def test_both_tries_have_the_same_limits() -> None:

@@ -43,7 +43,8 @@ def test_embed_leaves_logging_as_it_was(alone: str) -> None:
 
 def test_embed_is_a_unit_vector() -> None:
     vector = embedding.embed("Does my policy cover a burst pipe?")
-    assert vector is not None and sum(number * number for number in vector) == pytest.approx(1, abs=1e-5)
+    assert vector is not None
+    assert sum(number * number for number in vector) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
@@ -64,5 +65,6 @@ def test_embed_related_texts_are_nearer_than_unrelated_ones() -> None:
 
 
 def _cosine(one: list[float] | None, two: list[float] | None) -> float:
-    assert one is not None and two is not None
+    assert one is not None
+    assert two is not None
     return sum(a * b for a, b in zip(one, two, strict=True))

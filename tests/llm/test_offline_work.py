@@ -67,7 +67,8 @@ def test_answer_to_a_question_in_the_document_is_the_sentence_behind_it() -> Non
 def test_answer_alike_in_meaning_is_worth_showing_though_words_differ() -> None:
     alike = replace(FEES, score=0.5)
     found = answers.find("What must I contribute to a claim myself?", (alike,))
-    assert (found.is_sure, found.is_worth_showing) == (False, True)
+    assert found.is_sure is False
+    assert found.is_worth_showing is True
 
 
 def test_answer_unlike_in_meaning_needs_the_words() -> None:
@@ -202,7 +203,8 @@ async def test_plan_for_what_is_not_offered_is_refused(wanted: PlannedCall) -> N
 async def test_plan_with_a_missing_argument_asks_for_it() -> None:
     wanted = PlannedCall("update_address", {"policy": "POL-1001"})
     run = await run_planner(GROUNDED, briefing("", tools=(UPDATE_ADDRESS,), requested=(wanted,)))
-    assert (run.output.plan_action, UPDATE_ADDRESS.ask["address"] in run.output.message) == (None, True)
+    assert run.output.plan_action is None
+    assert UPDATE_ADDRESS.ask["address"] in run.output.message
 
 
 async def test_executor_makes_the_calls_in_order() -> None:
@@ -238,7 +240,8 @@ async def test_executor_reports_what_the_tools_said() -> None:
 async def test_executor_does_nothing_that_no_call_block_says(body: str, summary: str) -> None:
     desk = RecordingToolset(UPDATE_ADDRESS)
     run = await run_executor(GROUNDED, briefing("", work_body=body, tools=(UPDATE_ADDRESS,)), toolset=desk.toolset)
-    assert (run.output.summary, desk.calls) == (summary, [])
+    assert run.output.summary == summary
+    assert desk.calls == []
 
 
 async def test_executor_does_not_call_a_tool_outside_the_briefing() -> None:
@@ -252,12 +255,14 @@ async def test_executor_out_of_its_limits_fails_the_try() -> None:
     desk = RecordingToolset(UPDATE_ADDRESS)
     known = briefing("", work_body="\n\n".join([call_block(MOVE)] * 4), tools=(UPDATE_ADDRESS,))
     run = await run_executor(GROUNDED, known, toolset=desk.toolset, limits=Limits(requests=2))
-    assert (run.last_error, len(desk.calls)) == ("usage_limit", 2)
+    assert run.last_error == "usage_limit"
+    assert len(desk.calls) == 2
 
 
 async def test_grounded_run_costs_no_tokens() -> None:
     run = await carry_out(RecordingToolset(UPDATE_ADDRESS), MOVE)
-    assert (run.usage.requests, run.usage.input_tokens) == (0, 0)
+    assert run.usage.requests == 0
+    assert run.usage.input_tokens == 0
 
 
 async def carry_out(desk: RecordingToolset, *calls: PlannedCall) -> Any:

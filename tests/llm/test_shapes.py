@@ -126,7 +126,8 @@ async def test_structured_run_repairs_once_with_the_error_told() -> None:
         return "done"
 
     result = await run_with_repair("ask", attempt)
-    assert (result.output, result.repaired) == ("done", True)
+    assert result.output == "done"
+    assert result.repaired is True
     assert prompts == ["ask", "ask\n\n[SCHEMA VALIDATION ERROR]\nreason: Field required"]
 
 
@@ -249,7 +250,8 @@ def test_endless_answer_is_no_answer(shape: Any, fields: dict[str, Any]) -> None
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"])
 def test_answer_holds_nothing_that_no_row_can_keep(text: str) -> None:
     answer = AgentResponse(message=text, suggestions=[text])
-    assert (answer.message, answer.suggestions) == ("a\ufffdb", ["a\ufffdb"])
+    assert answer.message == "a\ufffdb"
+    assert answer.suggestions == ["a\ufffdb"]
 
 
 def test_quote_stays_byte_for_byte() -> None:

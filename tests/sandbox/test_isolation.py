@@ -20,7 +20,8 @@ def test_network_connect_to_host_listener_fails(python):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         result = python(f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)")
-    assert result.exit_code == 1 and ("unreachable" in result.stderr or "refused" in result.stderr)
+    assert result.exit_code == 1
+    assert "unreachable" in result.stderr or "refused" in result.stderr
 
 
 def test_network_outside_address_is_unreachable(python):
@@ -84,7 +85,9 @@ for number in (2, 9, 15, 17):
 print("still")
 """
     result = python(source)
-    assert (result.exit_code, result.stdout, result.reason) == (0, "still\n", "")
+    assert result.exit_code == 0
+    assert result.stdout == "still\n"
+    assert result.reason == ""
 
 
 def test_process_one_memory_and_descriptors_are_closed(python):
@@ -126,14 +129,16 @@ def test_write_outside_the_writable_area_fails(python, path, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "seen.txt").write_text("kept")
     result = python(f"open({path!r}, 'w').write('x')", read_only={"data": tmp_path})
-    assert result.exit_code == 1 and (tmp_path / "seen.txt").read_text() == "kept"
+    assert result.exit_code == 1
+    assert (tmp_path / "seen.txt").read_text() == "kept"
 
 
 def test_read_only_mount_cannot_be_made_writable(python, tmp_path):
     tmp_path.chmod(0o755)
     (tmp_path / "seen.txt").write_text("kept")
     result = python("import os; os.chmod('/sandbox/data/seen.txt', 0o777)", read_only={"data": tmp_path})
-    assert result.exit_code == 1 and "Error" in result.stderr
+    assert result.exit_code == 1
+    assert "Error" in result.stderr
 
 
 def test_read_only_mount_from_contents_is_readable(python):
@@ -159,7 +164,8 @@ def test_two_runs_share_no_file(python):
 
 def test_missing_command_reports_without_running(isolation):
     result = run_on(isolation, SandboxSpec(["no-such-program"]))
-    assert result.exit_code == 127 and "cannot start no-such-program" in result.stderr
+    assert result.exit_code == 127
+    assert "cannot start no-such-program" in result.stderr
 
 
 def test_mount_that_is_missing_refuses(tmp_path):

@@ -51,24 +51,29 @@ print(token in found)
 
 def test_new_secret_comes_back_by_its_own_way(python: Any) -> None:
     result = python(READ + "hand_back({'access_token': 'fresh-one'})", secret=SECRET)
-    assert (json.loads(result.secret_out), result.ok) == ({"access_token": "fresh-one"}, True)
+    assert json.loads(result.secret_out) == {"access_token": "fresh-one"}
+    assert result.ok is True
 
 
 def test_new_secret_that_is_printed_too_is_withheld(python: Any) -> None:
     result = python(READ + "hand_back({'t': 'fresh-one'}); print('fresh-one')", secret=SECRET)
-    assert (result.reason, result.stdout) == ("secret_leaked", WITHHELD) and result.secret_out
+    assert result.reason == "secret_leaked"
+    assert result.stdout == WITHHELD
+    assert result.secret_out
 
 
 def test_new_secret_survives_a_run_that_fails(python: Any) -> None:
     result = python(
         READ + "hand_back({'t': 'fresh-one'}); import time; time.sleep(60)", secret=SECRET, timeout_seconds=2
     )
-    assert (result.reason, json.loads(result.secret_out)) == ("timeout", {"t": "fresh-one"})
+    assert result.reason == "timeout"
+    assert json.loads(result.secret_out) == {"t": "fresh-one"}
 
 
 def test_new_secret_that_is_no_object_is_not_taken(python: Any) -> None:
     result = python(READ + "os.write(4, b'[garbage')", secret=SECRET)
-    assert (result.reason, result.secret_out) == ("secret_malformed", None)
+    assert result.reason == "secret_malformed"
+    assert result.secret_out is None
 
 
 def test_new_secret_without_end_stops_the_run(python: Any) -> None:
@@ -88,7 +93,8 @@ def test_new_secret_without_end_stops_the_run(python: Any) -> None:
 )
 def test_secret_that_comes_out_fails_the_run(python: Any, leak: str) -> None:
     result = python(READ + leak, secret=SECRET)
-    assert (result.reason, result.artifacts) == ("secret_leaked", {})
+    assert result.reason == "secret_leaked"
+    assert result.artifacts == {}
     assert CANARY not in result.stdout + result.stderr
 
 
@@ -139,7 +145,8 @@ print(b"canary" in b"".join(words))
 """.replace("held()\n", "")
     mine = python("import os\n" + look, secret=b'{"mine": "another word"}')
     other.join()
-    assert (mine.stdout, results[0].stdout) == ("False\n", f"{len(SECRET)}\n")
+    assert mine.stdout == "False\n"
+    assert results[0].stdout == f"{len(SECRET)}\n"
 
 
 def test_core_is_never_written_not_even_by_a_program_of_the_machine(python: Any) -> None:

@@ -39,13 +39,15 @@ def test_message_is_committed_under_the_next_seq(deployment: Any) -> None:
 def test_message_sent_twice_with_one_client_id_is_stored_once(deployment: Any) -> None:
     session = make_session(deployment)
     say(session, "hello", "a")
-    assert say(session, "hello", "a") == Accepted(1, repeated=True) and _seqs(session) == [1]
+    assert say(session, "hello", "a") == Accepted(1, repeated=True)
+    assert _seqs(session) == [1]
 
 
 def test_rivals_with_one_client_id_store_it_once(deployment: Any) -> None:
     session = make_session(deployment)
     seqs = {accepted.seq for accepted in race(*[lambda: say(session, "hello", "a")] * 8)}
-    assert seqs == {1} and _seqs(session) == [1]
+    assert seqs == {1}
+    assert _seqs(session) == [1]
 
 
 def test_rivals_with_own_client_ids_leave_no_gap(deployment: Any) -> None:
@@ -59,7 +61,8 @@ def test_message_beyond_pending_limit_is_busy_and_not_stored(deployment: Any) ->
     session = make_session(deployment)
     for i in range(3):
         say(session, "hello", f"id-{i}")
-    assert isinstance(say(session, "one more", "id-3"), Busy) and len(_seqs(session)) == 3
+    assert isinstance(say(session, "one more", "id-3"), Busy)
+    assert len(_seqs(session)) == 3
 
 
 @override_settings(MAX_CHRONICLE=2)
@@ -103,7 +106,8 @@ def test_turn_begins_with_what_was_said_before_its_message_however_much_waits_be
             assert taken is not None
             bus.ack(taken)
         opened = turn.open_turn(session.pk, consumer="test")
-    assert opened is not None and opened.message.text == f"line {said + 1}"
+    assert opened is not None
+    assert opened.message.text == f"line {said + 1}"
     assert [each.seq for each in opened.recent] == list(range(1, said + 1))[-4:]
 
 
@@ -128,7 +132,8 @@ def test_message_in_a_rolled_back_scope_leaves_nothing(deployment: Any) -> None:
         accept_message(session.pk, text="hello")
         raise RuntimeError
     with tenant_scope(session.tenant_id):
-        assert not ChronicleEntry.objects.filter(session=session).exists() and pending_count("proxy", session.pk) == 0
+        assert not ChronicleEntry.objects.filter(session=session).exists()
+        assert pending_count("proxy", session.pk) == 0
 
 
 def test_resume_token_finds_its_conversation_again(deployment: Any) -> None:

@@ -59,7 +59,9 @@ def test_unknown_escalation_is_a_report_with_a_polite_word() -> None:
 
 def test_transfer_to_queue_asks_for_a_person_in_that_queue() -> None:
     stop = stop_for(_blocked("x"), {"x": EscalationSpec(action="transfer_to_queue", queue="support_l2")})
-    assert (stop.wants_person, stop.queue, stop.text) == (True, "support_l2", HANDING_ON)
+    assert stop.wants_person is True
+    assert stop.queue == "support_l2"
+    assert stop.text == HANDING_ON
 
 
 def test_suppress_and_escalate_speaks_itself_and_hands_on_by_its_fallback() -> None:
@@ -68,7 +70,9 @@ def test_suppress_and_escalate_speaks_itself_and_hands_on_by_its_fallback() -> N
         "human": EscalationSpec(action="transfer_to_queue", queue="second", message="A colleague takes over."),
     }
     stop = stop_for(_blocked("x"), escalations)
-    assert (stop.text, stop.wants_person, stop.queue) == ("One moment.", True, "second")
+    assert stop.text == "One moment."
+    assert stop.wants_person is True
+    assert stop.queue == "second"
 
 
 def test_suppress_and_escalate_without_a_fallback_asks_for_a_person() -> None:
@@ -88,7 +92,9 @@ def test_suppress_and_escalate_without_a_fallback_asks_for_a_person() -> None:
 )
 def test_built_in_escalations_work_without_a_goal(name: str, person: bool, report: bool) -> None:
     stop = stop_for(_blocked(name), {})
-    assert (stop.wants_person, stop.report, bool(stop.text)) == (person, report, True)
+    assert stop.wants_person == person
+    assert stop.report == report
+    assert bool(stop.text)
 
 
 def test_fallbacks_in_a_circle_end() -> None:
@@ -102,7 +108,8 @@ def test_circle_of_tasks_that_cannot_be_asked_for_ends() -> None:
         "y": EscalationSpec(action="spawn_task", instruction="y", fallback="x"),
     }
     last = stop_for(_blocked("x"), circle).otherwise
-    assert last is not None and last.otherwise == Stop("gate:cap", POLITE, report=True)
+    assert last is not None
+    assert last.otherwise == Stop("gate:cap", POLITE, report=True)
 
 
 def test_goal_overrides_a_built_in_escalation() -> None:
@@ -160,7 +167,8 @@ def test_any_escalations_end_in_words_after_few_tries(escalations: dict[str, Esc
         if isinstance(chosen, Stop):
             break
         tried[chosen.name] = tried.get(chosen.name, 0) + 1
-    assert isinstance(chosen, Stop) and chosen.text
+    assert isinstance(chosen, Stop)
+    assert chosen.text
 
 
 def test_gates_that_object_in_turn_have_so_many_tries_together() -> None:
@@ -269,7 +277,8 @@ async def test_nothing_of_the_text_is_written_down(tenant: Any, tmp_path: Path) 
 async def test_report_tells_the_owner_and_the_visitor_nothing_more(tenant: Any, tmp_path: Path) -> None:
     heard = await talk(tenant, tmp_path, "report")
     reported = await in_thread(heard.audit, "gate_reported")
-    assert (await in_thread(lambda: heard.said), reported) == ([POLITE], [{"gate": "never"}])
+    assert await in_thread(lambda: heard.said) == [POLITE]
+    assert reported == [{"gate": "never"}]
 
 
 async def test_words_of_our_own_follow_the_visitors_language(tenant: Any, tmp_path: Path) -> None:
@@ -290,20 +299,21 @@ async def test_escalation_that_nobody_wrote_is_a_report_with_a_warning(tenant: A
 
 async def test_person_is_asked_for(tenant: Any, tmp_path: Path) -> None:
     heard = await talk(tenant, tmp_path, "human")
-    assert heard.session.wanted_person_at is not None and await in_thread(lambda: heard.said) == [
-        "A colleague takes over."
-    ]
+    assert heard.session.wanted_person_at is not None
+    assert await in_thread(lambda: heard.said) == ["A colleague takes over."]
 
 
 async def test_queue_is_named_where_the_visitor_waits(tenant: Any, tmp_path: Path) -> None:
     heard = await talk(tenant, tmp_path, "second")
-    assert (heard.session.wanted_queue, heard.session.wanted_because) == ("support_l2", "gate:never")
+    assert heard.session.wanted_queue == "support_l2"
+    assert heard.session.wanted_because == "gate:never"
 
 
 async def test_answer_is_asked_for_again_until_it_falls_back(tenant: Any, tmp_path: Path) -> None:
     heard = await talk(tenant, tmp_path, "softly", on="every_agent_response", text="Hello")
     tries = [entry.get("again") for entry in await in_thread(heard.audit, "gate_escalated")]
-    assert (tries, heard.session.wanted_queue) == (["1", "2", None], "support_l2")
+    assert tries == ["1", "2", None]
+    assert heard.session.wanted_queue == "support_l2"
 
 
 async def test_answer_in_other_words_is_what_the_visitor_reads(tenant: Any, tmp_path: Path) -> None:
@@ -313,7 +323,8 @@ async def test_answer_in_other_words_is_what_the_visitor_reads(tenant: Any, tmp_
     gate = GateSpec(name="careful", on="every_agent_response", type="regex", config=config, on_block="softly")
     heard = Talk(await converse(await in_thread(_gated, deployment, gate), "Hello"))
     (said,) = await in_thread(lambda: heard.said)
-    assert said.startswith(phrases.MAY_NOT_SAY) and heard.session.wanted_person_at is None
+    assert said.startswith(phrases.MAY_NOT_SAY)
+    assert heard.session.wanted_person_at is None
 
 
 async def test_suppressed_answer_is_never_said(tenant: Any, tmp_path: Path) -> None:
@@ -350,7 +361,8 @@ async def test_message_that_a_gate_reworded_stays_reworded_in_later_turns_and_in
     await context.remember_message(state)
     with_memory = await in_thread(_remembered, session)
     assert "example.com" not in str([said.text for said in state.history]) + str(with_memory)
-    assert with_memory and state.history[0].text.startswith("I am at")
+    assert with_memory
+    assert state.history[0].text.startswith("I am at")
 
 
 def _remembered(session: ChatSession) -> list[str]:
@@ -403,12 +415,14 @@ async def test_strangers_who_open_conversations_cannot_bury_who_approves(tenant:
     heard = await talk(tenant, tmp_path, "task")
     sessions = [await in_thread(_beside, heard.session) for _ in range(MAX_WAITING)]
     last = [await converse(session, BAD) for session in sessions][-1]
-    assert (await in_thread(_waiting, last), last.wanted_queue) == ([], "support_l2")
+    assert await in_thread(_waiting, last) == []
+    assert last.wanted_queue == "support_l2"
 
 
 async def test_task_that_cannot_be_asked_for_falls_back(tenant: Any, tmp_path: Path) -> None:
     heard = await talk(tenant, tmp_path, "broken")
-    assert (await in_thread(_waiting, heard.session), heard.session.wanted_queue) == ([], "support_l2")
+    assert await in_thread(_waiting, heard.session) == []
+    assert heard.session.wanted_queue == "support_l2"
 
 
 async def test_task_without_words_of_its_own_says_that_it_was_passed_on(tenant: Any) -> None:
@@ -417,7 +431,5 @@ async def test_task_without_words_of_its_own_says_that_it_was_passed_on(tenant: 
 
 async def test_tool_that_a_gate_refuses_leads_to_its_escalation(tenant: Any, tmp_path: Path) -> None:
     heard = await talk(tenant, tmp_path, "second", on="on_tool_call", text="Please track my parcel")
-    assert (await in_thread(lambda: heard.said), heard.session.wanted_queue) == (
-        ["The second line takes over."],
-        "support_l2",
-    )
+    assert await in_thread(lambda: heard.said) == ["The second line takes over."]
+    assert heard.session.wanted_queue == "support_l2"

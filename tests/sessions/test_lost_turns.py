@@ -54,7 +54,8 @@ def test_turn_during_which_a_person_took_over_says_nothing(session: ChatSession,
     state.response = AgentResponse(message="Late, and not wanted any more.")
     with tenant_scope(session.tenant_id):
         turn.close_turn(state)
-    assert (_said(session), _turns(session)) == (["visitor", "system"], [("stopped", "taken_over")])
+    assert _said(session) == ["visitor", "system"]
+    assert _turns(session) == [("stopped", "taken_over")]
 
 
 def test_turn_taken_over_and_handed_back_meanwhile_says_nothing(session: ChatSession, agent: Any) -> None:
@@ -103,7 +104,8 @@ async def test_answer_that_is_asked_for_again_is_not_shown_while_it_grows(sessio
     gate = GateSpec(name="i", on="every_agent_response", on_block="suppress_and_rephrase", **says_i)
     await in_scope(session.tenant_id, save_gate, gate)
     heard, answer = await _heard_in_a_turn(session)
-    assert answer.startswith(phrases.MAY_NOT_SAY) and "chat.delta" not in heard
+    assert answer.startswith(phrases.MAY_NOT_SAY)
+    assert "chat.delta" not in heard
 
 
 def _steal(session: ChatSession) -> None:
@@ -136,4 +138,5 @@ async def test_conversation_whose_turn_ends_with_the_process_begins_no_other(ses
     runner.wake(session.tenant_id, session.pk)
     runner._tasks[session.pk].cancel()
     await runner.settled()
-    assert (await in_thread(_said, session), runner._woken & {session.pk}) == (["visitor"], set())
+    assert await in_thread(_said, session) == ["visitor"]
+    assert runner._woken & {session.pk} == set()

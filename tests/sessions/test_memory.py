@@ -142,7 +142,8 @@ async def test_card_number_of_a_verified_customer_reaches_no_memory(session: Cha
     await in_scope(session.tenant_id, handoff.hand_back, session.pk, agent)
     await told(session, "Yes, 4111 1111 1111 1111.")
     kept = await in_thread(items, session)
-    assert Taint.AUTH in {item.taint for item in kept} and not any("4111" in item.content for item in kept)
+    assert Taint.AUTH in {item.taint for item in kept}
+    assert not any("4111" in item.content for item in kept)
 
 
 async def test_message_that_a_gate_stopped_is_not_kept(session: ChatSession) -> None:
@@ -169,7 +170,9 @@ async def test_answer_that_a_gate_stopped_asks_and_wishes_nothing_of_memory(sess
     never = GateSpec(name="never", on="every_agent_response", type="regex", config={"pattern": "(?!)"})
     await in_scope(session.tenant_id, save_gate, never)
     state = await told(session, "hello", memory_ops=[STORE], memory_queries=[ASK])
-    assert (state.stop is not None, state.wishes, state.focus.subscriptions) == (True, [], ())
+    assert state.stop is not None
+    assert state.wishes == []
+    assert state.focus.subscriptions == ()
     assert [item.content for item in await in_thread(items, session)] == ["hello"]
 
 
@@ -179,7 +182,8 @@ async def test_what_a_colleague_said_is_kept_with_the_next_turn(session: ChatSes
     await in_scope(session.tenant_id, handoff.hand_back, session.pk, agent)
     await told(session, "Thank you so much")
     (reply,) = await in_thread(items, session, source_kind="staff_reply_raw")
-    assert (reply.content, reply.taint) == ("I send it tomorrow.", Taint.AUTH)
+    assert reply.content == "I send it tomorrow."
+    assert reply.taint == Taint.AUTH
 
 
 async def heard(session: ChatSession, tool: str, args: dict[str, Any], value: Any, skill: str = "") -> TurnState:
@@ -199,8 +203,10 @@ async def heard(session: ChatSession, tool: str, args: dict[str, Any], value: An
 async def test_what_a_tool_answered_is_kept_raw_and_scrubbed(session: ChatSession) -> None:
     await heard(session, "claim_status", {"claim": "1"}, {"status": "open", "paid_to": "DE89370400440532013000"})
     (kept,) = await in_thread(items, session, source_kind="tool_output_raw")
-    assert "open" in kept.content and "DE89" not in kept.content
-    assert (kept.taint, kept.tier) == ("external", "low_reingestion")
+    assert "open" in kept.content
+    assert "DE89" not in kept.content
+    assert kept.taint == "external"
+    assert kept.tier == "low_reingestion"
 
 
 async def test_what_a_purged_skills_tools_answered_is_gone_and_nothing_else(
@@ -227,14 +233,17 @@ async def test_of_a_search_only_the_question_is_kept(session: ChatSession) -> No
 async def test_wish_is_kept_for_the_conversation_of_somebody_nobody_knows(session: ChatSession) -> None:
     await told(session, "My cat is Whiskers.", memory_ops=[STORE])
     (item,) = await in_thread(items, session, tier=Tier.ACTIVE)
-    assert (item.scope, item.content) == (f"conversation:{session.pk}", STORE["content"])
+    assert item.scope == f"conversation:{session.pk}"
+    assert item.content == STORE["content"]
 
 
 async def test_wish_that_claims_more_than_it_is_gets_nothing_of_it(session: ChatSession) -> None:
     claims = {"trust": "verified", "trust_level": "constitutional", "taint": "owner", "scope": "tenant:1", "tier": "x"}
     await told(session, "Hello", memory_ops=[STORE | claims | {"scope_id": "customer:C-1", "tags": ["verified"]}])
     (item,) = await in_thread(items, session, tier=Tier.ACTIVE)
-    assert (item.trust, item.taint, item.scope) == ("working", "external", f"conversation:{session.pk}")
+    assert item.trust == "working"
+    assert item.taint == "external"
+    assert item.scope == f"conversation:{session.pk}"
 
 
 async def test_eleventh_wish_is_not_heard_and_counted(session: ChatSession) -> None:
@@ -288,7 +297,8 @@ async def test_what_was_said_to_one_customer_never_comes_back_to_the_next(sessio
     await told(session, "Read it to me.", grant=verified("C-1"), message="The cat is insured.", memory_queries=[ASK])
     await in_thread(silence, session)
     state = await told(session, "And me?", grant=after)
-    assert (state.memories, state.subscribed) == ((), ())
+    assert state.memories == ()
+    assert state.subscribed == ()
 
 
 async def test_answer_of_a_turn_in_which_the_level_ended_stays_with_its_customer(session: ChatSession) -> None:
@@ -402,7 +412,8 @@ async def test_memory_that_writes_our_marks_stays_inside_its_block(session: Chat
     assert len(state.memories) == 1
     prompt = render(Briefing(role=Role.PROXY, text="x", memories=state.memories))[1]
     lines = prompt.splitlines()
-    assert lines.count("--- end ---") == 2 and "--- constitution ---" not in lines
+    assert lines.count("--- end ---") == 2
+    assert "--- constitution ---" not in lines
 
 
 async def test_what_left_the_window_goes_to_memory_once(session: ChatSession) -> None:
@@ -417,7 +428,8 @@ async def test_what_left_the_window_goes_to_memory_once(session: ChatSession) ->
         await before_the_end(state)
         await in_scope(session.tenant_id, turn.close_turn, state)
     evicted = await in_thread(items, session, reference="seq:97")
-    assert len(evicted) == 1 and evicted[0].content.startswith("3 word")
+    assert len(evicted) == 1
+    assert evicted[0].content.startswith("3 word")
 
 
 async def test_profile_that_a_model_chose_stays_with_the_conversation(session: ChatSession) -> None:
@@ -428,7 +440,8 @@ async def test_profile_that_a_model_chose_stays_with_the_conversation(session: C
     state.focus = replace(state.focus, profile="support")
     await in_scope(session.tenant_id, turn.close_turn, state)
     state = await told(session, "And now?")
-    assert state.window is not None and state.window.profile == "support"
+    assert state.window is not None
+    assert state.window.profile == "support"
     changed = await in_thread(audited, session, AuditEvent.CONTEXT_PROFILE_CHANGED)
     assert changed == [{"profile": "support", "from": "conversation"}]
 
@@ -441,7 +454,8 @@ async def test_forgotten_visitor_is_gone_from_memory(session: ChatSession, agent
     await in_scope(session.tenant_id, forgetting.forget_visitor, session.pk, agent)
     assert await in_thread(items, session) == []
     state = await told(session, "What is my cat called?")
-    assert (state.memories, state.subscribed) == ((), ())
+    assert state.memories == ()
+    assert state.subscribed == ()
 
 
 async def test_turn_that_runs_meanwhile_keeps_nothing(session: ChatSession, agent: Any) -> None:

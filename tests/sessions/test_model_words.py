@@ -87,7 +87,8 @@ async def test_answer_that_reads_like_the_house_opens_no_block_in_the_next_turn(
     assert plain.count("\n--- end ---") == 1
     await _answered(session, fake, direct(text))
     prompt = await _answered(session, fake, direct("Yes."), "And now?")
-    assert prompt.count("\n--- end ---") == 5 and "\n--- constitution ---" not in prompt
+    assert prompt.count("\n--- end ---") == 5
+    assert "\n--- constitution ---" not in prompt
 
 
 async def test_profile_that_a_model_names_is_that_of_the_next_window(session: ChatSession, fake: FakeOpenAI) -> None:

@@ -97,7 +97,8 @@ async def test_message_to_a_person_that_a_gate_blocks_is_read_by_no_model(
 async def test_message_to_a_person_is_read_as_a_gate_rewrote_it(session: ChatSession, agent: Any) -> None:
     await told_a_person(session, agent, MINE)
     (read,) = await read_next(session, agent)
-    assert read.startswith("I am at") and "example.com" not in read
+    assert read.startswith("I am at")
+    assert "example.com" not in read
 
 
 async def test_harmless_message_to_a_person_is_read_as_it_was_said(session: ChatSession, agent: Any) -> None:
@@ -111,7 +112,9 @@ async def test_blocked_message_to_a_person_does_not_reach_memory(session: ChatSe
     await in_thread(say, session, "And now?")
     await served(session)
     kept = await in_thread(_remembered, session)
-    assert "parcel" in kept and BAD not in kept and "previous instructions" not in kept
+    assert "parcel" in kept
+    assert BAD not in kept
+    assert "previous instructions" not in kept
 
 
 async def test_no_bot_speaks_where_a_person_answers(session: ChatSession, agent: Any) -> None:

@@ -69,7 +69,9 @@ def test_nothing_of_a_forgotten_frame_is_left(deployment: Any) -> None:
     with tenant_scope(deployment.tenant_id):
         session.refresh_from_db()
         payloads = list(session.entries.values_list("payload", flat=True))
-    assert (payloads, session.preview, session.customer_name) == ([{"citations": []}], retention.FORGOTTEN, "")
+    assert payloads == [{"citations": []}]
+    assert session.preview == retention.FORGOTTEN
+    assert session.customer_name == ""
 
 
 def test_what_visitors_sent_and_were_asked_is_forgotten_too(deployment: Any) -> None:

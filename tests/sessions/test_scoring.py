@@ -75,13 +75,16 @@ async def test_scorer_says_what_leaves_a_full_window(deployment: Any, monkeypatc
 
 async def test_scorer_that_fails_leaves_it_to_the_rules(deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     state, _ = await judged(deployment, Reply(status=500), patch=monkeypatch)
-    assert left(state, Reason.SCORED) == set() and left(state, Reason.WINDOW_FULL)
-    assert state.window is not None and state.window.total <= 25_600
+    assert left(state, Reason.SCORED) == set()
+    assert left(state, Reason.WINDOW_FULL)
+    assert state.window is not None
+    assert state.window.total <= 25_600
 
 
 async def test_scorer_that_stalls_is_not_waited_for(deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     state, _ = await judged(deployment, Reply(before_first=3600.0), patch=monkeypatch)
-    assert left(state, Reason.SCORED) == set() and left(state, Reason.WINDOW_FULL)
+    assert left(state, Reason.SCORED) == set()
+    assert left(state, Reason.WINDOW_FULL)
 
 
 async def test_scorer_that_failed_three_times_is_left_alone(deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +109,8 @@ async def test_scorer_passes_the_guard_and_is_settled_with_the_turn(
 
 async def test_deployment_without_a_scorer_asks_nobody(deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     state, fake = await judged(deployment, WISH, model="", patch=monkeypatch)
-    assert fake.requests == [] and left(state, Reason.WINDOW_FULL)
+    assert fake.requests == []
+    assert left(state, Reason.WINDOW_FULL)
 
 
 async def test_window_with_room_asks_nobody(deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,4 +127,5 @@ async def test_priced_scorer_without_a_key_leaves_it_to_the_rules(
     deployment: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state, _ = await judged(deployment, WISH, model="openai:gpt-4o-mini", patch=monkeypatch)
-    assert left(state, Reason.SCORED) == set() and left(state, Reason.WINDOW_FULL)
+    assert left(state, Reason.SCORED) == set()
+    assert left(state, Reason.WINDOW_FULL)

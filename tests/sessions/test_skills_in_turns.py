@@ -122,17 +122,26 @@ def test_turn_that_uses_an_installed_skill_end_to_end(desk: Desk, provider: Fake
     session = visiting(desk, "Please note 50 on order H-1.")
     asyncio.run(served(session))
     waiting = item_of(desk, session)
-    assert (waiting.status, desk.order().revision) == (WorkItemStatus.PENDING, 1)
+    assert waiting.status == WorkItemStatus.PENDING
+    assert desk.order().revision == 1
     desk.decide(waiting, approver)
     desk.work()
     done = item_of(desk, session)
-    assert (done.status, desk.order().data["note"], desk.order().revision) == (WorkItemStatus.DONE, 50, 2)
+    assert done.status == WorkItemStatus.DONE
+    assert desk.order().data["note"] == 50
+    assert desk.order().revision == 2
     proxy, planner, executor = (told(request) for request in provider.requests[:3])
     assert "- test-desk: Use when a test wants to look something up or change it." in proxy
-    assert "Do it." not in proxy and "house-style" not in proxy and "word-count" not in proxy
-    assert "--- skill | test-desk | instructions ---\n# Test desk\n\nDo it.\n" in planner and "Say please." in planner
-    assert "word-count" not in planner and "scripts/act.py" not in planner
-    assert "- act: scripts/act.py" in executor and "Say please." in executor and "word-count" not in executor
+    assert "Do it." not in proxy
+    assert "house-style" not in proxy
+    assert "word-count" not in proxy
+    assert "--- skill | test-desk | instructions ---\n# Test desk\n\nDo it.\n" in planner
+    assert "Say please." in planner
+    assert "word-count" not in planner
+    assert "scripts/act.py" not in planner
+    assert "- act: scripts/act.py" in executor
+    assert "Say please." in executor
+    assert "word-count" not in executor
     seen_by_the_page(session)
 
 
@@ -164,7 +173,8 @@ def test_skill_that_was_named_stays_for_the_conversation(desk: Desk) -> None:
     say(session, "The text is: two words")
     with tenant_scope(desk.tenant):
         state = turn.open_turn(session.pk, consumer="test")
-    assert state is not None and "word_count_count" in {tool.name for tool in state.policy.tools}
+    assert state is not None
+    assert "word_count_count" in {tool.name for tool in state.policy.tools}
 
 
 def test_name_that_the_bot_said_brings_nothing_in(desk: Desk) -> None:
@@ -174,7 +184,8 @@ def test_name_that_the_bot_said_brings_nothing_in(desk: Desk) -> None:
     say(session, "What can you do?")
     with tenant_scope(desk.tenant):
         state = turn.open_turn(session.pk, consumer="test")
-    assert state is not None and [said.text for said in state.recent] == ["I have word-count."]
+    assert state is not None
+    assert [said.text for said in state.recent] == ["I have word-count."]
     assert all(skill.name != "word-count" for skill in state.policy.known)
 
 
@@ -199,7 +210,8 @@ def test_task_of_a_plan_has_what_it_calls_and_the_instructions_of_its_goal(desk:
     with tenant_scope(desk.tenant):
         goal = WorkItem.objects.get(pk=desk.goal_id).spec.skills
         refs = [roles.queries.pinned_ref(each) for each in SkillVersion.objects.exclude(name="word-count")]
-    assert set(desk.waiting().spec.skills) == set(refs) and set(refs) < set(goal)
+    assert set(desk.waiting().spec.skills) == set(refs)
+    assert set(refs) < set(goal)
 
 
 def test_plan_that_names_more_skills_gets_none_of_them(desk: Desk) -> None:
@@ -212,6 +224,7 @@ def test_plan_that_names_more_skills_gets_none_of_them(desk: Desk) -> None:
 def test_task_under_a_standing_yes_has_what_its_goal_hands_down(desk: Desk, approver: Any) -> None:
     desk.allow_standing(approver)
     proposal = desk.propose(note(10))
-    assert proposal.outcome == "dispatched" and proposal.work_item_id is not None
+    assert proposal.outcome == "dispatched"
+    assert proposal.work_item_id is not None
     names = {ref.partition("@")[0] for ref in desk.item(proposal.work_item_id).spec.skills}
     assert names == {"test-desk", "house-style"}

@@ -87,7 +87,8 @@ def test_stream_releases_nothing_that_its_gates_would_not_pass(
         shown += piece
         assert settled(said) == shown
         report = check_gates(gates, "every_agent_response", {"response": shown})
-        assert report.blocked is None and report.context["response"] == shown
+        assert report.blocked is None
+        assert report.context["response"] == shown
 
     async def stream() -> None:
         nonlocal said
@@ -112,7 +113,8 @@ async def test_stream_is_judged_over_no_more_than_nine_times_its_length(
     )
     text = "a word or " * words
     shown = await _streamed((NO_BEE,), re.findall(r"\S+ ", text))
-    assert sum(looked_at) <= 9 * len(text) and len(text) - len(shown) <= max(70, len(text) / 8)
+    assert sum(looked_at) <= 9 * len(text)
+    assert len(text) - len(shown) <= max(70, len(text) / 8)
 
 
 @pytest.mark.parametrize("piece", ["1 ", "-", "a b 1 "])

@@ -53,7 +53,8 @@ def traces(desk: Desk, item: WorkItem) -> dict[str, set[str]]:
         found = {kind: {trace} for kind, trace in messages.values_list("kind", "trace_id")}
         queued = AuditEntry.objects.filter(event=AuditEvent.MESSAGE_QUEUED)
         told = ChronicleEntry.objects.filter(session_id=item.session_id, kind="status").order_by("seq").last()
-        assert told is not None and told.payload["status"] == "done"
+        assert told is not None
+        assert told.payload["status"] == "done"
         about = WorkItem.objects.get(pk=told.payload["work_item_id"])
         written = {json.loads(entry.data)["trace"] for entry in queued if "execution_request" in entry.data}
     return {

@@ -64,7 +64,8 @@ async def test_acknowledgement_is_not_told_again(deployment: Any) -> None:
 async def test_largest_message_there_can_be_is_answered(deployment: Any) -> None:
     state, stop = await windowed(deployment, *["x" * 16_000] * 29, text="語" * 5_000)
     assert stop is None
-    assert state.window is not None and state.window.total <= 32_000
+    assert state.window is not None
+    assert state.window.total <= 32_000
 
 
 async def test_passages_beyond_their_room_leave_with_the_least_relevant(deployment: Any) -> None:
@@ -109,7 +110,8 @@ async def built(deployment: Any, count: int) -> TurnState:
 
 async def test_catalogue_that_fits_is_told_whole(deployment: Any) -> None:
     state = await built(deployment, 5)
-    assert (len(state.tools), state.untold) == (6, 0)
+    assert len(state.tools) == 6
+    assert state.untold == 0
 
 
 async def test_catalogue_too_large_is_cut_and_documents_stay(deployment: Any) -> None:

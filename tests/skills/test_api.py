@@ -43,11 +43,9 @@ def test_list_tells_every_skill(tenant, installed):
 def test_upload_is_proposed_with_its_report(tenant):
     sent = SimpleUploadedFile("tools.zip", zipped(skill()))
     told = asked(tenant, "post", archive=sent)
-    assert (told.status_code, told.json()["status"], told.json()["report"]["origin"]["format"]) == (
-        201,
-        "proposed",
-        "claude",
-    )
+    assert told.status_code == 201
+    assert told.json()["status"] == "proposed"
+    assert told.json()["report"]["origin"]["format"] == "claude"
 
 
 @pytest.mark.parametrize(

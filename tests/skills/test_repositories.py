@@ -70,7 +70,9 @@ def test_branch_that_is_an_option_is_refused(ref: str) -> None:
 def test_repository_is_read_with_its_commit(server: Repositories) -> None:
     server.make("text-tools", {**SKILL, ".gitattributes": "*.py filter=evil\n"})
     fetched = imports.from_git(server.url("text-tools"))
-    assert (fetched.files["scripts/count.py"], len(fetched.commit), fetched.called) == (b"print(1)\n", 40, "text-tools")
+    assert fetched.files["scripts/count.py"] == b"print(1)\n"
+    assert len(fetched.commit) == 40
+    assert fetched.called == "text-tools"
 
 
 def test_tag_is_read_and_not_what_came_after_it(server: Repositories) -> None:
@@ -105,7 +107,8 @@ def test_public_name_that_stands_for_an_address_of_the_house_is_not_called(
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: looked_up.append(host) or inside)
     server.make("text-tools", SKILL)
     refusal(f"http://git.example.com:{port}/text-tools")
-    assert (set(looked_up), server.asked) == ({"git.example.com"}, [])
+    assert set(looked_up) == {"git.example.com"}
+    assert server.asked == []
 
 
 def test_redirect_is_not_followed(server: Repositories, tmp_path: Path) -> None:
@@ -114,7 +117,8 @@ def test_redirect_is_not_followed(server: Repositories, tmp_path: Path) -> None:
         other.make("text-tools", SKILL)
         server.elsewhere = f"http://{other.place}"
         refusal(server.url("text-tools"))
-        assert (bool(server.asked), other.asked) == (True, [])
+        assert bool(server.asked)
+        assert other.asked == []
 
 
 def test_redirect_that_git_followed_would_be_stopped_by_the_list(
@@ -126,7 +130,8 @@ def test_redirect_that_git_followed_would_be_stopped_by_the_list(
         other.make("text-tools", SKILL)
         server.elsewhere = f"http://{other.place}"
         refusal(server.url("text-tools"))
-        assert (bool(server.asked), other.asked) == (True, [])
+        assert bool(server.asked)
+        assert other.asked == []
 
 
 def test_submodule_is_not_fetched(server: Repositories) -> None:
@@ -136,7 +141,8 @@ def test_submodule_is_not_fetched(server: Repositories) -> None:
     (folder / ".gitmodules").write_text(f'[submodule "inner"]\n\tpath = inner\n\turl = {server.url("inner")}\n')
     commit(folder)
     fetched = imports.from_git(server.url("text-tools"))
-    assert "inner/secret.txt" not in fetched.files and not [path for path in server.asked if "inner" in path]
+    assert "inner/secret.txt" not in fetched.files
+    assert not [path for path in server.asked if "inner" in path]
 
 
 def test_repository_that_is_too_large_is_given_up(server: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,8 @@ def test_proxy_is_told_of_as_many_as_fit_and_the_last_go_first() -> None:
     every = [skill(f"skill-{at}") for at in range(500)]
     told = proxy_view(every, budget=640)
     assert sum(each.tokens for each in told) <= 640
-    assert names(told) == [each.name for each in every[: len(told)]] and 0 < len(told) < 500
+    assert names(told) == [each.name for each in every[: len(told)]]
+    assert 0 < len(told) < 500
 
 
 def test_short_skill_behind_one_that_does_not_fit_is_not_told_of() -> None:

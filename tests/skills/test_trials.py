@@ -71,7 +71,8 @@ def test_approved_skill_is_not_found_before_it_stood_its_trial(tenant, approver,
 
 def test_declined_skill_is_withdrawn(tenant, approver, proposed):
     answer(tenant, proposed, approver, ApprovalVerdict.DECLINED)
-    assert (proposed.status, proposed.report["withdrawn"]) == ("withdrawn", "declined")
+    assert proposed.status == "withdrawn"
+    assert proposed.report["withdrawn"] == "declined"
 
 
 def test_declined_content_can_be_asked_about_again(tenant, tmp_path, approver, proposed):
@@ -93,7 +94,8 @@ def test_card_nobody_answered_withdraws(tenant, proposed, monkeypatch):
 
 def test_card_shows_the_instructions_and_the_script(tenant, proposed):
     body = card_of(tenant, proposed).body
-    assert ("Run `scripts/count.py`" in body["instructions"], body["files"][0]["text"]) == (True, COUNT)
+    assert "Run `scripts/count.py`" in body["instructions"]
+    assert body["files"][0]["text"] == COUNT
 
 
 def test_card_shows_how_the_dry_run_ended(tenant, proposed):
@@ -116,7 +118,8 @@ def test_skill_whose_script_fails_is_withdrawn_after_the_yes(tenant, tmp_path, a
     folder = plain_folder(tmp_path, "raise SystemExit('broken')", args={})
     version = propose(tenant, folder)
     answer(tenant, version, approver)
-    assert (version.status, version.report["withdrawn"]) == ("withdrawn", "trial_failed")
+    assert version.status == "withdrawn"
+    assert version.report["withdrawn"] == "trial_failed"
 
 
 def test_dry_run_reaches_no_network(tenant, tmp_path):
@@ -131,7 +134,8 @@ def test_edited_after_the_yes_is_another_version_that_needs_another(tenant, tmp_
     (tmp_path / "word-count/scripts/count.py").write_text(f"{COUNT}# one byte more")
     edited = propose(tenant, tmp_path / "word-count")
     with tenant_scope(tenant):
-        assert (edited.status, queries.current_version("word-count")) == ("proposed", proposed)
+        assert edited.status == "proposed"
+        assert queries.current_version("word-count") == proposed
 
 
 def test_yes_to_one_content_activates_no_other(tenant, tmp_path, approver, proposed):
@@ -148,7 +152,8 @@ def test_yes_to_a_report_that_changed_meanwhile_is_not_spent(tenant, approver, p
         SkillVersion.objects.filter(pk=proposed.pk).update(report={"notes": ["all is well"]})
         decide_card(card.pk, user=approver, verdict=ApprovalVerdict.APPROVED)
         proposed.refresh_from_db()
-    assert (proposed.status, proposed.approval_token) == ("withdrawn", None)
+    assert proposed.status == "withdrawn"
+    assert proposed.approval_token is None
 
 
 def test_skill_that_was_asked_about_is_not_tried_again(tenant, proposed):

@@ -167,8 +167,6 @@ def test_text_of_another_shape_is_no_api_key(key: str) -> None:
 )
 def test_whoever_may_not_reads_who_may(roles: list[Role], said: str) -> None:
     refusal = rules.forbidden_role(roles)
-    assert (refusal.code, refusal.status, refusal.message) == (
-        "forbidden_role",
-        403,
-        f"You don't have permission to do this. {said}",
-    )
+    assert refusal.code == "forbidden_role"
+    assert refusal.status == 403
+    assert refusal.message == f"You don't have permission to do this. {said}"

@@ -47,7 +47,8 @@ def test_old_data_key_stays_readable_and_new_one_seals(tenant: Any) -> None:
         vault.rotate_data_key(actor="system")
         fresh = vault.reseal(before, belongs_to="here")
         assert vault.unseal(before, belongs_to="here") == b"word"
-        assert fresh is not None and vault.unseal(fresh, belongs_to="here") == b"word"
+        assert fresh is not None
+        assert vault.unseal(fresh, belongs_to="here") == b"word"
         assert vault.reseal(fresh, belongs_to="here") is None
 
 

@@ -38,11 +38,9 @@ def test_only_accepted_tools_are_offered(desk):
 def test_offered_tool_carries_its_intent_and_price(desk):
     desk.listed().accept("look-up")
     found = tools(desk)["crm_look_up"]
-    assert (found.via, found.estimate, found.args["additionalProperties"]) == (
-        Intent.CALL_MCP_TOOL,
-        Decimal("0.02"),
-        False,
-    )
+    assert found.via == Intent.CALL_MCP_TOOL
+    assert found.estimate == Decimal("0.02")
+    assert found.args["additionalProperties"] is False
 
 
 def test_pinned_reference_names_what_was_in_use_then(desk):
@@ -50,7 +48,8 @@ def test_pinned_reference_names_what_was_in_use_then(desk):
     with tenant_scope(desk.tenant):
         then = skills.pin(["mcp:crm"])
     desk.accept("refund", ACTS)
-    assert (list(tools(desk, *then)), len(tools(desk))) == (["crm_look_up"], 2)
+    assert list(tools(desk, *then)) == ["crm_look_up"]
+    assert len(tools(desk)) == 2
 
 
 def test_pinned_reference_loses_what_is_suspended(desk):
@@ -66,7 +65,8 @@ def test_pinned_reference_does_not_find_a_tool_that_was_accepted_anew_with_other
     refs = desk.refs
     desk.fake.tools[0] = LOOK.model_copy(update={"description": "Something else."})
     desk.listed().accept("look-up")
-    assert (tools(desk, *refs), list(tools(desk))) == ({}, ["crm_look_up"])
+    assert tools(desk, *refs) == {}
+    assert list(tools(desk)) == ["crm_look_up"]
 
 
 @pytest.mark.parametrize("ref", ["mcp:crm", "mcp:nobody", "mcp:crm@0123456789abcdef"])

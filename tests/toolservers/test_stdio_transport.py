@@ -97,7 +97,8 @@ def test_program_that_dies_in_a_call_may_have_done_it(program: Any) -> None:
     desk = program("dies")
     desk.listed().accept("look-up", ACTS)
     outcome = desk.call("crm_look_up", acting=True)
-    assert (outcome.code, outcome.uncertain) == ("program_ended", True)
+    assert outcome.code == "program_ended"
+    assert outcome.uncertain is True
 
 
 def test_token_comes_by_a_descriptor(program: Any) -> None:
@@ -149,7 +150,8 @@ def test_program_that_was_not_approved_so_is_refused(
 
 def test_program_reaches_approved_places_only_where_its_owner_listed_them(program: Any) -> None:
     desk = program("honest", places=[f"{PLACE}:443"])
-    assert (desk.server.egress, desk.server.program.startswith("test-desk@")) == ([f"{PLACE}:443"], True)
+    assert desk.server.egress == [f"{PLACE}:443"]
+    assert desk.server.program.startswith("test-desk@")
     assert said(desk) == "A-1 is on its way"
 
 
@@ -157,7 +159,9 @@ def test_program_is_registered_over_http(tenant: Any, skill: SkillVersion, owner
     body = {"name": "crm", "skill": "test-desk", "script": SCRIPT, "args": ["honest"], "places": [f"{PLACE}:443"]}
     made = browser(owner).post("/api/v1/mcp-servers", body, content_type="application/json")
     shown = made.json()
-    assert (made.status_code, shown["transport"], shown["argv"]) == (201, "stdio", [SCRIPT, "honest"])
+    assert made.status_code == 201
+    assert shown["transport"] == "stdio"
+    assert shown["argv"] == [SCRIPT, "honest"]
 
 
 @pytest.mark.parametrize("more", [{"url": "https://shop.example.org"}, {"script": ""}])
@@ -171,13 +175,15 @@ def test_server_is_either_an_address_or_a_program(
 def test_owner_adds_a_program_at_the_console(tenant: Any, skill: SkillVersion, owner: Any) -> None:
     sent = {"name": "crm", "skill": "test-desk", "script": SCRIPT, "args": "honest", "places": ""}
     page = browser(owner).post(reverse("console-tool-program-new"), sent, follow=True).content.decode()
-    assert ("test-desk@" in page, SCRIPT in page) == (True, True)
+    assert "test-desk@" in page
+    assert SCRIPT in page
 
 
 def test_console_says_why_a_program_cannot_be(tenant: Any, skill: SkillVersion, owner: Any) -> None:
     sent = {"name": "crm", "skill": "test-desk", "script": "scripts/none.py"}
     answer = browser(owner).post(reverse("console-tool-program-new"), sent)
-    assert (answer.status_code, 'value="scripts/none.py"' in answer.content.decode()) == (422, True)
+    assert answer.status_code == 422
+    assert 'value="scripts/none.py"' in answer.content.decode()
 
 
 def test_nobody_but_an_owner_adds_a_program(tenant: Any, skill: SkillVersion, approver: Any) -> None:

@@ -84,12 +84,15 @@ def test_question_and_key_are_in_no_log_line(search: Search, caplog: pytest.LogC
     for provider in ("brave", "tavily", "searxng"):
         search.set(provider)
         search.call("a question of a visitor")
-    assert "visitor" not in caplog.text and KEY not in caplog.text
+    assert "visitor" not in caplog.text
+    assert KEY not in caplog.text
 
 
 def test_found_pages_are_told_with_their_addresses_as_somebody_elses_words(search: Search) -> None:
     outcome = search.call()
-    assert (outcome.value["taint"], outcome.value["from"], outcome.cost) == ("external", "brave", PRICE)
+    assert outcome.value["taint"] == "external"
+    assert outcome.value["from"] == "brave"
+    assert outcome.cost == PRICE
     assert outcome.value["pages"][0] == {
         "number": 1,
         "title": "Opening hours",
@@ -112,20 +115,24 @@ def test_provider_is_asked_in_its_own_words(
     bare.set(provider)
     assert isinstance(bare.call("hours", count=2), Done)
     (asked,) = bare.fake.asked
-    assert (asked["path"], asked["headers"][header[0]]) == (path, header[1])
+    assert asked["path"] == path
+    assert asked["headers"][header[0]] == header[1]
     assert words.items() <= asked["wanted"].items()
 
 
 def test_without_a_provider_the_guard_refuses(bare: Search) -> None:
     outcome = bare.call()
-    assert (type(outcome), outcome.gate, bare.fake.asked) == (Refused, "web_search_off", [])
+    assert type(outcome) is Refused
+    assert outcome.gate == "web_search_off"
+    assert bare.fake.asked == []
 
 
 def test_switched_off_search_is_refused_and_its_key_gone(search: Search) -> None:
     with tenant_scope(search.tenant):
         services.remove_search(actor="user:1")
         assert not WebSearch.objects.exists()
-    assert (search.call().gate, search.fake.asked) == ("web_search_off", [])
+    assert search.call().gate == "web_search_off"
+    assert search.fake.asked == []
 
 
 @pytest.mark.parametrize(
@@ -147,7 +154,8 @@ def test_chat_and_unattended_work_are_told_of_the_search_only_where_it_can_be_ma
     with tenant_scope(bare.tenant):
         chat = {tool.name for tool in policy.load(deployment).tools}
         unattended = {tool.name for tool in outside_tools.web_search_tool(deployment.pk)}
-    assert (TOOL_NAME in chat, TOOL_NAME in unattended) == (told, told)
+    assert (TOOL_NAME in chat) == told
+    assert (TOOL_NAME in unattended) == told
 
 
 @pytest.mark.parametrize(
@@ -195,7 +203,9 @@ def test_run_that_works_alone_searches_in_its_analysis_only(
 def test_answer_that_is_none_fails_with_a_code(search: Search, lie: dict[str, Any], code: str, costs: bool) -> None:
     vars(search.fake).update(lie)
     outcome = search.call()
-    assert (type(outcome), outcome.code, len(search.fake.asked)) == (Failed, code, 1)
+    assert type(outcome) is Failed
+    assert outcome.code == code
+    assert len(search.fake.asked) == 1
     assert search.charged() == (PRICE if costs else 0)
     with tenant_scope(search.tenant):
         assert WebSearch.objects.get().failure == code
@@ -256,7 +266,9 @@ def test_no_more_pages_are_told_than_the_company_allows(search: Search) -> None:
 @pytest.mark.parametrize("query", ["", "x", "x" * 301, "a\u200bb\u202e"])
 def test_question_that_is_none_reaches_no_provider(search: Search, query: str) -> None:
     outcome = search.call(query)
-    assert (outcome.code, search.fake.asked, search.charged()) == ("bad_arguments", [], 0)
+    assert outcome.code == "bad_arguments"
+    assert search.fake.asked == []
+    assert search.charged() == 0
 
 
 @pytest.mark.parametrize(("limit", "others"), [("a_turn", 1), ("a_minute", 0), ("tenant_a_day", 0)])
@@ -273,13 +285,16 @@ def test_search_beyond_a_limit_is_not_made_and_costs_nothing(
 
 def test_search_without_a_count_is_not_made(search: Search, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:9/0"
-    assert (search.call().code, search.fake.asked) == ("search_not_counted", [])
+    assert search.call().code == "search_not_counted"
+    assert search.fake.asked == []
 
 
 def test_price_that_the_budget_has_no_room_for_is_not_spent(search: Search) -> None:
     run = open_run(search.tenant, limits=Limits(cost_usd=Decimal("0.001")))
     outcome = search.call(run=run)
-    assert (type(outcome), outcome.code, search.fake.asked) == (Refused, "cost_cap_reached", [])
+    assert type(outcome) is Refused
+    assert outcome.code == "cost_cap_reached"
+    assert search.fake.asked == []
 
 
 @pytest.mark.parametrize(("given", "found"), [(True, ("house-key", True)), (False, (None, False))])
@@ -303,7 +318,8 @@ def test_installations_key_goes_to_no_address_but_the_providers(
     with tenant_scope(bare.tenant):
         Deployment.objects.filter(pk=deployment.pk).update(environment_keys=True)
     outcome = bare.call(run=open_run(bare.tenant, deployment_id=deployment.pk))
-    assert (outcome.code, bare.fake.asked) == ("web_search_off", [])
+    assert outcome.code == "web_search_off"
+    assert bare.fake.asked == []
 
 
 @pytest.mark.parametrize(
@@ -328,7 +344,8 @@ def test_terms_that_make_no_sense_are_refused(bare: Search, said: dict[str, Any]
 
 def test_key_is_kept_for_the_same_place_and_for_no_other(search: Search) -> None:
     before = bytes(search.set(key="").key)
-    assert (bool(before), bytes(search.set("tavily", key="").key)) == (True, b"")
+    assert bool(before)
+    assert bytes(search.set("tavily", key="").key) == b""
 
 
 def test_keys_stand_sealed_and_come_under_a_new_data_key(search: Search) -> None:
@@ -337,6 +354,7 @@ def test_keys_stand_sealed_and_come_under_a_new_data_key(search: Search) -> None
         before = bytes(WebSearch.objects.get().key), bytes(ToolServer.objects.get().secret)
         assert vault.rotate_data_key(actor="user:1") == 2
         after = bytes(WebSearch.objects.get().key), bytes(ToolServer.objects.get().secret)
-        assert (before[0] == after[0], before[1] == after[1]) == (False, False)
+        assert before[0] != after[0]
+        assert before[1] != after[1]
         assert address_of(server.pk).secret == "b3arer"
     assert isinstance(search.call(), Done)

@@ -44,7 +44,9 @@ def test_consent_is_a_row_with_its_version(asking: Deployment) -> None:
     with tenant_scope(asking.tenant_id):
         row = Consent.objects.get(session_id=begun["session_id"])
         told = AuditEntry.objects.get(event="consent_given")
-    assert (row.version, told.data, len(row.digest)) == ("v1", '{"version":"v1"}', 64)
+    assert row.version == "v1"
+    assert told.data == '{"version":"v1"}'
+    assert len(row.digest) == 64
 
 
 def test_consent_given_twice_is_written_once(asking: Deployment) -> None:

@@ -51,7 +51,8 @@ def _fill(here: Asked, given: dict[str, str] | None = None) -> Any:
 def _problems(here: Asked, given: dict[str, str]) -> dict[str, str]:
     with pytest.raises(SilasError) as refused:
         _fill(here, given)
-    assert (refused.value.code, refused.value.status) == ("invalid_answers", 400)
+    assert refused.value.code == "invalid_answers"
+    assert refused.value.status == 400
     return dict(refused.value.extra["fields"])
 
 
@@ -124,14 +125,18 @@ def test_fields_that_need_not_be_filled_in_may_stay_empty(asked: Asked) -> None:
 def test_answers_are_a_decision_in_the_visitors_words(asked: Asked) -> None:
     _fill(asked)
     entry = asked.entries[-1]
-    assert entry.text.splitlines()[0] == "Order number: 1234" and entry.text.endswith("What is wrong: It is broken")
+    assert entry.text.splitlines()[0] == "Order number: 1234"
+    assert entry.text.endswith("What is wrong: It is broken")
     frame = frame_of(entry)
-    assert (frame["type"], frame["sender"], frame["answers"]["why"]) == ("decision", "visitor", "It is broken")
+    assert frame["type"] == "decision"
+    assert frame["sender"] == "visitor"
+    assert frame["answers"]["why"] == "It is broken"
 
 
 def test_same_answers_sent_twice_count_once(asked: Asked) -> None:
     _fill(asked)
-    assert _fill(asked).repeated and len(asked.entries) == 2
+    assert _fill(asked).repeated
+    assert len(asked.entries) == 2
 
 
 def test_other_answers_after_the_first_are_refused(asked: Asked) -> None:
@@ -156,7 +161,8 @@ async def test_models_read_what_was_filled_in_once_the_gates_let_it(deployment: 
     before = await in_scope(here.session.tenant_id, lambda: said_until(here.session.pk, 2, limit=9).value)
     await served(here.session)
     said = await in_scope(here.session.tenant_id, lambda: said_until(here.session.pk, 2, limit=9).value)
-    assert "1234" not in before[-1].shown and "Order number: 1234" in said[-1].shown
+    assert "1234" not in before[-1].shown
+    assert "Order number: 1234" in said[-1].shown
 
 
 def test_log_of_a_form_holds_no_answers(asked: Asked) -> None:
@@ -199,10 +205,8 @@ def test_form_over_http_is_filled_in_without_a_socket(client: Client, asked: Ask
 
 def test_form_over_http_says_what_is_wrong_at_each_field(client: Client, asked: Asked) -> None:
     answer = _post(client, asked, {"order": "x", "mail": "y"})
-    assert (answer.status_code, answer.json()["error"]["extra"]["fields"]) == (
-        400,
-        {"order": "number", "mail": "email"},
-    )
+    assert answer.status_code == 400
+    assert answer.json()["error"]["extra"]["fields"] == {"order": "number", "mail": "email"}
 
 
 @pytest.mark.parametrize("answers", [[], "x", {"order": {"a": 1}}, {"order": "x" * 1001}])

@@ -33,7 +33,8 @@ def test_frame_of_a_disabled_deployment_may_be_framed_by_nobody(client: Client, 
 def test_frame_of_an_unknown_key_is_the_same_page(client: Client, deployment: Deployment) -> None:
     known = client.get(f"/widget/v1/{deployment.public_key}/")
     unknown = client.get("/widget/v1/no-such-key/")
-    assert (unknown.status_code, unknown.content) == (known.status_code, known.content)
+    assert unknown.status_code == known.status_code
+    assert unknown.content == known.content
 
 
 def test_frame_of_a_deployment_may_be_framed_by_its_allowed_origins(client: Client, deployment: Deployment) -> None:
@@ -65,7 +66,8 @@ def test_frame_runs_own_modules_only(client: Client, deployment: Deployment) -> 
 
 def test_appearance_of_an_unknown_key_is_404_in_the_one_shape(client: Client, database: None) -> None:
     response = client.get("/widget/v1/no-such-key/appearance/")
-    assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "not_found"
 
 
 def test_appearance_of_a_disabled_deployment_is_404(client: Client, disabled: Deployment) -> None:
@@ -87,10 +89,8 @@ def test_appearance_says_how_it_looks_and_nothing_else(client: Client, tenant: A
 
 def test_loader_may_be_loaded_by_any_site(client: Client) -> None:
     response = client.get("/widget/v1/loader.js")
-    assert (response["Content-Type"], response["Cross-Origin-Resource-Policy"]) == (
-        "text/javascript; charset=utf-8",
-        "cross-origin",
-    )
+    assert response["Content-Type"] == "text/javascript; charset=utf-8"
+    assert response["Cross-Origin-Resource-Policy"] == "cross-origin"
 
 
 def test_loader_that_the_browser_has_is_not_sent_again(client: Client) -> None:

@@ -38,7 +38,8 @@ def _lines() -> tuple[IO[str], IO[str]]:
     """Lines to and from that process, which ends with this one."""
     argv = [sys.executable, "-m", "tests.work.drained"]
     process = subprocess.Popen(argv, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdin and process.stdout
+    assert process.stdin
+    assert process.stdout
     atexit.register(process.communicate)
     return process.stdin, process.stdout
 

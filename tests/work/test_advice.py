@@ -41,7 +41,8 @@ def test_third_failure_pauses_and_asks_the_planner(
     (question,) = messages(desk, "consult_planner")
     found = (item.status, item.attempts_made, course(desk, item).waiting_for)
     assert found == (WorkItemStatus.PAUSED, 3, Waiting.GUIDANCE)
-    assert (question.trace_id, question.attempt_number) == (item.trace_id, 3)
+    assert question.trace_id == item.trace_id
+    assert question.attempt_number == 3
 
 
 def test_pause_holds_no_delivery(tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI) -> None:
@@ -60,9 +61,11 @@ def test_advice_resumes_with_the_next_attempt_under_its_heading(
         lease = lease_any("executor", consumer="test", seconds=60)
         assert lease is not None
         job = attempt_jobs.next_job(Delivery(tenant.pk, lease, "test"))
-    assert job is not None and job.attempt.number == item.attempts_made + 1
+    assert job is not None
+    assert job.attempt.number == item.attempts_made + 1
     body = job.briefing.work_body
-    assert "# Previous attempt 3 failed\n\n> " in body and body.endswith("# Planner guidance\n\n> Do it again, slowly.")
+    assert "# Previous attempt 3 failed\n\n> " in body
+    assert body.endswith("# Planner guidance\n\n> Do it again, slowly.")
 
 
 def test_advice_cannot_name_a_call(tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI) -> None:
@@ -80,7 +83,8 @@ def test_attempt_after_advice_may_pass(tenant: Any, tmp_path: Path, approver: An
     save_record(tenant, "orders", "H-1", subject="C-1", total=120, note=50)
     desk.work()
     ended = desk.item(item.pk)
-    assert (ended.status, ended.attempts_made) == (WorkItemStatus.DONE, 4)
+    assert ended.status == WorkItemStatus.DONE
+    assert ended.attempts_made == 4
 
 
 def test_advice_is_paid_by_the_plan_and_not_by_the_item(
@@ -90,8 +94,12 @@ def test_advice_is_paid_by_the_plan_and_not_by_the_item(
     item = paused(desk, approver)
     desk.work(Queue.PLANNER)
     plan_used, used = course(desk, item).used, desk.item(item.pk).used
-    assert (plan_used.planner_calls, plan_used.tokens > 0, plan_used.cost_usd > 0) == (1, True, True)
-    assert (used.planner_calls, used.tokens, used.cost_usd) == (0, 0, Decimal(0))
+    assert plan_used.planner_calls == 1
+    assert plan_used.tokens > 0
+    assert plan_used.cost_usd > 0
+    assert used.planner_calls == 0
+    assert used.tokens == 0
+    assert used.cost_usd == Decimal(0)
 
 
 def test_advice_that_does_not_come_in_time_lets_the_retries_go_on(
@@ -101,7 +109,8 @@ def test_advice_that_does_not_come_in_time_lets_the_retries_go_on(
     item = paused(desk, approver)
     with time_machine.travel(now().timestamp() + 91, tick=True):
         end_waits(tenant)
-    assert (course(desk, item).waiting_for, outcomes(desk, "guidance_given")) == ("", ["timeout"])
+    assert course(desk, item).waiting_for == ""
+    assert outcomes(desk, "guidance_given") == ["timeout"]
     assert [message.state for message in messages(desk, "execution_request")] == ["acked", "queued"]
 
 
@@ -124,7 +133,8 @@ def test_advice_that_comes_late_changes_nothing(
     with time_machine.travel(now().timestamp() + 91, tick=True):
         end_waits(tenant)
     desk.work(Queue.RUNTIME)
-    assert (course(desk, item).guidance, outcomes(desk, "guidance_given")) == ("", ["timeout", "late"])
+    assert course(desk, item).guidance == ""
+    assert outcomes(desk, "guidance_given") == ["timeout", "late"]
 
 
 def test_question_that_is_answered_late_asks_no_model(
@@ -135,7 +145,8 @@ def test_question_that_is_answered_late_asks_no_model(
     with time_machine.travel(now().timestamp() + 91, tick=True):
         end_waits(tenant)
     desk.work(Queue.PLANNER)
-    assert (planner.requests, outcomes(desk, "guidance_given")) == ([], ["timeout", "late"])
+    assert planner.requests == []
+    assert outcomes(desk, "guidance_given") == ["timeout", "late"]
 
 
 def test_advice_delivered_twice_resumes_once(tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI) -> None:
@@ -154,7 +165,8 @@ def test_planner_that_nobody_pays_is_no_advice(tenant: Any, tmp_path: Path, appr
     with tenant_scope(tenant):
         Budget.objects.create(period="day", limit_usd=0)
     desk.work(Queue.PLANNER)
-    assert (planner.requests, outcomes(desk, "guidance_given")) == ([], ["in_time"])
+    assert planner.requests == []
+    assert outcomes(desk, "guidance_given") == ["in_time"]
     assert [message.state for message in messages(desk, "execution_request")] == ["acked", "queued"]
 
 
@@ -166,7 +178,8 @@ def test_planner_is_asked_no_more_than_the_plan_allows(
     item = desk.approved(approver)
     desk.work()
     found = (len(messages(desk, "consult_planner")), len(messages(desk, "replan_request")))
-    assert (found, course(desk, item).used.planner_calls) == ((2, 1), 3)
+    assert found == (2, 1)
+    assert course(desk, item).used.planner_calls == 3
 
 
 @override_settings(GUIDANCE_SECONDS=0)

@@ -60,4 +60,5 @@ def test_thresholds_that_make_no_sense_are_refused(wrong: dict[str, float]) -> N
 @given(st.lists(st.integers(), max_size=120), st.integers(1, MAX_BATCH))
 def test_chunks_keep_every_item_in_its_order(items: list[int], size: int) -> None:
     found = list(chunks(items, size))
-    assert ([each for chunk in found for each in chunk], all(len(chunk) <= size for chunk in found)) == (items, True)
+    assert [each for chunk in found for each in chunk] == items
+    assert all(len(chunk) <= size for chunk in found)

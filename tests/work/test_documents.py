@@ -133,7 +133,9 @@ def became(desk: Desk, effect: KnowledgeEffect) -> str:
 
 def test_document_changes_once_somebody_said_yes(desk: Desk, approver: Any) -> None:
     item = carried_out(desk, CHANGE, approver)
-    assert (item.status, reads(desk), found(desk, "return coats")) == (WorkItemStatus.DONE, (2, NEW), [NEW])
+    assert item.status == WorkItemStatus.DONE
+    assert reads(desk) == (2, NEW)
+    assert found(desk, "return coats") == [NEW]
 
 
 def test_card_shows_how_the_document_reads_and_how_it_would(desk: Desk) -> None:
@@ -145,21 +147,27 @@ def test_card_shows_how_the_document_reads_and_how_it_would(desk: Desk) -> None:
 def test_change_is_taken_back_to_the_version_before(desk: Desk, approver: Any) -> None:
     item = carried_out(desk, CHANGE, approver)
     undone(desk, item, approver)
-    assert (reads(desk), found(desk, "return coats")) == ((3, OLD), [OLD])
+    assert reads(desk) == (3, OLD)
+    assert found(desk, "return coats") == [OLD]
 
 
 def test_document_that_is_taken_out_answers_nobody_and_comes_back(desk: Desk, approver: Any) -> None:
     item = carried_out(desk, TAKE_OUT, approver)
-    assert (item.status, reads(desk), found(desk, "return coats")) == (WorkItemStatus.DONE, (2, ""), [])
+    assert item.status == WorkItemStatus.DONE
+    assert reads(desk) == (2, "")
+    assert found(desk, "return coats") == []
     undone(desk, item, approver)
-    assert (reads(desk), found(desk, "return coats")) == ((3, OLD), [OLD])
+    assert reads(desk) == (3, OLD)
+    assert found(desk, "return coats") == [OLD]
 
 
 def test_document_that_is_added_is_found_and_taken_back(desk: Desk, approver: Any) -> None:
     item = carried_out(desk, ADD, approver)
-    assert (item.status, reads(desk, "editor/Opening")) == (WorkItemStatus.DONE, (1, "We open at nine."))
+    assert item.status == WorkItemStatus.DONE
+    assert reads(desk, "editor/Opening") == (1, "We open at nine.")
     undone(desk, item, approver)
-    assert found(desk, "when do you open") == [OLD] and reads(desk, "editor/Opening") == (2, "")
+    assert found(desk, "when do you open") == [OLD]
+    assert reads(desk, "editor/Opening") == (2, "")
 
 
 # --- refused
@@ -178,7 +186,8 @@ def test_document_that_was_changed_meanwhile_stays(desk: Desk, approver: Any, tm
 def test_row_without_a_yes_changes_nothing(desk: Desk) -> None:
     item = waiting(desk, CHANGE)
     effect = asked(desk, item, call_digest(CHANGE.tool, CHANGE.args))
-    assert (became(desk, effect), reads(desk)) == (EffectState.REFUSED, (1, OLD))
+    assert became(desk, effect) == EffectState.REFUSED
+    assert reads(desk) == (1, OLD)
 
 
 def test_row_that_the_approved_plan_does_not_say_changes_nothing(desk: Desk, approver: Any) -> None:
@@ -187,7 +196,8 @@ def test_row_that_the_approved_plan_does_not_say_changes_nothing(desk: Desk, app
     with tenant_scope(desk.tenant):
         WorkItem.objects.filter(pk=item.pk).update(status=WorkItemStatus.RUNNING)
     effect = asked(desk, item, call_digest(TAKE_OUT.tool, TAKE_OUT.args))
-    assert (became(desk, effect), reads(desk)) == (EffectState.REFUSED, (1, OLD))
+    assert became(desk, effect) == EffectState.REFUSED
+    assert reads(desk) == (1, OLD)
 
 
 def test_change_that_nobody_waits_for_any_longer_is_not_made(desk: Desk, approver: Any, settings: LazySettings) -> None:
@@ -262,4 +272,5 @@ def test_documents_are_read_at_the_levels_of_the_conversation(
     ctx = CallContext(tenant.pk, tenant.pk, tenant.pk, "read_document", PLACE, "", {"levels": levels})
     files = document_tools.documents_for_script(ctx)
     page, listed = json.loads(files["page.json"]), json.loads(files["documents.json"])
-    assert (page and page["text"]) == seen and len(listed) == (1 if seen else 0)
+    assert (page and page["text"]) == seen
+    assert len(listed) == (1 if seen else 0)

@@ -74,7 +74,8 @@ def test_edit_beyond_what_policy_allows_changes_nothing(desk: Desk, owner: Any) 
     with tenant_scope(desk.tenant):
         save_gate(CAP, deployment_id=desk.deployment.pk)
     assert code(edit(desk, item, owner, note(5000))) == "edit_refused"
-    assert desk.card(item).is_open and desk.item(item.pk).spec.calls == (note(50),)
+    assert desk.card(item).is_open
+    assert desk.item(item.pk).spec.calls == (note(50),)
 
 
 def test_edit_to_what_the_tool_does_not_take_is_refused(desk: Desk, owner: Any) -> None:
@@ -106,7 +107,8 @@ def test_edited_plan_is_approved_and_runs_with_the_new_values(desk: Desk, owner:
     with tenant_scope(desk.tenant):
         answer_card(asked_in(item).pk, user=owner, choice="approve", face=face_hash(asked_in(item)))
     desk.work()
-    assert (desk.item(item.pk).status, desk.order().data["note"]) == (WorkItemStatus.DONE, 60)
+    assert desk.item(item.pk).status == WorkItemStatus.DONE
+    assert desk.order().data["note"] == 60
 
 
 def asked_in(item: WorkItem) -> Card:
@@ -117,4 +119,5 @@ def asked_in(item: WorkItem) -> Card:
 def test_calls_are_put_in_their_places() -> None:
     body = "First\n\n" + call_block(PlannedCall("a", {})) + "\n\nthen\n\n" + call_block(PlannedCall("b", {})) + "\nlast"
     calls = (PlannedCall("a", {"x": "```call\n"}), PlannedCall("b", {"y": 2}))
-    assert parse_calls(replace_calls(body, calls)) == calls and replace_calls(body, calls).endswith("last")
+    assert parse_calls(replace_calls(body, calls)) == calls
+    assert replace_calls(body, calls).endswith("last")

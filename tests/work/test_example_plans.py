@@ -144,13 +144,11 @@ Deploy it.
 )
 def test_example_plan_is_read(markdown: str, kind: str, lane: str, tokens: int, checks: int, gates: int) -> None:
     spec = plans.parse(markdown)
-    assert (spec.type, spec.agent, spec.budget.max_tokens, len(spec.verify), len(spec.gates)) == (
-        kind,
-        lane,
-        tokens,
-        checks,
-        gates,
-    )
+    assert spec.type == kind
+    assert spec.agent == lane
+    assert spec.budget.max_tokens == tokens
+    assert len(spec.verify) == checks
+    assert len(spec.gates) == gates
 
 
 @pytest.mark.parametrize("markdown", [BUG_FIX, SUPPORT, TRADE, MONITOR, DEPLOY])

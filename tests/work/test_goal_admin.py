@@ -55,7 +55,8 @@ def test_goal_that_is_in_force_already_changes_nothing(desk: Deployment, owner: 
 
 def test_what_is_wrong_is_told_with_its_code_and_line(desk: Deployment, owner: Any) -> None:
     page = put(owner, desk, markdown=GOAL.replace("requires: [known]", "requires: [unknown]"))
-    assert "goal_gate_unknown: Line 12" in page and in_force(desk) is None
+    assert "goal_gate_unknown: Line 12" in page
+    assert in_force(desk) is None
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,8 @@ def test_what_is_wrong_is_told_with_its_code_and_line(desk: Deployment, owner: A
 )
 def test_file_that_is_no_goal_is_refused(desk: Deployment, owner: Any, fields: dict[str, Any], code: str) -> None:
     given = {name: SimpleUploadedFile("g", value) if name == "file" else value for name, value in fields.items()}
-    assert code in put(owner, desk, **given) and in_force(desk) is None
+    assert code in put(owner, desk, **given)
+    assert in_force(desk) is None
 
 
 @pytest.mark.parametrize("role", ["approver", "agent", "viewer"])

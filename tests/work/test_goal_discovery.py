@@ -67,7 +67,8 @@ def test_what_a_goal_finds_is_put_before_a_person_as_a_batch(desk: Desk) -> None
     look(desk)
     with tenant_scope(desk.tenant):
         batch = Batch.objects.get()
-    assert ([item.subject for item in items(desk, batch)], notes(desk, 1, 2, 3)) == (["C-1", "C-1", "C-2"], [None] * 3)
+    assert [item.subject for item in items(desk, batch)] == ["C-1", "C-1", "C-2"]
+    assert notes(desk, 1, 2, 3) == [None] * 3
 
 
 def test_looking_again_asks_about_nothing_twice(desk: Desk) -> None:

@@ -77,7 +77,8 @@ def refusal(changed: str) -> tuple[str, int]:
     ],
 )
 def test_goal_file_that_cannot_work_is_refused_with_its_line(change: tuple[str, str], code: str, line: int) -> None:
-    assert change[0] in GOAL and refusal(GOAL.replace(*change, 1)) == (code, line)
+    assert change[0] in GOAL
+    assert refusal(GOAL.replace(*change, 1)) == (code, line)
 
 
 def test_fallbacks_that_lead_in_a_wider_circle_are_refused() -> None:
@@ -119,7 +120,9 @@ def test_goal_that_is_refused_leaves_the_one_in_force(desk: Deployment, change: 
     with pytest.raises(SilasError) as refused:
         put(desk, GOAL.replace(*change))
     with tenant_scope(desk.tenant_id):
-        assert (refused.value.code, active_goal(desk).pk, WorkItem.objects.count()) == (code, before, 1)
+        assert refused.value.code == code
+        assert active_goal(desk).pk == before
+        assert WorkItem.objects.count() == 1
 
 
 def test_goal_with_more_gates_than_a_turn_may_ask_is_refused(desk: Deployment) -> None:
@@ -131,14 +134,16 @@ def test_goal_with_more_gates_than_a_turn_may_ask_is_refused(desk: Deployment) -
     )
     with pytest.raises(SilasError) as refused:
         put(desk, GOAL.replace("access_levels:", many + "access_levels:"))
-    assert (refused.value.code, refused.value.extra["line"]) == ("goal_too_many_gates", 8)
+    assert refused.value.code == "goal_too_many_gates"
+    assert refused.value.extra["line"] == 8
 
 
 def test_imported_goal_is_the_policy_of_the_next_turn(desk: Deployment) -> None:
     put(desk)
     with tenant_scope(desk.tenant_id):
         found = policy.load(desk)
-    assert [gate.name for gate in found.gates] == ["nice", "known"] and list(found.levels) == ["public", "verified"]
+    assert [gate.name for gate in found.gates] == ["nice", "known"]
+    assert list(found.levels) == ["public", "verified"]
 
 
 def test_gates_of_the_company_come_before_those_of_the_file(desk: Deployment) -> None:
@@ -150,7 +155,8 @@ def test_gates_of_the_company_come_before_those_of_the_file(desk: Deployment) ->
 
 def test_goal_imported_twice_changes_nothing(desk: Deployment) -> None:
     first, second = put(desk), put(desk)
-    assert (second.goal.pk, second.changed) == (first.goal.pk, False)
+    assert second.goal.pk == first.goal.pk
+    assert second.changed is False
 
 
 def test_goal_that_says_something_else_ends_the_one_before(desk: Deployment) -> None:
@@ -158,7 +164,8 @@ def test_goal_that_says_something_else_ends_the_one_before(desk: Deployment) -> 
     second = put(desk, GOAL.replace("second_line", "third_line")).goal
     with tenant_scope(desk.tenant_id):
         before = WorkItem.objects.get(pk=first.pk)
-        assert (before.status, active_goal(desk).pk) == ("blocked", second.pk)
+        assert before.status == "blocked"
+        assert active_goal(desk).pk == second.pk
 
 
 def test_of_two_files_imported_at_once_one_governs_and_the_other_is_over(desk: Deployment) -> None:
@@ -178,7 +185,8 @@ def test_of_two_files_imported_at_once_one_governs_and_the_other_is_over(desk: D
     with tenant_scope(desk.tenant_id):
         statuses = dict(WorkItem.objects.values_list("pk", "status"))
         governs = Deployment.objects.get(pk=desk.pk).active_goal_id
-    assert (governs, statuses) == (later, {earlier: "blocked", later: "healthy"})
+    assert governs == later
+    assert statuses == {earlier: "blocked", later: "healthy"}
 
 
 def test_goal_of_a_skill_that_has_changed_is_another_goal(desk: Deployment, tmp_path: Path) -> None:
@@ -201,7 +209,8 @@ def test_command_that_only_checks_changes_nothing(desk: Deployment, tmp_path: Pa
     (tmp_path / "goal.md").write_text(GOAL)
     run(desk, tmp_path / "goal.md", "--check")
     with tenant_scope(desk.tenant_id):
-        assert active_goal(desk) is None and not Card.objects.exists()
+        assert active_goal(desk) is None
+        assert not Card.objects.exists()
 
 
 def test_command_says_code_and_line_of_what_is_wrong(desk: Deployment, tmp_path: Path) -> None:

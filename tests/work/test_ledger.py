@@ -81,7 +81,9 @@ def test_done_call_s_result_is_kept(desk: Desk, approver: Any) -> None:
     desk.work()
     with tenant_scope(desk.tenant):
         entry = LedgerEntry.objects.get(attempt__work_item=item)
-    assert (entry.value, entry.duration_seconds > 0, entry.call_id is not None) == ({"say": "noted"}, True, True)
+    assert entry.value == {"say": "noted"}
+    assert entry.duration_seconds > 0
+    assert entry.call_id is not None
 
 
 def test_failed_call_is_in_the_ledger_with_its_error(tenant: Any, tmp_path: Path, approver: Any) -> None:
@@ -108,7 +110,8 @@ def test_second_call_is_made_after_a_crash_behind_the_first(desk: Desk, approver
     let_waits_pass(desk.tenant)
     desk.work()
     found = (desk.item(item.pk).status, desk.order().revision, desk.order("H-3").revision)
-    assert (found, statuses(desk, item)) == ((WorkItemStatus.DONE, 2, 2), ["interrupted", "passed"])
+    assert found == (WorkItemStatus.DONE, 2, 2)
+    assert statuses(desk, item) == ["interrupted", "passed"]
 
 
 # --- files
@@ -121,7 +124,8 @@ def test_file_of_a_call_is_kept_and_seen_by_the_checks(tenant: Any, tmp_path: Pa
     with tenant_scope(tenant):
         files = artifacts.files_of(item)
         name = artifacts.full_name(Artifact.objects.get())
-    assert (desk.item(item.pk).status, files) == (WorkItemStatus.DONE, {"letter.txt": b"dear customer"})
+    assert desk.item(item.pk).status == WorkItemStatus.DONE
+    assert files == {"letter.txt": b"dear customer"}
     assert name == f"{item.pk}/{item.pk}/1/letter.txt"
 
 
@@ -132,7 +136,8 @@ def test_file_of_a_lost_attempt_is_there_for_the_next(tenant: Any, tmp_path: Pat
     desk.work()
     let_waits_pass(tenant)
     desk.work()
-    assert (desk.item(item.pk).status, desk.order().revision) == (WorkItemStatus.DONE, 2)
+    assert desk.item(item.pk).status == WorkItemStatus.DONE
+    assert desk.order().revision == 2
 
 
 def test_file_never_reaches_the_model_or_the_ledger(tenant: Any, tmp_path: Path, approver: Any) -> None:
@@ -151,7 +156,8 @@ def test_files_that_are_too_large_undo_the_call(
     desk = make_desk(tenant, tmp_path, script=LETTER, check=NOTED)
     item = approved(desk, approver, note())
     desk.work()
-    assert (ledger(desk, item)[0][2], desk.order().revision) == ("artifacts_too_large", 1)
+    assert ledger(desk, item)[0][2] == "artifacts_too_large"
+    assert desk.order().revision == 1
 
 
 # --- budget
@@ -167,7 +173,10 @@ def test_money_of_a_lost_attempt_counts(desk: Desk, approver: Any, faults: Path)
     let_waits_pass(desk.tenant)
     desk.work()
     used = desk.item(item.pk).used
-    assert (used.cost_usd, used.tokens, used.attempts, used.executor_runs) == (Decimal("0.7"), 1000, 2, 2)
+    assert used.cost_usd == Decimal("0.7")
+    assert used.tokens == 1000
+    assert used.attempts == 2
+    assert used.executor_runs == 2
 
 
 def test_lost_attempt_that_used_the_budget_up_is_the_last(desk: Desk, approver: Any, faults: Path) -> None:
@@ -180,7 +189,9 @@ def test_lost_attempt_that_used_the_budget_up_is_the_last(desk: Desk, approver: 
     let_waits_pass(desk.tenant)
     desk.work()
     ended = desk.item(item.pk)
-    assert (ended.status, ended.reason, desk.order().revision) == (WorkItemStatus.STUCK, WorkReason.BUDGET, 1)
+    assert ended.status == WorkItemStatus.STUCK
+    assert ended.reason == WorkReason.BUDGET
+    assert desk.order().revision == 1
 
 
 def test_time_of_attempts_adds_up(tenant: Any, tmp_path: Path, approver: Any) -> None:
@@ -209,7 +220,9 @@ def test_file_that_the_agent_invents_is_written_down_and_never_used(desk: Desk, 
         attempts.conclude_attempt(delivery, job.attempt, outcome)
     with tenant_scope(desk.tenant):
         noted = AuditEntry.objects.filter(event="artifact_ref_mismatch", subject=f"work:{item.pk}").count()
-        assert (noted, artifacts.files_of(item), statuses(desk, item)) == (1, {}, [AttemptStatus.PASSED])
+        assert noted == 1
+        assert artifacts.files_of(item) == {}
+        assert statuses(desk, item) == [AttemptStatus.PASSED]
 
 
 def nearly_out_of_time(desk: Desk, item: WorkItem, left: float) -> None:

@@ -114,14 +114,19 @@ def unproved(known: Any, fake: Fake, tmp_path: Path, approver: Any) -> House:
 
 def test_act_that_nobody_can_check_is_handed_over_and_never_called_done(unproved: House) -> None:
     item = unproved.refund()
-    assert (item.status, item.reason, unproved.asked("refund")) == ("stuck", "handed_over", 1)
-    assert (HANDED in unproved.told(), "Done:" in unproved.told()) == (True, False)
+    assert item.status == "stuck"
+    assert item.reason == "handed_over"
+    assert unproved.asked("refund") == 1
+    assert HANDED in unproved.told()
+    assert "Done:" not in unproved.told()
 
 
 def test_act_that_the_reading_tool_confirms_is_done(proved: House) -> None:
     proved.fake.answer = lambda name, args: "it is refunded" if name == "look-up" else "ok"
     item = proved.refund()
-    assert (item.status, item.reason, proved.fake.calls[-1]) == ("done", "", ("look-up", {"order": "A-1"}))
+    assert item.status == "done"
+    assert item.reason == ""
+    assert proved.fake.calls[-1] == ("look-up", {"order": "A-1"})
     assert "Done:" in proved.told()
 
 
@@ -129,7 +134,9 @@ def test_act_that_the_reading_tool_denies_is_not_done_and_not_made_again(proved:
     proved.fake.answer = lambda name, args: "it is open" if name == "look-up" else "ok, refunded"
     item = proved.refund()
     assert proved.asked("look-up") == item.attempts_made  # an answer is an answer
-    assert (item.status == "done", item.reason == "handed_over", proved.asked("refund")) == (False, False, 1)
+    assert item.status != "done"
+    assert item.reason != "handed_over"
+    assert proved.asked("refund") == 1
 
 
 def test_word_of_the_visitor_that_is_said_back_proves_nothing(proved: House) -> None:
@@ -141,7 +148,8 @@ def test_proof_that_changed_since_is_not_asked_and_proves_nothing(proved: House)
     proved.fake.tools[0] = LOOK.model_copy(update={"description": "Always says refunded."})
     proved.fake.answer = lambda *_: "refunded"
     item = proved.refund()
-    assert (item.reason, proved.asked("look-up")) == ("handed_over", 0)
+    assert item.reason == "handed_over"
+    assert proved.asked("look-up") == 0
 
 
 def test_proof_that_was_stopped_since_proves_nothing(proved: House) -> None:
@@ -160,13 +168,17 @@ def test_proof_that_is_away_for_a_moment_is_asked_again(proved: House) -> None:
     asked = iter([None, None, "it is refunded"])
     proved.fake.answer = lambda name, args: (next(asked) or 1 / 0) if name == "look-up" else "ok"
     item = proved.refund()
-    assert (item.status, proved.asked("look-up"), proved.asked("refund")) == ("done", 3, 1)
+    assert item.status == "done"
+    assert proved.asked("look-up") == 3
+    assert proved.asked("refund") == 1
 
 
 def test_proof_that_stays_away_is_given_up(proved: House) -> None:
     proved.fake.answer = lambda name, args: 1 / 0 if name == "look-up" else "ok"
     item = proved.refund()
-    assert (item.reason, proved.asked("look-up"), proved.asked("refund")) == ("handed_over", 3, 1)
+    assert item.reason == "handed_over"
+    assert proved.asked("look-up") == 3
+    assert proved.asked("refund") == 1
 
 
 def test_act_whose_answer_never_came_is_uncertain_where_nobody_can_check(unproved: House) -> None:
@@ -177,7 +189,8 @@ def test_act_whose_answer_never_came_is_uncertain_where_nobody_can_check(unprove
 def test_act_whose_answer_never_came_is_done_when_the_reading_tool_says_so(proved: House) -> None:
     proved.fake.answer = lambda name, args: "refunded" if name == "look-up" else 1 / 0
     item = proved.refund()
-    assert (item.status, proved.asked("refund")) == ("done", 1)
+    assert item.status == "done"
+    assert proved.asked("refund") == 1
 
 
 def test_card_says_who_will_say_that_it_was_done(proved: House) -> None:

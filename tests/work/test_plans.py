@@ -87,7 +87,8 @@ def test_parse_of_invalid_field_names_the_field() -> None:
 )
 def test_parse_of_broken_plan_names_the_line(markdown: str, line: int) -> None:
     refused = refusal(markdown)
-    assert (refused.extra["line"], refused.message[: len(f"Line {line}:")]) == (line, f"Line {line}:")
+    assert refused.extra["line"] == line
+    assert refused.message[: len(f"Line {line}:")] == f"Line {line}:"
 
 
 def test_parse_of_billion_laughs_is_refused_at_the_first_anchor() -> None:

@@ -80,7 +80,8 @@ def test_propose_that_is_refused_leaves_nothing_but_an_audit_entry(desk: Desk) -
     with tenant_scope(desk.tenant):
         left = (WorkItem.objects.exclude(type="goal").count(), Card.objects.count())
         entry = AuditEntry.objects.filter(event="work_refused").values_list("data", flat=True)
-        assert (left, list(entry)) == ((0, 0), ['{"code":"gate_blocked"}'])
+        assert left == (0, 0)
+        assert list(entry) == ['{"code":"gate_blocked"}']
 
 
 @pytest.mark.parametrize("config", [{"pattern": r"\A(?!.*4111)"}, {"redact": "4111"}])
@@ -127,10 +128,8 @@ def test_card_binds_exactly_the_stored_plan(desk: Desk) -> None:
 
 def test_card_says_what_each_button_does(desk: Desk) -> None:
     card = desk.card(desk.waiting())
-    assert (card.intent, card.consequence) == (
-        "Change H-1",
-        {"approve": "Change it", "decline": "Nothing changes"},
-    )
+    assert card.intent == "Change H-1"
+    assert card.consequence == {"approve": "Change it", "decline": "Nothing changes"}
 
 
 def test_card_shows_undo_and_proof(desk: Desk) -> None:
@@ -283,7 +282,9 @@ def test_any_other_verdict_runs_nothing(desk: Desk, approver: Any, verdict: Appr
     desk.decide(item, approver, verdict)
     ended = desk.item(item.pk)
     reason = WorkReason.DECLINED if verdict == ApprovalVerdict.DECLINED else WorkReason.LEFT_OUT
-    assert (ended.status, ended.reason, owed(desk)) == (WorkItemStatus.BLOCKED, reason, [])
+    assert ended.status == WorkItemStatus.BLOCKED
+    assert ended.reason == reason
+    assert owed(desk) == []
 
 
 def test_approval_of_a_plan_changed_meanwhile_runs_nothing(desk: Desk, approver: Any) -> None:
@@ -292,7 +293,9 @@ def test_approval_of_a_plan_changed_meanwhile_runs_nothing(desk: Desk, approver:
         WorkItem.objects.filter(pk=item.pk).update(plan=item.plan.replace("H-1", "H-2"))
     desk.decide(item, approver)
     ended = desk.item(item.pk)
-    assert (ended.reason, ended.last_error, owed(desk)) == (WorkReason.NOT_APPROVED, "plan_hash_mismatch", [])
+    assert ended.reason == WorkReason.NOT_APPROVED
+    assert ended.last_error == "plan_hash_mismatch"
+    assert owed(desk) == []
 
 
 def test_card_that_ran_out_ends_the_item(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +303,8 @@ def test_card_that_ran_out_ends_the_item(desk: Desk, monkeypatch: pytest.MonkeyP
     with tenant_scope(desk.tenant):
         Card.objects.filter(subject_id=item.pk).update(created_at="2020-01-01T00:00Z", expires_at="2020-01-02T00:00Z")
     expire_cards(desk.tenant)
-    assert (desk.item(item.pk).reason, desk.card(item).status) == (WorkReason.EXPIRED, CardStatus.EXPIRED)
+    assert desk.item(item.pk).reason == WorkReason.EXPIRED
+    assert desk.card(item).status == CardStatus.EXPIRED
 
 
 # --- standing approval
@@ -309,7 +313,8 @@ def test_card_that_ran_out_ends_the_item(desk: Desk, monkeypatch: pytest.MonkeyP
 def test_small_call_under_standing_approval_runs_at_once(desk: Desk, owner: Any) -> None:
     desk.allow_standing(owner)
     proposal = desk.propose(note(5))
-    assert (proposal.outcome, len(owed(desk))) == ("dispatched", 1)
+    assert proposal.outcome == "dispatched"
+    assert len(owed(desk)) == 1
 
 
 def test_second_small_call_about_one_record_opens_a_card(desk: Desk, owner: Any) -> None:
@@ -345,7 +350,9 @@ def test_standing_child_holds_nothing_of_the_model_s_plan(desk: Desk, owner: Any
     proposal = desk.propose(note(5))
     assert proposal.work_item_id
     spec = desk.item(proposal.work_item_id).spec
-    assert (spec.body.splitlines()[0], spec.parent, spec.calls) == ("Note it.", str(desk.goal_id), (note(5),))
+    assert spec.body.splitlines()[0] == "Note it."
+    assert spec.parent == str(desk.goal_id)
+    assert spec.calls == (note(5),)
 
 
 def test_medium_call_under_standing_approval_opens_a_card(desk: Desk, owner: Any) -> None:
@@ -385,7 +392,8 @@ def test_standing_approval_that_is_declined_allows_nothing(desk: Desk, owner: An
         goal = WorkItem.objects.get(pk=desk.goal_id)
         services.request_standing_approval(goal, uses=1, days=1, rationale="Why not.")
     desk.decide(goal, owner, ApprovalVerdict.DECLINED)
-    assert (desk.propose(note(5)).outcome, desk.item(goal.pk).status) == ("card", WorkItemStatus.HEALTHY)
+    assert desk.propose(note(5)).outcome == "card"
+    assert desk.item(goal.pk).status == WorkItemStatus.HEALTHY
 
 
 def test_standing_approval_of_an_edited_goal_opens_a_card(desk: Desk, owner: Any) -> None:

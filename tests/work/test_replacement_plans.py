@@ -50,8 +50,11 @@ def test_other_plan_gets_a_card_of_its_own_and_runs_after_its_yes(
         new = Course.objects.get(replaces=old)
         card = Card.objects.get(subject_id=new.work_item_id)
     old = desk.item(old.pk)
-    assert (old.status, old.reason, new.depth) == (WorkItemStatus.STUCK, WorkReason.REPLANNED, 1)
-    assert (card.status, desk.item(new.work_item_id).status) == ("open", WorkItemStatus.PENDING)
+    assert old.status == WorkItemStatus.STUCK
+    assert old.reason == WorkReason.REPLANNED
+    assert new.depth == 1
+    assert card.status == "open"
+    assert desk.item(new.work_item_id).status == WorkItemStatus.PENDING
 
 
 def researched(tenant: Any, folder: Path, approver: Any, planner: FakeOpenAI, *, answer: str) -> tuple[Desk, WorkItem]:
@@ -123,7 +126,8 @@ def test_other_plan_is_never_under_a_standing_yes(
     trusted(desk)
     with tenant_scope(tenant):
         new = Course.objects.get(replaces=old).work_item
-    assert (new.parent_id, new.approval_token_id) == (None, None)
+    assert new.parent_id is None
+    assert new.approval_token_id is None
 
 
 @pytest.mark.parametrize(
@@ -143,8 +147,11 @@ def test_no_other_plan_ends_with_a_person(
     item = exhausted(desk, approver)
     with tenant_scope(tenant):
         wanted = ChatSession.objects.filter(pk=item.session_id, wanted_person_at__isnull=False).exists()
-    assert (item.status, item.reason, wanted) == (WorkItemStatus.STUCK, WorkReason.VERIFICATION, True)
-    assert (outcomes(desk, "replan_ended"), messages(desk, "plan_result")) == (["no_other_plan"], [])
+    assert item.status == WorkItemStatus.STUCK
+    assert item.reason == WorkReason.VERIFICATION
+    assert wanted is True
+    assert outcomes(desk, "replan_ended") == ["no_other_plan"]
+    assert messages(desk, "plan_result") == []
 
 
 @pytest.mark.parametrize("calls", [(note(500),), (note(-5),), ()], ids=["what a gate forbids", "bad values", "nothing"])
@@ -160,7 +167,9 @@ def test_other_plan_that_may_not_be_asked_ends_with_a_person(
     ended = desk.item(item.pk)
     with tenant_scope(tenant):
         cards = Card.objects.count()
-    assert (ended.status, ended.reason, cards) == (WorkItemStatus.STUCK, WorkReason.VERIFICATION, 1)
+    assert ended.status == WorkItemStatus.STUCK
+    assert ended.reason == WorkReason.VERIFICATION
+    assert cards == 1
 
 
 def test_other_plan_cannot_use_what_the_level_did_not_allow(
@@ -188,7 +197,8 @@ def test_other_plan_that_does_not_come_ends_with_a_person(
     with time_machine.travel(now().timestamp() + 601, tick=True):
         end_waits(tenant)
     ended = desk.item(item.pk)
-    assert (ended.status, ended.reason) == (WorkItemStatus.STUCK, WorkReason.BUDGET)
+    assert ended.status == WorkItemStatus.STUCK
+    assert ended.reason == WorkReason.BUDGET
 
 
 def test_third_plan_is_the_last(tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI) -> None:
@@ -254,4 +264,5 @@ def test_escalation_of_the_goal_is_said_in_its_words(
         desk.work()
     finally:
         signals.work_escalated.disconnect(hear)
-    assert (heard, desk.item(item.pk).status) == ([("We will write to you.", False)], WorkItemStatus.STUCK)
+    assert heard == [("We will write to you.", False)]
+    assert desk.item(item.pk).status == WorkItemStatus.STUCK

@@ -73,8 +73,10 @@ def test_planner_that_asks_waits_without_holding_anything(
     desk = failing(tenant, tmp_path)
     waiting_for_research(desk, approver)
     (question,) = messages(desk, "research_request")
-    assert (planning(desk).state, planning(desk).rounds) == ("awaiting_research", 1)
-    assert (question.state, messages(desk, "consult_planner")[0].state) == ("queued", "acked")
+    assert planning(desk).state == "awaiting_research"
+    assert planning(desk).rounds == 1
+    assert question.state == "queued"
+    assert messages(desk, "consult_planner")[0].state == "acked"
 
 
 def test_answers_let_the_planner_go_on(tenant: Any, tmp_path: Path, approver: Any, planner: FakeOpenAI) -> None:
@@ -83,7 +85,8 @@ def test_answers_let_the_planner_go_on(tenant: Any, tmp_path: Path, approver: An
     waiting_for_research(desk, approver)
     desk.work(Queue.EXECUTOR, Queue.PLANNER)
     assert [request.state for request in requests_of(desk)] == ["answered", "answered"]
-    assert (planning(desk).state, len(messages(desk, "planner_guidance"))) == ("finished", 1)
+    assert planning(desk).state == "finished"
+    assert len(messages(desk, "planner_guidance")) == 1
 
 
 def test_planner_asks_three_things_at_once_and_no_more(
@@ -114,7 +117,9 @@ def test_planner_has_five_rounds_and_then_has_to_finish(
     desk = failing(tenant, tmp_path)
     paused(desk, approver)
     desk.work(Queue.EXECUTOR, Queue.PLANNER)
-    assert (planning(desk).state, planning(desk).rounds, len(requests_of(desk))) == ("finished", 5, 5)
+    assert planning(desk).state == "finished"
+    assert planning(desk).rounds == 5
+    assert len(requests_of(desk)) == 5
 
 
 def test_answer_that_is_delivered_twice_counts_once(
@@ -127,7 +132,8 @@ def test_answer_that_is_delivered_twice_counts_once(
     with tenant_scope(tenant):
         QueueMessage.objects.filter(kind="research_result").update(state="queued", finished_at=None)
     desk.work(Queue.PLANNER)
-    assert (outcomes(desk, "research_ended"), len(messages(desk, "planner_guidance"))) == (["answered"], 1)
+    assert outcomes(desk, "research_ended") == ["answered"]
+    assert len(messages(desk, "planner_guidance")) == 1
 
 
 def test_research_that_takes_too_long_lets_the_planner_do_its_best(
@@ -140,7 +146,9 @@ def test_research_that_takes_too_long_lets_the_planner_do_its_best(
         end_waits(tenant)
         before = planning(desk).state
         desk.work(Queue.PLANNER)
-    assert (before, planning(desk).state, requests_of(desk)[0].state) == ("expired", "finished", "expired")
+    assert before == "expired"
+    assert planning(desk).state == "finished"
+    assert requests_of(desk)[0].state == "expired"
     assert "no answer: it did not come in time" in body_of(planner.requests[-1])
 
 
@@ -155,7 +163,8 @@ def test_answer_that_comes_late_is_written_down_and_not_used(
         ResearchRequest.objects.update(deadline=now())
     end_waits(tenant)
     desk.work(Queue.PLANNER)
-    assert (outcomes(desk, "research_ended"), requests_of(desk)[0].result) == (["timeout", "late"], "")
+    assert outcomes(desk, "research_ended") == ["timeout", "late"]
+    assert requests_of(desk)[0].result == ""
 
 
 def test_research_is_cut_to_the_length_that_was_asked_for(
@@ -215,7 +224,9 @@ def test_research_reaches_no_tool_beyond_its_list(
     ]
     with tenant_scope(tenant):
         made = GuardedRun.objects.get(pk=run_id).tool_calls.filter(tool=tool).count()
-    assert (tool in offered, made, desk.order().data.get("note")) == (False, 0, 50)
+    assert tool not in offered
+    assert made == 0
+    assert desk.order().data.get("note") == 50
 
 
 def searching_for_the_limit(request: dict[str, Any]) -> Reply:
@@ -258,4 +269,5 @@ def test_research_searches_the_web_where_that_is_set_up(
             Deployment.objects.filter(pk=desk.deployment.pk).update(model_names=names)
         desk.work(Queue.EXECUTOR)
     asked = [each for each in planner.requests if "Find out what is asked" in body_of(each)]
-    assert (len(fake.asked), fake.pages[0][1] in body_of(asked[-1])) == (1, True)
+    assert len(fake.asked) == 1
+    assert fake.pages[0][1] in body_of(asked[-1])

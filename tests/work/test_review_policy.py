@@ -43,7 +43,9 @@ def test_what_is_left_blank_is_as_the_house_says(tenant: Any, deployment: Any, o
     save(owner, deployment, high_min="0.95")
     with tenant_scope(tenant):
         found = thresholds_of(deployment.pk)
-    assert (found.high_min, found.medium_min, found.size) == (0.95, 0.5, 10)
+    assert found.high_min == 0.95
+    assert found.medium_min == 0.5
+    assert found.size == 10
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,9 @@ def test_policy_that_makes_no_sense_is_refused_in_words(
     tenant: Any, deployment: Any, owner: Any, values: dict[str, str], problem: str
 ) -> None:
     page = save(owner, deployment, **values)
-    assert problem in page and "Constraint" not in page and saved(tenant) == []
+    assert problem in page
+    assert "Constraint" not in page
+    assert saved(tenant) == []
 
 
 def test_second_policy_of_a_deployment_is_refused(tenant: Any, deployment: Any, owner: Any) -> None:
@@ -87,7 +91,8 @@ def test_change_is_written_down(tenant: Any, deployment: Any, owner: Any) -> Non
     keeper(owner).post(address, {"deployment": deployment.pk, "default_size": "6"})
     with tenant_scope(tenant):
         entry = AuditEntry.objects.order_by("seq").last()
-    assert (entry.event, json.loads(entry.data)["fields"]) == ("admin_changed", ["default_size"])
+    assert entry.event == "admin_changed"
+    assert json.loads(entry.data)["fields"] == ["default_size"]
 
 
 def test_every_field_says_what_it_means(owner: Any) -> None:

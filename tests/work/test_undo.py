@@ -95,11 +95,9 @@ def test_web_processes_are_told_why_a_batch_is_not_wholly_done(
 
 def test_finished_batch_shows_its_results_with_undo_by_one_tap(desk: Desk, approver: Any) -> None:
     card = offered(desk, done(desk, approver, 1, 2).pk)
-    assert (card.kind, card.risk, [result["ok"] for result in card.body["results"]]) == (
-        CardKind.POST_EXECUTION,
-        Risk.LOW,
-        [True, True],
-    )
+    assert card.kind == CardKind.POST_EXECUTION
+    assert card.risk == Risk.LOW
+    assert [result["ok"] for result in card.body["results"]] == [True, True]
 
 
 def test_undo_is_listed_with_the_last_effect_first(desk: Desk, approver: Any) -> None:
@@ -212,7 +210,8 @@ def test_what_its_skill_cannot_take_back_is_never_offered(
 ) -> None:
     desk = undoable_desk(tenant, tmp_path, **tool)
     batch = done(desk, approver, 1)
-    assert (notes(desk, 1), has_offer(desk, batch.pk)) == ([11], False)
+    assert notes(desk, 1) == [11]
+    assert has_offer(desk, batch.pk) is False
 
 
 def test_item_that_failed_is_not_undone(desk: Desk, approver: Any) -> None:
@@ -263,7 +262,9 @@ def test_undo_is_guarded_proved_and_on_record(desk: Desk, approver: Any) -> None
         events = list(
             AuditEntry.objects.filter(event__startswith="undo_").order_by("seq").values_list("event", flat=True)
         )
-    assert (item.status, proof, events) == ("done", ["undone"], ["undo_offered", "undo_begun"])
+    assert item.status == "done"
+    assert proof == ["undone"]
+    assert events == ["undo_offered", "undo_begun"]
 
 
 def test_undo_happens_once_however_often_it_is_pressed(desk: Desk, approver: Any, owner: Any) -> None:
@@ -272,7 +273,9 @@ def test_undo_happens_once_however_often_it_is_pressed(desk: Desk, approver: Any
     outcomes = race(lambda: answer(desk, card, approver, "approve"), lambda: answer(desk, card, owner, "approve"))
     carry_out(desk)
     refused = sum(isinstance(outcome, SilasError) for outcome in outcomes)
-    assert (refused, notes(desk, 1), desk.order("H-1").revision) == (1, [0], 3)
+    assert refused == 1
+    assert notes(desk, 1) == [0]
+    assert desk.order("H-1").revision == 3
 
 
 def test_undo_after_the_window_is_refused(desk: Desk, approver: Any) -> None:
@@ -280,7 +283,8 @@ def test_undo_after_the_window_is_refused(desk: Desk, approver: Any) -> None:
     card = offered(desk, batch.pk)
     with time_machine.travel(card.expires_at + timedelta(seconds=1)), pytest.raises(SilasError) as refused:
         answer(desk, card, approver, "approve")
-    assert (refused.value.code, notes(desk, 1)) == ("card_expired", [11])
+    assert refused.value.code == "card_expired"
+    assert notes(desk, 1) == [11]
 
 
 def test_report_that_comes_after_the_window_offers_nothing(desk: Desk, approver: Any) -> None:
@@ -297,7 +301,9 @@ def test_offer_that_nobody_took_ends_quietly(desk: Desk, approver: Any) -> None:
     with time_machine.travel(card.expires_at + timedelta(seconds=1)):
         expire_cards(desk.tenant)
     (item,) = undo_items(desk, batch.pk)
-    assert (item.reason, item.session_id, notes(desk, 1)) == (WorkReason.EXPIRED, None, [11])
+    assert item.reason == WorkReason.EXPIRED
+    assert item.session_id is None
+    assert notes(desk, 1) == [11]
 
 
 def test_keeping_it_changes_nothing(desk: Desk, approver: Any) -> None:
@@ -317,7 +323,8 @@ def test_record_that_somebody_changed_since_stays_and_stops_the_undo(desk: Desk,
         Record.objects.filter(pk=row.pk).update(data={**row.data, "note": 77}, revision=row.revision + 1)
     carry_out(desk)
     ended = [(item.status, item.reason) for item in undo_items(desk, batch.pk)]
-    assert (desk.order(order).data["note"], ended[1]) == (77, ("blocked", WorkReason.DEPENDENCY))
+    assert desk.order(order).data["note"] == 77
+    assert ended[1] == ("blocked", WorkReason.DEPENDENCY)
 
 
 def test_undo_of_which_the_last_effect_was_called_off_takes_nothing_back(desk: Desk, approver: Any, agent: Any) -> None:
@@ -326,7 +333,8 @@ def test_undo_of_which_the_last_effect_was_called_off_takes_nothing_back(desk: D
         cancellation.cancel_for_staff(undo_items(desk, batch.pk)[0].pk, user=agent)
     answer(desk, offered(desk, batch.pk), approver, "approve")
     carry_out(desk)
-    assert (notes(desk, 1, 2), undo_items(desk, batch.pk)[1].reason) == ([11, 12], WorkReason.DEPENDENCY)
+    assert notes(desk, 1, 2) == [11, 12]
+    assert undo_items(desk, batch.pk)[1].reason == WorkReason.DEPENDENCY
 
 
 @pytest.mark.parametrize("role", ["agent", "viewer"])
@@ -334,7 +342,8 @@ def test_undo_is_for_those_who_may_decide(desk: Desk, approver: Any, role: str, 
     batch = done(desk, approver, 1)
     with pytest.raises(SilasError) as refused:
         answer(desk, offered(desk, batch.pk), request.getfixturevalue(role), "approve")
-    assert (refused.value.status, notes(desk, 1)) == (403, [11])
+    assert refused.value.status == 403
+    assert notes(desk, 1) == [11]
 
 
 def test_visitor_hears_that_their_change_was_taken_back(desk: Desk, approver: Any) -> None:

@@ -73,7 +73,8 @@ def test_old_result_is_masked_and_recounted() -> None:
     window = enforced(result("r", turn=4), budget=ROOMY)
     (masked,) = window.items
     assert masked.content == "[Result of claim_status (SUCCEEDED) — 214 tokens — see memory for details]"
-    assert masked.masked and masked.token_count < 214
+    assert masked.masked
+    assert masked.token_count < 214
     assert window.used[Zone.CHRONICLE] == masked.token_count
 
 
