@@ -33,7 +33,7 @@ class ErrorCode(StrEnum):
     ALERT_MINUTES = "alert_minutes", 400
     ALREADY_PROCESSED = "already_processed", 409
     ALREADY_SET_UP = "already_set_up", 409, _("This installation is already set up. Log in instead.")
-    ANSWER_UNKNOWN = "answer_unknown", 422, _("Say done or trouble.")
+    ANSWER_UNKNOWN = "answer_unknown", 422, _("Answer with done or trouble.")
     ANSWERED_ALREADY = "answered_already", 409
     APPROVER_REQUIRED = "approver_required", 403, _("Only an owner or an approver can decide this.")
     ARTIFACTS_TOO_LARGE = "artifacts_too_large", 400, _("The files that this call left are too large to store.")
@@ -44,7 +44,7 @@ class ErrorCode(StrEnum):
     AUTONOMY_SETTINGS = "autonomy_settings", 422
     BAD_ARGUMENTS = "bad_arguments", 400
     BAD_CALL_BLOCK = "bad_call_block", 400
-    BAD_COLOUR = "bad_colour", 400, _("Choose one of the colours.")
+    BAD_COLOUR = "bad_colour", 400, _("Choose a color from the list.")
     BAD_HOLDER = "bad_holder", 400, _("A limit is for the company, or for one chatbot, visitor or task.")
     BAD_LIMIT = "bad_limit", 400, _("A limit is an amount of US dollars of 0 or more.")
     BAD_NAME = "bad_name", 400
@@ -59,27 +59,27 @@ class ErrorCode(StrEnum):
     CALL_LOST = "call_lost", 409
     CARD_BODY_UNFIT = "card_body_unfit", 400
     CARD_CHANGED = "card_changed", 409
-    CARD_DAMAGED = "card_damaged", 409, _("This card no longer shows what it was opened for.")
+    CARD_DAMAGED = "card_damaged", 409, _("This card is out of date.")
     CARD_DECIDED = "card_decided", 409
     CARD_EXPIRED = "card_expired", 409
     CARD_INCOMPLETE = "card_incomplete", 400
-    CARD_KIND_UNKNOWN = "card_kind_unknown", 400, _("There is no such kind of card.")
+    CARD_KIND_UNKNOWN = "card_kind_unknown", 400, _("Unknown kind of card.")
     CARD_MISMATCH = "card_mismatch", 409, _("The approved card has changed since it was approved.")
-    CARD_NOT_YOURS = "card_not_yours", 409, _("Please say again who you are before you answer this.")
+    CARD_NOT_YOURS = "card_not_yours", 409, _("Please verify your identity again, then answer this.")
     CARD_PAYLOAD_UNFIT = "card_payload_unfit", 400
     CARD_SCOPE_UNFIT = "card_scope_unfit", 400
-    CARD_SETTLED = "card_settled", 409, _("A settled card stays settled.")
+    CARD_SETTLED = "card_settled", 409, _("This card was already decided.")
     CARD_TOO_LONG = "card_too_long", 400
     CARD_UNREADABLE = "card_unreadable", 400
     CARD_WITHDRAWN = "card_withdrawn", 409
     CHAIN_LOOP = "chain_loop", 409
-    CHOICE_UNKNOWN = "choice_unknown", 409, _("This card does not offer that answer.")
+    CHOICE_UNKNOWN = "choice_unknown", 409, _("This card doesn't offer that answer.")
     COLLECTION_MISSING = "collection_missing", 409, _("The collection that this would be added to no longer exists.")
-    CONDITIONS_MISSING = "conditions_missing", 400, _("Say on which conditions.")
+    CONDITIONS_MISSING = "conditions_missing", 400, _("Enter your conditions.")
     CONDITIONS_NOT_ALLOWED = (
         "conditions_not_allowed",
         400,
-        _("An approval has no conditions: answer that it depends on them, or edit."),
+        _("An approval can't have conditions. Answer that it depends, or edit the request."),
     )
     CONNECTION_AMBIGUOUS = "connection_ambiguous", 409
     CONNECTION_MISSING = "connection_missing", 409
@@ -93,18 +93,18 @@ class ErrorCode(StrEnum):
     CONTEXT_PINNED_TOO_LARGE = "context_pinned_too_large", 400
     CONTEXT_PROFILE_INVALID = "context_profile_invalid", 400
     CONTEXT_PROFILE_UNKNOWN = "context_profile_unknown", 400
-    CONVERSATION_FULL = "conversation_full", 409, _("This conversation is very long. Please begin a new one.")
+    CONVERSATION_FULL = "conversation_full", 409, _("This conversation is very long. Please start a new one.")
     CREDENTIAL_GONE = "credential_gone", 409, _("The keyring no longer has this credential.")
     CREDENTIALS_UNREADABLE = "credentials_unreadable", 400, _("The script handed back credentials that cannot be read.")
-    DEPLOYMENT_MISSING = "deployment_missing", 400, _("Say on which deployment's messages this is tried.")
+    DEPLOYMENT_MISSING = "deployment_missing", 400, _("Choose a deployment whose messages are tested.")
     DEPLOYMENTS_FULL = "deployments_full", 409
     DRAFT_CHANGED = "draft_changed", 409, _("Someone else has changed this draft. Reload it and try again.")
     DRAFT_FAILED = "draft_failed", 409, _("The draft could not be created.")
     DRAFT_FILE = "draft_file", 422, _("A draft contains SKILL.md and up to 24 text files in its folders.")
     DRAFT_NAME = "draft_name", 422, _("Use lowercase letters, digits and single hyphens.")
     DRAFT_WISH = "draft_wish", 422
-    EDIT_CHANGES_NOTHING = "edit_changes_nothing", 400, _("This is what the card asks for already.")
-    EDIT_CHANGES_SUBJECT = "edit_changes_subject", 400, _("An edit stays about the same thing.")
+    EDIT_CHANGES_NOTHING = "edit_changes_nothing", 400, _("The card already asks for this.")
+    EDIT_CHANGES_SUBJECT = "edit_changes_subject", 400, _("An edit can't change what the card is about.")
     EDIT_OUTSIDE_PLAN = "edit_outside_plan", 400, _("Only the values of the planned calls can be edited.")
     EDIT_REFUSED = "edit_refused", 409
     EDIT_UNFIT = "edit_unfit", 409
@@ -112,15 +112,15 @@ class ErrorCode(StrEnum):
     ERROR_CODE_MISSING = "error_code_missing", 422
     ERROR_HEADERS_MISSING = "error_headers_missing", 422
     FIELD_WRONG = "field_wrong", 422
-    FILE_KIND = "file_kind", 400, _("Files of this kind are not taken here.")
+    FILE_KIND = "file_kind", 400, _("This file type isn't supported.")
     FILE_TOO_LARGE = "file_too_large", 413, _("This file is too large.")
-    FILES_FULL = "files_full", 409, _("No more files can be taken in this conversation.")
+    FILES_FULL = "files_full", 409, _("You can't send any more files in this conversation.")
     FINGERPRINT_DIFFERS = "fingerprint_differs", 409
-    FORBIDDEN = "forbidden", 403, _("This conversation is not available here.")
+    FORBIDDEN = "forbidden", 403, _("This conversation isn't available.")
     FORBIDDEN_ROLE = "forbidden_role", 403
     FORBIDDEN_SCOPE = "forbidden_scope", 403
-    FORM_CHANGED = "form_changed", 409, _("This form has changed meanwhile. Here is the new one.")
-    FORM_REQUIRED = "form_required", 409, _("Please answer the form first.")
+    FORM_CHANGED = "form_changed", 409, _("This form has changed in the meantime. Here is the new version.")
+    FORM_REQUIRED = "form_required", 409, _("Please fill in the form first.")
     FORM_UNREADABLE = "form_unreadable", 422, _("This page is out of date. Reload it and try again.")
     FORMAT_UNKNOWN = "format_unknown", 422
     FREETEXT_NOT_WANTED = "freetext_not_wanted", 409
@@ -152,7 +152,7 @@ class ErrorCode(StrEnum):
     IDENTITY_KEY_EXISTS = "identity_key_exists", 409
     IMPORT_REFUSED = "import_refused", 422
     INVALID = "invalid", 400
-    INVALID_ANSWERS = "invalid_answers", 400, _("Please look at what is marked.")
+    INVALID_ANSWERS = "invalid_answers", 400, _("Please check the highlighted fields.")
     INVALID_DEPLOYMENT = "invalid_deployment", 400
     INVALID_EMAIL = "invalid_email", 400
     INVALID_FORM = "invalid_form", 400
@@ -162,10 +162,10 @@ class ErrorCode(StrEnum):
     INVALID_NAME = "invalid_name", 400, _("A collection's name is up to 60 letters, digits, hyphens and underscores.")
     INVALID_OFFERS = "invalid_offers", 400
     INVALID_PROVIDER = "invalid_provider", 422
-    INVALID_RATING = "invalid_rating", 400, _("Choose one of what is offered.")
+    INVALID_RATING = "invalid_rating", 400, _("Please choose one of the options.")
     INVALID_TEXT = "invalid_text", 400
     INVITATION_ENDED = "invitation_ended", 409, _("This invitation is no longer valid.")
-    IT_REQUEST_MISSING = "it_request_missing", 409, _("There is no draft for an IT department here.")
+    IT_REQUEST_MISSING = "it_request_missing", 409, _("There's no draft for an IT department.")
     IT_REQUEST_UNFIT = "it_request_unfit", 422
     KEY_ACTIVE = "key_active", 409, _("Replace this key first. Then you can revoke it.")
     KEY_RETIRED = "key_retired", 409
@@ -186,8 +186,8 @@ class ErrorCode(StrEnum):
     MEMBER_EXISTS = "member_exists", 409, _("This person is already a member.")
     MEMORY_WRITES_REACHED = "memory_writes_reached", 409, _("This run has used its limit of proposals.")
     MESSAGE_KEY_EXISTS = "message_key_exists", 409
-    METHOD_NOT_ALLOWED = "method_not_allowed", 405, _("Only POST is answered here.")
-    NAME_TAKEN = "name_taken", 409, _("There is one with this name already.")
+    METHOD_NOT_ALLOWED = "method_not_allowed", 405, _("Use POST.")
+    NAME_TAKEN = "name_taken", 409, _("This name is already in use.")
     NEEDS_CODE = "needs_code", 409, _("Only a code can lift this hold.")
     NO_MODEL = "no_model", 409
     NO_NAME = "no_name", 409, _("Enter a name for the key.")
@@ -197,27 +197,27 @@ class ErrorCode(StrEnum):
     NO_SETUP = "no_setup", 409, _("There is no setup to confirm. Start over.")
     NOT_A_CONNECTION = "not_a_connection", 409, _("This skill doesn't connect an account.")
     NOT_A_MEMBER = "not_a_member", 400, _("Only members can sign messages.")
-    NOT_A_MODEL_RUN = "not_a_model_run", 403, _("Only the guard carries this out.")
+    NOT_A_MODEL_RUN = "not_a_model_run", 403, _("This can only run as a guarded call.")
     NOT_ACCEPTABLE = "not_acceptable", 406
     NOT_APPROVED = "not_approved", 409
     NOT_AUTHENTICATED = "not_authenticated", 401
     NOT_CANCELLABLE = "not_cancellable", 409, _("Goals can't be cancelled. Change the goal instead.")
     NOT_DEAD = "not_dead", 409, _("This message has been retried or dropped already.")
-    NOT_FOUND = "not_found", 404
+    NOT_FOUND = "not_found", 404, _("Not found. It may have been deleted, or you don't have access to it.")
     NOT_HELD = "not_held", 409
     NOT_JSON = "not_json", 400, _("A frame must be JSON text.")
     NOT_OPTED_IN = "not_opted_in", 403
     NOT_OVER = "not_over", 409, _("This run isn't over yet.")
     NOT_PARKED = "not_parked", 409, _("Only a parked goal can be resumed.")
     NOT_QUARANTINED = "not_quarantined", 409, _("This task isn't paused.")
-    NOT_TAKEN_OVER = "not_taken_over", 409, _("Take the conversation over before you reply.")
+    NOT_TAKEN_OVER = "not_taken_over", 409, _("Take over the conversation before you reply.")
     NOT_YOURS = "not_yours", 409
     NOTHING_CHOSEN = "nothing_chosen", 400
     NOTHING_IN_IT = "nothing_in_it", 422
     NOTHING_LEFT = "nothing_left", 409
-    NOTHING_SAID = "nothing_said", 409, _("Nothing has been said here yet.")
+    NOTHING_SAID = "nothing_said", 409, _("There are no messages yet.")
     NOTHING_TICKED = "nothing_ticked", 400, _("Select conversations first.")
-    ORIGIN_NOT_ALLOWED = "origin_not_allowed", 403, _("This site may not open this chat.")
+    ORIGIN_NOT_ALLOWED = "origin_not_allowed", 403, _("This chat isn't allowed on this website.")
     ORIGIN_UNKNOWN = "origin_unknown", 422, _("Enter the id of a task or session.")
     OUT_OF_TIME = "out_of_time", 409, _("The time for this set-up has run out.")
     OWN_REQUEST = "own_request", 403, _("You requested this yourself. Another person has to approve it.")
@@ -241,13 +241,13 @@ class ErrorCode(StrEnum):
     PASSKEY_COUNTER = "passkey_counter", 409
     PASSKEY_ELSEWHERE = "passkey_elsewhere", 409
     PASSKEY_KNOWN = "passkey_known", 409
-    PASSKEY_MISSING = "passkey_missing", 403, _("This needs a passkey, and you have none. Add one first.")
+    PASSKEY_MISSING = "passkey_missing", 403, _("This requires a passkey. Add one in your account first.")
     PASSKEY_NEEDS_A_NAME = "passkey_needs_a_name", 400
     PASSKEY_REFUSED = "passkey_refused", 409
     PAYLOAD_INCOMPLETE = "payload_incomplete", 400, _("The plan lacks fields that an approval binds.")
     PAYLOAD_MISSING = "payload_missing", 422
     PAYLOAD_NOT_CANONICAL = "payload_not_canonical", 400
-    PAYLOAD_SHAPE = "payload_shape", 400, _("This is not what an approval of this scope binds.")
+    PAYLOAD_SHAPE = "payload_shape", 400, _("The payload doesn't match this approval scope.")
     PAYLOAD_WRONG = "payload_wrong", 422
     PERMISSION_DENIED = "permission_denied", 403
     PERMISSION_UNKNOWN = "permission_unknown", 422
@@ -285,7 +285,7 @@ class ErrorCode(StrEnum):
     POLICY_CHANGED = "policy_changed", 409
     POLICY_INVALID = "policy_invalid", 422
     POLICY_NOT_CERTIFIED = "policy_not_certified", 409
-    POLICY_NOT_OWN = "policy_not_own", 409, _("It has no policy of its own.")
+    POLICY_NOT_OWN = "policy_not_own", 409, _("This API key has no policy of its own.")
     POLICY_PIN_FAILED = (
         "policy_pin_failed",
         503,
@@ -308,15 +308,15 @@ class ErrorCode(StrEnum):
     PROVIDER_UNREACHABLE = "provider_unreachable", 502
     PROVIDER_UNVERIFIED = "provider_unverified", 403
     PUBLISHER_NAME = "publisher_name", 422, _("Enter the publisher's name.")
-    PUSH_ADDRESS = "push_address", 400, _("This push service cannot be reached from here.")
+    PUSH_ADDRESS = "push_address", 400, _("We couldn't reach this push service.")
     PUSH_BROWSERS = "push_browsers", 409
     PUSH_KEYS = "push_keys", 400
-    PUSH_OFF = "push_off", 409, _("This installation has no key to sign pushes with.")
+    PUSH_OFF = "push_off", 409, _("Push notifications aren't set up on this installation.")
     QUARANTINED = "quarantined", 409
     RATE_LIMITED = "rate_limited", 429
     RATING_SETTLED = "rating_settled", 409, _("This rating can no longer be changed.")
     READER_BUSY = "reader_busy", 503
-    REASON_MISSING = "reason_missing", 400, _("Say why this approval is revoked.")
+    REASON_MISSING = "reason_missing", 400, _("Enter why you're revoking this approval.")
     RECORD_CHANGED = "record_changed", 409
     RECORD_EXISTS = "record_exists", 409, _("A record with this key already exists.")
     RECORDS_CHANGED = "records_changed", 400
@@ -333,7 +333,7 @@ class ErrorCode(StrEnum):
     SECOND_FACTOR_REQUIRED = "second_factor_required", 403
     SECRET_EXPIRED = "secret_expired", 409, _("This request has expired. Nothing was saved.")
     SECRET_INVALID = "secret_invalid", 400
-    SECRET_NOT_THERE = "secret_not_there", 409, _("Nothing was given yet, or it was taken already.")
+    SECRET_NOT_THERE = "secret_not_there", 409, _("Nothing was submitted yet, or it was already collected.")
     SECRET_STORED_ALREADY = "secret_stored_already", 409, _("This has already been saved. Nothing was changed.")
     SECRET_UNFIT = "secret_unfit", 400, _("A secret has at least one character and at most 64 KiB.")
     SELECTION_UNFIT = "selection_unfit", 409
@@ -348,9 +348,9 @@ class ErrorCode(StrEnum):
     SKILL_MISSING = "skill_missing", 409
     SKILL_MOVED = "skill_moved", 409
     SKILL_NOT_ACTIVE = "skill_not_active", 409, _("Only a version that is in use can be exported.")
-    SKILL_NOT_APPROVED = "skill_not_approved", 409, _("This version was never in use, so it needs an approval first.")
+    SKILL_NOT_APPROVED = "skill_not_approved", 409, _("This version was never used, so it needs approval first.")
     SKILL_NOT_BUNDLED = "skill_not_bundled", 409
-    SKILL_NOT_INHERITED = "skill_not_inherited", 400, _("That is not something I can do here.")
+    SKILL_NOT_INHERITED = "skill_not_inherited", 400, _("I can't do that here.")
     SKILLS_WAITING = "skills_waiting", 409
     SPAWN_POLICY_MISSING = (
         "spawn_policy_missing",
@@ -390,7 +390,7 @@ class ErrorCode(StrEnum):
     TOO_MANY_DRAFTS = "too_many_drafts", 409, _("You have reached the maximum number of drafts. Delete one first.")
     TOO_MANY_GATES = "too_many_gates", 409
     TOO_MANY_PASSKEYS = "too_many_passkeys", 409
-    TOO_MANY_QUESTIONS = "too_many_questions", 409, _("Several questions still wait for this visitor.")
+    TOO_MANY_QUESTIONS = "too_many_questions", 409, _("This visitor already has several open questions.")
     TOO_MANY_REVISIONS = (
         "too_many_revisions",
         409,
@@ -428,7 +428,7 @@ class ErrorCode(StrEnum):
     UNKNOWN_LANGUAGE = "unknown_language", 400
     UNKNOWN_ROLE = "unknown_role", 409, _("Choose a role.")
     UNKNOWN_TIMEZONE = "unknown_timezone", 422
-    UNKNOWN_TYPE = "unknown_type", 400, _("This type of frame is not known.")
+    UNKNOWN_TYPE = "unknown_type", 400, _("Unknown frame type.")
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type", 415
     UNSUPPORTED_TYPE = "unsupported_type", 422
     VAULT_MISSING = "vault_missing", 409

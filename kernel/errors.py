@@ -61,7 +61,5 @@ class SilasError(Exception):
 class NotFound(SilasError):
     """The object does not exist for this caller: unknown and foreign ones look the same (contract interfaces)."""
 
-    def __init__(self, what: str) -> None:
-        from kernel.language import gettext
-
-        super().__init__(ErrorCode.NOT_FOUND, gettext("There is no such {what}.").format(what=what))
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.NOT_FOUND)

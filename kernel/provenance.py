@@ -87,7 +87,7 @@ class Source:
     """Something that a model was shown.
 
     `given` is what a tool was called with: a value that was passed to a tool does not come from it. `is_private`: it
-    was read in an account of the company's, whoever its author is.
+    was read in an account of the company's, by any author.
     """
 
     traced: Traced

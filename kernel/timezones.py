@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.core.exceptions import ValidationError
 
 from kernel.error_codes import ErrorCode
+from kernel.language import gettext
 
 UTC_NAME = "UTC"
 # In the database of many machines, and another zone on each.
@@ -23,7 +24,7 @@ def timezone_error(zone: Any) -> str:
     return (
         ""
         if zone in ("", None) or _is_known(zone)
-        else f"{str(zone)[:60]} is not a time zone. Use a name such as Europe/London."
+        else gettext("{zone} is not a time zone. Use a name such as Europe/London.").format(zone=str(zone)[:60])
     )
 
 

@@ -19,6 +19,7 @@ from rest_framework.views import exception_handler
 
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 RETRY_AFTER_SECONDS = 5
 _AWAY = (OperationalError, InterfaceError, RedisError)
@@ -53,7 +54,7 @@ def api_exception(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, _AWAY):
         error = _unavailable(error)
     if isinstance(error, RequestDataTooBig):
-        error = SilasError(ErrorCode.TOO_LARGE, "The body is larger than anything we take.")
+        error = SilasError(ErrorCode.TOO_LARGE, gettext("The request body is too large."))
     if isinstance(error, SilasError):
         return Response(error.as_json(), status=error.status, headers=_headers(error))
     response = exception_handler(error, context)
@@ -66,7 +67,7 @@ def api_exception(error: Exception, context: dict[str, Any]) -> Response | None:
 
 def _unavailable(error: Exception) -> SilasError:
     _log.warning("backing_service_away error=%s", type(error).__name__, exc_info=error)
-    message = "We cannot do this for a moment. Please try again."
+    message = gettext("This isn't possible right now. Please try again in a moment.")
     return SilasError(ErrorCode.UNAVAILABLE, message, extra={"retry_after": RETRY_AFTER_SECONDS})
 
 
@@ -83,8 +84,8 @@ def _code(error: Exception) -> ErrorCode:
 
 def _message(error: Exception) -> str:
     if isinstance(error, ValidationError):
-        return "Some fields are missing or wrong."
-    return str(error.detail) if isinstance(error, APIException) else "There is no such thing."
+        return gettext("Some fields are missing or invalid.")
+    return str(error.detail) if isinstance(error, APIException) else gettext(ErrorCode.NOT_FOUND.text)
 
 
 def _extra(error: Exception) -> dict[str, Any]:

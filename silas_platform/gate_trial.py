@@ -47,7 +47,7 @@ def _where(request: HttpRequest, gate_id: UUID, own_tenant: Any) -> tuple[UUID, 
         with tenant_scope(own_tenant):
             found = Gate.objects.filter(pk=gate_id).first()
     if found is None:
-        raise NotFound("gate")
+        raise NotFound()
     return found.tenant_id, found.newest
 
 
@@ -56,7 +56,7 @@ def _deployment(request: HttpRequest) -> UUID | None:
     try:
         return UUID(chosen) if chosen else None
     except ValueError:
-        raise NotFound("deployment") from None
+        raise NotFound() from None
 
 
 def _counts(done: BacktestReport) -> list[tuple[str, int, int]]:

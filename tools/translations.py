@@ -2,7 +2,8 @@
 
 Collects the marked texts of the product's Python files and templates, and those of `apps/widgets/texts.py`; updates
 `locale/<language>/LC_MESSAGES/django.po`, where new texts appear without a translation and unused ones go; compiles the
-`django.mo` beside it; and writes the widget's scripts of texts. All of these files are committed.
+`django.mo` beside it; and writes the widget's scripts of texts and the list of texts that are stored in English. All of
+these files are committed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from django.utils.translation.template import templatize
 
 from apps.widgets.texts import TEXTS, Counted
 from kernel.language import DEFAULT_LANGUAGE, LANGUAGES, MEMBER_LANGUAGES
+from kernel.stored_texts import LISTED
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("apps", "kernel", "llm", "sandbox", "silas_platform", "templates")
@@ -33,7 +35,7 @@ SCRIPTS = ROOT / "apps/widgets/static/widgets/frame/locales"
 WIDGET = "widget"
 _SKIPPED = {"migrations", "static", "__pycache__"}
 _KEYWORDS = {
-    **dict.fromkeys(("_", "gettext", "gettext_lazy", "gettext_noop"), None),
+    **dict.fromkeys(("_", "gettext", "gettext_lazy", "gettext_noop", "stored_text"), None),
     **dict.fromkeys(("ngettext", "ngettext_lazy"), (1, 2)),
     **dict.fromkeys(("pgettext", "pgettext_lazy"), ((1, "c"), 2)),
     **dict.fromkeys(("npgettext", "npgettext_lazy"), ((1, "c"), 2, 3)),
@@ -89,6 +91,14 @@ def _texts_of(path: Path) -> Iterator[Text]:
 
 def _of_widget(value: str | Counted) -> Text:
     return Text(value.one, value.other, WIDGET) if isinstance(value, Counted) else Text(value, "", WIDGET)
+
+
+def collect_stored_texts() -> list[str]:
+    """The texts that are stored in English and translated when they are shown, for `kernel.stored_texts`."""
+    keywords = {"stored_text": None}
+    python = [path for path in _sources() if path.suffix == ".py"]
+    found = (extract("python", io.BytesIO(path.read_bytes()), keywords=keywords) for path in python)
+    return sorted({str(text) for texts in found for _, text, _, _ in texts if text})
 
 
 def catalogue_file(language: str) -> Path:
@@ -180,6 +190,7 @@ def outputs() -> dict[Path, bytes]:
         po = catalogue_file(language)
         files[po], files[po.with_suffix(".mo")] = as_po(catalogue), as_mo(catalogue)
         files[SCRIPTS / f"{language}.js"] = as_script(catalogue, language).encode()
+    files[LISTED] = (json.dumps(collect_stored_texts(), ensure_ascii=False, indent=1) + "\n").encode()
     return files
 
 

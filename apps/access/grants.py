@@ -23,7 +23,7 @@ class GrantHolder(Protocol):
 
 @dataclass(frozen=True)
 class Passed:
-    """A gate that `customer` passed. `until`: when that counts no longer, whatever the level says."""
+    """A gate that `customer` passed. `until`: when it stops counting, even if the level lasts longer."""
 
     gate: str
     customer: str

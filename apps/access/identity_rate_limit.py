@@ -1,6 +1,6 @@
 """Limit how often a visitor may claim an identity, per conversation and per claimed name, before a check runs.
 
-Beyond a limit no identity check runs, and while Redis is away no check runs either: nobody gains a level that way. A
+Beyond a limit no identity check runs, and while Redis is away no check runs either, so no level is gained. A
 name is kept as a hash, for a day at most. Called for the claims of a turn, and for signed tokens, whose attempts count
 for the conversation only, because a signature cannot be guessed.
 """
@@ -80,7 +80,7 @@ def take_back(counted: tuple[Limit, ...]) -> None:
 
 
 def _limits(tenant_id: UUID, session_id: UUID, claims: Collection[Claim]) -> tuple[Limit, ...]:
-    """The conversation's first: a conversation that is used up can use up nobody's name any more."""
+    """The conversation's limit comes first: once it is reached, no name's limit is used any more."""
     conversation = _of_conversation(tenant_id, session_id)
     names = dict.fromkeys(sha256_hex(f"{tenant_id}\n{claim.match_key}")[:32] for claim in claims)
     keys = [f"identity:{tenant_id}:name:{name}" for name in names]

@@ -80,7 +80,7 @@ def _moment(text: str) -> datetime | None:
 
 
 def _use(signed: Signed) -> bool:
-    """Whether nobody used the nonce before."""
+    """Claim the nonce; False if it was used before."""
     moment = now()
     MessageNonce.objects.filter(seen_at__lt=moment - NONCES_KEPT).delete()
     try:

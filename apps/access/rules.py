@@ -68,8 +68,8 @@ class AccessController:
 
     def at(self, moment: datetime) -> AccessController:
         """The controller at `moment`: a grant that has run out is back at public, and so is one whose level is gone or
-        asks meanwhile for gates that nobody has passed (spec 5.6: a changed goal resets). A level that was made shorter
-        meanwhile is shorter for whoever has it already."""
+        asks in the meantime for gates that were not passed (spec 5.6: a changed goal resets). A level that was
+        shortened is shorter for those who already have it."""
         if not self._is_earned(self.grant):
             return replace(self, grant=Grant())
         ends = self._end_by_now(moment)
@@ -82,9 +82,8 @@ class AccessController:
     ) -> AccessController:
         """The controller after `gate` passed for `customer`, and counts `until` then at the latest.
 
-        Passing for another customer starts from nothing, and so does passing after the grant has run out. For nobody,
-        or with an end that has come, nothing passes; a gate that no level asks for earns nothing.
-        """
+        Passing for another customer starts from nothing, and so does passing after the grant has expired. Without a
+        customer, or after the end, nothing passes; a gate that no level asks for earns nothing."""
         now = self.at(moment)
         if not customer or (until is not None and until <= moment):
             return now
@@ -105,7 +104,7 @@ class AccessController:
     def _end_of(
         self, level: str, gate: str, verified: Mapping[str, datetime | None], moment: datetime
     ) -> datetime | None:
-        """The first end of all that the level rests on. Its own seconds are counted anew only by a gate that it asks
+        """The first end of all that the level rests on. Its own seconds restart only with a gate that it asks
         for; what is earned by half lasts as long as the longest level that it may lead to."""
         leads_to = [each for each in self.levels.values() if gate in each.requires]
         rests_on = set(verified) if level == PUBLIC else set(self.levels[level].requires)
@@ -132,7 +131,7 @@ class AccessController:
 
     @property
     def subject(self) -> str:
-        """The customer for whom anything may be read or done: nobody below the level that proves who it is, so that one
+        """The customer for whom anything may be read or done: none below the level that verifies identity, so that one
         of two required checks opens nothing yet."""
         return "" if self.grant.level == PUBLIC else self.grant.customer
 
@@ -179,18 +178,18 @@ def highest_level(levels: Mapping[str, Level], verified: Iterable[str]) -> str:
 
 def tools_problem(listed: Any, known: Collection[str]) -> str:
     """A level may name tools that there are."""
-    unknown = gettext("{wrong} is no tool of this deployment. There are: {there}.")
+    unknown = gettext("{wrong} isn't a tool of this deployment. Available: {there}.")
     return _names_problem(listed, known, unknown)
 
 
 def requires_problem(listed: Any, known: Collection[str], *, is_public: bool) -> str:
-    """A level above public names gates that can tell who somebody is; public names none."""
-    unknown = gettext("{wrong} is no gate that can tell who somebody is. There are: {there}.")
+    """A level above public needs gates that verify identity; public needs none."""
+    unknown = gettext("{wrong} isn't a gate that verifies identity. Available: {there}.")
     if problem := _names_problem(listed, known, unknown):
         return problem
     if is_public:
-        return gettext("Public needs no gate: it is what everybody has.") if listed else ""
-    return "" if listed else gettext("Name at least one gate: a level that needs none would be everybody's.")
+        return gettext("The level public needs no gate: every visitor has it.") if listed else ""
+    return "" if listed else gettext("Add at least one gate: without one, every visitor would have this level.")
 
 
 def _names_problem(listed: Any, known: Collection[str], unknown: str) -> str:

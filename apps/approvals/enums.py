@@ -46,7 +46,7 @@ class CardKind(TextChoices):
     DRAFT_REVIEW = "draft_review", _("Draft")
     DECISION = "decision", _("Question")
     SUGGESTION = "suggestion", _("Suggestion")
-    AUTONOMY_THRESHOLD = "autonomy_threshold", _("Room to act alone")
+    AUTONOMY_THRESHOLD = "autonomy_threshold", _("Approval thresholds")
     POST_EXECUTION = "post_execution", _("Result")
     SKILL_INSTALL = "skill_install", _("New skill")
     BUDGET = "budget", _("Budget")

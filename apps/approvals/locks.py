@@ -12,14 +12,13 @@ from apps.approvals.models import OPEN_STATUSES, ApprovalToken, ApproverKey, Car
 from apps.approvals.tokens.schemas import SignedToken
 from kernel.clock import now
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 
 def lock_card(card_id: UUID) -> Card:
     """Return the card, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
     card: Card | None = Card.objects.select_for_update(no_key=True).filter(pk=card_id).first()
     if card is None:
-        raise NotFound(gettext("card"))
+        raise NotFound()
     return card
 
 
@@ -28,7 +27,7 @@ def lock_pause(pause_id: UUID) -> GatePause:
     rows = GatePause.objects.select_for_update(of=("self",), no_key=True).select_related("token")
     pause: GatePause | None = rows.filter(pk=pause_id).first()
     if pause is None:
-        raise NotFound(gettext("pause"))
+        raise NotFound()
     return pause
 
 
@@ -47,7 +46,7 @@ def lock_key(key_id: str) -> ApproverKey:
     """Return an approver's key, locked until the scope ends. Raises `NotFound` for an unknown or foreign id."""
     key: ApproverKey | None = ApproverKey.objects.select_for_update(no_key=True).filter(key_id=key_id).first()
     if key is None:
-        raise NotFound(gettext("key"))
+        raise NotFound()
     return key
 
 

@@ -70,7 +70,7 @@ def get_card(card_id: UUID) -> Card:
         Card.objects.select_related("deployment", "assignee", "decision__user").filter(pk=card_id).first()
     )
     if card is None:
-        raise NotFound(gettext("card"))
+        raise NotFound()
     return card
 
 
@@ -376,7 +376,7 @@ def require_unchanged(card: Card, face: str) -> None:
     """Raise `SilasError("card_changed")` 409 unless `face` is the hash of what the card shows now: an answer counts
     only for what the person's page showed."""
     if face != face_hash(card):
-        message = gettext("This card has changed since it was shown to you. Nothing was decided; look at it again.")
+        message = gettext("This card has changed since you opened it. Nothing was decided. Review it again.")
         raise SilasError(ErrorCode.CARD_CHANGED, message)
 
 

@@ -114,7 +114,7 @@ class AuditEvent(TextChoices):
     CONNECTION_WIDENED = "connection_widened", _("A connection may do more than before")
     CONNECTION_REFUSED = "connection_refused", _("A connection was not used: it lacks a permission, or does not work")
     CONNECTION_REFRESHED = "connection_refreshed", _("A connection's sign-in was renewed")
-    CONNECTION_RECOVERED = "connection_recovered", _("A connection recovered by itself")
+    CONNECTION_RECOVERED = "connection_recovered", _("A connection recovered automatically")
     PROACTIVE_REFRESH_DORMANT = "proactive_refresh_dormant", _("An unused connection's sign-in was renewed to keep it")
     CONNECTION_WARNED = "connection_warned", _("A connection's sign-in is about to expire")
     PERMISSION_ONCE = "permission_once", _("A permission was allowed for one use")
@@ -204,7 +204,7 @@ class AuditEvent(TextChoices):
     VISITOR_LEFTOVERS_FORGOTTEN = "visitor_leftovers_forgotten", _("A visitor's files and answers were deleted")
 
     # approvals
-    HELD_FOR_REVIEW = "held_for_review", _("A gate holds something back for approval")
+    HELD_FOR_REVIEW = "held_for_review", _("A gate requested an approval")
     HELD_REVIEW_ENDED = "held_review_ended", _("What a gate held back was decided")
     CARD_OPENED = "card_opened", _("A card was opened")
     CARD_DECIDED = "card_decided", _("A card was decided")

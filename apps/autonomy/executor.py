@@ -1,7 +1,7 @@
 """Run a session: five phases in a fixed order, none left out, each effect by a guarded call (contract autonomy A2, C).
 
 Slow, and outside of every transaction. When a phase fails, ethics review and delivery still run, so that the failure is
-reported. A brake stops everything at once. Whatever happens, one terminal handler ends the session with its receipt.
+reported. A brake stops everything at once. In every case, one terminal handler ends the session with its receipt.
 `run_session` is the consumer of `autonomous_session`, in a worker.
 """
 

@@ -23,7 +23,7 @@ def _lock_one(model: type[M], what: str, *related: str, **which: Any) -> M:
     rows = model._default_manager.select_for_update(of=("self",), no_key=True).filter(**which)
     row: M | None = (rows.select_related(*related) if related else rows).first()
     if row is None:
-        raise NotFound(what)
+        raise NotFound()
     return row
 
 

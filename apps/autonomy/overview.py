@@ -15,7 +15,6 @@ from apps.autonomy.enums import FINAL
 from apps.autonomy.models import AutonomousSession, Outbox, Task, Trigger, Webhook
 from kernel.clock import now
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 SPENT_DAYS = 30
 
@@ -60,7 +59,7 @@ def trigger(trigger_id: UUID, *, task_id: UUID | None = None) -> Trigger:
     rows = Trigger.objects.select_related("task").filter(deleted_at=None, task__deleted_at=None)
     row: Trigger | None = rows.filter(pk=trigger_id).first()
     if row is None or task_id not in (None, row.task_id):
-        raise NotFound(gettext("trigger"))
+        raise NotFound()
     return row
 
 
@@ -69,7 +68,7 @@ def deliveries(limit: int, *, offset: int = 0, webhook_id: UUID | None = None) -
     rows = Outbox.objects.filter(webhook__isnull=False).select_related("webhook")
     if webhook_id is not None:
         if not Webhook.objects.filter(pk=webhook_id).exists():
-            raise NotFound(gettext("webhook"))
+            raise NotFound()
         rows = rows.filter(webhook_id=webhook_id)
     return list(rows.order_by("-created_at", "pk")[offset : offset + limit])
 

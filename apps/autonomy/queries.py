@@ -29,7 +29,6 @@ from apps.tenants.enums import Role
 from apps.tenants.models import Membership, Tenant
 from kernel.clock import now
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 LIMIT, MOST = 50, 200
@@ -82,7 +81,7 @@ def tasks(*, include_deleted: bool = False) -> list[Task]:
 def task(task_id: UUID) -> Task:
     row: Task | None = Task.objects.select_related("deployment").filter(pk=task_id, deleted_at=None).first()
     if row is None:
-        raise NotFound(gettext("task"))
+        raise NotFound()
     return row
 
 
@@ -121,7 +120,7 @@ def session(session_id: UUID) -> AutonomousSession:
     rows = AutonomousSession.objects.select_related("task__deployment", "run")
     row: AutonomousSession | None = rows.filter(pk=session_id).first()
     if row is None:
-        raise NotFound(gettext("session"))
+        raise NotFound()
     return row
 
 

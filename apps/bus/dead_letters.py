@@ -22,7 +22,6 @@ from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
 from kernel.tenancy import INSTALLATION, current_tenant_id
 
 _log = logging.getLogger(__name__)
@@ -59,7 +58,7 @@ def _claim(message_pk: UUID, **changes: object) -> None:
         return
     if QueueMessage.objects.filter(pk=message_pk).exists():
         raise SilasError(ErrorCode.NOT_DEAD)
-    raise NotFound(gettext("message"))
+    raise NotFound()
 
 
 def _record(event: AuditEvent, message_pk: UUID, actor: str) -> QueueMessage:

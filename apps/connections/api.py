@@ -251,7 +251,7 @@ class ConnectionSetup(MembersView):
         with tenant_scope(self.caller.tenant_id):
             setup = queries.setup_under_way(connection_id) or queries.setups(connection_id).first()
             if setup is None:
-                raise NotFound(gettext("set-up"))
+                raise NotFound()
             return Response(SetupAnswerShape(setup).data, headers=_NO_STORE)
 
     @extend_schema(
@@ -307,7 +307,7 @@ def _state(value: str) -> UUID:
     try:
         return UUID(value)
     except ValueError:
-        raise NotFound(gettext("set-up")) from None
+        raise NotFound() from None
 
 
 def _response(connection_id: UUID) -> Response:

@@ -19,6 +19,7 @@ from django.utils.module_loading import import_string
 from apps.connections.enums import Backend
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 _SERVICE = "silas"
 T = TypeVar("T")
@@ -88,7 +89,7 @@ def store_of(backend: Backend) -> CredentialStore:
             return KeyringStore()
         case Backend.VAULT:
             if configured_backend() != Backend.VAULT:
-                message = "The vault that holds this credential is not configured here."
+                message = gettext("The vault that holds this credential is not configured here.")
                 raise SilasError(ErrorCode.VAULT_MISSING, message)
             return _vault(settings.CREDENTIAL_BACKEND)
 
@@ -108,7 +109,7 @@ def _with_keyring(operation: Callable[[Keyring], T]) -> T:
         return operation(keyring)
     # Keyring backends raise errors of their own, whose texts may hold what was stored: none of it leaves here.
     except Exception:  # noqa: BLE001 (a keyring fails in many ways)
-        message = "This machine's keyring is locked or missing. Nothing was changed."
+        message = gettext("This machine's keyring is locked or missing. Nothing was changed.")
         raise SilasError(ErrorCode.KEYRING_UNAVAILABLE, message) from None
 
 

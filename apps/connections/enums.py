@@ -23,7 +23,7 @@ class AuthStrategy(TextChoices):
 
 
 class Tier(TextChoices):
-    """What a connection may be used for here, whatever the service would allow (spec 2.5)."""
+    """What a connection may be used for here, even if the service would allow more (spec 2.5)."""
 
     OBSERVE = "observe", _("Read and summarise")
     DRAFT = "draft", _("Prepare drafts")

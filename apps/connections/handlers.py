@@ -30,6 +30,7 @@ from apps.guard import services as guard
 from apps.guard.enums import Intent, Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Call, CallContext, CallOutcome, Done, Failed, HandlerResult, RunRef
 from kernel.clock import now
+from kernel.stored_texts import stored_text
 from kernel.tenancy import current_tenant_id, in_scope
 
 # These handlers wait for a person or for a service, so a worker runs several at once beside its other work.
@@ -58,7 +59,7 @@ def open_card(event: str, connection_id: UUID, permissions: Sequence[str]) -> No
         case "ends_soon":
             recovery.open_reconnect_card(row)
         case "widen":
-            requests.open_escalation_card(row, permissions, "A tool that was asked to run needs it.")
+            requests.open_escalation_card(row, permissions, stored_text("A tool needs it to run."))
 
 
 async def check_connection(delivery: Delivery) -> None:

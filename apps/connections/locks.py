@@ -6,14 +6,13 @@ from uuid import UUID
 
 from apps.connections.models import Connection, SetupRun
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 
 def lock_connection(connection_id: UUID) -> Connection:
     """Raises `NotFound` for an unknown or foreign connection."""
     row: Connection | None = Connection.objects.select_for_update(no_key=True).filter(pk=connection_id).first()
     if row is None:
-        raise NotFound(gettext("connection"))
+        raise NotFound()
     return row
 
 
@@ -21,5 +20,5 @@ def lock_setup(setup_id: UUID) -> SetupRun:
     """Raises `NotFound` for an unknown or foreign set-up."""
     row: SetupRun | None = SetupRun.objects.select_for_update(no_key=True).filter(pk=setup_id).first()
     if row is None:
-        raise NotFound(gettext("set-up"))
+        raise NotFound()
     return row

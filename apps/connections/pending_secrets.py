@@ -21,7 +21,6 @@ from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
 
 EXPIRES_AFTER = timedelta(minutes=30)
 
@@ -40,7 +39,7 @@ def store_secret(ref_id: UUID, value: str, *, user: Any) -> None:
     require_role(user, roles_with(Capability.DECIDE))
     row = PendingSecret.objects.filter(pk=ref_id).select_related("setup").first()
     if row is None:
-        raise NotFound(gettext("secret"))
+        raise NotFound()
     if not 0 < len(value.encode(errors="replace")) <= credentials.MAX_BYTES:
         raise SilasError(ErrorCode.SECRET_UNFIT)
     _claim(row)

@@ -31,6 +31,7 @@ from apps.skills.schemas import SkillManifest, ToolSpec
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 
@@ -59,7 +60,9 @@ def refusal(tool: ToolSpec) -> tuple[str, str] | None:
     record(AuditEvent.CONNECTION_REFUSED, subject=f"connection:{row.pk}", data={"reason": "connection_permission"})
     message_id = f"widen:{row.pk}:{':'.join(sorted(missing))}:{now():%Y%m%d%H}"[:128]
     enqueue(WIDEN, row.pk, message_id=message_id, permissions=tool.permissions)
-    return "connection_permission", "The connected account doesn't have this permission. We've asked for approval."
+    return "connection_permission", gettext(
+        "The connected account doesn't have this permission. We've asked for approval."
+    )
 
 
 def open_for_tool(ctx: CallContext, tool: ToolSpec) -> OpenedAccount:
@@ -70,7 +73,7 @@ def open_for_tool(ctx: CallContext, tool: ToolSpec) -> OpenedAccount:
             row = account_for(tool.connection)
             missing = rules.missing(tool.permissions, row.permissions_granted)
             if missing and not _use_one_time_grant(row, missing):
-                message = "The connected account doesn't have this permission."
+                message = gettext("The connected account doesn't have this permission.")
                 raise SilasError(ErrorCode.CONNECTION_PERMISSION, message)
             Connection.objects.filter(pk=row.pk).update(last_used=now())
             return OpenedAccount(

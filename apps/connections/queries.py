@@ -11,7 +11,7 @@ from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection, ItRequest, SetupRun
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
+from kernel.language import gettext_lazy
 
 _CONNECTED = Q(status__in=(ConnectionStatus.ACTIVE, ConnectionStatus.PAUSED)) | Q(
     status__in=(ConnectionStatus.FAILED, ConnectionStatus.CONNECTING), next_check_at__isnull=False
@@ -50,8 +50,8 @@ def account_name(wanted: str) -> str:
 
 
 _NO_ACCOUNT = {
-    ErrorCode.CONNECTION_MISSING: "No account is connected for this.",
-    ErrorCode.CONNECTION_AMBIGUOUS: "Several accounts are connected for this. Choose the one to use.",
+    ErrorCode.CONNECTION_MISSING: gettext_lazy("No account is connected for this."),
+    ErrorCode.CONNECTION_AMBIGUOUS: gettext_lazy("Several accounts are connected for this. Choose the one to use."),
 }
 
 
@@ -65,7 +65,7 @@ def connection(connection_id: UUID) -> Connection:
     """Raises `NotFound` for an unknown, removed or foreign connection."""
     row = connections().filter(pk=connection_id).first()
     if row is None:
-        raise NotFound(gettext("connection"))
+        raise NotFound()
     return row
 
 

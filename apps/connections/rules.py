@@ -15,6 +15,8 @@ from apps.connections.enums import FailureType, Recovery, SetupState, Tier
 from apps.connections.schemas import ConnectionFailure
 from kernel.canonical import sha256_hex
 from kernel.error_codes import ErrorCode
+from kernel.language import in_english
+from kernel.stored_texts import stored_text
 
 TRANSITIONS: Mapping[Status, frozenset[Status]] = {
     Status.PROPOSED: frozenset({Status.CONNECTING, Status.FAILED, Status.REMOVED}),
@@ -135,22 +137,26 @@ _OPTIONS: Mapping[FailureType, tuple[Recovery, ...]] = {
     FailureType.UNKNOWN: (Recovery.RETRY, Recovery.RECONNECT),
 }
 _MESSAGES: Mapping[FailureType, str] = {
-    FailureType.ENTERPRISE_POLICY_BLOCK: "Your organization's IT policy prevents personal apps from accessing {it}.",
-    FailureType.CONSENT_DENIED: "You declined the authorization. {it} wasn't connected.",
-    FailureType.MFA_REQUIRED: "{it} requires multi-factor authentication to complete setup.",
-    FailureType.TOKEN_REVOKED: "Your {it} access was revoked (changed password, admin action, or expired).",
-    FailureType.RATE_LIMITED: "{it} is temporarily limiting requests. Try again in {minutes} minutes.",
-    FailureType.SERVICE_UNAVAILABLE: "{it} is not responding.",
-    FailureType.UNKNOWN: "{it} isn't working, and the reason is unknown.",
+    FailureType.ENTERPRISE_POLICY_BLOCK: stored_text(
+        "Your organization's IT policy prevents personal apps from accessing {it}."
+    ),
+    FailureType.CONSENT_DENIED: stored_text("You declined the authorization. {it} wasn't connected."),
+    FailureType.MFA_REQUIRED: stored_text("{it} requires multi-factor authentication to complete setup."),
+    FailureType.TOKEN_REVOKED: stored_text(
+        "Your {it} access was revoked (changed password, admin action, or expired)."
+    ),
+    FailureType.RATE_LIMITED: stored_text("{it} is temporarily limiting requests. Try again in {minutes:d} minutes."),
+    FailureType.SERVICE_UNAVAILABLE: stored_text("{it} is not responding."),
+    FailureType.UNKNOWN: stored_text("{it} isn't working, and the reason is unknown."),
 }
 _DOES: Mapping[Recovery, str] = {
-    Recovery.DRAFT_IT_REQUEST: "Draft a message to your IT department for you to review",
-    Recovery.PERSONAL_ACCOUNT: "Set it up again with another account",
-    Recovery.RETRY: "Set it up again",
-    Recovery.FEWER: "Set it up again with fewer permissions",
-    Recovery.RECONNECT: "Sign in again",
-    Recovery.LATER: "Try again in {minutes} minutes",
-    Recovery.SKIP: "Leave it disconnected for now",
+    Recovery.DRAFT_IT_REQUEST: stored_text("Draft a message to your IT department for you to review"),
+    Recovery.PERSONAL_ACCOUNT: stored_text("Set it up again with another account"),
+    Recovery.RETRY: stored_text("Set it up again"),
+    Recovery.FEWER: stored_text("Set it up again with fewer permissions"),
+    Recovery.RECONNECT: stored_text("Sign in again"),
+    Recovery.LATER: stored_text("Try again in {minutes:d} minutes"),
+    Recovery.SKIP: stored_text("Leave it disconnected for now"),
 }
 USUAL_MINUTES = 15
 
@@ -169,5 +175,9 @@ def failure_payload(failure: ConnectionFailure, service: str) -> dict[str, Any]:
 
 
 def _option(way: Recovery, minutes: int) -> dict[str, str]:
-    label = f"Retry in {minutes} minutes" if way is Recovery.LATER else str(way.label)
+    label = (
+        stored_text("Retry in {minutes:d} minutes").format(minutes=minutes)
+        if way is Recovery.LATER
+        else in_english(way.label)
+    )
     return {"action": way.value, "label": label, "description": _DOES[way].format(minutes=minutes)}

@@ -24,7 +24,6 @@ from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import canonical_bytes
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 from sandbox import SandboxSpec, run
 
@@ -78,7 +77,7 @@ def load_job(tenant_id: UUID, connection_id: UUID, *, setup: SetupRun | None = N
         with tenant_scope(tenant_id):
             row: Connection | None = Connection.objects.filter(pk=connection_id).first()
             if row is None:
-                raise NotFound(gettext("connection"))
+                raise NotFound()
             (version,) = skills.versions([row.skill])
             manifest = SkillManifest.model_validate(version.manifest)
             return Job(

@@ -2,7 +2,7 @@
 
 What the script says is written to the set-up's row and a person's answers are read from rows, so that any page of any
 process can show and answer it. The conversation ends with a completion that was probed, a failure, a cancellation,
-silence or the deadline; in every end but the first, whatever the script brought is deleted (spec 5.10.1).
+silence or the deadline; in every end but the first, everything that the script supplied is deleted (spec 5.10.1).
 """
 
 from __future__ import annotations

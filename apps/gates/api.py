@@ -240,7 +240,7 @@ def _whole(gate: Gate) -> dict[str, Any]:
 
 def _own_deployment(deployment_id: UUID | None) -> UUID | None:
     if deployment_id is not None and not Deployment.objects.filter(pk=deployment_id).exists():
-        raise NotFound(gettext("deployment"))
+        raise NotFound()
     return deployment_id
 
 
@@ -251,4 +251,6 @@ def _spec(name: str, content: dict[str, Any]) -> GateSpec:
     except (SpecError, TypeError) as wrong:
         found = wrong.errors() if isinstance(wrong, SpecError) else []
         fields = {".".join(map(str, each["loc"])) or "gate": str(each["msg"])[:200] for each in found}
-        raise SilasError(ErrorCode.GATE_INVALID, gettext("This is no gate."), extra={"fields": fields}) from wrong
+        raise SilasError(
+            ErrorCode.GATE_INVALID, gettext("This isn't a valid gate."), extra={"fields": fields}
+        ) from wrong

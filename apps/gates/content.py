@@ -16,6 +16,7 @@ from apps.gates.enums import GateAction, GateProvider, GateTrigger
 from apps.gates.rules import MAX_TEXT
 from apps.gates.schemas import AuditNote, GateSpec
 from apps.gates.services.runner import check_gates
+from kernel.stored_texts import stored_text
 
 TOOL, DOCUMENT, MEMORY, LEFT = "tool", "document", "memory", "left"
 BUILT_IN = GateSpec(
@@ -23,7 +24,11 @@ BUILT_IN = GateSpec(
 )
 # Used instead of a gate's name: what was stored after a mark keeps the mark.
 WRITTEN_AFTER = "written_after_a_mark"
-_READ = {DOCUMENT: "A document", MEMORY: "A memory", LEFT: "What an earlier run left"}
+_INSTRUCTED = {
+    DOCUMENT: stored_text("A document read before this contained instructions to the assistant."),
+    MEMORY: stored_text("A memory read before this contained instructions to the assistant."),
+    LEFT: stored_text("What an earlier run left contained instructions to the assistant."),
+}
 
 
 @dataclass(frozen=True)
@@ -39,8 +44,10 @@ class ContentMark:
     @property
     def sentence(self) -> str:
         """A sentence for the card of an action that is prepared afterwards."""
-        read = _READ.get(self.kind) or f"The answer of {self.name}"
-        return f"{read} read before this contained instructions to the assistant."
+        if self.kind in _INSTRUCTED:
+            return _INSTRUCTED[self.kind]
+        text = stored_text("The answer of {tool} read before this contained instructions to the assistant.")
+        return text.format(tool=self.name)
 
     @property
     def note(self) -> AuditNote:

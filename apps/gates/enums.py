@@ -56,36 +56,36 @@ class GateStatus(TextChoices):
     """State of a gate: never activated, with an active version, or deactivated."""
 
     DRAFT = "draft", _("Draft")
-    ACTIVE = "active", _("In force")
+    ACTIVE = "active", _("Active")
     RETIRED = "retired", _("Retired")
 
 
 class GateCode(TextChoices):
     """Reason of a result: stable codes for audit entries and tests. `GateResult.reason` is the text for people."""
 
-    PASSED = "passed"
-    NO_CLAIM = "no_claim"
-    APPROVAL_ALWAYS = "approval_always"
-    NEEDS_APPROVAL = "needs_approval"
-    NOT_A_NUMBER = "not_a_number"
-    OUT_OF_RANGE = "out_of_range"
-    NOT_ALLOWED = "not_allowed"
-    NO_MATCH = "no_match"
-    TOO_SHORT = "too_short"
-    TOO_LONG = "too_long"
-    KEYWORD_FOUND = "keyword_found"
-    KEYWORD_MISSING = "keyword_missing"
-    PATH_FORBIDDEN = "path_forbidden"
-    FILE_MISSING = "file_missing"
-    FILE_TOO_LARGE = "file_too_large"
-    CHECK_FAILED = "check_failed"
-    SCRIPT_FAILED = "script_failed"
-    FOUND = "found"
-    LLM_SAID = "llm_said"
-    LLM_ERROR = "llm_error"
-    TOO_MANY = "too_many"
-    TOO_LATE = "too_late"
-    UNREADABLE = "unreadable"
-    PROVIDER_MISSING = "provider_missing"
-    PROVIDER_FAILED = "provider_failed"
-    MISCONFIGURED = "misconfigured"
+    PASSED = "passed", _("Passed")
+    NO_CLAIM = "no_claim", _("Not identified")
+    APPROVAL_ALWAYS = "approval_always", _("Always needs approval")
+    NEEDS_APPROVAL = "needs_approval", _("Needs approval")
+    NOT_A_NUMBER = "not_a_number", _("Not a number")
+    OUT_OF_RANGE = "out_of_range", _("Out of range")
+    NOT_ALLOWED = "not_allowed", _("Not allowed")
+    NO_MATCH = "no_match", _("No match")
+    TOO_SHORT = "too_short", _("Too short")
+    TOO_LONG = "too_long", _("Too long")
+    KEYWORD_FOUND = "keyword_found", _("Blocked keyword")
+    KEYWORD_MISSING = "keyword_missing", _("Required keyword missing")
+    PATH_FORBIDDEN = "path_forbidden", _("Path not allowed")
+    FILE_MISSING = "file_missing", _("File not found")
+    FILE_TOO_LARGE = "file_too_large", _("File too large")
+    CHECK_FAILED = "check_failed", _("Check failed")
+    SCRIPT_FAILED = "script_failed", _("Script failed")
+    FOUND = "found", _("Found")
+    LLM_SAID = "llm_said", _("Blocked by the model")
+    LLM_ERROR = "llm_error", _("Model not available")
+    TOO_MANY = "too_many", _("Too many checks")
+    TOO_LATE = "too_late", _("Out of time")
+    UNREADABLE = "unreadable", _("Unreadable")
+    PROVIDER_MISSING = "provider_missing", _("Unknown check")
+    PROVIDER_FAILED = "provider_failed", _("Check not available")
+    MISCONFIGURED = "misconfigured", _("Misconfigured")

@@ -6,12 +6,11 @@ from uuid import UUID
 
 from apps.gates.models import Gate
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 
 def lock_gate(gate_id: UUID) -> Gate:
     """The gate, locked until the scope ends. Raises `NotFound`."""
     gate: Gate | None = Gate.objects.select_for_update(of=("self",), no_key=True).filter(pk=gate_id).first()
     if gate is None:
-        raise NotFound(gettext("gate"))
+        raise NotFound()
     return gate

@@ -28,7 +28,7 @@ class Gate(TenantModel):
     name = models.CharField(max_length=80)
     status = models.CharField(max_length=8, choices=GateStatus.choices, default=GateStatus.DRAFT)
     active: models.PositiveIntegerField[int | None, int | None] = models.PositiveIntegerField(
-        _("version in force"), null=True, blank=True
+        _("active version"), null=True, blank=True
     )
     newest = models.PositiveIntegerField(_("newest version"), default=0)
     created_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(db_default=Now())

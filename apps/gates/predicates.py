@@ -16,6 +16,7 @@ from apps.gates import rules
 from apps.gates.enums import GateAction, GateCode, GateType
 from apps.gates.rules import PASS, Answer, FileFacts
 from apps.gates.schemas import GateSpec
+from kernel.stored_texts import stored_text
 from llm.context.budget import count_tokens
 
 # Settings of `config` that are conditions on the text, for any type of gate.
@@ -74,9 +75,9 @@ def _within(clock: Callable[[], float]) -> Search:
 def _judge_text(config: Mapping[str, Any], value: Any, search: Search, *, depth: int = 0) -> Answer:
     """Apply all conditions of `config` to one text."""
     if not isinstance(value, str) or len(value) > rules.MAX_TEXT or depth > MAX_DEPTH:
-        return Answer(GateAction.BLOCK, GateCode.UNREADABLE, "There is no text, or it is too long to check")
+        return Answer(GateAction.BLOCK, GateCode.UNREADABLE, stored_text("No text, or it's too long to check"))
     if not (TEXT_SETTINGS | {"pattern"}) & set(config):
-        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, "There is no condition")
+        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, stored_text("No condition is set"))
     answers = [check(config, value, search) for check in _CHECKS]
     return _most_severe([*answers, _nested(config, value, search, depth)] if config.get("predicates") else answers)
 
@@ -90,29 +91,29 @@ def _pattern(config: Mapping[str, Any], text: str, search: Search) -> Answer:
     pattern = config.get("pattern")
     if not pattern or search(pattern, text, rules.flags_of(config)):
         return PASS
-    return Answer(GateAction.BLOCK, GateCode.NO_MATCH, "The text does not match")
+    return Answer(GateAction.BLOCK, GateCode.NO_MATCH, stored_text("The text does not match"))
 
 
 def _lengths(config: Mapping[str, Any], text: str, _search: Search) -> Answer:
     for least, most, size in (("min_chars", "max_chars", len(text)), ("min_tokens", "max_tokens", count_tokens(text))):
         if config.get(least) is not None and size < config[least]:
-            return Answer(GateAction.BLOCK, GateCode.TOO_SHORT, "The text is too short")
+            return Answer(GateAction.BLOCK, GateCode.TOO_SHORT, stored_text("The text is too short"))
         if config.get(most) is not None and size > config[most]:
-            return Answer(GateAction.BLOCK, GateCode.TOO_LONG, "The text is too long")
+            return Answer(GateAction.BLOCK, GateCode.TOO_LONG, stored_text("The text is too long"))
     return PASS
 
 
 def _blocked(config: Mapping[str, Any], text: str, search: Search) -> Answer:
     words = config.get("blocked_keywords")
     if words and _contains(text, words, config, search):
-        return Answer(GateAction.BLOCK, GateCode.KEYWORD_FOUND, "Contains a blocked keyword")
+        return Answer(GateAction.BLOCK, GateCode.KEYWORD_FOUND, stored_text("Contains a blocked keyword"))
     return PASS
 
 
 def _required(config: Mapping[str, Any], text: str, search: Search) -> Answer:
     if all(_contains(text, [word], config, search) for word in config.get("required_keywords") or ()):
         return PASS
-    return Answer(GateAction.REQUIRE_APPROVAL, GateCode.KEYWORD_MISSING, "A required keyword is missing")
+    return Answer(GateAction.REQUIRE_APPROVAL, GateCode.KEYWORD_MISSING, stored_text("A required keyword is missing"))
 
 
 _CHECKS: Sequence[Callable[[Mapping[str, Any], str, Search], Answer]] = (_pattern, _lengths, _blocked, _required)
@@ -129,7 +130,7 @@ def _most_severe(answers: Iterable[Answer]) -> Answer:
     all_answers = list(answers)
     worst = max(all_answers, key=lambda answer: _SEVERITY[answer.action], default=None)
     if worst is None:
-        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, "There is no condition")
+        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, stored_text("No condition is set"))
     changed = [answer for answer in all_answers if answer.changed is not None]
     return changed[0] if worst.action == GateAction.CONTINUE and changed else worst
 

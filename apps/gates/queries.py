@@ -23,7 +23,6 @@ from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import Read, current_tenant_id
 from kernel.tenancy.reads import Rows
 
@@ -212,7 +211,7 @@ def gate_by_id(gate_id: UUID) -> Gate:
     """Raises `NotFound`."""
     gate: Gate | None = Gate.objects.select_related("deployment").filter(pk=gate_id).first()
     if gate is None:
-        raise NotFound(gettext("gate"))
+        raise NotFound()
     return gate
 
 
@@ -225,5 +224,5 @@ def version_of(gate: Gate, number: int) -> GateVersion:
     """Raises `NotFound`."""
     version: GateVersion | None = gate.versions.select_related("gate").filter(number=number).first()
     if version is None:
-        raise NotFound(gettext("version of this gate"))
+        raise NotFound()
     return version

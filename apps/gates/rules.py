@@ -15,6 +15,7 @@ import regex as patterns
 
 from apps.gates.enums import EscalationKind, GateAction, GateCode, GateType
 from apps.gates.schemas import EscalationSpec, Expectation, GateSpec, Range
+from kernel.stored_texts import stored_text
 
 # A longer text is not checked in pieces: the gate blocks.
 MAX_TEXT = 50_000
@@ -67,24 +68,38 @@ def judge(gate: GateSpec, value: Any, *, file: FileFacts | None = None) -> Answe
     if gate.type == GateType.FILE_VALID:
         return file_valid(gate, file)
     if gate.type == GateType.APPROVAL_ALWAYS:
-        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.APPROVAL_ALWAYS, "This always needs approval")
-    return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, f"No predicate for type {gate.type}")
+        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.APPROVAL_ALWAYS, stored_text("This always needs approval"))
+    return Answer(
+        GateAction.BLOCK, GateCode.MISCONFIGURED, stored_text("Unknown condition: {type}").format(type=gate.type)
+    )
 
 
 def numeric_range(gate: GateSpec, value: Any) -> Answer:
     """The order is normative (contract silas 6): not a number, hard block, automatic, approval, else block."""
     number = as_number(value)
     if number is None:
-        return Answer(GateAction.BLOCK, GateCode.NOT_A_NUMBER, "Not a number")
+        return Answer(GateAction.BLOCK, GateCode.NOT_A_NUMBER, stored_text("Not a number"))
     if gate.block and not gate.block.outside[0] <= number <= gate.block.outside[1]:
         return _clamped(gate, number) or Answer(
-            GateAction.BLOCK, GateCode.OUT_OF_RANGE, f"{number:g} is outside {_pair(*gate.block.outside)}"
+            GateAction.BLOCK,
+            GateCode.OUT_OF_RANGE,
+            stored_text("{number:g} is outside {low:g} to {high:g}").format(
+                number=number, low=gate.block.outside[0], high=gate.block.outside[1]
+            ),
         )
     if _within(gate.auto_approve, number):
         return PASS
     if _within(gate.require_approval, number):
-        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.NEEDS_APPROVAL, f"{number:g} needs approval")
-    return Answer(GateAction.BLOCK, GateCode.OUT_OF_RANGE, f"{number:g} is not in an allowed range")
+        return Answer(
+            GateAction.REQUIRE_APPROVAL,
+            GateCode.NEEDS_APPROVAL,
+            stored_text("{number:g} needs approval").format(number=number),
+        )
+    return Answer(
+        GateAction.BLOCK,
+        GateCode.OUT_OF_RANGE,
+        stored_text("{number:g} is not in an allowed range").format(number=number),
+    )
 
 
 def as_number(value: Any) -> float | None:
@@ -103,26 +118,26 @@ def string_match(gate: GateSpec, value: Any) -> Answer:
     if text is not None and text in (gate.allowed_values or ()):
         return PASS
     if text is not None and text in (gate.approval_values or ()):
-        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.NEEDS_APPROVAL, "This value needs approval")
-    return Answer(GateAction.BLOCK, GateCode.NOT_ALLOWED, "This value is not allowed")
+        return Answer(GateAction.REQUIRE_APPROVAL, GateCode.NEEDS_APPROVAL, stored_text("This value needs approval"))
+    return Answer(GateAction.BLOCK, GateCode.NOT_ALLOWED, stored_text("This value is not allowed"))
 
 
 def regex(gate: GateSpec, value: Any) -> Answer:
     """Block unless `config.pattern` is found; with `config.redact`, rewrite matches and continue instead. Raises
     `TimeoutError` if a pattern takes too long."""
     if not isinstance(value, str) or len(value) > MAX_TEXT:
-        return Answer(GateAction.BLOCK, GateCode.NO_MATCH, "No text to match")
+        return Answer(GateAction.BLOCK, GateCode.NO_MATCH, stored_text("No text to match"))
     flags = flags_of(gate.config)
     redact = gate.config.get("redact")
     if redact:
         words = str(gate.config.get("with", "[removed]")).replace("\\", r"\\")
         rewritten = patterns.sub(redact, words, value, flags=flags, timeout=PATTERN_SECONDS)
-        return PASS if rewritten == value else PASS._replace(reason="Rewritten", changed=rewritten)
+        return PASS if rewritten == value else PASS._replace(reason=stored_text("Rewritten"), changed=rewritten)
     pattern = gate.config.get("pattern")
     if not pattern:
-        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, "No pattern")
+        return Answer(GateAction.BLOCK, GateCode.MISCONFIGURED, stored_text("No pattern"))
     matches = patterns.search(pattern, value, flags, timeout=PATTERN_SECONDS) is not None
-    return PASS if matches else Answer(GateAction.BLOCK, GateCode.NO_MATCH, "The text does not match")
+    return PASS if matches else Answer(GateAction.BLOCK, GateCode.NO_MATCH, stored_text("The text does not match"))
 
 
 def flags_of(config: Mapping[str, Any]) -> int:
@@ -134,12 +149,12 @@ def flags_of(config: Mapping[str, Any]) -> int:
 
 def file_valid(gate: GateSpec, file: FileFacts | None) -> Answer:
     if file is None or not file.permitted:
-        return Answer(GateAction.BLOCK, GateCode.PATH_FORBIDDEN, "Path outside the allowed directories")
+        return Answer(GateAction.BLOCK, GateCode.PATH_FORBIDDEN, stored_text("Path outside the allowed directories"))
     if file.size is None:
-        return Answer(GateAction.BLOCK, GateCode.FILE_MISSING, "File not found")
+        return Answer(GateAction.BLOCK, GateCode.FILE_MISSING, stored_text("File not found"))
     limit = gate.config.get("max_size_bytes")
     if limit is not None and file.size > limit:
-        return Answer(GateAction.BLOCK, GateCode.FILE_TOO_LARGE, "File too large")
+        return Answer(GateAction.BLOCK, GateCode.FILE_TOO_LARGE, stored_text("File too large"))
     return PASS
 
 

@@ -29,7 +29,7 @@ def judge_text(
     """Check one text. `judge` returns whether it fails and what was found; `fails` by default. `spellings` are shared
     by the run, so that a text which several gates check is normalised once."""
     if not isinstance(value, str) or len(value) > rules.MAX_TEXT:
-        return Answer(GateAction.BLOCK, GateCode.UNREADABLE, "There is no text, or it is too long to check")
+        return Answer(GateAction.BLOCK, GateCode.UNREADABLE, "No text, or it's too long to check")
     try:
         fixing = is_fixing(config)
         failed, detection = (judge or fails)(name or "", value, config, spellings or Spellings())

@@ -15,13 +15,13 @@ from apps.gates.schemas import GateSpec
 from apps.gates.settings_checks import check_whole, check_words
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
+from kernel.language import gettext, gettext_lazy
 
 LONGEST_FIELD = 20_000
 # Seconds that a gate may wait for a person.
 SHORTEST_WAIT, LONGEST_WAIT = 10, 86_400
 # A step gate asks for approval before anything takes effect (ADR 101); the report exists only afterwards.
-ASKS_LATE = "a step gate that may need approval must name the value it checks, or always need approval"
+ASKS_LATE = gettext_lazy("a step gate that may need approval must name the value it checks, or always need approval")
 
 
 def problems_of(gate: GateSpec) -> dict[str, str]:
@@ -55,33 +55,33 @@ def _storable(gate: GateSpec) -> Iterator[tuple[str, str]]:
     try:
         fields = gate.to_plan_dict()
     except (ValueError, RecursionError):
-        yield "config", "it is nested too deeply"
+        yield "config", gettext("it is nested too deeply")
         return
     for field, value in fields.items():
         try:
             written = json.dumps(value, ensure_ascii=False, allow_nan=False)
             written.encode()
         except (ValueError, TypeError):
-            yield field, "it contains a value that can't be stored"
+            yield field, gettext("it contains a value that can't be stored")
             continue
         if "\\u0000" in written:
-            yield field, "it contains a character that can't be stored"
+            yield field, gettext("it contains a character that can't be stored")
         if len(written) > LONGEST_FIELD:
-            yield field, f"it is longer than {LONGEST_FIELD} characters"
+            yield field, gettext("it is longer than {count} characters").format(count=LONGEST_FIELD)
 
 
 def _places(gate: GateSpec) -> Iterator[tuple[str, str]]:
     if "tools" in gate.config:
         if gate.on not in (GateTrigger.ON_TOOL_CALL, GateTrigger.ON_CONTENT):
-            yield "config", "tools can only be set for gates that run on tool calls or on content"
+            yield "config", gettext("tools can only be set for gates that run on tool calls or on content")
         yield from check_words(gate.config, "tools")
     if gate.on == GateTrigger.ON_CONTENT and not PROVIDERS[gate.provider].reads_only_text:
-        yield "provider", "content can only be checked by rules and detectors"
+        yield "provider", gettext("content can only be checked by rules and detectors")
     if not isinstance(gate.config.get("standing_approval_counts", False), bool):
-        yield "config", "standing_approval_counts must be true or false"
+        yield "config", gettext("{name} must be true or false").format(name="standing_approval_counts")
     if "wait_seconds" in gate.config:
         yield from check_whole(gate.config, "wait_seconds", least=SHORTEST_WAIT, most=LONGEST_WAIT)
     if gate.after_step is not None and gate.after_step < 1:
-        yield "after_step", "steps are counted from 1"
+        yield "after_step", gettext("steps are counted from 1")
     if gate.checks_report and gate.may_need_approval:
-        yield "extract", ASKS_LATE
+        yield "extract", str(ASKS_LATE)

@@ -16,7 +16,6 @@ from apps.guard.models import Budget
 from apps.tenants.api_auth import OwnersView, RequestSerializer
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 _SETTABLE = (Holder.TENANT, Holder.DEPLOYMENT, Holder.VISITOR, Holder.TASK)
@@ -86,7 +85,7 @@ class Budgets(OwnersView):
         holder, ref = Holder(values["holder"]), values.get("ref")
         with tenant_scope(self.caller.tenant_id):
             if holder == Holder.DEPLOYMENT and not Deployment.objects.filter(pk=ref).exists():
-                raise NotFound(gettext("deployment"))
+                raise NotFound()
             row = services.set_budget(
                 Period(values["period"]), values["limit_usd"], holder=holder, ref=ref, actor=self.caller.actor
             )

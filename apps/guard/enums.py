@@ -91,35 +91,35 @@ class CallState(TextChoices):
 class RefusalCode(TextChoices):
     """Why a call was refused; the model, and through it the person, reads the label."""
 
-    HALTED = "halted", _("This run has been stopped by a person.")
-    PAUSED = "paused", _("Work is paused at the moment.")
+    HALTED = "halted", _("This run was stopped by a person.")
+    PAUSED = "paused", _("Work is paused right now.")
     NOT_RUNNING = "not_running", _("This run has ended.")
     LEASE_LOST = "lease_lost", _("Another worker has taken over this run.")
     TOOL_NOT_GRANTED = "tool_not_granted", _("This tool cannot be used here.")
-    GATE_BLOCKED = "gate_blocked", _("A rule of the company forbids this call.")
-    SAFETY_BLOCKED = "safety_blocked", _("This is too dangerous; a person has to unblock it first.")
+    GATE_BLOCKED = "gate_blocked", _("A company rule blocks this call.")
+    SAFETY_BLOCKED = "safety_blocked", _("This is too risky. A person has to unblock it first.")
     SENDS_ELSEWHERE = (
         "sends_elsewhere",
-        _("This address does not come from the customer or the company: do not ask it."),
+        _("This address doesn't come from the customer or the company. Don't use it."),
     )
-    SENDS_PRIVATE = "sends_private", _("This would give private data away: ask in the customer's own words.")
+    SENDS_PRIVATE = "sends_private", _("This would disclose private data. Ask in the customer's own words.")
     CONTENT_MARKED = (
         "content_marked",
-        _("Something read before gives orders to the assistant: a person has to decide this."),
+        _("Content read earlier contains instructions to the assistant. A person has to decide this."),
     )
     APPROVAL_MISSING = "approval_missing", _("This exact call has not been approved.")
     APPROVAL_VOID = "approval_void", _("The approval of this call has been revoked.")
-    APPROVAL_SPENT = "approval_spent", _("This approved call has been carried out; it is not done twice.")
+    APPROVAL_SPENT = "approval_spent", _("This approved call was already carried out. It isn't repeated.")
     EFFECT_UNCERTAIN = (
         "effect_uncertain",
-        _("This approved call was begun and its end is unknown; a person has to look."),
+        _("This approved call was started and its outcome is unknown. A person has to check."),
     )
-    COST_CAP_REACHED = "cost_cap_reached", _("This would cost more than the run may spend.")
-    BUDGET_TOKENS = "budget_tokens", _("The run has used up its model tokens.")
-    BUDGET_TOOL_CALLS = "budget_tool_calls", _("The run has made all the calls it may make.")
-    BUDGET_WALL_CLOCK = "budget_wall_clock", _("The run has taken longer than it may.")
-    GLOBAL_DAILY = "global_daily", _("The day's spending limit is reached.")
-    GLOBAL_MONTHLY = "global_monthly", _("The month's spending limit is reached.")
+    COST_CAP_REACHED = "cost_cap_reached", _("This would exceed the run's spending limit.")
+    BUDGET_TOKENS = "budget_tokens", _("The run has reached its token limit.")
+    BUDGET_TOOL_CALLS = "budget_tool_calls", _("The run has reached its call limit.")
+    BUDGET_WALL_CLOCK = "budget_wall_clock", _("The run has exceeded its time limit.")
+    GLOBAL_DAILY = "global_daily", _("The daily spending limit has been reached.")
+    GLOBAL_MONTHLY = "global_monthly", _("The monthly spending limit has been reached.")
     PRICE_UNKNOWN = "price_unknown", _("The price of this is unknown.")
 
 
@@ -162,9 +162,9 @@ class OnLimit(TextChoices):
     """What happens when the limit of the tenant or of a deployment is reached. The limits of the installation, of a
     visitor and of a task always apply."""
 
-    PAUSE_ALL = "pause_all", _("stop whatever costs money, and what runs unattended")
-    PAUSE_NON_CRITICAL = "pause_non_critical", _("stop what runs unattended, unless it is critical")
-    ALERT_ONLY = "alert_only", _("tell people, stop nothing")
+    PAUSE_ALL = "pause_all", _("stop everything that costs money, and automations")
+    PAUSE_NON_CRITICAL = "pause_non_critical", _("stop automations that aren't critical")
+    ALERT_ONLY = "alert_only", _("notify people without stopping anything")
 
 
 class SpendKind(TextChoices):

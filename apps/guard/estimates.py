@@ -1,8 +1,8 @@
 """Estimate the cost of a model run: the mean of similar recent runs, or the most it may use while there are too few.
 
 The price is the tenant's own if it set one, else the public list's, else the tenant's default. An unknown price is
-None, whatever earlier runs cost (contract autonomy A5, C). Nothing is cached in the process, so that processes agree
-and a changed price applies at once."""
+None, even if earlier runs had a cost (contract autonomy A5, C). Nothing is cached in the process, so that processes
+agree and a changed price applies at once."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ from apps.guard.models import Budget, GuardedRun
 from apps.guard.schemas import Admitted, BudgetFacts, RunFacts, RunRef
 from apps.tenants.models import Tenant
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import Read, current_tenant_id, read_together
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def lock_run(ref: RunRef) -> tuple[LockedRun, RunFacts]:
     `visitor_daily_usd` as well. Raises `NotFound` for a run of another tenant."""
     row: Any = next(iter(GuardedRun.objects.raw(_LOCK, [current_tenant_id(), ref.run_id])), None)
     if row is None:
-        raise NotFound(gettext("run"))
+        raise NotFound()
     day = rules.local_day(row.timezone, row.read_at)
     reached = [(period, date.fromisoformat(window)) for period, window in map(str.split, row.reached)]
     facts = RunFacts(

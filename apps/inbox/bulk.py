@@ -33,7 +33,7 @@ def in_each(tenant_id: UUID, session_ids: Iterable[UUID], deed: Callable[[UUID],
     chosen = list(dict.fromkeys(session_ids))
     if len(chosen) > AT_ONCE:
         raise SilasError(
-            ErrorCode.TOO_MANY, gettext("Choose {at_once} conversations at most.").format(at_once=AT_ONCE), status=400
+            ErrorCode.TOO_MANY, gettext("Select up to {at_once} conversations.").format(at_once=AT_ONCE), status=400
         )
     changed, already, refusals = 0, 0, list[str]()
     for session_id in chosen:

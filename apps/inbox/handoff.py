@@ -34,8 +34,8 @@ MAX_REPLY = 4000
 def take_over(session_id: UUID, user: Any) -> ChatSession:
     """From this commit on the bot says nothing more here. Raises 409 `owned_by_other` when a colleague answers.
 
-    What a running turn asks ends with it. What was promised to the visitor goes on, whoever answers: it is for them, or
-    for staff, to call it off. Lock order: cards, then the conversation.
+    Prompts of a running turn end with it. Work promised to the visitor continues: it is for them, or
+    for staff, to cancel it. Lock order: cards, then the conversation.
     """
     require_role(user, ANSWERING_ROLES)
     turn_pauses.withdraw_pauses(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
@@ -98,7 +98,7 @@ def writable(text: str) -> str:
     if not text or len(text) > MAX_REPLY or "\0" in text:
         raise SilasError(
             ErrorCode.INVALID_TEXT,
-            gettext("A reply has 1 to {max_reply} characters that can be shown.").format(max_reply=MAX_REPLY),
+            gettext("A reply must have 1 to {max_reply} visible characters.").format(max_reply=MAX_REPLY),
         )
     return text
 
@@ -117,9 +117,9 @@ def _said_before(session: ChatSession, nonce: str) -> ChronicleEntry | None:
 
 def _require_mine(session: ChatSession, user: Any) -> None:
     if session.owner_user_id != user.pk:
-        problem = gettext("A colleague is answering in this conversation.")
+        problem = gettext("A colleague is now answering in this conversation.")
         if session.owner_user:
-            problem = gettext("Your colleague {name} is answering in this conversation.").format(
+            problem = gettext("Your colleague {name} is now answering in this conversation.").format(
                 name=session.owner_user.display_name
             )
         raise SilasError(ErrorCode.OWNED_BY_OTHER, problem)

@@ -60,14 +60,16 @@ def delete_reply(user: Any, reply_id: UUID) -> None:
 def _found(model: Any, given: UUID, word: str) -> Any:
     row = model.objects.select_for_update(of=("self",), no_key=True).filter(pk=given).first()
     if row is None:
-        raise NotFound(word)
+        raise NotFound()
     return row
 
 
 def _new(model: Any, most: int) -> Any:
     if model.objects.count() >= most:
         raise SilasError(
-            ErrorCode.TOO_MANY, gettext("There are {most} already. Delete one first.").format(most=most), status=409
+            ErrorCode.TOO_MANY,
+            gettext("You've reached the maximum of {most}. Delete one first.").format(most=most),
+            status=409,
         )
     return model()
 
@@ -77,7 +79,7 @@ def _free_name(model: Any, name: str, own: UUID) -> str:
     name = " ".join(name.replace("\0", " ").split())
     if not 1 <= len(name) <= MAX_NAME:
         raise SilasError(
-            ErrorCode.BAD_NAME, gettext("A name has 1 to {max_name} characters.").format(max_name=MAX_NAME)
+            ErrorCode.BAD_NAME, gettext("A name must have 1 to {max_name} characters.").format(max_name=MAX_NAME)
         )
     if model.objects.filter(name__iexact=name).exclude(pk=own).exists():
         raise _taken()

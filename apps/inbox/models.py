@@ -88,7 +88,7 @@ class Note(TenantModel):
 
 
 class CannedReply(TenantModel):
-    """A reply that is ready, under a short name. `{visitor name}` in it stands for whoever is written to."""
+    """A reply that is ready, under a short name. `{visitor name}` is replaced with the visitor's name."""
 
     name = models.CharField(max_length=40)
     text = models.TextField()

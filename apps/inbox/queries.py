@@ -54,8 +54,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a list is asked for. `assignee`: a member's id, or `nobody`; where none is assigned, it is whoever answers.
-    Empty texts and None ask for everything."""
+    """What a list is asked for. `assignee`: a member's id, or the value for unassigned ones; without an assignee, the
+    member who answers. Empty texts and None ask for everything."""
 
     tab: str = "all"
     shown: Shown = Shown.ACTIVE
@@ -106,7 +106,7 @@ class Choices:
 
 
 def conversations(asked: Asked, user: Any, *, limit: int = PAGE) -> Page:
-    """Last active first; conversations in which nobody has said anything are left out."""
+    """Return conversations with messages, the last active first."""
     moment = now()
     rows = list(
         _narrowed(asked, user, moment).select_related("deployment", "owner_user", "desk__assignee")[: limit + 1]
@@ -235,7 +235,7 @@ def _shown(shown: Shown, moment: datetime) -> Q:
 
 
 def _active(moment: datetime) -> Q:
-    """Neither resolved nor still snoozed, or somebody has wanted a person since."""
+    """Neither resolved nor still snoozed, or the visitor has asked for a person since."""
     due = Q(desk__status=DeskStatus.SNOOZED, desk__until__lte=moment)
     wanted = Q(wanted_person_at__gt=F("desk__changed_at"))
     return Q(desk__isnull=True) | Q(desk__status=DeskStatus.OPEN) | due | wanted

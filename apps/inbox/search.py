@@ -35,7 +35,7 @@ def grams(word: str) -> list[str]:
 
 def contact(text: str) -> str:
     """`text` for a comparison with `contact`: every word is in a name or a customer's number, at the beginning of one
-    of its words or, from three letters on, within. Empty where that finds nobody in particular."""
+    of its words or, from three letters on, within. Empty if the text is too unspecific."""
     words = names_in(text)[:MOST_WORDS]
     return " & ".join(_gram_query(word) for word in words)
 
@@ -57,7 +57,7 @@ def is_alike(text: str, name: str) -> bool:
 
 
 def quoted(pieces: Iterable[str]) -> list[str]:
-    """Each as one operand of a `tsquery`, whatever it holds."""
+    """Each word as one quoted operand of a `tsquery`."""
     return ["'" + piece.replace("\\", "\\\\").replace("'", "''") + "'" for piece in pieces]
 
 

@@ -31,8 +31,8 @@ from kernel.language import gettext
 
 
 def resolve(session_id: UUID, user: Any) -> bool:
-    """Nothing is left to do here until the visitor writes again. Whoever waits for a person does no longer, and what
-    gates hold back for one is withdrawn; who answers stays the same. False where it was so already, as with all of
+    """Resolve the conversation until the visitor writes again. It no longer waits for a person, and what
+    gates hold back for approval is withdrawn; who answers stays the same. False if nothing changed, as with all of
     these."""
     require_role(user, ANSWERING_ROLES)
     turn_pauses.withdraw_pauses(session_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
@@ -58,7 +58,7 @@ def snooze(session_id: UUID, user: Any, *, until: datetime | None) -> bool:
     `bad_time` for the past and for years ahead."""
     session, state = _begin(session_id, user)
     if until is not None and not rules.may_rest_until(until, moment=now()):
-        raise SilasError(ErrorCode.BAD_TIME, gettext("Choose a time that is ahead of us, and within a year."))
+        raise SilasError(ErrorCode.BAD_TIME, gettext("Choose a time in the future, within a year."))
     wanted = session.wanted_person_at is not None and session.wanted_person_at > state.changed_at
     if (state.status, state.until) == (DeskStatus.SNOOZED, until) and not wanted:
         return False
@@ -66,11 +66,11 @@ def snooze(session_id: UUID, user: Any, *, until: datetime | None) -> bool:
 
 
 def assign(session_id: UUID, user: Any, *, to: Any) -> bool:
-    """Say who sees to a conversation; None for nobody. It tells, and locks nothing: whoever may answer still can take
-    over. Raises 409 `assignee_unfit` for somebody who could not answer."""
+    """Assign a conversation; None unassigns it. An assignment locks nothing: every member who may answer can still take
+    over. Raises 409 `assignee_unfit` for a member who may not answer."""
     session, state = _begin(session_id, user)
     if to is not None and role_of(to) not in ANSWERING_ROLES:
-        raise SilasError(ErrorCode.ASSIGNEE_UNFIT, gettext("That person could not answer here."))
+        raise SilasError(ErrorCode.ASSIGNEE_UNFIT, gettext("This teammate can't answer this conversation."))
     if state.assignee_id == (to.pk if to else None):
         return False
     state.assignee = to
@@ -86,7 +86,7 @@ def mark(session_id: UUID, user: Any, *, label_id: UUID, on: bool) -> bool:
     # Nobody deletes it meanwhile.
     label = Label.objects.select_for_update(of=("self",), no_key=True).filter(pk=label_id).first()
     if label is None:
-        raise NotFound(gettext("label"))
+        raise NotFound()
     if on:
         _, changed = SessionLabel.objects.get_or_create(session=session, label=label)
     else:

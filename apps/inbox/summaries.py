@@ -19,10 +19,10 @@ from llm.offline import intents
 ASKED_AT_MOST = 3
 _WHY = {
     person_wanted.ASKED: gettext_lazy("The visitor asked for a person."),
-    person_wanted.UNANSWERED: gettext_lazy("The bot could not answer."),
-    person_wanted.WORK: gettext_lazy("Something that was promised did not get done."),
-    "identity": gettext_lazy("The visitor tried too often to say who they are."),
-    "context": gettext_lazy("There was no room left for an answer."),
+    person_wanted.UNANSWERED: gettext_lazy("The bot couldn't answer."),
+    person_wanted.WORK: gettext_lazy("A promised task wasn't completed."),
+    "identity": gettext_lazy("The visitor failed identity verification too often."),
+    "context": gettext_lazy("The bot reached the length limit."),
     "guard": gettext_lazy("The bot was stopped."),
 }
 _NOTHING_ASKED = (
@@ -47,7 +47,7 @@ class Summary:
 
 
 def hand_over(session: ChatSession, entries: Sequence[ChronicleEntry]) -> Summary | None:
-    """None where nobody waits and nobody who waited is being served. `entries` are the newest, oldest first."""
+    """None unless the visitor waits for a person or a person has taken over. `entries` are the newest, oldest first."""
     waits = session.wanted_person_at is not None
     if not waits and not (session.owner == Owner.HUMAN and session.wanted_because):
         return None
@@ -66,8 +66,8 @@ def why(because: str) -> str:
     """A code of `want_person` as a sentence; codes of gates and steps carry their name behind a colon."""
     kind, _, name = because.partition(":")
     if kind == "gate" and name:
-        return gettext("A rule of yours handed on: {value}.").format(value=name.replace("_", " "))
-    return str(_WHY.get(kind) or gettext("A person is wanted."))
+        return gettext("Handed over by one of your rules: {value}.").format(value=name.replace("_", " "))
+    return str(_WHY.get(kind) or gettext("The visitor is waiting for a person."))
 
 
 def _asks(text: str) -> bool:

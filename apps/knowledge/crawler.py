@@ -19,6 +19,7 @@ from apps.knowledge.parsing import Parsed, Problem, ProblemCode
 from apps.knowledge.parsing.pages import plain_address
 from apps.knowledge.sandboxed_parsing import read_page
 from kernel.http.fetch import FetchFailed, Response, fetch
+from kernel.stored_texts import stored_text
 
 PAGES = 40
 SECONDS = 180.0
@@ -29,12 +30,12 @@ _HOPS = 4
 _QUEUED = 400
 _ENDINGS = {"text/html": ".html", "application/xhtml+xml": ".html", "text/plain": ".txt", "text/markdown": ".md"}
 _WORDS = {
-    "address_refused": "This address is not a public website.",
-    "address_inside": "This address leads into a private network.",
-    "no_such_host": "We couldn't find a server at this address.",
-    "too_slow": "The server took too long.",
-    "too_large": f"The page is larger than {_PAGE_BYTES // 1_000_000} MB.",
-    "no_answer": "The server did not answer.",
+    "address_refused": stored_text("This address is not a public website."),
+    "address_inside": stored_text("This address belongs to a private network."),
+    "no_such_host": stored_text("We couldn't find a server at this address."),
+    "too_slow": stored_text("The server took too long."),
+    "too_large": stored_text("The page is larger than {size:d} MB.").format(size=_PAGE_BYTES // 1_000_000),
+    "no_answer": stored_text("The server did not answer."),
 }
 
 
@@ -57,7 +58,7 @@ def crawl(start: str, *, most: int = PAGES) -> Iterator[CrawledPage]:
         looked += 1
         links: tuple[str, ...] = ()
         if robots is not None and not robots.can_fetch("SilasReader", url):
-            parsed = _problem("The site's robots.txt asks not to read this page.")
+            parsed = _problem(stored_text("The website's robots.txt doesn't allow reading this page."))
         else:
             parsed, links = _read(url, home, first=looked == 1)
         for link in links:
@@ -75,12 +76,18 @@ def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]
     except FetchFailed as failed:
         return _problem(_WORDS.get(failed.code, failed.code)), ()
     if answer is None:
-        return _problem("It redirects to another website, which is not read."), ()
+        return _problem(stored_text("It redirects to another website, so it was skipped.")), ()
     if answer.status != 200:
-        return _problem(f"The server answered {answer.status}."), ()
+        return _problem(stored_text("The server answered {status:d}.").format(status=answer.status)), ()
     ending = _ENDINGS.get(answer.kind)
     if ending is None:
-        return (_problem(f"It's not a web page ({answer.kind or 'unknown type'}).") if first else Parsed()), ()
+        return (
+            _problem(
+                stored_text("It's not a web page ({type}).").format(type=answer.kind or stored_text("unknown type"))
+            )
+            if first
+            else Parsed()
+        ), ()
     name = urlsplit(url).path.rstrip("/").rpartition("/")[2] or urlsplit(url).netloc
     return read_page(answer.body, f"{name[:200]}{ending}", charset=answer.charset, base=answer.url)
 

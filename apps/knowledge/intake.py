@@ -94,7 +94,7 @@ def refresh_document(document_id: UUID, *, once: UUID, actor: str) -> Intake:
     """Fetch a web page again; split and embed the stored text of any other document again. Raises `NotFound`."""
     row: Document | None = Document.objects.filter(pk=document_id).first()
     if row is None:
-        raise NotFound(gettext("document"))
+        raise NotFound()
     is_page = bool(host_of(row.source_ref, schemes=SCHEMES))
     kind = IntakeKind.PAGE if is_page else IntakeKind.AGAIN
     fields = {"name": row.title[:300], "reference": row.source_ref, "document_id": row.pk}
@@ -113,7 +113,7 @@ def parse_website_address(text: str) -> str:
 
 def _create_intake(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str, **fields: Any) -> Intake:
     if not Collection.objects.filter(pk=collection_id).exists():
-        raise NotFound(gettext("collection"))
+        raise NotFound()
     if Intake.objects.filter(state__in=(IntakeState.WAITING, IntakeState.RUNNING)).count() >= MAX_WAITING:
         raise SilasError(
             ErrorCode.KNOWLEDGE_BUSY,

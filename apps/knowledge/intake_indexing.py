@@ -26,11 +26,12 @@ from apps.knowledge.models import Document, DocumentVersion, Intake, ReadPart
 from apps.knowledge.parsing import Parsed, ParsedDocument, Problem, ProblemCode
 from apps.knowledge.services import INDEXED_WITH, refresh_collection, store_parsed
 from kernel.error_codes import ErrorCode
+from kernel.stored_texts import stored_text
 from kernel.tenancy import in_scope, in_thread
 
 _KEPT_PROBLEMS = 20
-BROKEN_OFF = "We tried several times and could not read this."
-OUR_FAULT = "Something went wrong on our side. Please try again."
+BROKEN_OFF = stored_text("We tried several times and could not read this.")
+OUR_FAULT = stored_text("Something went wrong on our side. Please try again.")
 
 
 class IndexRequest(BaseModel):
@@ -121,7 +122,7 @@ def _stored_text(row: Intake) -> Parsed:
     versions = DocumentVersion.objects.filter(Q(document_id=row.document_id)).select_related("document")
     version = versions.order_by("-number").first()
     if version is None:
-        return Parsed(problems=(Problem(ProblemCode.MISSING, "The document has been deleted."),))
+        return Parsed(problems=(Problem(ProblemCode.MISSING, stored_text("The document has been deleted.")),))
     # Clear the marker, so that the text is split and embedded again.
     Document.objects.filter(pk=version.document_id, indexed_with=INDEXED_WITH).update(indexed_with="")
     document = version.document

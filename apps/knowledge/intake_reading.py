@@ -22,6 +22,7 @@ from apps.knowledge.enums import IntakeKind
 from apps.knowledge.models import Intake, ReadPart
 from apps.knowledge.parsing import Parsed, Problem, ProblemCode
 from kernel.canonical import sha256_hex
+from kernel.stored_texts import stored_text
 from kernel.tenancy import in_scope
 
 
@@ -75,7 +76,7 @@ def _store_part(intake_id: UUID, part: _Part) -> None:
     content = sandboxed_parsing.dump_parsed(part.parsed)
     if len(content) > ReadPart.LONGEST:
         content = sandboxed_parsing.dump_parsed(
-            Parsed(problems=(Problem(ProblemCode.TOO_LARGE, "There is too much text in it."),))
+            Parsed(problems=(Problem(ProblemCode.TOO_LARGE, stored_text("The document contains too much text.")),))
         )
     row = ReadPart(intake_id=intake_id, url=part.url, total=part.total, found=content)
     ReadPart.objects.bulk_create([row], ignore_conflicts=True)

@@ -19,7 +19,6 @@ from django.db.models import OuterRef, Subquery
 from apps.knowledge.models import Collection, Document, DocumentVersion
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import current_tenant_id, in_thread, tenant_scope
 from llm import embedding
 from llm.briefing import Passage
@@ -110,14 +109,14 @@ def open_passage(
     rows = versions.filter(id=version_id) if version_id else versions
     version = rows.select_related("document").order_by("-number").first()
     if version is None:
-        raise NotFound(gettext("passage"))
+        raise NotFound()
     stored = version.text.encode()
     if not 0 <= start < end <= len(stored):
-        raise NotFound(gettext("passage"))
+        raise NotFound()
     try:
         before, quote, after = stored[:start].decode(), stored[start:end].decode(), stored[end:].decode()
     except UnicodeDecodeError as error:
-        raise NotFound(gettext("passage")) from error
+        raise NotFound() from error
     return OpenedPassage(
         document_id=version.document_id,
         version_id=version.id,

@@ -15,6 +15,7 @@ from apps.knowledge.parsing import Parsed, ParsedDocument, Problem, ProblemCode
 from apps.knowledge.parsing.files import MAX_TEXT_LENGTH
 from apps.knowledge.parsing.pages import MAX_LINKS, MAX_URL_LENGTH
 from kernel.errors import SilasError
+from kernel.stored_texts import stored_text
 from kernel.unicode_safety import replace_unstorable
 from sandbox.readers import Reader, ReaderFailed, run_reader
 
@@ -88,12 +89,15 @@ def _read(reader: Reader, seconds: int, data: bytes, **named: str) -> tuple[Pars
         answer = _Read.model_validate(run_reader(reader, data, **named).answer)
     except ReaderFailed as failed:
         if failed.code == "too_demanding":
-            return _failed(ProblemCode.TOO_LARGE, f"It needs more memory or time (over {seconds} s) than it may have.")
-        return _failed(ProblemCode.UNREADABLE, "The file is damaged: its reader broke off.")
+            return _failed(
+                ProblemCode.TOO_LARGE,
+                stored_text("Reading it takes too much memory or time (over {seconds:g} s).").format(seconds=seconds),
+            )
+        return _failed(ProblemCode.UNREADABLE, stored_text("The file is damaged and couldn't be read."))
     except ValidationError:
-        return _failed(ProblemCode.UNREADABLE, "The file is damaged: its reader gave no answer that can be used.")
+        return _failed(ProblemCode.UNREADABLE, stored_text("The file is damaged: it produced no readable text."))
     except SilasError as refused:
-        message = f"Files cannot be read on this machine just now ({refused.code})."
+        message = stored_text("Files can't be read on this machine right now ({reason}).").format(reason=refused.code)
         return _failed(ProblemCode.NO_READER, message)
     return answer.parsed(), tuple(answer.links)
 

@@ -99,7 +99,7 @@ def forget_document(document_id: UUID, *, actor: str = "system") -> None:
     """Delete a document with all its versions; its citations open nothing any more. Inside a scope."""
     document = Document.objects.filter(id=document_id).first()
     if document is None:
-        raise NotFound(gettext("document"))
+        raise NotFound()
     document.delete()
     record(
         AuditEvent.DOCUMENT_FORGOTTEN,

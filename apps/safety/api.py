@@ -1,7 +1,7 @@
 """The seven operations over HTTP, at one URL for each endpoint and one for all; `apps.safety.wire` handles them.
 
 An API key with the scope `safety:agent` alone reaches nothing else; confirming for others takes `safety:confirm` as
-well. The principal is the API key, whatever name the agent gives itself.
+well. The principal is the API key, not the name that the agent gives itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from apps.safety.wire import envelope, handle_request, invalid_encoding
 from apps.tenants.api_auth import ApiKeyAuthentication, api_key_caller
 from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 STATUSES = {
     "PERMISSION_DENIED": 403,
@@ -64,7 +63,7 @@ class SafetyView(APIView):
     def post(self, request: Request, surface: str) -> Response:
         caller = api_key_caller(request, KeyScope.SAFETY_AGENT)
         if surface != "all" and surface not in Endpoint.values:
-            raise NotFound(gettext("endpoint"))
+            raise NotFound()
         endpoint = None if surface == "all" else Endpoint(surface)
         principal = Principal(caller.actor, may_confirm=KeyScope.SAFETY_CONFIRM in caller.scopes)
         shape = "single" if endpoint is None else "semantic"

@@ -8,9 +8,9 @@ from kernel.language import gettext_lazy as _
 class Tier(TextChoices):
     """How grave an intended action is, from the lightest to the gravest."""
 
-    ADVISORY = "advisory", _("May go on")
-    CONFIRM = "confirm", _("A person has to confirm")
-    VERIFY = "verify", _("A person has to verify with a code")
+    ADVISORY = "advisory", _("May continue")
+    CONFIRM = "confirm", _("Requires confirmation by a person")
+    VERIFY = "verify", _("Requires a code from a person")
     DANGER_ZONE = "danger_zone", _("Stops the agent")
 
 
@@ -22,8 +22,8 @@ class Tolerance(TextChoices):
 
 class Mode(TextChoices):
     ENFORCING = "enforcing", _("Enforcing")
-    MONITORING = "monitoring", _("Monitoring: judges, and holds nobody")
-    LOGGING = "logging", _("Logging: writes down, and judges nothing")
+    MONITORING = "monitoring", _("Monitoring: evaluates but doesn't hold agents")
+    LOGGING = "logging", _("Logging: records without evaluating")
     DISABLED = "disabled", _("Disabled")
 
 
@@ -32,11 +32,11 @@ class StepOutcome(TextChoices):
 
     SUCCESS = "success", _("It worked")
     FAILURE = "failure", _("It failed")
-    SKIPPED = "skipped", _("It was left out")
+    SKIPPED = "skipped", _("It was skipped")
 
 
 class Decision(TextChoices):
-    GO = "go", _("Went on")
+    GO = "go", _("Continued")
     PAUSE = "pause", _("Paused")
     STOP = "stop", _("Stopped")
 
@@ -45,11 +45,11 @@ class Stage(TextChoices):
     """Which of the five stages decided; FAULT is none of them."""
 
     STEP_LIMIT = "step_limit", _("Step limit")
-    OUTCOME = "outcome", _("Outcome of the step before")
+    OUTCOME = "outcome", _("Outcome of the previous step")
     PATTERN = "pattern", _("Patterns")
     TIER = "tier", _("Risk of the action")
     TOLERANCE = "tolerance", _("Risk tolerance")
-    FAULT = "fault", _("The evaluation itself failed")
+    FAULT = "fault", _("The evaluation failed")
 
 
 class ExecutionStatus(TextChoices):
@@ -62,32 +62,32 @@ class ExecutionStatus(TextChoices):
 class HoldKind(TextChoices):
     """What holds an agent. A pause ends with its execution; a block ends by a person alone."""
 
-    CONFIRM = "confirm", _("Waits for a yes")
-    VERIFY = "verify", _("Waits for a code")
+    CONFIRM = "confirm", _("Waiting for approval")
+    VERIFY = "verify", _("Waiting for a code")
     BLOCK = "block", _("Blocked")
 
 
 class HoldState(TextChoices):
     OPEN = "open", _("Open")
-    LIFTED = "lifted", _("Lifted by a person")
-    EXPIRED = "expired", _("Nobody answered in time")
-    CLOSED = "closed", _("Its execution ended")
+    LIFTED = "lifted", _("Released by a person")
+    EXPIRED = "expired", _("Expired without an answer")
+    CLOSED = "closed", _("Its run ended")
 
 
 class OperatorAction(TextChoices):
     """What a person can do at the console about what holds an agent. Each lets it go on, there or by its own hand."""
 
-    ALLOW = "allow", _("Let it go on")
+    ALLOW = "allow", _("Allow it to continue")
     CODE = "code", _("Show the code")
-    TOKEN = "token", _("Make a token")
+    TOKEN = "token", _("Create a token")
 
 
 class ChallengeState(TextChoices):
-    PENDING = "pending", _("Waits for its code")
-    VERIFIED = "verified", _("The right code came")
-    FAILED = "failed", _("A wrong code came")
-    EXPIRED = "expired", _("No code came in time")
-    SUPERSEDED = "superseded", _("Another one took its place")
+    PENDING = "pending", _("Waiting for its code")
+    VERIFIED = "verified", _("Verified")
+    FAILED = "failed", _("Wrong code entered")
+    EXPIRED = "expired", _("Expired")
+    SUPERSEDED = "superseded", _("Replaced by a newer one")
 
 
 class Endpoint(TextChoices):

@@ -80,9 +80,9 @@ def authenticate_key(key: str) -> Caller:
     report."""
     row = api_key(key)
     if row is None:
-        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("This API key is not known here."))
+        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Unknown API key."))
     if row.scopes and KeyScope.SAFETY_AGENT not in row.scopes:
-        raise SilasError(ErrorCode.FORBIDDEN_SCOPE, gettext("This API key may not do this."))
+        raise SilasError(ErrorCode.FORBIDDEN_SCOPE, gettext("This API key doesn't have the required scope."))
     principal = Principal(f"api_key:{row.pk}", may_confirm=KeyScope.SAFETY_CONFIRM in row.scopes)
     return Caller(row.tenant_id, principal)
 

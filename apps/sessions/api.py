@@ -85,14 +85,14 @@ def visitor_of(request: Request, key: str) -> tokens.Visitor:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     visitor = tokens.read(token.strip()) if scheme.lower() == "bearer" else None
     if visitor is None or visitor.deployment_key != key:
-        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("This conversation has to be opened again."))
+        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Please reopen this conversation."))
     return visitor
 
 
 def _reached_levels(visitor: tokens.Visitor) -> tuple[str, ...]:
     session = session_by_id(visitor.session_id)
     if not session.deployment.enabled or session.deployment.public_key != visitor.deployment_key:
-        raise NotFound(gettext("passage"))
+        raise NotFound()
     levels = policy.load(session.deployment).levels
     return AccessController(levels, grant_of(session)).at(now()).reached_levels()
 
@@ -101,14 +101,14 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise NotFound(gettext("passage")) from None
+        raise NotFound() from None
 
 
 def deployment_for(request: Request, key: str) -> Deployment:
     """Raises `NotFound`, or 403 `origin_not_allowed` when a browser on a foreign site asks."""
     deployment = open_deployment(key)
     if deployment is None:
-        raise NotFound(gettext("deployment"))
+        raise NotFound()
     origin = request.headers.get("Origin")
     if not sites.origin_allowed(origin, host=request.get_host(), listed=deployment.allowed_origins):
         raise SilasError(ErrorCode.ORIGIN_NOT_ALLOWED)

@@ -13,8 +13,9 @@ import contextlib
 import json
 import logging
 import math
+from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -45,9 +46,13 @@ from kernel import live
 from kernel import presence as sockets
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
+from kernel.language import gettext, gettext_lazy, in_language
 from kernel.ratelimit.token_buckets import Penalties
 from kernel.tenancy import in_scope, in_thread
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +61,7 @@ NOT_AUTHENTICATED, FORBIDDEN, TOO_LARGE, TRY_LATER = 4001, 4003, 1009, 1013
 UNAVAILABLE_RETRY_SECONDS = 2
 # Frames that break the protocol: so many are answered, and one more every ten seconds.
 BAD_FRAMES, BAD_FRAMES_A_SECOND = 10, 0.1
-UNAVAILABLE = "We cannot take messages for a moment. Yours was not stored; it will be sent again."
+UNAVAILABLE = gettext_lazy("We can't receive messages right now. Yours will be sent again automatically.")
 
 _penalties = Penalties()
 
@@ -81,7 +86,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
     # -- coming and going ------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """However the socket ends, by a fault of ours too, nobody is present in it any more."""
+        """Remove the socket from all registries when it ends, also after an error."""
         live.serve_from(asyncio.get_running_loop())
         sockets.presence_opened()
         try:
@@ -177,7 +182,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         try:
             await self._handle(frame)
         except SilasError as error:
-            await self._error(error.code, error.message, **(_named(frame) | error.extra))
+            await self._error(error.code, error.args[0], **(_named(frame) | error.extra))
         except DatabaseError:
             _log.warning("visitor_frame_failed", exc_info=True)
             await self._error(
@@ -192,7 +197,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             _penalties.punish(str(self.visitor.session_id))
             await self.close(POLICY_VIOLATION)
         else:
-            await self._error(error.code, error.message, **error.extra)
+            await self._error(error.code, error.args[0], **error.extra)
 
     async def _handle(self, frame: Any) -> None:
         if isinstance(frame, AuthFrame):
@@ -228,7 +233,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
 
     @property
     def _address(self) -> str:
-        """Whom the server or the proxy before it says this socket comes from; empty where nobody does."""
+        """The client address that the server or its proxy states; empty if there is none."""
         client = self.scope.get("client")
         return str(client[0]) if client else ""
 
@@ -313,11 +318,19 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             self.epoch = frame["epoch"]
         await self._send(frame)
 
-    async def _error(self, code: ErrorCode, message: str, **extra: Any) -> None:
-        await self._send({"type": "error", "code": code, "message": message, **extra})
+    async def _error(self, code: ErrorCode, message: StrOrPromise, **extra: Any) -> None:
+        with in_language(*_browser_languages(self.scope["headers"])):
+            text = str(message)
+        await self._send({"type": "error", "code": code, "message": text, **extra})
 
     async def _send(self, frame: dict[str, Any]) -> None:
         await self.send(text_data=json.dumps(frame))
+
+
+def _browser_languages(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
+    """The languages that the browser asks for, the preferred one first."""
+    accepted = next((value for name, value in headers if name == b"accept-language"), b"").decode("latin-1")
+    return [tag.partition(";")[0].strip() for tag in accepted.split(",")]
 
 
 def _parse(text: str) -> Any:

@@ -19,7 +19,8 @@ USUAL = "conversation"
 @dataclass(frozen=True)
 class Focus:
     """`forgotten`: of what was said up to this `seq` nothing is kept in memory any more. `evicted`: what left a window
-    up to this `seq` has gone to memory. `forgettings` counts: a turn sees by it that somebody forgot meanwhile."""
+    up to this `seq` has gone to memory. `forgettings` counts: a turn sees by it that memories were deleted
+    meanwhile."""
 
     profile: str = USUAL
     subscriptions: tuple[Subscription, ...] = ()
@@ -42,7 +43,7 @@ class Focus:
         return asdict(self)
 
     def without_memory(self, seq: int) -> Focus:
-        """Everything up to `seq` is forgotten, and nobody asks for it any more."""
+        """Mark everything up to `seq` as forgotten."""
         times = self.forgettings + 1
         return replace(self, subscriptions=(), forgotten=seq, evicted=max(self.evicted, seq), forgettings=times)
 

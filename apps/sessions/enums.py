@@ -19,9 +19,9 @@ class EntryKind(TextChoices):
     STATUS = "status", _("Progress of work")
     ACCESS = "access", _("Access level")
     OWNER = "owner", _("Who answers")
-    DECISION = "decision", _("Question to the visitor, and its answer")
-    SECURE_INPUT = "secure_input_request", _("A secret was asked for")
-    SECURE_STORED = "secure_input_completed", _("What became of that")
+    DECISION = "decision", _("Question to the visitor and its answer")
+    SECURE_INPUT = "secure_input_request", _("Confidential details requested")
+    SECURE_STORED = "secure_input_completed", _("Outcome of the request")
     FILE = "file", _("File")
 
 
@@ -37,4 +37,4 @@ class TurnStatus(TextChoices):
     DONE = "done", _("Done")
     STOPPED = "stopped", _("Stopped")
     FAILED = "failed", _("Failed")
-    PAUSED = "paused", _("Waits for a person")
+    PAUSED = "paused", _("Waiting for a person")

@@ -19,8 +19,8 @@ from apps.sessions.state import Fix, Stop, TurnState
 from kernel.language import gettext_lazy
 
 POLITE = gettext_lazy("I can't help with that. How else can I assist you?")
-HANDING_ON = gettext_lazy("I am passing you on to a colleague, who will answer here.")
-PASSED_ON = gettext_lazy("I have asked a colleague to look into this. You read here what comes of it.")
+HANDING_ON = gettext_lazy("I'm connecting you with a colleague, who will reply here.")
+PASSED_ON = gettext_lazy("I've asked a colleague to look into this. You'll get the answer here.")
 SAY_OTHERWISE = "Say it differently."
 # The step that was blocked may run so often again; a gate that objects to everything must not run for ever.
 MAX_TRIES = 6
@@ -93,7 +93,7 @@ def stop_for(problem: GateResult, escalations: Mapping[str, EscalationSpec]) -> 
 
 
 def _end(problem: GateResult, course: Sequence[EscalationSpec]) -> Stop:
-    """The first escalation that is left; what tried in vain, and what nobody wrote, is a report."""
+    """Return the first escalation that is left; without one, a report."""
     reason = f"gate:{problem.gate_name}"
     if not course:
         return Stop(reason, POLITE, report=True)

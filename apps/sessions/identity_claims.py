@@ -21,11 +21,11 @@ from kernel.language import gettext_lazy
 from kernel.ratelimit.fixed_window import Limit
 
 WAIT = gettext_lazy(
-    "That was tried too often, so I have not checked it. Please wait at least a quarter of an hour before you try again"
-    ", or talk to a person: I have asked a colleague to look in here."
+    "There were too many attempts, so I haven't checked this one. Please wait at least 15 minutes before you try again."
+    " I've asked a colleague to take a look here."
 )
 CANNOT_CHECK = gettext_lazy(
-    "I cannot check who you are at the moment. Please try again in a few minutes, or ask for a person."
+    "I can't verify your identity right now. Please try again in a few minutes, or ask for a person."
 )
 
 

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from apps.sessions.models import ChatSession
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy.scope import current_scope
 
 
@@ -19,6 +18,6 @@ def lock_session(session_id: UUID) -> ChatSession:
         try:
             locked[session_id] = ChatSession.objects.select_for_update(no_key=True).get(pk=session_id)
         except ChatSession.DoesNotExist:
-            raise NotFound(gettext("conversation")) from None
+            raise NotFound() from None
     session: ChatSession = locked[session_id]
     return session

@@ -27,7 +27,7 @@ Output = TypeVar("Output")
 Ask = Callable[[str], Awaitable[AgentRun[Output]]]
 
 TOO_OFTEN = "asked_too_often"
-STOPPED = gettext_lazy("This conversation has been stopped by a person. A colleague will look at it.")
+STOPPED = gettext_lazy("This conversation was stopped by our team. A colleague will take a look.")
 _WITHOUT_MODEL = frozenset(
     {
         RefusalCode.COST_CAP_REACHED,

@@ -17,6 +17,7 @@ from django.db.models import F, Q
 
 from apps.access.rules import PUBLIC, is_over
 from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
+from kernel.language import gettext
 from kernel.language import gettext_lazy as _
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
@@ -83,8 +84,8 @@ class ChatSession(TenantModel):
 
     @property
     def whose(self) -> str:
-        """The customer whose conversation this is, or was last; "" when nobody ever was: who passed one of two gates
-        is nobody yet."""
+        """The customer whose conversation this is, or was last; "" before any: a visitor who passed one of two gates
+        is not identified yet."""
         return self.last_customer if self.level == PUBLIC else self.customer
 
     def level_at(self, moment: datetime) -> str:
@@ -93,7 +94,7 @@ class ChatSession(TenantModel):
 
     @property
     def visitor_name(self) -> str:
-        return self.customer_name or f"Visitor {self.pk.hex[:4].upper()}"
+        return self.customer_name or gettext("Visitor {code}").format(code=self.pk.hex[:4].upper())
 
 
 class ChronicleEntry(TenantModel):

@@ -1,4 +1,4 @@
-"""Note that a visitor waits for a person, and tell them when somebody will be there.
+"""Note that a visitor waits for a person, and tell them when the team is available.
 
 Called by the turn, and for messages and work that came to nothing; staff see who waits in the inbox.
 """
@@ -21,8 +21,8 @@ from kernel.language import gettext_lazy, in_language
 from kernel.taint import Taint
 from kernel.timezones import first_known_timezone
 
-CLOSED = gettext_lazy("Nobody of our team is here at the moment. What you write is kept, and you get an answer here.")
-BACK = gettext_lazy("Somebody is back on {day} at {time} ({zone}).")
+CLOSED = gettext_lazy("We're offline right now. Leave a message, and we'll reply here.")
+BACK = gettext_lazy("We'll be back {day} at {time} ({zone}).")
 # Why a person is wanted, where no gate said so: the visitor asked, an answer failed, work did not get done.
 ASKED, UNANSWERED, WORK = "asked", "unanswered", "work"
 
@@ -48,7 +48,7 @@ def want_person(
 
 
 def after_hours(deployment: Deployment, moment: datetime, *, language: str = "") -> str:
-    """What somebody reads who waits for a person while nobody is there; "" where somebody is."""
+    """The message for a visitor who waits for a person outside opening hours; "" within them."""
     zone = first_known_timezone(deployment.timezone, deployment.tenant.timezone)
     if is_open(deployment.opening_hours, zone=zone, moment=moment):
         return ""

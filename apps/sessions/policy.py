@@ -80,8 +80,8 @@ def _policy(
 
 
 def as_named(policy: Policy, said: Iterable[str]) -> Policy:
-    """The policy of a conversation in which a visitor `said` this: a skill that only a person's word brings in is not
-    there, in no level, before somebody named it (spec 10.1 `activation`)."""
+    """Return the policy for a conversation in which a visitor `said` this: a skill with manual activation is left out
+    of every level until it is named (spec 10.1 `activation`)."""
     unnamed = roles.unnamed_manual_skills(policy.known, said)
     if not unnamed:
         return policy

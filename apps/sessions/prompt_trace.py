@@ -25,7 +25,6 @@ from apps.skills import roles
 from apps.skills.schemas import ToolSpec
 from apps.work.queries import work_items
 from kernel.errors import NotFound
-from kernel.language import gettext
 from llm.briefing import SkillBrief, ToolBrief
 from llm.context.enums import Zone
 
@@ -106,7 +105,7 @@ def last_attempt(session_id: UUID, *, number: int) -> Turn:
     rows = Turn.objects.filter(session_id=session_id, number=number).select_related("session__deployment")
     tried: list[Turn] = list(rows.order_by("-started_at"))
     if not tried:
-        raise NotFound(gettext("turn"))
+        raise NotFound()
     return next((turn for turn in tried if turn.context is not None), tried[0])
 
 
@@ -186,7 +185,7 @@ def _passages(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
 
 
 def _memories(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
-    """Of the conversation's scope and its customer's, whoever that is today, and of the company's."""
+    """Of the conversation's scope, of its current customer's, and of the company's."""
     scopes = [*scopes_about(session), Scope(ScopeKind.TENANT, str(session.tenant_id))]
     texts = memory_texts(scopes, [UUID(each.removeprefix("memory:")) for each in ids])
     return {f"memory:{pk}": Kept("", text) for pk, text in texts.items()}

@@ -22,11 +22,11 @@ from llm.schemas import PlanAction
 
 # What names no work at all is refused like work that is not there.
 _NOWHERE = UUID(int=0)
-REFUSED = gettext_lazy("I cannot do this: {reason}")
+REFUSED = gettext_lazy("I can't do this: {reason}")
 
 
 def hold(state: TurnState) -> None:
-    """Lock what the answer's plan is about before the conversation: whoever else has both comes in that order
+    """Lock what the answer's plan is about before the conversation; every other caller that locks both uses that order
     (`apps.work.locks`)."""
     action = state.response.plan_action if state.response and state.stop is None else None
     subject = state.access.at(now()).subject

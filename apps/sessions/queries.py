@@ -11,7 +11,6 @@ from apps.memory.enums import ScopeKind
 from apps.memory.schemas import Scope, conversation_scope
 from apps.sessions.models import ChatSession, ChronicleEntry
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import Read
 from kernel.tenancy.reads import Rows
 
@@ -70,7 +69,7 @@ def session_by_id(session_id: UUID) -> ChatSession:
     rows = ChatSession.objects.select_related("deployment", "owner_user")
     session: ChatSession | None = rows.filter(pk=session_id).first()
     if session is None:
-        raise NotFound(gettext("conversation"))
+        raise NotFound()
     return session
 
 

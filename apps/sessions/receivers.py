@@ -30,9 +30,9 @@ from apps.work.signals import work_changed, work_escalated
 from kernel.language import gettext_lazy, in_language
 from kernel.taint import Taint
 
-APOLOGY = gettext_lazy("I could not answer that, and I am sorry. A person has been told and will look at it.")
+APOLOGY = gettext_lazy("Sorry, I couldn't answer that. I've notified our team, and a colleague will take a look.")
 EARLIER_REQUEST = gettext_lazy("An earlier request")
-MOVED_ON = gettext_lazy("Something that another person asked for here has moved on. They can ask us about it.")
+MOVED_ON = gettext_lazy("There's an update on a request that someone else made here. They can ask us about it.")
 
 
 def _apologise(message: QueueMessage) -> bool:
@@ -62,7 +62,8 @@ def _let_go(name: str, actor: str) -> None:
 
 @work_changed.connect
 def _tell_progress(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
-    """Progress of work that was promised in a conversation is recorded there, whoever answers in it now."""
+    """Progress of work that was promised in a conversation is recorded there, whether the bot or a person answers
+    now."""
     if item.session_id is None:
         return
     session = lock_session(item.session_id)

@@ -1,10 +1,8 @@
 """Delete the texts of conversations after the time that their company keeps them, in short steps.
 
 Site attributes are deleted with them; other rooms delete what they hold of the conversation
-(`conversations_forgotten`). That an entry existed, when
-and by whom, stays, as do cards, work and the audit log, which are evidence. Entries written afterwards are kept anew. A
-step of `bus.retention`.
-"""
+(`conversations_forgotten`). That an entry existed, when and by whom, stays, as do cards, work and the audit log, which
+are evidence. Entries written afterwards are kept for the full time. A step of `bus.retention`."""
 
 from __future__ import annotations
 
@@ -59,15 +57,15 @@ def forget_batch() -> bool:
 
 
 def _due(before: datetime) -> Any:
-    """Locked; one that somebody else has in hand is left for the next time."""
+    """Lock the due conversations; one that is locked elsewhere is left for the next time."""
     unforgotten = Q(forgotten_at=None) | Q(forgotten_at__lt=F("last_active_at"))
     rows = ChatSession.objects.select_for_update(of=("self",), no_key=True, skip_locked=True)
     return rows.filter(unforgotten, last_active_at__lt=before).order_by("last_active_at")[:BATCH]
 
 
 def _forget(session: ChatSession) -> int:
-    """How many entries lost their words. Of a file, a question or its answer only the place stays: without its words
-    nobody could show it."""
+    """How many entries lost their words. Of a file, a question or its answer only the place stays: without its text
+    it cannot be shown."""
     said = ChronicleEntry.objects.filter(session_id=session.pk).exclude(kind__in=_WITHOUT_WORDS)
     kept = RawSQL(_REST_OF_FRAME, [list(_KEPT_OF_STATUS)])  # noqa: S611  (our own words only)
     count = int(said.update(text=FORGOTTEN, payload=kept))

@@ -15,7 +15,6 @@ from apps.sessions import policy
 from apps.sessions.steps.context import PASSAGES
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 from llm.briefing import Passage
 from llm.embedding import embed
@@ -57,10 +56,10 @@ def try_question(tenant_id: UUID, deployment_id: UUID, question: str, *, level: 
     with tenant_scope(tenant_id):
         place: Deployment | None = Deployment.objects.filter(pk=deployment_id).first()
         if place is None:
-            raise NotFound(gettext("deployment"))
+            raise NotFound()
         levels = policy.load(place).levels
         if level not in (levels or [PUBLIC]):
-            raise NotFound(gettext("level"))
+            raise NotFound()
         reached = AccessController(levels, Grant(level=level)).reached_levels()
         passages = knowledge.search(asked, vector=vector, levels=reached, k=PASSAGES)
     finding = answers.find(asked, passages)

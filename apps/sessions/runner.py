@@ -45,7 +45,7 @@ def wake(tenant_id: UUID, session_id: UUID) -> None:
 
 
 def _ended(tenant_id: UUID, session_id: UUID, *, stopped: bool = False) -> None:
-    """Whoever woke the conversation between the task's last look and its end has found it running. When the process
+    """Wake again a conversation that was woken between the task's last look and its end. When the process
     stops, another one's sweep finds what is left."""
     _tasks.pop(session_id, None)
     if stopped:
@@ -55,7 +55,7 @@ def _ended(tenant_id: UUID, session_id: UUID, *, stopped: bool = False) -> None:
 
 
 async def pick_up_waiting() -> None:
-    """Wake every conversation that is owed an answer and has nobody working on it: one question for all tenants."""
+    """Wake every conversation with an unanswered message and no running turn, with one query for all tenants."""
     for scope in await in_thread(due_scopes, [Queue.PROXY]):
         if scope.exhausted:
             await in_scope(scope.tenant_id, bus.expire_leases)

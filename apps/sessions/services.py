@@ -33,6 +33,7 @@ from apps.tenants.models import Deployment
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.taint import Taint
 from kernel.tenancy import read_rows, read_together, tenant_scope
 
@@ -114,8 +115,8 @@ def accept_message(
     Inside the tenant's scope.
 
     Returns `Busy`, with nothing stored, when as many messages of this conversation or of the tenant wait as its
-    `bounds` allow (the installation's without any). Raises `SilasError("conversation_full")`: whoever comes back to it
-    is sent all of it, so it cannot grow for ever. `signed`: what a signature on it came to (`signing`).
+    `bounds` allow (the installation's without any). Raises `SilasError("conversation_full")`: a returning visitor
+    is sent all of it, so its length is limited. `signed`: what a signature on it came to (`signing`).
     """
     session = lock_session(session_id)
     bounds = bounds or Bounds(**settings.VISITOR_LIMITS)
@@ -153,7 +154,7 @@ def _too_many_wait(waiting: tuple[int, int], bounds: Bounds) -> str:
     """What the visitor is told when no more messages may wait for an answer; "" while there is room."""
     in_conversation, in_tenant = waiting
     if in_conversation >= bounds.pending_turns:
-        return "Several of your messages still wait for an answer."
+        return gettext("Please wait for an answer to your earlier messages first.")
     if in_tenant >= bounds.tenant_pending_turns:
         return TOO_MANY_HERE
     return ""

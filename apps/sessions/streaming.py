@@ -54,7 +54,7 @@ class GatedStream:
         await self._send(piece)
 
     def _is_due(self) -> bool:
-        """The first words as soon as they are there, the rest in pieces that somebody can read."""
+        """True for the first words at once, and for the rest in pieces of readable size."""
         beginning = not self._released and len(self._said) < _LEAST
         return beginning or len(self._said) >= self._next
 
@@ -66,7 +66,7 @@ class GatedStream:
 
 def settled(text: str) -> str:
     """`text` without its end that may still grow: an unfinished word, or words that are becoming a number, an address
-    or a key. Linear in the text, whatever a model writes."""
+    or a key. Linear in the length of the text."""
     words = _WORD.findall(text)
     unfinished = bool(words) and not words[-1][-1].isspace()
     kept = len(words)

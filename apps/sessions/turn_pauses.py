@@ -155,7 +155,7 @@ def is_void(pause: GatePause, session: ChatSession) -> bool:
 
 
 def refusal(state: TurnState, trigger: PauseTrigger) -> Stop | None:
-    """The gate's safe answer, where this turn goes on after a pause at this trigger that nobody approved."""
+    """The gate's safe answer, where this turn continues after an unapproved pause at this trigger."""
     pause = state.resumed
     if pause is None or pause.trigger != trigger:
         return None

@@ -75,7 +75,7 @@ def tags_of(skill: str) -> tuple[str, ...]:
 
 
 def id_of_words(kind: str, words: str) -> str:
-    """Of a text that somebody may word anew: tells whether what stands there today is what stood there then."""
+    """Identify a text that may be edited, to tell whether it has changed since."""
     return f"{kind}:{sha256_hex(words)[:16]}"
 
 

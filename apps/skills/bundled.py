@@ -13,7 +13,6 @@ from django.conf import settings
 from apps.skills.models import SkillVersion
 from apps.skills.services import install_version
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 FOLDER = Path(settings.BASE_DIR) / "skills"
 # For every company; the desks of the demo companies are not offered to others.
@@ -29,5 +28,5 @@ def available_names() -> list[str]:
 def install(name: str) -> SkillVersion:
     """Install a bundled skill, inside a scope. Raises `NotFound`."""
     if name not in NAMES or not (FOLDER / name).is_dir():
-        raise NotFound(gettext("skill that ships with the installation"))
+        raise NotFound()
     return install_version(FOLDER / name)

@@ -17,6 +17,7 @@ from apps.skills.models import SkillFile, SkillVersion
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import sha256_hex
 from kernel.language import in_english
+from kernel.stored_texts import stored_text
 from kernel.unicode_safety import truncate
 
 MOST_TEXT, MOST_FILES, MOST_DIFF, MOST_LINES = 12_000, 12, 40_000, 100
@@ -49,14 +50,24 @@ def card_body(version: SkillVersion, before: SkillVersion | None, report: Mappin
 def report_lines(report: Mapping[str, Any]) -> list[str]:
     """Return the report in sentences: the checks, the import, the dry run."""
     origin = report.get("origin") or {}
-    lines = ["Front matter, paths, syntax and forbidden patterns were checked. No problems found."]
+    lines = [stored_text("Front matter, paths, syntax and forbidden patterns were checked. No problems found.")]
     lines += [str(note) for note in report.get("notes") or ()]
-    lines += [f"Left out: {change}" for change in origin.get("removed") or ()]
-    lines += [f"Changed: {change}" for change in (*(origin.get("mapped") or ()), *(origin.get("rewritten") or ()))]
-    lines += [f"Look at this: {change}" for change in origin.get("unresolved") or ()]
-    lines += [f"Dry run of {trial['script']}: {trial['said']}" for trial in report.get("dry_run") or ()]
+    lines += [stored_text("Left out: {change}").format(change=change) for change in origin.get("removed") or ()]
+    lines += [
+        stored_text("Changed: {change}").format(change=change)
+        for change in (*(origin.get("mapped") or ()), *(origin.get("rewritten") or ()))
+    ]
+    lines += [stored_text("Look at this: {change}").format(change=change) for change in origin.get("unresolved") or ()]
+    lines += [
+        stored_text("Dry run of {script}: {result}").format(script=trial["script"], result=trial["said"])
+        for trial in report.get("dry_run") or ()
+    ]
     left = len(lines) - MOST_LINES
-    kept = lines if left <= 0 else [*lines[: MOST_LINES - 1], f"and {left + 1} more lines in the report"]
+    kept = (
+        lines
+        if left <= 0
+        else [*lines[: MOST_LINES - 1], stored_text("and {count:d} more lines in the report").format(count=left + 1)]
+    )
     return [truncate(line, 300) for line in kept]
 
 

@@ -15,6 +15,7 @@ from apps.skills import argv
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
+from kernel.stored_texts import stored_text
 from sandbox import SandboxResult, SandboxSpec, run
 
 MAX_SCRIPTS, SECONDS = 20, 10
@@ -68,7 +69,7 @@ def _declared(manifest: SkillManifest) -> dict[str, Mapping[str, Any]]:
 
 def _try(script: str, inputs: Mapping[str, Any] | None, manifest: SkillManifest, folder: Path) -> Trial:
     if inputs is None:
-        return Trial(script, None, "no dry-run input declared, so it was not run")
+        return Trial(script, None, stored_text("no dry-run input declared, so it was not run"))
     try:
         outcome = run(_spec(script, inputs, manifest, folder))
     except (SilasError, ValueError, TypeError) as error:
@@ -101,7 +102,7 @@ def _spec(script: str, inputs: Mapping[str, Any], manifest: SkillManifest, folde
 
 def _describe(outcome: SandboxResult) -> str:
     if outcome.ok:
-        return "ran to its end"
+        return stored_text("ran to its end")
     if outcome.reason:
         return f"was stopped ({outcome.reason})"
     last = (outcome.stderr.strip().splitlines() or [""])[-1]

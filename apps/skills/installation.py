@@ -103,7 +103,7 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
     versions = lock_skill(name)
     wanted = next((version for version in versions if version.pk == to.pk), None)
     if wanted is None:
-        raise NotFound(gettext("skill"))
+        raise NotFound()
     if wanted.status not in (SkillStatus.ACTIVE, SkillStatus.DISABLED):
         raise SilasError(ErrorCode.SKILL_NOT_APPROVED)
     _switch_off(
@@ -125,7 +125,7 @@ def purge(name: str, *, by: Any = None) -> int:
     _require(by, ADMINISTRATORS)
     versions = lock_skill(name)
     if not versions:
-        raise NotFound(gettext("skill"))
+        raise NotFound()
     count = _switch_off([version for version in versions if version.status == SkillStatus.ACTIVE], by)
     signals.skill_purged(name, _actor(by))
     record(AuditEvent.SKILL_PURGED, actor=_actor(by), subject=f"skill:{versions[-1].pk}", data=audit_data(versions[-1]))

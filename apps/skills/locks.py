@@ -6,6 +6,6 @@ from apps.skills.models import SkillVersion
 
 
 def lock_skill(name: str) -> list[SkillVersion]:
-    """Lock and return every version of this skill, whatever its status."""
+    """Lock and return every version of this skill, of any status."""
     rows = SkillVersion.objects.select_for_update(of=("self",), no_key=True)
     return list(rows.filter(name=name).order_by("number"))

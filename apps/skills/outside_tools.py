@@ -18,6 +18,7 @@ from apps.toolservers.rules import is_reference, one_line
 from apps.toolservers.schemas import RemoteTool
 from apps.toolservers.web import queries as web
 from apps.toolservers.web.schemas import LONGEST_QUERY, TOOL_NAME, SearchTerms
+from kernel.stored_texts import stored_text
 
 __all__ = [
     "WEB_SEARCH",
@@ -91,9 +92,11 @@ def _spec(tool: RemoteTool) -> OutsideToolSpec:
     card: dict[str, Any] = {}
     if tool.acting:
         card = {
-            "intent": f"Let {tool.server} carry out: {one_line(tool.title, 60)}",
-            "consequence": Consequence(approve=f"Ask {tool.server} to do it"),
-            "rationale": "The assistant prepared this. It is done by an outside server.",
+            "intent": stored_text("Let {server} carry out: {action}").format(
+                server=tool.server, action=one_line(tool.title, 60)
+            ),
+            "consequence": Consequence(approve=stored_text("Ask {server} to do it").format(server=tool.server)),
+            "rationale": stored_text("The assistant prepared this. It is done by an outside server."),
             "facts": _facts(tool),
         }
     return OutsideToolSpec(
@@ -119,14 +122,23 @@ def _facts(tool: RemoteTool) -> list[FactSpec]:
     done."""
     names = [name for name in tool.schema["properties"] if name.isidentifier() and len(name) <= 60]
     sent = [FactSpec(label=name, text=f"{{{name}}}") for name in names[:_MOST_FACTS]]
-    first = FactSpec(label="Done by", text=f"{tool.server}, an outside tool server")
+    first = FactSpec(
+        label=stored_text("Done by"), text=stored_text("{server}, an outside tool server").format(server=tool.server)
+    )
     left = len(tool.schema["properties"]) - len(sent)
     if left:
-        sent.append(FactSpec(label="Not shown here", text=f"{left} more values, in the plan below"))
-    return [first, *sent, FactSpec(label="Verified by", text=_proof_of(tool))]
+        sent.append(
+            FactSpec(
+                label=stored_text("Not shown here"),
+                text=stored_text("{count:d} more values, in the plan below").format(count=left),
+            )
+        )
+    return [first, *sent, FactSpec(label=stored_text("Verified by"), text=_proof_of(tool))]
 
 
 def _proof_of(tool: RemoteTool) -> str:
     if tool.proof:
-        return f"the answer of {tool.proof['tool']} on {tool.server} afterwards"
-    return f"nothing but the answer of {tool.server}, so the result is not verified"
+        return stored_text("the answer of {tool} on {server} afterwards").format(
+            tool=tool.proof["tool"], server=tool.server
+        )
+    return stored_text("nothing but the answer of {server}, so the result is not verified").format(server=tool.server)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from apps.guard.schemas import CallContext, CallFailed
 from apps.skills.schemas import ToolSpec
+from kernel.language import gettext
 
 
 class OpenedAccount(NamedTuple):
@@ -48,7 +49,7 @@ def open_credentials(ctx: CallContext, tool: ToolSpec) -> OpenedAccount:
     """Open the account for one call of a tool with `connection`. Raises `CallFailed` `connection_missing` without an
     opener."""
     if not _openers:
-        raise CallFailed("connection_missing", "No account is connected for this tool.", effect_free=True)
+        raise CallFailed("connection_missing", gettext("No account is connected for this tool."), effect_free=True)
     return _openers[0](ctx, tool)
 
 
@@ -81,5 +82,5 @@ def register_library(library: Library) -> None:
 def library() -> Library:
     """Raises `CallFailed` `knowledge_missing` when none is registered."""
     if not _libraries:
-        raise CallFailed("knowledge_missing", "No documents are available for this tool.", effect_free=True)
+        raise CallFailed("knowledge_missing", gettext("No documents are available for this tool."), effect_free=True)
     return _libraries[0]

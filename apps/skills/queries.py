@@ -1,7 +1,7 @@
 """Read skills in use, their tools, and the records that a tool may see. Inside the caller's scope.
 
 `refs` are a goal's or work item's `skills`: `name@digest`, or a bare name for the current version. Only versions in use
-are found, whatever refers to them. Records are exported for one customer: theirs, and those of no customer.
+are found. Records are exported for one customer: theirs, and those of no customer.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ def _authentic(rows: QuerySet[SkillVersion]) -> list[SkillVersion]:
 
 
 def newest_versions() -> list[SkillVersion]:
-    """Return the newest version of every skill, whatever its status, by name."""
+    """Return the newest version of every skill, of any status, by name."""
     return list(SkillVersion.objects.order_by("name", "-number").distinct("name"))
 
 

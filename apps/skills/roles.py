@@ -83,7 +83,7 @@ def _active_skill(version: SkillVersion) -> ActiveSkill:
 def unnamed_manual_skills(skills: Iterable[ActiveSkill], messages: Iterable[str]) -> frozenset[str]:
     """Return the references of skills with `activation: manual` that no text of `said` names.
 
-    A skill is named by its name or display name, in whatever case, with hyphens or without.
+    A skill is named by its name or display name, ignoring case and hyphens.
     """
     manual = [skill for skill in skills if skill.activation == "manual"]
     texts = [_as_words(text) for text in messages] if manual else []

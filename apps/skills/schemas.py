@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from apps.approvals.enums import Risk
 from apps.gates.schemas import Expectation
 from apps.guard.enums import Intent
+from kernel.stored_texts import stored_text
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}$")]
@@ -52,7 +53,7 @@ class Consequence(Frozen):
     """What each button of a card says will happen."""
 
     approve: str = Field(min_length=3, max_length=80)
-    decline: str = Field(default="Nothing changes", min_length=3, max_length=80)
+    decline: str = Field(default=stored_text("Nothing changes"), min_length=3, max_length=80)
 
 
 class CheckSpec(Frozen):

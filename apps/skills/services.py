@@ -42,7 +42,7 @@ def install_version(path: Path) -> SkillVersion:
     if not is_bundled(folder.manifest.name, folder.digest):
         raise SilasError(
             ErrorCode.SKILL_NOT_BUNDLED,
-            gettext("The folder {name} is not one that ships with this release. Propose it instead.").format(
+            gettext("The folder {name} isn't part of this release. Propose it instead.").format(
                 name=folder.manifest.name
             ),
         )
@@ -52,7 +52,7 @@ def install_version(path: Path) -> SkillVersion:
 
 
 def find_version(folder: Folder) -> SkillVersion | None:
-    """Return the version with exactly this content, whatever its status."""
+    """Return the version with exactly this content, of any status."""
     version: SkillVersion | None = SkillVersion.objects.filter(name=folder.manifest.name, digest=folder.digest).first()
     return version
 

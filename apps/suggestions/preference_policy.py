@@ -11,22 +11,29 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from apps.suggestions.enums import OutcomeKind
+from kernel.stored_texts import stored_text
 
 LEAST, SHARE = 5, Fraction(3, 5)
 _NEWEST = 20
 _SENTENCES = {
     OutcomeKind.DECLINED: (
         "declined",
-        "Colleagues usually decline “{family}”. Propose it only when someone asks for it.",
+        stored_text("Colleagues usually decline “{family}”. Propose it only when someone asks for it."),
     ),
     OutcomeKind.EDIT_SELECTION: (
         "edited",
-        "Colleagues usually change “{family}” before they approve it. Ask what they want first.",
+        stored_text("Colleagues usually change “{family}” before they approve it. Ask what they want first."),
     ),
-    OutcomeKind.UNDO: ("undone", "Colleagues often undo “{family}”. Say clearly what it changes before it is done."),
-    OutcomeKind.DISMISSED: ("dismissed", "Colleagues usually dismiss what is suggested of the kind “{family}”."),
+    OutcomeKind.UNDO: (
+        "undone",
+        stored_text("Colleagues often undo “{family}”. Say clearly what it changes before it is done."),
+    ),
+    OutcomeKind.DISMISSED: (
+        "dismissed",
+        stored_text("Colleagues usually dismiss what is suggested of the kind “{family}”."),
+    ),
 }
-_SHORTER = ("behavior:shorter", "Colleagues usually cut drafts. Write shorter ones.")
+_SHORTER = ("behavior:shorter", stored_text("Colleagues usually cut drafts. Write shorter ones."))
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class MembersView(APIView):
 
 
 def member_caller(request: Request) -> Caller:
-    """The logged-in member, whatever their role; the services check what they may do. Raises as `_caller`."""
+    """The logged-in member of any role; the services check what they may do. Raises as `_caller`."""
     return _caller(request, roles=roles_with(Capability.LOOK))
 
 

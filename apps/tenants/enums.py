@@ -55,7 +55,7 @@ class LoginMethod(TextChoices):
 
 class EmailKind(TextChoices):
     RESET = "reset", _("A link to set a new password")
-    LOCKED = "locked", _("Somebody failed to log in too often")
+    LOCKED = "locked", _("Too many failed logins")
     INVITATION = "invitation", _("An invitation")
 
 

@@ -22,12 +22,13 @@ from apps.tenants.services import create_deployment, create_tenant
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext, gettext_lazy
 from kernel.tenancy import current_tenant_id, tenant_scope
 
 STEPS = ("model", "knowledge", "sites", "ready")
 _SALT = "silas.first_run"
 _LOCK = 0x51_1A_5F_12
-SUGGESTIONS = ("What can you help me with?",)
+SUGGESTIONS = (gettext_lazy("What can you help me with?"),)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,6 @@ def _create_first_deployment(actor: str) -> Deployment:
         actor=actor,
         title=tenant.name[:80],
         public_key=new_public_key(tenant.name),
-        greeting=f"Hello. Ask anything about {tenant.name[:120]}.",
-        suggestions=list(SUGGESTIONS),
+        greeting=gettext("Hello! Ask me anything about {company}.").format(company=tenant.name[:120]),
+        suggestions=[str(text) for text in SUGGESTIONS],
     )

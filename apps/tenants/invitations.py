@@ -69,7 +69,7 @@ def list_open() -> Sequence[Invitation]:
 def resend(invitation_id: UUID, *, by: User) -> Invitation:
     """Extend it by seven days and void its link. Raises `NotFound` for an accepted or revoked one."""
     if not _open(invitation_id).update(hashed="", expires_at=now() + GOOD_FOR):
-        raise NotFound(gettext("invitation"))
+        raise NotFound()
     invitation: Invitation = Invitation.objects.get(pk=invitation_id)
     data = {"role": str(invitation.role), "again": True}
     record(AuditEvent.MEMBER_INVITED, actor=f"user:{by.pk}", subject=f"invitation:{invitation_id}", data=data)
@@ -79,7 +79,7 @@ def resend(invitation_id: UUID, *, by: User) -> Invitation:
 def revoke(invitation_id: UUID, *, by: User) -> None:
     """Raises `NotFound` for an accepted or revoked invitation."""
     if not _open(invitation_id).update(revoked_at=now()):
-        raise NotFound(gettext("invitation"))
+        raise NotFound()
     record(AuditEvent.INVITATION_REVOKED, actor=f"user:{by.pk}", subject=f"invitation:{invitation_id}")
 
 

@@ -95,7 +95,7 @@ def remove(passkey_id: UUID, *, user: Any) -> None:
     with transaction.atomic():
         removed, _ = LoginPasskey.objects.filter(pk=passkey_id, user_id=user.pk).delete()
         if not removed:
-            raise NotFound(gettext("passkey"))
+            raise NotFound()
         forget_needless_codes(user)
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "passkey"})
 
@@ -146,7 +146,7 @@ def _ask(session: Any, purpose: str, *, user: Any, rp_id: str, origin: str) -> b
 
 
 def _spend(session: Any, purpose: str, answered: str, *, user: Any) -> dict[str, Any]:
-    """What this session asked last, if this answers it and nobody has answered it yet."""
+    """Spend and return the session's last challenge, if this answers it and it is unanswered."""
     asked: dict[str, Any] = session.pop(_ASKED, {})
     try:
         signed = webauthn.base64url_encode(webauthn.read_challenge(answered))
@@ -178,7 +178,7 @@ def _passkey_of(answered: str, user: Any) -> LoginPasskey:
 
 
 def _believed(verify: Callable[[], Any]) -> Any:
-    """What the library found. It meets hostile bytes, and whatever it stumbles over is a no."""
+    """Return the library's result. The input is hostile, and every exception is a refusal."""
     try:
         return verify()
     except Exception as error:
@@ -186,7 +186,7 @@ def _believed(verify: Callable[[], Any]) -> Any:
 
 
 def _count(passkey: LoginPasskey, counted: int) -> None:
-    """A counter that does not rise means that somebody has a copy; 0 for ever means that there is none."""
+    """Check the counter: if it does not rise, the key was copied; authenticators without a counter always send 0."""
     if (counted or passkey.sign_count) and counted <= passkey.sign_count:
         raise NotBelieved(gettext("This passkey may have been copied, so it was refused."), ErrorCode.PASSKEY_COUNTER)
     unchanged = LoginPasskey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)

@@ -1,8 +1,8 @@
 """List a person's login sessions and end them. One row per session, created with it.
 
-Ending one deletes Django's session too: whoever holds its cookie is nobody from then on, and a request that is under
+Ending one deletes Django's session too: its cookie is worthless from then on, and a request that is under
 way cannot write it back (Django updates only). Its open sockets are told, and the sweep finds those that were not.
-Called by the console; rows are made by the receiver of Django's own signal, whoever logs in and how.
+Called by the console; rows are made by the receiver of Django's own signal, for every kind of login.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from apps.tenants.members import record_in_all_tenants
 from apps.tenants.models import Login
 from kernel.clock import now
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.live import publish_on_commit
 
 _SEEN_EVERY_SECONDS = 300
@@ -65,14 +64,14 @@ def begin(request: Any, user: Any) -> None:
 
 
 def seen(session: Any) -> None:
-    """Somebody is there; written down every few minutes."""
+    """Record activity, at most every few minutes."""
     login_id = session.get(LOGIN, "")
     if login_id and _is_news(login_id):
         Login.objects.filter(pk=login_id).update(seen_at=now())
 
 
 def _is_news(login_id: str) -> bool:
-    """Of a cache that is away nobody learns anything, and nobody is held up."""
+    """True if the cache has no recent record. A cache that cannot be reached delays no request."""
     try:
         return bool(cache.add(_seen_key(login_id), 1, _SEEN_EVERY_SECONDS))
     except RedisError:
@@ -97,7 +96,7 @@ def ended_among(login_ids: Iterable[str]) -> set[str]:
 def end(login_id: UUID, *, user: Any) -> None:
     """Raises `NotFound` for a foreign one."""
     if not _end(Login.objects.filter(pk=login_id, user_id=user.pk), user):
-        raise NotFound(gettext("login"))
+        raise NotFound()
 
 
 def end_others(session: Any, user: Any) -> int:

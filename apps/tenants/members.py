@@ -40,7 +40,7 @@ def get_member(membership_id: UUID) -> Membership:
     """A member of the scope's tenant. Raises `NotFound` for any other tenant's."""
     membership: Membership | None = Membership.objects.select_related("user").filter(pk=membership_id).first()
     if membership is None:
-        raise NotFound(gettext("member"))
+        raise NotFound()
     return membership
 
 

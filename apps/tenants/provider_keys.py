@@ -43,7 +43,7 @@ def remove_provider_key(deployment: Deployment, *, provider: str, actor: str) ->
     """Remove the key of a provider. Raises `NotFound`."""
     row = _lock(deployment)
     if provider not in row.sealed_keys:
-        raise NotFound(gettext("key"))
+        raise NotFound()
     row.sealed_keys = {name: sealed for name, sealed in row.sealed_keys.items() if name != provider}
     _save(row, AuditEvent.PROVIDER_KEY_REMOVED, provider, actor)
     deployment.sealed_keys = row.sealed_keys

@@ -1,7 +1,7 @@
 """Configure a company's login provider, and decide whom it lets in.
 
 A provider speaks for its own company: its logins open that tenant and nothing else (`access.ONLY_TENANT`), never a
-superuser's account. A person is known by issuer and subject. Somebody new needs an address that the provider has
+superuser's account. A person is known by issuer and subject. A new person needs an address that the provider has
 verified, of a domain that the owner named; an account that is there already joins only where it is a member (ADR 50).
 """
 
@@ -107,7 +107,8 @@ def person_of(provider: LoginProvider, claims: Claims) -> User:
 
 
 def _newcomer(provider: LoginProvider, claims: Claims) -> User:
-    """The member with this address, or a new member. Never a stranger's account: somebody else may have made it."""
+    """The member with this address, or a new member. Never a stranger's account, which another person may have
+    created."""
     if not claims.email or not claims.email_verified:
         raise _no(ErrorCode.PROVIDER_UNVERIFIED, gettext("Your company's login hasn't verified your email address."))
     address = claims.email.lower()

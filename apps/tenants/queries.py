@@ -25,7 +25,6 @@ from apps.tenants.models import (
 from apps.tenants.rules import forbidden_role, is_api_key
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.secrets_key import unseal_secret
 from kernel.tenancy import lookup_scope
 from llm.models import needs_key
@@ -75,7 +74,7 @@ def get_api_key(key_id: UUID) -> ApiKey:
     """One of the scope's API keys. Raises `NotFound` for any other tenant's."""
     key: ApiKey | None = ApiKey.objects.filter(pk=key_id).first()
     if key is None:
-        raise NotFound(gettext("API key"))
+        raise NotFound()
     return key
 
 

@@ -68,7 +68,7 @@ def set_new_password(user: User, password: str) -> bool:
 
 
 def change_password(request: Any, user: User, password: str) -> None:
-    """By whoever has just shown that they know the old one; every other login ends."""
+    """Change the password of a person who has just entered the old one; every other login ends."""
     with transaction.atomic():
         user.set_password(password)
         user.save(update_fields=["password"])

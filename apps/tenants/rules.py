@@ -56,13 +56,13 @@ _THEME = {
     "launcher": re.compile(r"(?!\s)[^\x00-\x1f\x7f\u2028-\u202e\u2066-\u2069<>]{1,40}(?<!\s)"),
     "placement": re.compile(r"bubble|inline"),
 }
-_THEME_FORMS = {
-    "accent": "a colour such as #1f5f8b",
-    "mode": "light, dark or auto",
-    "position": "left or right",
-    "font": "a list of font names",
-    "launcher": "one line of at most 40 characters, without < and >",
-    "placement": "bubble or inline",
+_THEME_PROBLEMS = {
+    "accent": gettext_lazy("{name} must be a colour such as #1f5f8b."),
+    "mode": gettext_lazy("{name} must be light, dark or auto."),
+    "position": gettext_lazy("{name} must be left or right."),
+    "font": gettext_lazy("{name} must be a list of font names."),
+    "launcher": gettext_lazy("{name} must be one line of at most 40 characters, without < and >."),
+    "placement": gettext_lazy("{name} must be bubble or inline."),
 }
 
 
@@ -145,7 +145,7 @@ def theme_problems(theme: Mapping[str, Any]) -> dict[str, str]:
                 name=_shown(name), listed=", ".join(_THEME)
             )
         elif not isinstance(value, str) or not _THEME[name].fullmatch(value):
-            problems[name] = gettext("{name} must be {theme_forms}.").format(name=name, theme_forms=_THEME_FORMS[name])
+            problems[name] = _THEME_PROBLEMS[name].format(name=name)
     return problems
 
 

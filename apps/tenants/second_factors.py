@@ -2,7 +2,7 @@
 
 Always holds: a code's step is taken by one conditional update that only goes forward, so that no code is good twice,
 by rivals neither; a recovery code is good once. Secrets stand sealed with the key that workers do not have, recovery
-codes as hashes. How often somebody may guess, the console says.
+codes as hashes. The console limits the attempts.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def confirm_totp(user: Any, code: str) -> list[str]:
 
 
 def use_totp(user: Any, code: str) -> bool:
-    """Whether this is a code of the person's app that nobody has used; it is used now."""
+    """Use a code of the person's app; False if it is wrong or was used before."""
     row = Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False).first()
     step = _step_of(row, code) if row else None
     if step is None:
@@ -93,7 +93,7 @@ def use_totp(user: Any, code: str) -> bool:
 
 
 def use_recovery_code(user: Any, code: str) -> bool:
-    """Whether this is one of the person's codes that nobody has used; it is used now."""
+    """Use one of the person's recovery codes; False if it is wrong or was used before."""
     hashed = _hash(user, code)
     with transaction.atomic():
         used = RecoveryCode.objects.filter(user_id=user.pk, hashed=hashed, used_at=None).update(used_at=now()) == 1
@@ -132,7 +132,7 @@ def remove_totp(user: Any) -> None:
 
 
 def remove_all(user: Any) -> None:
-    """By whoever runs the platform, for somebody who lost them all; every login ends."""
+    """Remove all factors of a person who lost them, by the platform's operator; every login ends."""
     with transaction.atomic():
         for model in (Totp, LoginPasskey, RecoveryCode):
             model.objects.filter(user_id=user.pk).delete()

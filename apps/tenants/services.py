@@ -267,7 +267,7 @@ def revoke_api_key(row: ApiKey, *, actor: str = "system") -> bool:
     """Revoke an API key; returns whether it was active. Raises `NotFound` for another tenant's."""
     rows = ApiKey.objects.filter(pk=row.pk)
     if not rows.exists():
-        raise NotFound(gettext("API key"))
+        raise NotFound()
     revoked: bool = rows.filter(revoked_at=None).update(revoked_at=now()) == 1
     if revoked:
         record(AuditEvent.API_KEY_REVOKED, actor=actor, subject=f"api_key:{row.pk}")
@@ -311,7 +311,7 @@ def retire_identity_key(row: IdentityKey, *, actor: str = "system") -> bool:
     whether it was active. Raises `NotFound` for another tenant's."""
     rows = IdentityKey.objects.filter(pk=row.pk)
     if not rows.exists():
-        raise NotFound(gettext("identity key"))
+        raise NotFound()
     retired: bool = rows.filter(retired_at=None).update(retired_at=now()) == 1
     if retired:
         record(AuditEvent.IDENTITY_KEY_RETIRED, actor=actor, subject=f"identity_key:{row.pk}")
@@ -339,7 +339,7 @@ def retire_message_key(row: MessageKey, *, actor: str = "system") -> bool:
     """Retire a message key; returns whether it was active. Raises `NotFound` for another tenant's."""
     rows = MessageKey.objects.filter(pk=row.pk)
     if not rows.exists():
-        raise NotFound(gettext("message key"))
+        raise NotFound()
     retired: bool = rows.filter(retired_at=None).update(retired_at=now()) == 1
     if retired:
         record(AuditEvent.MESSAGE_KEY_RETIRED, actor=actor, subject=f"message_key:{row.pk}")

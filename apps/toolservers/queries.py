@@ -39,7 +39,7 @@ def pin(ref: str) -> str:
     if tool_set is None:
         raise SilasError(
             ErrorCode.SKILL_MISSING,
-            gettext("The tool server {name} has no tool in use under this name.").format(name=name),
+            gettext("The tool server {name} has no active tool with this name.").format(name=name),
         )
     return rules.reference(name, tool_set.digest)
 
@@ -54,7 +54,7 @@ def address_of(server_id: UUID) -> Address:
     server that is gone or is not where it was registered, `SilasError`: seal_broken, skill_missing."""
     row = ToolServer.objects.filter(pk=server_id, removed=False).first()
     if row is None or not integrity.is_authentic_server(row, policy_seals.load_items(PolicyKind.TOOLS)):
-        raise NotFound(gettext("tool server"))
+        raise NotFound()
     sealed = bytes(row.secret)
     secret = vault.unseal(sealed, belongs_to=rules.seal_context(row.pk)).decode() if sealed else ""
     folder = ports.program(row.program).folder if row.transport == Transport.STDIO else None
@@ -70,7 +70,7 @@ def server(server_id: UUID) -> ToolServer:
     """Raises `NotFound`."""
     row = servers().filter(pk=server_id).first()
     if row is None:
-        raise NotFound(gettext("tool server"))
+        raise NotFound()
     return row
 
 
@@ -83,7 +83,7 @@ def tool(server_id: UUID, tool_id: UUID) -> OutsideTool:
     """Return the tool of this server. Raises `NotFound`."""
     row = tools(server_id).filter(pk=tool_id).first()
     if row is None:
-        raise NotFound(gettext("tool"))
+        raise NotFound()
     return row
 
 

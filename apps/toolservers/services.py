@@ -364,7 +364,7 @@ def _lock_server(server_id: UUID) -> ToolServer:
         ToolServer.objects.select_for_update(no_key=True).filter(pk=server_id, removed=False).first()
     )
     if row is None:
-        raise NotFound(gettext("tool server"))
+        raise NotFound()
     return row
 
 
@@ -377,7 +377,7 @@ def _lock_tool(tool_id: UUID) -> OutsideTool:
     """Lock the tool, and its server first: the order that every writer keeps."""
     row: OutsideTool | None = OutsideTool.objects.filter(pk=tool_id).first()
     if row is None:
-        raise NotFound(gettext("tool"))
+        raise NotFound()
     _lock_server(row.server_id)
     locked: OutsideTool = OutsideTool.objects.select_for_update(of=("self",), no_key=True).get(pk=tool_id)
     return locked

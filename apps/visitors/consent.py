@@ -14,6 +14,7 @@ from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 
 def require(deployment: Deployment, *, given: str, resume_token: str) -> VisitorOffers:
@@ -22,7 +23,7 @@ def require(deployment: Deployment, *, given: str, resume_token: str) -> Visitor
     offers = offers_of(deployment.pk)
     wanted = offers.consent_version
     if wanted and given != wanted and not _gave(deployment, resume_token, wanted):
-        said = "Before we talk, please read and accept what this site asks."
+        said = gettext("Please read and accept the consent notice to start the chat.")
         raise SilasError(ErrorCode.CONSENT_REQUIRED, said, extra={"version": wanted})
     return offers
 

@@ -9,7 +9,7 @@ class AskKind(TextChoices):
     """What a visitor can be asked to press, to give or to fill in (spec 8.1)."""
 
     DECISION = "decision", _("Question")
-    SECURE_INPUT = "secure_input", _("Secret needed")
+    SECURE_INPUT = "secure_input", _("Confidential details needed")
     FORM = "form", _("Form")
 
 
@@ -48,6 +48,6 @@ class RatingScale(TextChoices):
 
 
 class TranscriptState(TextChoices):
-    OWED = "owed", _("Waits to be sent")
+    OWED = "owed", _("Waiting to be sent")
     SENT = "sent", _("Sent")
     GIVEN_UP = "given_up", _("Could not be sent")

@@ -27,7 +27,6 @@ from apps.visitors.offers import most_bytes, offers_of, taken_kinds
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 
@@ -70,7 +69,7 @@ def _taken(session_id: UUID) -> tuple[set[str], int]:
     session: ChatSession | None = ChatSession.objects.filter(pk=session_id).first()
     offers = offers_of(session.deployment_id) if session else None
     if offers is None or not taken_kinds(offers):
-        raise NotFound(gettext("place for files"))
+        raise NotFound()
     return set(taken_kinds(offers)), most_bytes(offers)
 
 
@@ -126,11 +125,11 @@ def file_of(session_id: UUID, file_id: UUID) -> tuple[VisitorFile, File[bytes]]:
     """The file and its bytes, opened. Raises `NotFound`, also for one of another conversation or a forgotten one."""
     row: VisitorFile | None = VisitorFile.objects.filter(pk=file_id, session_id=session_id).first()
     if row is None:
-        raise NotFound(gettext("file"))
+        raise NotFound()
     try:
         return row, file_storage.storage().open(row.stored_name)
     except FileNotFoundError:
-        raise NotFound(gettext("file")) from None
+        raise NotFound() from None
 
 
 def kept_in(session_id: UUID) -> set[UUID]:

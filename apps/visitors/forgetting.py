@@ -30,7 +30,6 @@ from apps.visitors import file_storage
 from apps.visitors.enums import TranscriptState
 from apps.visitors.models import FormAnswers, Rating, TranscriptRequest, VisitorCard, VisitorFile
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 ANSWERING_ROLES = roles_with(Capability.ANSWER)
 
@@ -57,8 +56,8 @@ def remembered(session: ChatSession) -> int:
 
 
 def _held_of(asked: ChatSession, session: ChatSession) -> list[Scope]:
-    """Of a conversation that is somebody else's by now, only what was said to the customer of the one that is `asked`
-    about."""
+    """Of a conversation that now belongs to another customer, only what was said to the customer of the one that is
+    `asked` about."""
     mine = session.pk == asked.pk or session.whose == asked.whose
     return scopes_about(session) if mine else [conversation_scope(session.pk, asked.whose)]
 
@@ -67,7 +66,7 @@ def _conversations(session_id: UUID) -> list[ChatSession]:
     """Locked, in the order of their ids: two members who forget the same customer wait in line."""
     session: ChatSession | None = ChatSession.objects.filter(pk=session_id).first()
     if session is None:
-        raise NotFound(gettext("conversation"))
+        raise NotFound()
     rows = ChatSession.objects.select_for_update(of=("self",), no_key=True).order_by("pk")
     theirs = Q(pk=session_id)
     if whose := session.whose:
@@ -84,7 +83,7 @@ def _left_in(session_ids: Collection[UUID]) -> int:
 
 def delete_leftovers(session_ids: Collection[UUID], *, actor: str, subject: str) -> None:
     """Delete files, form answers, the comment of the rating and addresses of transcripts not yet sent. Consents and the
-    rating itself stay. Inside the scope of whoever forgets; the bytes go once that has committed."""
+    rating itself stay. Inside the caller's scope; the bytes are deleted after its commit."""
     files = list(VisitorFile.objects.filter(session_id__in=session_ids))
     VisitorFile.objects.filter(pk__in=[each.pk for each in files]).delete()
     file_storage.delete_on_commit(file.stored_name for file in files)

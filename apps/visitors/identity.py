@@ -1,7 +1,7 @@
 """Let a signed identity pass its gate when a conversation starts.
 
 A valid token passes the gate that its key names in the way every gate is passed (`levels.move`); the level ends with
-the token at the latest. An invalid one raises no level and stops nobody from writing; the answer carries the reason.
+the token at the latest. An invalid one raises no level and does not prevent writing; the answer carries the reason.
 Attempts are counted like those of a script gate.
 """
 
@@ -64,7 +64,7 @@ def start(
     deployment: Deployment, named: Named, *, resume_token: str = "", locale: str = ""
 ) -> tuple[StartedSession, str]:
     """Begin or resume a conversation for whom the token names, inside the tenant's scope; the answer's second half is
-    why it was not believed, or empty. Somebody else's conversation is not resumed: theirs begins anew."""
+    why it was not believed, or empty. Another customer's conversation is not resumed; a new one begins."""
     before = resumable(deployment, resume_token)
     if before is not None:
         # Of two customers who are named for it at once, the second finds the first one's.

@@ -44,7 +44,7 @@ _TEXTS = {"consent_text", "consent_link"}
 
 
 def offers_of(deployment_id: UUID) -> VisitorOffers:
-    """What is offered; a row that is not stored, with nothing in it, where nobody has said."""
+    """Return what is offered; an empty row that is not stored if nothing was configured."""
     row: VisitorOffers | None = VisitorOffers.objects.filter(deployment_id=deployment_id).first()
     return row or VisitorOffers(deployment_id=deployment_id)
 
@@ -84,7 +84,7 @@ def most_bytes(offers: VisitorOffers) -> int:
 def change(deployment: Deployment, *, actor: str, **changes: Any) -> VisitorOffers:
     """Write what differs of `FIELDS`. Raises `SilasError("invalid_offers")` with the problem of each field."""
     if unknown := set(changes) - set(FIELDS):
-        raise SilasError(ErrorCode.INVALID_OFFERS, gettext("Nothing is called {unknown}.").format(unknown=min(unknown)))
+        raise SilasError(ErrorCode.INVALID_OFFERS, gettext("Unknown setting: {unknown}.").format(unknown=min(unknown)))
     row = _locked(deployment)
     before = {name: getattr(row, name) for name in changes}
     changed = [name for name in sorted(changes) if before[name] != changes[name]]
@@ -113,17 +113,18 @@ def problems_of(row: VisitorOffers) -> dict[str, str]:
     except ValidationError as error:
         problems = {name: " ".join(said) for name, said in error.message_dict.items()}
     if bool(row.consent_text) != bool(row.consent_version):
-        problems["consent_version"] = gettext("A consent has both a text and a version.")
+        problems["consent_version"] = gettext("A consent notice needs both a text and a version.")
     return problems
 
 
 def change_form(deployment: Deployment, questions: Sequence[Mapping[str, Any]], *, actor: str) -> list[FormQuestion]:
     """Ask these from now on, in this order: `kind`, `label`, `required`, for a choice its `choices` as a list. Where
-    something differs all are new: whoever has the old form open is asked the new one. Raises
+    something differs all are new: visitors with the old form open get the new one. Raises
     `SilasError("invalid_form")`."""
     if len(questions) > MOST_QUESTIONS:
         raise SilasError(
-            ErrorCode.INVALID_FORM, gettext("At most {most_questions} questions.").format(most_questions=MOST_QUESTIONS)
+            ErrorCode.INVALID_FORM,
+            gettext("Use up to {most_questions} questions.").format(most_questions=MOST_QUESTIONS),
         )
     _locked(deployment)
     before = questions_of(deployment.pk)
@@ -144,17 +145,17 @@ def question_problems(row: FormQuestion) -> dict[str, str]:
     """What is wrong with a question, by field."""
     problems = {}
     if row.kind not in QuestionKind.values:
-        problems["kind"] = gettext("A question has a kind.")
+        problems["kind"] = gettext("Choose a type for each question.")
     if not row.label.strip() or len(row.label) > 120:
-        problems["label"] = gettext("A question has a label of at most 120 characters.")
+        problems["label"] = gettext("Enter a label of up to 120 characters for each question.")
     if (row.kind == QuestionKind.CHOICE) != bool(row.options):
-        problems["choices"] = gettext("A choice, and nothing else, has what to choose from.")
+        problems["choices"] = gettext("Only questions of the type choice can have choices, and they need some.")
     elif len(row.options) > MOST_CHOICES or any(len(each) > 80 for each in row.options):
-        problems["choices"] = gettext("At most {most_choices} choices of 80 characters.").format(
+        problems["choices"] = gettext("Use up to {most_choices} choices of up to 80 characters.").format(
             most_choices=MOST_CHOICES
         )
     elif len(row.choices) > 1000:
-        problems["choices"] = gettext("At most 1000 characters in all.")
+        problems["choices"] = gettext("Use up to 1000 characters in total.")
     return problems
 
 

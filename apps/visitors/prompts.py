@@ -91,7 +91,7 @@ def ask_visitor(
     if nonce and (before := VisitorCard.objects.filter(pk=card_id, session=session).first()):
         return before
     if session.owner == Owner.HUMAN and session.owner_user_id != getattr(user, "pk", None):
-        raise SilasError(ErrorCode.OWNED_BY_OTHER, gettext("A colleague is answering in this conversation."))
+        raise SilasError(ErrorCode.OWNED_BY_OTHER, gettext("A colleague is now answering in this conversation."))
     if _waiting(session).count() >= OPEN_AT_MOST:
         raise SilasError(ErrorCode.TOO_MANY_QUESTIONS)
     card = _card(session, asked, actor, card_id)
@@ -197,7 +197,7 @@ def take_secret(card_id: UUID, session_id: UUID, *, actor: str) -> str:
 
 
 def withdraw(card_id: UUID, session_id: UUID, *, actor: str, user: Any = None) -> None:
-    """Take back what nobody has answered. Raises `not_found`, 409 when it is settled."""
+    """Withdraw an unanswered prompt. Raises `not_found`, 409 when it is settled."""
     if user is not None:
         require_role(user, ASKING_ROLES)
     session = lock_session(session_id)
@@ -215,7 +215,7 @@ def card_of(card_id: UUID, session_id: UUID) -> VisitorCard:
     """Raises `NotFound` for an unknown or foreign one."""
     card: VisitorCard | None = VisitorCard.objects.filter(pk=card_id, session_id=session_id).first()
     if card is None:
-        raise NotFound(gettext("question"))
+        raise NotFound()
     return card
 
 
@@ -259,7 +259,7 @@ def _kind(asked: Asked) -> AskKind:
 def _card_of(session: ChatSession, card_id: UUID, kind: AskKind) -> VisitorCard:
     card: VisitorCard | None = VisitorCard.objects.filter(pk=card_id, session=session, kind=kind).first()
     if card is None:
-        raise NotFound(gettext("question"))
+        raise NotFound()
     return card
 
 
@@ -282,15 +282,15 @@ def _require_same_person(session: ChatSession, card: VisitorCard) -> None:
 
 
 def _claim(card: VisitorCard, *, status: AskStatus = AskStatus.ANSWERED, **fields: Any) -> None:
-    """Settle it, if nobody has and its time is not up."""
+    """Settle the prompt if it is open and has not expired."""
     moment = now()
     open_now = VisitorCard.objects.filter(pk=card.pk, status=AskStatus.OPEN, expires_at__gt=moment)
     if open_now.update(status=status, settled_at=moment, **fields):
         return
     if card.state == "expired":
-        raise SilasError(ErrorCode.CARD_EXPIRED, gettext("The time for this has run out. Nothing was changed."))
+        raise SilasError(ErrorCode.CARD_EXPIRED, gettext("This request has expired. Nothing was changed."))
     code = ErrorCode.CARD_WITHDRAWN if card.status == AskStatus.WITHDRAWN else ErrorCode.CARD_DECIDED
-    raise SilasError(code, gettext("This was already settled. Nothing more was changed."))
+    raise SilasError(code, gettext("This was already decided. Nothing else was changed."))
 
 
 def _customer(session: ChatSession) -> str:

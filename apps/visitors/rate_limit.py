@@ -35,8 +35,10 @@ def count_under(limits: Iterable[Limit]) -> list[Limit]:
         used_up = fixed_window.consume(listed)
     except Exception as error:  # noqa: BLE001 (whatever the cache raises)
         _log.warning("visitor_action_not_counted error=%s", type(error).__name__)
-        raise SilasError(ErrorCode.UNAVAILABLE, gettext("This does not work for a moment. Please try again.")) from None
+        raise SilasError(
+            ErrorCode.UNAVAILABLE, gettext("This isn't possible right now. Please try again in a moment.")
+        ) from None
     if used_up is not None:
-        said = gettext("That was a lot at once. Please wait a while.")
+        said = gettext("Too many requests. Please wait a moment.")
         raise SilasError(ErrorCode.RATE_LIMITED, said, extra={"retry_after": used_up.seconds})
     return listed

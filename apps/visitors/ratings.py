@@ -22,7 +22,6 @@ from apps.visitors.offers import offers_of
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
 from kernel.unicode_safety import replace_unstorable
 
 CHANGEABLE = timedelta(days=1)
@@ -31,7 +30,7 @@ _SCORES = {RatingScale.STARS: frozenset(range(1, 6)), RatingScale.THUMBS: frozen
 
 @dataclass(frozen=True)
 class RatingFigures:
-    """`by_score` has each score that was given; `mean` is None where nobody rated."""
+    """`by_score` has each score that was given; `mean` is None without ratings."""
 
     count: int
     mean: float | None
@@ -45,7 +44,7 @@ def rate(session_id: UUID, *, score: int, comment: str = "") -> Rating:
     session = lock_session(session_id)
     scale = offers_of(session.deployment_id).rating
     if not scale:
-        raise NotFound(gettext("rating"))
+        raise NotFound()
     if score not in _SCORES[RatingScale(scale)]:
         raise SilasError(ErrorCode.INVALID_RATING)
     if session.seq == 0:

@@ -63,7 +63,7 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
         row: TranscriptRequest = before
         return row
     if not settings.EMAIL_HOST or not offers_of(session.deployment_id).transcripts:
-        raise NotFound(gettext("transcript"))
+        raise NotFound()
     if session.seq == 0:
         raise SilasError(ErrorCode.NOTHING_SAID)
     row = TranscriptRequest(session_id=session_id, client_id=client_id, address=address, until_seq=session.seq)
@@ -76,14 +76,14 @@ def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
 
 def _check_address(address: str) -> None:
     if not is_email(address):
-        raise SilasError(ErrorCode.INVALID_EMAIL, gettext("This is no e-mail address."))
+        raise SilasError(ErrorCode.INVALID_EMAIL, gettext("Please enter a valid email address."))
 
 
 def asked(session_id: UUID, request_id: UUID) -> TranscriptRequest:
     """Raises `NotFound`, also for another conversation's."""
     row: TranscriptRequest | None = TranscriptRequest.objects.filter(pk=request_id, session_id=session_id).first()
     if row is None:
-        raise NotFound(gettext("transcript"))
+        raise NotFound()
     return row
 
 
@@ -122,8 +122,8 @@ def _letter(request_id: UUID) -> EmailMultiAlternatives | None:
     with in_language(*languages_of(session)):
         lines = [_line(session, entry) for entry in entries.order_by("-seq")[:MOST_LINES]][::-1]
         about = gettext(
-            "Somebody asked in the chat of {title} for this conversation to be sent to you. If it was not you, nothing"
-            " has to be done."
+            "This conversation was sent to you on request in the chat of {title}. If you didn't request it, you can"
+            " ignore this email."
         )
         shown = {"lines": lines, "title": title, "about": about.format(title=title)}
         letter = EmailMultiAlternatives(

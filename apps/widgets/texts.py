@@ -34,7 +34,7 @@ TEXTS: dict[str, str | Counted] = {
     "offline": "You're offline. Your messages will be sent when you're back online.",
     "replaced": "This conversation is open in another window.",
     "resume": "Continue here",
-    "refused": "This chat is not available at the moment.",
+    "refused": "This chat isn't available right now.",
     "unsent": "Not sent yet",
     "tooLong": "This message is too long. Please send it in parts.",
     "busy": "One moment. Your message will be sent again in {seconds} s.",

@@ -19,7 +19,6 @@ from django.views.decorators.http import condition, require_safe
 from apps.tenants import install_pings
 from apps.widgets import queries, rules
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 _STATIC = Path(__file__).parent / "static"
 _MODULES = tuple(
@@ -75,7 +74,7 @@ def appearance(request: HttpRequest, key: str) -> JsonResponse:
     """Return what the widget shows before there is a session: title, theme, greeting, suggestions and languages."""
     deployment = queries.open_deployment(key)
     if deployment is None:
-        return JsonResponse(NotFound(gettext("deployment")).as_json(), status=404)
+        return JsonResponse(NotFound().as_json(), status=404)
     data = {
         "title": deployment.title,
         "theme": deployment.theme,

@@ -29,6 +29,7 @@ from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
+from kernel.stored_texts import stored_text
 from kernel.tenancy import tenant_scope
 from kernel.unicode_safety import replace_unstorable
 from llm.calls import PlannedCall
@@ -98,10 +99,16 @@ def change_facts(tool: ToolSpec, args: Mapping[str, Any]) -> list[Fact]:
     try:
         change = change_of(tool, args)
     except SilasError as refused:
-        return [Fact("Cannot be done now", text=refused.message)]
+        return [Fact(stored_text("Cannot be done now"), text=refused.message)]
     page = memory.read_document(str(args["collection"]), change.place.reference)
     before = page.text if page else ""
-    return [Fact("The document", before=before or "(nothing)", after=change.text or "(taken out)")]
+    return [
+        Fact(
+            stored_text("The document"),
+            before=before or stored_text("(nothing)"),
+            after=change.text or stored_text("(taken out)"),
+        )
+    ]
 
 
 # --- changes

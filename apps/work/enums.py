@@ -33,11 +33,11 @@ class AttemptStatus(TextChoices):
     """`interrupted`: the worker died and the next attempt began. `paused`: waits for a person at a gate, then
     continues."""
 
-    RUNNING = "running"
-    PASSED = "passed"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"
-    PAUSED = "paused"
+    RUNNING = "running", _("Running")
+    PASSED = "passed", _("Passed")
+    FAILED = "failed", _("Failed")
+    INTERRUPTED = "interrupted", _("Interrupted")
+    PAUSED = "paused", _("Paused")
 
 
 class WorkReason(TextChoices):

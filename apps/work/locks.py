@@ -4,9 +4,8 @@ The card, if there is one; the project or batch that an item is part of; the ite
 customer, before their open items are counted; the conversation, which the rooms above lock; the tenant's pool of
 executors last.
 
-`lock_item` enforces the first part: whoever locks a project or a batch has locked all of its items, so the end of the
-whole and the end of a part never deadlock (docs/work.md).
-"""
+`lock_item` enforces the first part: a caller that locks a project or a batch has locked all of its items, so the end of
+the whole and the end of a part never deadlock (docs/work.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +16,6 @@ from django.db import connection
 from apps.work.enums import WorkItemType
 from apps.work.models import Batch, Course, WorkItem
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import current_tenant_id
 
 
@@ -28,7 +26,7 @@ def lock_item(item_id: UUID) -> WorkItem:
     # FOR NO KEY UPDATE: rows that refer to the item may be inserted meanwhile.
     item: WorkItem | None = WorkItem.objects.select_for_update(no_key=True).filter(pk=item_id).first()
     if item is None:
-        raise NotFound(gettext("work item"))
+        raise NotFound()
     return item
 
 
@@ -46,7 +44,7 @@ def lock_batch(batch_id: UUID) -> Batch:
     """Lock the batch, and with it its items, until the scope ends. Raises `NotFound`."""
     batch: Batch | None = Batch.objects.select_for_update(no_key=True).filter(pk=batch_id).first()
     if batch is None:
-        raise NotFound(gettext("batch"))
+        raise NotFound()
     return batch
 
 

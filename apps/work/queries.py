@@ -30,7 +30,6 @@ from apps.work.models import (
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import Read, current_tenant_id, read_rows
 from kernel.tenancy.reads import Rows
 
@@ -55,7 +54,7 @@ def work_item(item_id: UUID) -> WorkItem:
     """Return an item with its deployment, parent and what it follows. Raises `NotFound` also for a foreign id."""
     item: WorkItem | None = WorkItem.objects.select_related(*_RELATED).filter(pk=item_id).first()
     if item is None:
-        raise NotFound(gettext("work item"))
+        raise NotFound()
     return item
 
 

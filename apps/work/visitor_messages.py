@@ -1,6 +1,6 @@
 """Messages that a visitor reads about their work. Plain sentences without internal words (card, token, gate).
 
-The messages are lazy: whoever writes one into a conversation does so in the visitor's language. Pure.
+The messages are lazy: one is written into a conversation in the visitor's language. Pure.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from django.utils.text import format_lazy
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkReason as Reason
 from kernel.language import gettext_lazy
+from kernel.stored_texts import stored_text
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 WAITING = gettext_lazy("Waiting for approval by our team: {title}.")
 # Warning on the card of work planned after such a read; stored with the card, so in English.
-READ_INSTRUCTIONS = "Content read by the earlier work contained instructions to the assistant."
+READ_INSTRUCTIONS = stored_text("Content read by the earlier work contained instructions to the assistant.")
 APPROVED = gettext_lazy("Approved by our team: {title}.")
 CHANGED = gettext_lazy("The details have changed in the meantime, so our team will review this again: {title}.")
 NOTHING_CHANGED = gettext_lazy("Nothing was changed.")

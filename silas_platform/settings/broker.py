@@ -1,4 +1,5 @@
-"""How Celery reaches its broker: for workers, for whoever wakes them, and for beat, which reads no other settings."""
+"""How Celery reaches its broker: for workers, for the processes that wake them, and for beat, which reads no other
+settings."""
 
 from __future__ import annotations
 

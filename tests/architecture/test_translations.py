@@ -184,7 +184,7 @@ def test_written_files_are_current() -> None:
     assert [str(path.relative_to(ROOT)) for path in stale] == []
 
 
-PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w*\}")
+PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|%%|\{\w*(?::\w)?\}")
 
 
 @pytest.mark.parametrize("language", [code for code in MEMBER_LANGUAGES if code != DEFAULT_LANGUAGE])

@@ -69,7 +69,7 @@ def test_card_about_a_sign_in_that_ends_soon_says_when_and_why_it_came(tenant: A
         card = recovery.open_reconnect_card(row)
     assert card is not None
     ends = row.refresh_token_expires_at
-    assert card.intent == f"The sign-in of Shop mail ends on {ends.day} {ends:%B} {ends.year} (UTC)"
+    assert card.intent == f"The sign-in of Shop mail ends on {ends:%Y-%m-%d} (UTC)"
     page = browser(owner).get(reverse("console-card", args=[card.pk])).content.decode()
     assert "Suggested because a sign-in expires soon" in page
     assert "by a goal" not in page

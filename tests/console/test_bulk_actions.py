@@ -54,7 +54,7 @@ def test_conversations_of_another_company_are_told_as_not_found(
 ) -> None:
     theirs = make_session(make_deployment(other_tenant))
     told = _told(_press(agent, [three[0], theirs], resolve=""))
-    assert told == f"1 resolved. 1 was not: {NotFound('conversation').message}"
+    assert told == f"1 resolved. 1 was not: {NotFound().message}"
     assert _states([theirs]) == []
 
 

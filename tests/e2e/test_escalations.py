@@ -167,7 +167,7 @@ async def test_report_reaches_the_owner(house: House, owner: Any) -> None:
 
 async def test_spawn_task_waits_for_its_yes_in_the_review(house: House, approver: Any) -> None:
     widget = await house.hears("Here is a turnip", "Somebody will look into the turnip.")
-    await expect(widget.work).to_contain_text("Waiting for approval by our team")
+    await expect(widget.work).to_contain_text("Waiting for our team to confirm")
     page = await log_in(house.open_page, house.web, approver, "/console/review/")
     await expect(page.locator("#card")).to_contain_text("Change ")
     await page.get_by_role("button", name="Nothing changes").click()
@@ -184,7 +184,7 @@ async def test_visitor_who_wants_a_person_while_nobody_is_there_reads_when_someb
     widget = await house.visitor()
     await widget.say("My cucumber is broken")
     await expect(widget.bot.first).to_have_text("A person will read this.")
-    await expect(widget.bot.nth(1)).to_contain_text("Somebody is back on ")
+    await expect(widget.bot.nth(1)).to_contain_text("We'll be back ")
 
 
 def _closed_all_but_a_minute() -> None:

@@ -102,5 +102,5 @@ async def test_deployment_switched_off_says_so_to_the_visitor(
     await expect(Widget(page).bubble).to_be_visible()
     await in_scope(tenant, lambda: type(deployment).objects.filter(pk=deployment.pk).update(enabled=False))
     widget = await opened(page)
-    await expect(widget.state).to_have_text("This chat is not available at the moment.")
+    await expect(widget.state).to_have_text("This chat isn't available right now.")
     open_page.errors.clear()

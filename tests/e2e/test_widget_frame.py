@@ -188,7 +188,7 @@ async def test_citation_of_a_section_is_short(open_page: OpenPage, demo: str, pe
 
 async def test_passage_that_may_not_be_seen_says_so(open_page: OpenPage, demo: str, peer: Peer) -> None:
     page, widget = await talking(open_page, demo, peer)
-    gone = {"error": {"code": "not_found", "message": "There is no such passage.", "extra": {}}}
+    gone = {"error": {"code": "not_found", "message": "Not found.", "extra": {}}}
     await page.route("**/passage/**", lambda route: route.fulfill(status=404, json=gone))
     peer.say(text="Yes.", citations=[{"title": "4.2", "document_id": "d", "start": 0, "end": 1, "quote": "x"}])
     await widget.button("Source: 4.2").click()

@@ -136,7 +136,7 @@ async def test_close_for_another_window_waits_for_the_visitor(open_page: OpenPag
 async def test_close_as_forbidden_is_final(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await talking(open_page, demo, peer)
     await peer.hang_up(4003)
-    await expect(widget.state).to_have_text("This chat is not available at the moment.")
+    await expect(widget.state).to_have_text("This chat isn't available right now.")
     await asyncio.sleep(1.2)
     assert peer.connections == 1
 

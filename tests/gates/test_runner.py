@@ -77,7 +77,7 @@ def test_missing_provider_blocks_in_the_policy_lane(provider, monkeypatch, setti
     settings.GUARDRAILS_DIR = tmp_path
     monkeypatch.delitem(PROVIDERS, "llm")
     report = check_gates([gate(provider=provider)], MESSAGE, {"message": "hello"})
-    assert (report.blocked.lane, report.blocked.reason) == ("policy", f"No provider: {provider}")
+    assert (report.blocked.lane, report.blocked.reason) == ("policy", f"Unknown check: {provider}")
 
 
 def test_provider_that_throws_blocks(monkeypatch):

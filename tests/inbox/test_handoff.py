@@ -176,7 +176,7 @@ def _told(deployment: Any, at: str, **fields: Any) -> list[str]:
 
 def test_visitor_who_wants_a_person_on_a_sunday_reads_when_somebody_is_back_once(deployment: Any) -> None:
     assert _told(deployment, SUNDAY, opening_hours=HOURS) == [
-        f"{person_wanted.CLOSED} Somebody is back on Monday at 09:00 (Europe/London)."
+        f"{person_wanted.CLOSED} We'll be back Monday at 09:00 (Europe/London)."
     ]
 
 
@@ -198,7 +198,7 @@ def test_visitor_reads_it_in_the_language_of_their_browser(deployment: Any) -> N
 
 def test_company_says_it_in_its_own_words(deployment: Any) -> None:
     (told,) = _told(deployment, SUNDAY, opening_hours=HOURS, after_hours="We are at sea.")
-    assert told.startswith("We are at sea. Somebody is back on Monday")
+    assert told.startswith("We are at sea. We'll be back Monday")
 
 
 @pytest.mark.parametrize(("at", "hours"), [(MONDAY, HOURS), (SUNDAY, {})])

@@ -55,7 +55,7 @@ def test_other_hosts_are_not_visited(site: Website) -> None:
 
 def test_redirect_to_another_host_is_not_followed(site: Website) -> None:
     site.page("/", "", status=302, headers={"Location": "http://127.0.0.2:9/"})
-    assert problems(read(site)) == ["It redirects to another website, which is not read."]
+    assert problems(read(site)) == ["It redirects to another website, so it was skipped."]
 
 
 def test_redirect_on_the_site_is_followed(site: Website) -> None:
@@ -103,7 +103,7 @@ def test_charset_of_the_header_is_believed(site: Website) -> None:
 @pytest.mark.parametrize("charset", ["utf-8", "klingon-1"])
 def test_wrong_charset_is_named(site: Website, charset: str) -> None:
     site.pages["/"] = Served("<p>Gr\u00fc\u00dfe</p>".encode("latin-1"), kind=f"text/html; charset={charset}")
-    assert problems(read(site)) == [f"It is not {charset}, as it says."]
+    assert problems(read(site)) == [f"The page isn't encoded as {charset}, as it states."]
 
 
 def test_site_of_endless_links_ends(site: Website) -> None:

@@ -136,7 +136,7 @@ async def test_limit_of_an_address_holds_over_conversations(
     bounded(settings, address_messages_a_minute=1)
     visitor, bounds = await _visitor(deployment, session)
     await limits.count_message(visitor, bounds, address="203.0.113.9")
-    with pytest.raises(Exception, match="where you are"):
+    with pytest.raises(Exception, match="from your network"):
         await limits.count_message(visitor, bounds, address="203.0.113.9")
 
 
@@ -146,7 +146,7 @@ async def test_addresses_of_one_ipv6_network_are_one(
     bounded(settings, address_messages_a_minute=1)
     visitor, bounds = await _visitor(deployment, session)
     await limits.count_message(visitor, bounds, address="2001:db8:1:2::1")
-    with pytest.raises(Exception, match="where you are"):
+    with pytest.raises(Exception, match="from your network"):
         await limits.count_message(visitor, bounds, address="2001:db8:1:2:ffff::7")
 
 

@@ -142,7 +142,7 @@ def unsubscribe(subscription_id: UUID, *, user: Any) -> None:
     """Stop pushing to one of the user's browsers. Raises `NotFound` for another user's."""
     deleted, _ = PushSubscription.objects.filter(pk=subscription_id, user_id=user.pk).delete()
     if not deleted:
-        raise NotFound(gettext("browser"))
+        raise NotFound()
     record(AuditEvent.PUSH_REMOVED, actor=user.actor, subject=f"user:{user.pk}", data={"gone": False})
 
 

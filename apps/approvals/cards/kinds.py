@@ -17,6 +17,7 @@ from apps.approvals.enums import ApprovalVerdict, CardKind, Pace, Risk
 from apps.approvals.schemas import FrozenModel
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.stored_texts import stored_text
 
 APPROVE, DECLINE = "approve", "decline"
 
@@ -80,14 +81,19 @@ KINDS: dict[CardKind, Kind] = {
     CardKind.BATCH_REVIEW: Kind(
         schemas.BatchPayload,
         _BATCH,
-        (_APPROVE, _edit("edit_selection", "Only the ticked ones, ask again"), _DECLINE),
+        (_APPROVE, _edit("edit_selection", stored_text("Only the ticked ones, ask again")), _DECLINE),
         Pace.CALM,
         body=schemas.BatchBody,
     ),
     CardKind.DRAFT_REVIEW: Kind(
         schemas.ToolCallPayload,
         _ONE_STEP,
-        (_APPROVE, _edit("edit", "Save my wording, ask again"), _edit("rephrase", "Have it rephrased"), _DECLINE),
+        (
+            _APPROVE,
+            _edit("edit", stored_text("Save my wording, ask again")),
+            _edit("rephrase", stored_text("Have it rephrased")),
+            _DECLINE,
+        ),
         body=schemas.DraftBody,
     ),
     CardKind.DECISION: Kind(schemas.DecisionPayload, _ONE_STEP, (_DECLINE,), binds=False, options=_options),
@@ -97,7 +103,7 @@ KINDS: dict[CardKind, Kind] = {
     CardKind.AUTONOMY_THRESHOLD: Kind(
         schemas.AutonomyPayload,
         frozenset({Scope.AUTONOMY_THRESHOLD}),
-        (_APPROVE, _edit("tighten_now", "Tighten approvals instead"), _DECLINE),
+        (_APPROVE, _edit("tighten_now", stored_text("Tighten approvals instead")), _DECLINE),
         Pace.CALM,
     ),
     # Undoing takes one tap (spec 0.5.5). Leaving things as they are comes first: it is what most people want.
@@ -119,7 +125,7 @@ KINDS: dict[CardKind, Kind] = {
     CardKind.PERMISSION_ESCALATION: Kind(
         schemas.RightsPayload,
         _MANAGE,
-        (_APPROVE, Choice("just_this_once", ApprovalVerdict.APPROVED, "Just this once"), _DECLINE),
+        (_APPROVE, Choice("just_this_once", ApprovalVerdict.APPROVED, stored_text("Just this once")), _DECLINE),
         body=schemas.PermissionBody,
         base_risk=_rights,
     ),

@@ -42,8 +42,8 @@ def require_open(card: Card) -> None:
     if card.is_open:
         return
     if card.status in OPEN_STATUSES:
-        raise SilasError(ErrorCode.CARD_EXPIRED, gettext("The time to decide this has run out. Nothing was changed."))
-    raise SilasError(ErrorCode(f"card_{card.status}"), gettext("This was already settled. Nothing more was changed."))
+        raise SilasError(ErrorCode.CARD_EXPIRED, gettext("This card has expired. Nothing was changed."))
+    raise SilasError(ErrorCode(f"card_{card.status}"), gettext("This was already decided. Nothing else was changed."))
 
 
 def record_look(card: Card, user: Any) -> None:

@@ -26,19 +26,20 @@ from apps.approvals.tokens.services import check_token, verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from kernel.clock import now
+from kernel.stored_texts import stored_text
 
 GATE_PAUSE = "gate_pause"
 _INTENTS = {
-    PauseTrigger.INPUT: "Let the bot answer this message",
-    PauseTrigger.OUTPUT: "Send this answer to the visitor",
-    PauseTrigger.TOOL: "Run this call",
-    PauseTrigger.STEP: "Continue with this step",
+    PauseTrigger.INPUT: stored_text("Let the bot answer this message"),
+    PauseTrigger.OUTPUT: stored_text("Send this answer to the visitor"),
+    PauseTrigger.TOOL: stored_text("Run this call"),
+    PauseTrigger.STEP: stored_text("Continue with this step"),
 }
 _LABELS = {
-    PauseTrigger.INPUT: ("Let the bot answer it", "Don't answer it, send the standard reply"),
-    PauseTrigger.OUTPUT: ("Send it as it is", "Don't send it, send the standard reply"),
-    PauseTrigger.TOOL: ("Run it with these values", "Don't run it"),
-    PauseTrigger.STEP: ("Continue with it as shown", "Stop the work here"),
+    PauseTrigger.INPUT: (stored_text("Let the bot answer it"), stored_text("Don't answer it, send the standard reply")),
+    PauseTrigger.OUTPUT: (stored_text("Send it as it is"), stored_text("Don't send it, send the standard reply")),
+    PauseTrigger.TOOL: (stored_text("Run it with these values"), stored_text("Don't run it")),
+    PauseTrigger.STEP: (stored_text("Continue with it as shown"), stored_text("Stop the work here")),
 }
 
 
@@ -108,9 +109,11 @@ def open_pause_card(
         ),
         text=CardText(
             intent=_INTENTS[trigger],
-            rationale="A gate requires approval here." if len(gates) == 1 else "Several gates require approval here.",
+            rationale=stored_text("A gate requires approval here.")
+            if len(gates) == 1
+            else stored_text("Several gates require approval here."),
             consequence={"approve": approve, "decline": decline},
-            facts=[Fact("Warning", text=line) for line in warnings],
+            facts=[Fact(stored_text("Warning"), text=line) for line in warnings],
             details={"origins": dict(origins)} if origins else {},
         ),
         until=pause.expires_at,

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from apps.approvals.enums import ApprovalScope, ApprovalStrength, ApprovalVerdict, Deciders, PasskeyRule, Risk
 from apps.approvals.schemas import FrozenModel, Sha256, UtcDatetime
 from kernel.error_codes import ErrorCode
+from kernel.stored_texts import stored_text
 
 Key = Annotated[str, Field(min_length=1, max_length=120)]
 Line = Annotated[str, Field(min_length=1, max_length=300)]
@@ -33,6 +34,10 @@ def _require_https(value: str) -> str:
 
 
 HttpsUrl = Annotated[str, Field(max_length=2000), AfterValidator(_require_https)]
+
+
+# Label of a fact that quotes a text; the text is shown as it is, in its own language.
+EXACT_TEXT = stored_text("Exact text")
 
 
 @dataclass(frozen=True)

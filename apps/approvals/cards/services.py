@@ -35,6 +35,7 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext, ngettext
+from kernel.stored_texts import stored_text
 from kernel.unicode_safety import truncate
 
 MAX_FREETEXT, MAX_DRAFT = 2000, 20_000
@@ -154,11 +155,11 @@ def answer_card(
     said = {"choice": chosen.value}
     if freetext := details.freetext.strip():
         if card.kind != CardKind.DRAFT_REVIEW and not card.payload.get("allow_freetext"):
-            raise SilasError(ErrorCode.FREETEXT_NOT_WANTED, gettext("This card takes no free text."), status=400)
+            raise SilasError(ErrorCode.FREETEXT_NOT_WANTED, gettext("This card doesn't accept free text."), status=400)
         if len(freetext) > MAX_FREETEXT:
             raise SilasError(
                 ErrorCode.FREETEXT_TOO_LONG,
-                gettext("At most {max_freetext} characters fit here.").format(max_freetext=MAX_FREETEXT),
+                gettext("Use up to {max_freetext} characters.").format(max_freetext=MAX_FREETEXT),
             )
         said["freetext"] = freetext
     return decide_card(card_id, user=user, verdict=chosen.verdict, said=said, step_up=step_up, face=face)
@@ -186,12 +187,12 @@ def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:
     lines = {item["item_id"]: item for item in card.body["items"]}
     items = [{**lines[item_id], "unusual": False} for item_id in kept]
     payload = payloads.batch_payload(goal_id=card.payload["goal_id"], action=card.payload["action"], item_ids=kept)
-    count = f"{len(kept)} of {len(bound)}"
+    count = stored_text("{some:d} of {all:d}").format(some=len(kept), all=len(bound))
     text = replace(
         card_text(card),
-        intent=truncate(f"Only {count}: {card.intent}", 300),
-        affected=f"{count} items",
-        consequence={**card.consequence, "approve": f"Do it for these {len(kept)}"},
+        intent=truncate(stored_text("Only {count}: {intent}").format(count=count, intent=card.intent), 300),
+        affected=stored_text("{some:d} of {all:d} items").format(some=len(kept), all=len(bound)),
+        consequence={**card.consequence, "approve": stored_text("Do it for these {count:d}").format(count=len(kept))},
     )
     reads = [record for record in card.reads if record.get("item") in kept]
     return edit_card(card.pk, user=user, payload=payload, text=text, body={**card.body, "items": items}, reads=reads)

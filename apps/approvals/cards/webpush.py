@@ -42,9 +42,9 @@ def keys_problem(p256dh: str, auth: str) -> str:
         point, secret = _bytes(p256dh), _bytes(auth)
         ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)
     except (ValueError, InvalidKey):
-        return gettext("These are not a browser's push keys.")
+        return gettext("These aren't valid push keys.")
     fit = len(point) == _POINT_BYTES and len(secret) == _AUTH_BYTES
-    return "" if fit else gettext("These are not a browser's push keys.")
+    return "" if fit else gettext("These aren't valid push keys.")
 
 
 def encrypt_payload(endpoint: str, p256dh: str, auth: str, payload: Mapping[str, Any]) -> bytes:

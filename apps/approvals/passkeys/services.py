@@ -135,14 +135,14 @@ def remove_passkey(passkey_id: UUID, *, user: Any, actor: str) -> None:
     """Take one of the person's passkeys out of use. The row stays, as evidence for what it signed."""
     changed = Passkey.objects.filter(pk=passkey_id, user=user, removed_at=None).update(removed_at=now())
     if not changed:
-        raise NotFound(gettext("passkey"))
+        raise NotFound()
     record(AuditEvent.PASSKEY_REMOVED, actor=actor, subject=f"passkey:{passkey_id}")
 
 
 def rename_passkey(passkey_id: UUID, *, user: Any, name: str) -> None:
     new_name = name.strip()[:60]
     if not new_name or not Passkey.objects.filter(pk=passkey_id, user=user, removed_at=None).update(name=new_name):
-        raise NotFound(gettext("passkey"))
+        raise NotFound()
 
 
 def begin_step_up(card_id: UUID, *, user: Any, face: str, rp_id: str, origin: str) -> dict[str, Any] | None:
@@ -213,7 +213,7 @@ def _prove(subject: PasskeySubject, *, user: Any, assertion: str) -> StepUp:
     credential_id = str(json.loads(assertion).get("id", ""))
     passkey: Passkey | None = Passkey.objects.filter(user=user, credential_id=credential_id, removed_at=None).first()
     if passkey is None:
-        raise PasskeyRejected(gettext("This passkey is not one of yours."))
+        raise PasskeyRejected(gettext("This passkey isn't registered to your account."))
     verified = run_check(lambda: verify_assertion(assertion, passkey.public_key, challenge))
     _raise_counter(passkey, verified.new_sign_count)
     response = json.loads(assertion)["response"]
@@ -282,7 +282,7 @@ def _read_challenge(answer: str) -> bytes:
     try:
         return webauthn.read_challenge(answer)
     except ValueError:
-        raise PasskeyRejected(gettext("The passkey's answer could not be read.")) from None
+        raise PasskeyRejected(gettext("We couldn't read the passkey's response.")) from None
 
 
 def _open_challenge(answer: str, subject: PasskeySubject, *, user: Any) -> PasskeyChallenge:
@@ -305,7 +305,7 @@ def _open_challenge(answer: str, subject: PasskeySubject, *, user: Any) -> Passk
 
 def _spend_challenge(challenge: PasskeyChallenge) -> PasskeyChallenge:
     if not PasskeyChallenge.objects.filter(pk=challenge.pk, spent_at=None).update(spent_at=now()):
-        raise PasskeyRejected(gettext("This was answered already."))
+        raise PasskeyRejected(gettext("This request was already answered."))
     return challenge
 
 
@@ -325,7 +325,7 @@ def run_check(check: Callable[[], Any]) -> Any:
     try:
         return check()
     except Exception as error:
-        raise PasskeyRejected(gettext("The passkey's answer does not hold.")) from error
+        raise PasskeyRejected(gettext("We couldn't verify the passkey.")) from error
 
 
 def _raise_counter(passkey: Passkey, sign_count: int) -> None:

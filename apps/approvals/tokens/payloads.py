@@ -133,9 +133,7 @@ def _require_stable(value: object) -> None:
         for part in value:
             _require_stable(part)
     elif not _is_stable(value):
-        raise SilasError(
-            ErrorCode.PAYLOAD_NOT_CANONICAL, gettext("The payload holds a value that cannot be signed as it stands.")
-        )
+        raise SilasError(ErrorCode.PAYLOAD_NOT_CANONICAL, gettext("The payload contains a value that can't be signed."))
 
 
 def _is_stable(value: object) -> bool:

@@ -123,7 +123,7 @@ def revoke_token(token: ApprovalToken, *, user: Any, reason: str) -> TokenRevoca
         raise SilasError(ErrorCode.REASON_MISSING)
     stored = locks.lock_token(token.nonce)
     if stored is None:
-        raise NotFound(gettext("approval"))
+        raise NotFound()
     if TokenRevocation.objects.filter(token_nonce=stored.nonce).exists():
         raise SilasError(ErrorCode.TOKEN_REVOKED)
     revocation: TokenRevocation = TokenRevocation.objects.create(

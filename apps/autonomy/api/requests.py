@@ -32,7 +32,7 @@ def acting_user(caller: Caller) -> Any:
     opted_in = queries.opted_in_users([owner.pk for owner in owners])
     user = next((owner for owner in owners if owner.pk in opted_in), None) or next(iter(owners), None)
     if user is None:
-        raise SilasError(ErrorCode.NOT_OPTED_IN, gettext("There is no owner for whom this could run."))
+        raise SilasError(ErrorCode.NOT_OPTED_IN, gettext("This task has no owner to run for."))
     user.acts_as = caller.actor
     return user
 

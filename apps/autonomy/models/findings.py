@@ -121,7 +121,7 @@ class MemoryProposal(Provenance):
 class ContextProposal(TenantModel):
     """A rule for a deployment, which the server words from a precedent.
 
-    It is appended to the persona once, whatever is decided afterwards.
+    It is appended to the persona once, and later decisions do not change that.
     """
 
     precedent = models.ForeignKey(Precedent, on_delete=models.PROTECT, related_name="+")

@@ -28,6 +28,7 @@ from apps.guard.enums import TerminalReason
 from apps.guard.models import GuardedRun
 from apps.guard.rules import format_amount
 from kernel.canonical import sha256_hex
+from kernel.stored_texts import stored_text
 
 SUBJECT = "autonomous_budget"
 _CARD_SECONDS = 7 * 86_400
@@ -50,15 +51,17 @@ def open_increase_card(session_id: UUID) -> Card | None:
     payload = payload_for(session)
     if payload is None or queries.spawn_refusal(session.task) is not None:
         return None
-    name = next(iter(payload["after"])).removeprefix("limit_")
     card = open_card(
         CardKind.BUDGET,
         subject=CardSubject(SUBJECT, session.pk, session.task.deployment_id, requested_by="autonomy"),
         binding=Binding(ApprovalScope.BUDGET, payload, reversible=True),
         text=CardText(
-            intent=f"Raise the limit of {session.task.name}"[:300],
-            rationale=f"This run stopped at its limit ({name}). With a higher limit it continues where it stopped.",
-            consequence={"approve": "Raise the limit and continue", "decline": "Keep it stopped"},
+            intent=stored_text("Raise the limit of {task}").format(task=session.task.name)[:300],
+            rationale=stored_text("This run stopped at its limit. With a higher limit it continues where it stopped."),
+            consequence={
+                "approve": stored_text("Raise the limit and continue"),
+                "decline": stored_text("Keep it stopped"),
+            },
         ),
         seconds=_CARD_SECONDS,
     )

@@ -100,7 +100,7 @@ def mark_read(notice_id: UUID, *, user: Any) -> Notification:
     rows.filter(read_at=None).update(read_at=Now())
     notice = rows.select_related("trigger__task", "session__task").first()
     if notice is None:
-        raise NotFound(gettext("notice"))
+        raise NotFound()
     return notice
 
 
@@ -128,7 +128,7 @@ _ENDED = {
     "tool_not_granted": gettext_lazy("Failed: it tried to use a tool that it isn't allowed to use"),
     "approval_missing": gettext_lazy("Stopped: its change wasn't approved"),
     "failed": gettext_lazy("Failed"),
-    "cancelled": gettext_lazy("Canceled: it is no longer allowed to run"),
+    "cancelled": gettext_lazy("Canceled: it's no longer allowed to run"),
 }
 _SPENDING = ("global_daily", "global_monthly", WAITS_FOR_LIMIT)
 # For things set aside: the button and the page that it opens. Every kind needs an entry.

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from apps.approvals.cards.lifecycle import withdraw_cards_about
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.schemas import EXACT_TEXT, Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
@@ -32,6 +32,7 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+from kernel.stored_texts import stored_text
 from kernel.unicode_safety import escape_hidden, truncate
 
 CONTEXT = "context_proposal"
@@ -60,7 +61,7 @@ def promote_precedent(precedent_id: UUID, *, user: Any, deployment_id: UUID | No
         raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was dismissed or quarantined."))
     deployment = Deployment.objects.filter(pk=deployment_id or precedent.task.deployment_id).first()
     if deployment is None:
-        raise NotFound(gettext("deployment"))
+        raise NotFound()
     rule: ContextProposal
     rule, created = ContextProposal.objects.get_or_create(
         precedent=precedent,
@@ -150,14 +151,22 @@ def _open_card(rule: ContextProposal, precedent: Precedent, deployment: Deployme
         subject=CardSubject(CONTEXT, rule.pk, deployment.pk, requested_by=f"session:{precedent.session_id}"),
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
-            {"question": "Tell the bot this in every conversation?", "options": [{"label": "Add it", "value": ACCEPT}]},
+            {
+                "question": stored_text("Tell the bot this in every conversation?"),
+                "options": [{"label": stored_text("Add it"), "value": ACCEPT}],
+            },
             reversible=True,
         ),
         text=CardText(
-            intent=truncate(escape_hidden(f"Tell {deployment.title}: {rule.text}"), 300),
-            rationale=f"Seen {precedent.count} times. The bot is told this; it changes no rule and no approval.",
-            consequence={ACCEPT: "Add it to what the bot is told", "decline": "Don't add it"},
-            facts=[*warnings_of(precedent.session_id), Fact("Exact text", rule.text)],
+            intent=truncate(
+                escape_hidden(stored_text("Tell {chatbot}: {text}").format(chatbot=deployment.title, text=rule.text)),
+                300,
+            ),
+            rationale=stored_text(
+                "Seen {count:d} times. The bot is told this; it changes no rule and no approval."
+            ).format(count=precedent.count),
+            consequence={ACCEPT: stored_text("Add it to what the bot is told"), "decline": stored_text("Don't add it")},
+            facts=[*warnings_of(precedent.session_id), Fact(EXACT_TEXT, rule.text)],
         ),
         seconds=_CARD_SECONDS,
     )

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 
 from apps.approvals.cards.lifecycle import withdraw_cards_about
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.schemas import EXACT_TEXT, Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
@@ -34,6 +34,7 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext, in_english
+from kernel.stored_texts import stored_text
 from kernel.unicode_safety import escape_hidden, truncate
 
 PROPOSAL = "memory_proposal"
@@ -42,15 +43,15 @@ KEEP = "keep"
 _LONGEST = 8000
 _CARD_SECONDS = 14 * 86_400
 _QUESTION: dict[str, str] = {
-    ProposalKind.MEMORY: "Save this to the company's memory?",
-    ProposalKind.KNOWLEDGE: "Add this to the documents that the bot answers from?",
-    ProposalKind.PREFERENCE: "Make this a preference of the bot?",
+    ProposalKind.MEMORY: stored_text("Save this to the company's memory?"),
+    ProposalKind.KNOWLEDGE: stored_text("Add this to the documents that the bot answers from?"),
+    ProposalKind.PREFERENCE: stored_text("Make this a preference of the bot?"),
 }
-_UNANSWERED = "What is the answer? Write it below, and the bot will use it from then on."
+_UNANSWERED = stored_text("What is the answer? Write it below, and the bot will use it from then on.")
 _EFFECT: dict[str, str] = {
-    ProposalKind.MEMORY: "The bot can use it in every conversation.",
-    ProposalKind.KNOWLEDGE: "The bot can use it for everyone who may read these documents.",
-    ProposalKind.PREFERENCE: "The bot follows it where no rule says otherwise.",
+    ProposalKind.MEMORY: stored_text("The bot can use it in every conversation."),
+    ProposalKind.KNOWLEDGE: stored_text("The bot can use it for everyone who may read these documents."),
+    ProposalKind.PREFERENCE: stored_text("The bot follows it where no rule says otherwise."),
 }
 
 
@@ -183,14 +184,24 @@ def _audit(proposal: MemoryProposal, user: Any, verb: str, **data: bool) -> None
 
 def warnings_of(session_id: UUID) -> list[Fact]:
     """The warning for a card when the session had read instructions to the assistant before it wrote."""
-    warning = "What the session read before this contained instructions to the assistant."
-    return [Fact("Warning", warning)] if guarded.has_content_marks(session_id) else []
+    warning = stored_text("What the session read before this contained instructions to the assistant.")
+    return [Fact(stored_text("Warning"), warning)] if guarded.has_content_marks(session_id) else []
+
+
+def _label_of(proposal: MemoryProposal) -> str:
+    label = stored_text("Publish the answer") if _is_blank(proposal) else stored_text(stored_text("Save it"))
+    if not proposal.target:
+        return label
+    return stored_text("{label} ({target})").format(label=label, target=proposal.target)
 
 
 def _open_card(proposal: MemoryProposal) -> Card:
     task = proposal.task
-    target = f" ({proposal.target})" if proposal.target else ""
-    note = "It has no answer yet." if _is_blank(proposal) else "You can edit the text before you keep it."
+    note = (
+        stored_text("It has no answer yet.")
+        if _is_blank(proposal)
+        else stored_text("You can edit the text before you keep it.")
+    )
     return open_card(
         CardKind.DECISION,
         subject=CardSubject(PROPOSAL, proposal.pk, task.deployment_id, requested_by=f"session:{proposal.session_id}"),
@@ -198,19 +209,26 @@ def _open_card(proposal: MemoryProposal) -> Card:
             ApprovalScope.SINGLE_STEP,
             {
                 "question": _UNANSWERED if _is_blank(proposal) else _QUESTION[proposal.kind],
-                "options": [{"label": "Publish answer" if _is_blank(proposal) else "Save it", "value": KEEP}],
+                "options": [
+                    {
+                        "label": stored_text("Publish answer") if _is_blank(proposal) else stored_text("Save it"),
+                        "value": KEEP,
+                    }
+                ],
                 "allow_freetext": True,
             },
             reversible=True,
         ),
         text=CardText(
             intent=truncate(escape_hidden(f"{in_english(ProposalKind(proposal.kind).label)}: {proposal.title}"), 300),
-            rationale=f"The task “{task.name}” proposes it. {_EFFECT[proposal.kind]} {note}",
+            rationale="{} {} {}".format(
+                stored_text("The task “{task}” proposes it.").format(task=task.name), _EFFECT[proposal.kind], note
+            ),
             consequence={
-                KEEP: f"{'Publish the answer' if _is_blank(proposal) else 'Save it'}{target}",
-                "decline": "Dismiss it",
+                KEEP: _label_of(proposal),
+                "decline": stored_text("Dismiss it"),
             },
-            facts=[*warnings_of(proposal.session_id), Fact("Exact text", proposal.content)],
+            facts=[*warnings_of(proposal.session_id), Fact(EXACT_TEXT, proposal.content)],
             details={"evidence": proposal.evidence},
         ),
         seconds=_CARD_SECONDS,

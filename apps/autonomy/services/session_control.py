@@ -1,10 +1,9 @@
 """Halt sessions, and check running ones for lost workers, idleness and overrun.
 
 A halt is answered at once and takes effect at the next tool boundary; a queued session is canceled. Nothing here
-requires an opt-in. The check takes a session for idle only when no call of it is under way, and ends one that is beyond
-its time, whatever its worker does. It is a recurring message of each admitted session, due when the session may first
-be idle, near its time limit, or beyond it.
-"""
+requires an opt-in. The check takes a session for idle only when no call of it is under way, and ends one that has
+exceeded its time, even if its worker is still running. It is a recurring message of each admitted session, due when the
+session may first be idle, near its time limit, or beyond it."""
 
 from __future__ import annotations
 
@@ -160,7 +159,7 @@ def _idle() -> timedelta:
 def _end_overdue(session: AutonomousSession) -> None:
     """End a session whose worker hangs, with its receipt, so that its place and lane are free.
 
-    Whatever the worker still reports is refused, because it has lost its lease.
+    Later reports of the worker are refused, because it has lost its lease.
     """
     if session.message_id is not None:
         bus.revoke(session.message_id)

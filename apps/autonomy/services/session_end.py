@@ -1,4 +1,4 @@
-"""End a session, whatever happened: once, with a status, a reason from the closed list, and a stored receipt.
+"""End a session exactly once, with a status, a reason from the closed list, and a stored receipt.
 
 The run is closed, the session's row written and members notified in one transaction. After a fault of the machine the
 same occasion is queued again as a new session; after the last attempt the task is quarantined with the reason. A brake

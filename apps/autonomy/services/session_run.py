@@ -152,7 +152,7 @@ def enter_phase(session_id: UUID, phase: Phase, *, outcome: str, state: Mapping[
 
 
 def conclude_session(delivery: Delivery, session_id: UUID, ending: Ending) -> None:
-    """The terminal handler: end the session, together with its delivery, whatever the result is."""
+    """The terminal handler: end the session together with its delivery, for every result."""
     session = lock_session(session_id)
     end(session, _with_halt_reason(session, ending))
     delivery.finish()

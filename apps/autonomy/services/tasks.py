@@ -68,7 +68,7 @@ def save_task(
     task = Task(owner_id=user.pk) if task_id is None else lock_task(task_id)
     require_task_control(task, user)
     if not Deployment.objects.filter(pk=deployment_id).exists():
-        raise NotFound(gettext("deployment"))
+        raise NotFound()
     if escalates_to_id is not None:
         _require_capable(task, queries.task(escalates_to_id))
     task.name, task.prompt, task.playbook = name.strip()[:120], prompt.strip(), playbook

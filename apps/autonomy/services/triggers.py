@@ -99,10 +99,10 @@ def _require_exists(trigger: Trigger, spec: BaseModel) -> None:
     match spec:
         case WatchSpec(collection=collection):
             if not Collection.objects.filter(pk=collection).exists():
-                raise NotFound(gettext("collection"))
+                raise NotFound()
         case GoalCheckSpec(goal=goal):
             if not WorkItem.objects.filter(pk=goal, type="goal").exists():
-                raise NotFound(gettext("goal"))
+                raise NotFound()
         case ChainSpec(after=task):
             if task == trigger.task_id:
                 raise SilasError(ErrorCode.TRIGGER_LOOP)

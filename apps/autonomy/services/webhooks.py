@@ -58,7 +58,7 @@ def delete_webhook(webhook_id: UUID, *, user: Any) -> None:
     require_role(user, (Role.OWNER,))
     deleted, _ = Webhook.objects.filter(pk=webhook_id).delete()
     if not deleted:
-        raise NotFound(gettext("webhook"))
+        raise NotFound()
     data = {"model": "autonomy.webhook", "change": "removed"}
     record(AuditEvent.ADMIN_CHANGED, actor=user.actor, subject=f"row:{webhook_id}", data=data)
 

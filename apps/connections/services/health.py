@@ -121,7 +121,7 @@ class HealthCheck:
         return result
 
     def _store(self, values: Mapping[str, str]) -> None:
-        """Store new credentials at once, whatever becomes of the call: the service may have ended the old ones."""
+        """Store new credentials at once, even if the call fails later: the service may have ended the old ones."""
         if not values:
             return
         try:

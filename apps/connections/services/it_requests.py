@@ -53,7 +53,9 @@ def update(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, 
     if to and not _ADDRESS.match(to):
         raise SilasError(ErrorCode.IT_REQUEST_UNFIT, gettext("Enter one valid email address."))
     if not 0 < len(subject) <= MOST_SUBJECT or not 0 < len(text) <= MOST_TEXT:
-        message = f"Enter a subject of up to {MOST_SUBJECT} characters and a text of up to {MOST_TEXT}."
+        message = gettext("Enter a subject of up to {subject} characters and a text of up to {text}.").format(
+            subject=MOST_SUBJECT, text=MOST_TEXT
+        )
         raise SilasError(ErrorCode.IT_REQUEST_UNFIT, message)
     row.to, row.subject, row.text, row.changed_by, row.changed_at = to, subject, text, actor, now()
     row.save(update_fields=["to", "subject", "text", "changed_by", "changed_at"])

@@ -48,7 +48,7 @@ def resume(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     _require_role(user)
     row = lock_connection(connection_id)
     if row.status != ConnectionStatus.PAUSED:
-        raise SilasError(ErrorCode.CONNECTION_SETTLED, gettext("This connection is not paused."))
+        raise SilasError(ErrorCode.CONNECTION_SETTLED, gettext("This connection isn't paused."))
     row.next_check_at = now()
     change_status(row, ConnectionStatus.ACTIVE, "next_check_at", actor=actor)
     schedule_check(row)
@@ -61,7 +61,7 @@ def remove(connection_id: UUID, *, actor: str, user: Any = None) -> None:
     _require_role(user)
     row = lock_connection(connection_id)
     if row.status == ConnectionStatus.REMOVED:
-        raise NotFound(gettext("connection"))
+        raise NotFound()
     for setup in SetupRun.objects.filter(connection=row, state__in=rules.UNDER_WAY):
         setup_state.cancel(setup.pk, actor=actor)
     credentials.drop_all(row.pk)
@@ -79,7 +79,7 @@ def choose(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     _require_role(user)
     row = lock_connection(connection_id)
     if row.status == ConnectionStatus.REMOVED:
-        raise NotFound(gettext("connection"))
+        raise NotFound()
     if row.pk not in {account.id for account in queries.accounts()}:
         raise SilasError(ErrorCode.CONNECTION_SETTLED, gettext("This account was never connected."))
     others = Connection.objects.filter(skill_name=row.skill_name, is_usual=True).exclude(pk=row.pk)
@@ -111,7 +111,7 @@ def cancel(connection_id: UUID, *, actor: str, user: Any = None) -> SetupRun:
     _require_role(user)
     setup = queries.setup_under_way(connection_id)
     if setup is None:
-        raise SilasError(ErrorCode.SETUP_OVER, gettext("No set-up is under way."))
+        raise SilasError(ErrorCode.SETUP_OVER, gettext("No setup is in progress."))
     return setup_state.cancel(setup.pk, actor=actor)
 
 
@@ -133,7 +133,7 @@ def finish_redirect(state: UUID, parameters: Mapping[str, str], *, user: Any, br
     _require_role(user)
     known = SetupRun.objects.filter(state_token=state).first()
     if known is None or not browser or not hmac.compare_digest(known.browser, _browser_hash(browser)):
-        raise NotFound(gettext("set-up"))
+        raise NotFound()
     setup = lock_setup(known.pk)
     if (setup.step or {}).get("type") != "browser_redirect":
         raise SilasError(ErrorCode.SETUP_NOT_ASKING, gettext("This set-up isn't waiting for a sign-in any more."))

@@ -23,6 +23,7 @@ from apps.connections.services.setup_state import parse_failure
 from apps.connections.services.status import change_status, schedule_check
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.stored_texts import stored_text
 
 BROKEN = "connection_failure"
 _REMIND_LATER = "remind_later"
@@ -65,14 +66,20 @@ def open_reconnect_card(row: Connection) -> Card | None:
                 "scope_id": f"connection:{row.pk}",
                 "source": "connection_check",
                 "cooldown_key": f"ends_soon:{row.pk}",
-                "options": [{"label": "Remind me later", "value": _REMIND_LATER}],
+                "options": [{"label": stored_text("Remind me later"), "value": _REMIND_LATER}],
             },
             reversible=True,
         ),
         text=CardText(
-            intent=f"The sign-in of {row.name} ends on {ends.day} {ends:%B} {ends.year} (UTC)",
-            rationale="After that, the account can't be used until a colleague signs in again.",
-            consequence={"approve": "Reconnect now", _REMIND_LATER: "Remind me later", "decline": "Let it end"},
+            intent=stored_text("The sign-in of {account} ends on {date} (UTC)").format(
+                account=row.name, date=f"{ends:%Y-%m-%d}"
+            ),
+            rationale=stored_text("After that, the account can't be used until a colleague signs in again."),
+            consequence={
+                "approve": stored_text("Reconnect now"),
+                _REMIND_LATER: stored_text("Remind me later"),
+                "decline": stored_text("Let it end"),
+            },
         ),
     )
 

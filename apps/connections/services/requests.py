@@ -44,6 +44,7 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.schedules import next_due
+from kernel.stored_texts import stored_text
 
 CONNECTION = "connection"
 SETUP_TIME = timedelta(minutes=30)
@@ -123,10 +124,15 @@ def open_connection_card(row: Connection) -> Card | None:
             ApprovalScope.CONNECTION_MANAGE, approval_payload(row, Purpose.SETUP, permissions), reversible=True
         ),
         text=CardText(
-            intent=f"Connect {row.name}",
-            rationale=f"The skill {row.skill_name} will sign in and ask for {_listed(permissions)}.",
-            consequence={"approve": f"Start connecting {row.name}"[:150], "decline": "Nothing is connected"},
-            facts=[Fact("Permissions", text=_listed(permissions)), *_setting_facts(row)],
+            intent=stored_text("Connect {account}").format(account=row.name),
+            rationale=stored_text("The skill {skill} will sign in and ask for {permissions}.").format(
+                skill=row.skill_name, permissions=_listed(permissions)
+            ),
+            consequence={
+                "approve": stored_text("Start connecting {account}").format(account=row.name)[:150],
+                "decline": stored_text("Nothing is connected"),
+            },
+            facts=[Fact(stored_text("Permissions"), text=_listed(permissions)), *_setting_facts(row)],
         ),
         body={
             "service": row.skill_name,
@@ -140,11 +146,18 @@ def open_connection_card(row: Connection) -> Card | None:
 def _setting_facts(row: Connection) -> list[Fact]:
     facts = [Fact(name, text=str(value)) for name, value in sorted(row.settings.items())]
     left = len(facts) - _MOST_SETTINGS
-    return facts if left <= 0 else [*facts[:_MOST_SETTINGS], Fact("Not shown", text=f"{left} more settings")]
+    return (
+        facts
+        if left <= 0
+        else [
+            *facts[:_MOST_SETTINGS],
+            Fact(stored_text("Not shown"), text=stored_text("{count:d} more settings").format(count=left)),
+        ]
+    )
 
 
 def _listed(permissions: Sequence[str]) -> str:
-    return ", ".join(permissions) or "no particular permission"
+    return ", ".join(permissions) or stored_text("no particular permission")
 
 
 def approval_payload(row: Connection, purpose: Purpose, after: Sequence[str]) -> dict[str, Any]:
@@ -277,14 +290,18 @@ def open_escalation_card(row: Connection, wanted: Sequence[str], reason: str) ->
             max_executions=1,
         ),
         text=CardText(
-            intent=f"Give {row.name} more access: {_listed(missing)}",
+            intent=stored_text("Give {account} more access: {permissions}").format(
+                account=row.name, permissions=_listed(missing)
+            ),
             rationale=reason,
             consequence={
-                "approve": f"Sign in again and allow {_listed(missing)}"[:150],
-                "just_this_once": "Allow it for one use only",
-                "decline": "Access stays as it is, and the action fails",
+                "approve": stored_text("Sign in again and allow {permissions}").format(permissions=_listed(missing))[
+                    :150
+                ],
+                "just_this_once": stored_text("Allow it for one use only"),
+                "decline": stored_text("Access stays as it is, and the action fails"),
             },
-            facts=[Fact("Permissions", before=_listed(row.permissions_granted), after=_listed(after))],
+            facts=[Fact(stored_text("Permissions"), before=_listed(row.permissions_granted), after=_listed(after))],
         ),
         body={"connection_name": row.name, "reason": reason},
     )

@@ -211,8 +211,8 @@ _COMPLETED_FIELDS = (
 
 
 def _granted_permissions(setup: SetupRun, row: Connection, done: Completed) -> list[str]:
-    """Return the permissions that were granted, never more than a person approved, whatever the service or the script
-    reports."""
+    """Return the permissions that were granted, never more than a person approved, even if the service or the script
+    reports more."""
     kept = row.permissions_granted if setup.purpose == Purpose.WIDEN else []
     reported = done.permissions_granted or setup.wanted
     return list(dict.fromkeys([*kept, *(name for name in reported if name in {*setup.wanted, *kept})]))

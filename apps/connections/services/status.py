@@ -11,6 +11,7 @@ from apps.connections.enums import ConnectionStatus
 from apps.connections.models import Connection
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext
 
 
 def change_status(row: Connection, to: ConnectionStatus, *fields: str, actor: str = "system", reason: str = "") -> None:
@@ -20,7 +21,7 @@ def change_status(row: Connection, to: ConnectionStatus, *fields: str, actor: st
     """
     before = ConnectionStatus(row.status)
     if to is not before and to not in rules.TRANSITIONS[before]:
-        message = f"This isn't possible while the connection is {before.label.lower()}."
+        message = gettext("This isn't possible in the connection's current state: {state}.").format(state=before.label)
         raise SilasError(ErrorCode.CONNECTION_SETTLED, message)
     row.status = to
     row.save(update_fields=["status", *fields])

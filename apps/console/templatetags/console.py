@@ -19,7 +19,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 from markdown_it import MarkdownIt
 
+from apps.approvals.cards.schemas import EXACT_TEXT
 from apps.approvals.models import Card
+from apps.console import labels
 from apps.console.charts import share_width
 from apps.console.labels import inline_label
 from apps.console.pages.review import presenter
@@ -28,6 +30,7 @@ from apps.tenants.models import User
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
 from kernel.clock import now
+from kernel.stored_texts import show_stored
 from kernel.unicode_safety import escape_confusables
 
 register = template.Library()
@@ -265,6 +268,24 @@ def pretty(value: Any) -> str:
 @register.filter
 def humane(code: str) -> str:
     return escape_confusables(str(code).replace("_", " "))
+
+
+@register.filter
+def code_label(code: str) -> str:
+    """A stored code as its label; a code without a label in plain words."""
+    return labels.code_label(code) or humane(code)
+
+
+@register.filter
+def stored(text: object) -> str:
+    """The product's own stored text in the reader's language; any other text as it is."""
+    return show_stored(text)
+
+
+@register.filter
+def fact_text(fact: Mapping[str, str]) -> str:
+    """The text of a card's fact. A text that is quoted exactly is not translated."""
+    return fact["text"] if fact["label"] == EXACT_TEXT else show_stored(fact["text"])
 
 
 @register.filter

@@ -116,7 +116,7 @@ def _prepare(gate_id: UUID, number: int, deployment_id: UUID | None, many: int, 
     try:
         wanted = version.to_spec()
     except ValueError as error:
-        raise SilasError(ErrorCode.GATE_INVALID, gettext("This version is no gate that could be run.")) from error
+        raise SilasError(ErrorCode.GATE_INVALID, gettext("This version isn't a valid gate.")) from error
     require_valid(wanted)
     active, tried = queries.gate_sets_with(version, deployment.pk)
     looked_at = {GateTrigger(spec.on) for spec in (wanted, *(s for s in active if s.name == gate.name))}
@@ -129,12 +129,12 @@ def _prepare(gate_id: UUID, number: int, deployment_id: UUID | None, many: int, 
 def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
     wanted = gate.deployment_id or deployment_id
     if gate.deployment_id and deployment_id and gate.deployment_id != deployment_id:
-        raise NotFound(gettext("deployment of this gate"))
+        raise NotFound()
     if wanted is None:
         raise SilasError(ErrorCode.DEPLOYMENT_MISSING)
     found: Deployment | None = Deployment.objects.filter(pk=wanted).first()
     if found is None:
-        raise NotFound(gettext("deployment"))
+        raise NotFound()
     return found
 
 

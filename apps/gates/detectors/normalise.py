@@ -44,8 +44,8 @@ class Word(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """One way to read the text: its words, and for each of them its numbers among them. `hidden` says that somebody
-    took pains to have it read so."""
+    """One way to read the text: its words, and for each of them its numbers among them. `hidden` says that it was
+    disguised on purpose."""
 
     words: list[Word]
     numbers: Mapping[str, Sequence[int]]

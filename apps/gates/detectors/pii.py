@@ -97,7 +97,7 @@ def detect_pii(text: str, *, kinds: Collection[str] = KINDS) -> Detection:
 
 def _found(text: str, kinds: Collection[str]) -> Iterator[Span]:
     """Of two that overlap the stronger one comes first: an IBAN's digits are no telephone number. The lists of names
-    are read only when somebody asks for names."""
+    are loaded only when names are looked for."""
     taken: list[Span] = []
     for find in (_emails, _ibans, _addresses, _lettered_ids, _digits):
         fresh = [span for span in find(text) if not _overlaps(span, taken)]

@@ -58,7 +58,7 @@ class Token(NamedTuple):
 
     @property
     def may_be_name(self) -> bool:
-        """Not `IBAN`, which many a text shouts, nor `Don't`, nor a word that nobody is called by."""
+        """Not `IBAN`, which many a text shouts, nor `Don't`, nor a word that is no name."""
         return (
             self.kind not in {"", "word"}
             and (len(self.text) == 1 or not self.text.isupper())

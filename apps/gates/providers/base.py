@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from apps.gates import rules
 from apps.gates.allowance import AskModel
@@ -18,6 +18,9 @@ from apps.gates.schemas import GateResult, GateSpec
 from apps.gates.settings_checks import Problems
 from kernel.canonical import canonical_json
 from sandbox.spec import Mount
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Provider(ABC):
     """One way to check something. Registered once, in `apps.gates.providers`."""
 
     kind: ClassVar[GateProvider]
-    label: ClassVar[str]
+    label: ClassVar[StrOrPromise]
     # Waits for another program or a model: never evaluated in an event loop, or while rows are locked.
     is_slow: ClassVar[bool] = False
     # Sends what it checks to a model, which costs.
@@ -54,7 +57,7 @@ class Provider(ABC):
 
     @abstractmethod
     def evaluate(self, request: Request) -> GateResult:
-        """Decide. Whatever is raised blocks."""
+        """Decide. Any exception blocks."""
 
     @property
     def reads_only_text(self) -> bool:

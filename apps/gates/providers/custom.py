@@ -8,13 +8,14 @@ from apps.gates.providers.base import Provider, Request, changes_of, extract_val
 from apps.gates.schemas import GateResult, GateSpec
 from apps.gates.settings_checks import Problems
 from apps.gates.text_checks import Judge, judge_text
+from kernel.language import gettext_lazy
 
 
 class Detector(Provider):
     """`check` names the detector, `config` its settings."""
 
     kind = GateProvider.CUSTOM
-    label = "A detector"
+    label = gettext_lazy("A detector")
 
     def problems(self, gate: GateSpec) -> Problems:
         try:

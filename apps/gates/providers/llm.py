@@ -9,6 +9,8 @@ from apps.gates.enums import GateAction, GateCode, GateLane, GateProvider
 from apps.gates.providers.base import Provider, Request, extract_value, result_of
 from apps.gates.schemas import GateResult, GateSpec
 from apps.gates.settings_checks import Problems, check_names, check_whole
+from kernel.language import gettext, gettext_lazy
+from kernel.stored_texts import stored_text
 from llm.judge import Opinion, Question, Ruling
 from llm.models import is_known
 
@@ -16,8 +18,8 @@ LONGEST_POLICY, MAX_SECONDS = 2000, 20
 _SETTINGS = frozenset({"policy", "model", "seconds", "max_tokens"})
 _REASONS = {
     GateAction.CONTINUE: "",
-    GateAction.BLOCK: "This is against a company policy",
-    GateAction.REQUIRE_APPROVAL: "This needs approval",
+    GateAction.BLOCK: stored_text("This is against a company policy"),
+    GateAction.REQUIRE_APPROVAL: stored_text("This needs approval"),
 }
 _log = logging.getLogger(__name__)
 
@@ -26,7 +28,7 @@ class Model(Provider):
     """No answer, a late one or prose means no opinion in the quality lane and a block in the policy lane."""
 
     kind = GateProvider.LLM
-    label = "A model"
+    label = gettext_lazy("A model")
     is_slow = True
     asks_model = True
 
@@ -34,9 +36,14 @@ class Model(Provider):
         yield from check_names(gate.config, _SETTINGS)
         policy, model = gate.config.get("policy"), gate.config.get("model")
         if not isinstance(policy, str) or not policy.strip() or len(policy) > LONGEST_POLICY:
-            yield "config", f"policy must describe what the model judges, in up to {LONGEST_POLICY} characters"
+            yield (
+                "config",
+                gettext("policy must describe what the model judges, in up to {count} characters").format(
+                    count=LONGEST_POLICY
+                ),
+            )
         if model is not None and not (isinstance(model, str) and is_known(model)):
-            yield "config", "model must be a model of this installation, such as openai:NAME"
+            yield "config", gettext("model must be a model of this installation, such as openai:NAME")
         if "seconds" in gate.config:
             yield from check_whole(gate.config, "seconds", least=1, most=MAX_SECONDS)
         if "max_tokens" in gate.config:
@@ -73,5 +80,5 @@ def _ask_model(request: Request) -> Opinion | Ruling:
 
 def _no_opinion(gate: GateSpec) -> GateResult:
     action = GateAction.BLOCK if gate.lane == GateLane.POLICY else GateAction.CONTINUE
-    reason = "This couldn't be checked" if action == GateAction.BLOCK else ""
+    reason = stored_text("This couldn't be checked") if action == GateAction.BLOCK else ""
     return result_of(gate, action, GateCode.LLM_ERROR, reason, flags=(GateCode.LLM_ERROR.value,))

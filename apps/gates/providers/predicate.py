@@ -20,6 +20,7 @@ from apps.gates.providers.base import (
 )
 from apps.gates.schemas import GateResult, GateSpec, Range, require_pattern
 from apps.gates.settings_checks import Problems, check_names, check_whole, check_words, is_whole
+from kernel.language import gettext, gettext_lazy
 
 MAX_NESTED = 8
 _FLAGS = frozenset({"ignore_case", "case_sensitive", "multiline"})
@@ -36,7 +37,7 @@ _OWN: Mapping[str, frozenset[str]] = {
 
 class Predicate(Provider):
     kind = GateProvider.PREDICATE
-    label = "A rule"
+    label = gettext_lazy("A rule")
     has_condition = True
 
     def problems(self, gate: GateSpec) -> Problems:
@@ -44,11 +45,11 @@ class Predicate(Provider):
         if gate.type == GateType.NUMERIC_RANGE:
             yield from _ranges(gate)
         elif gate.type == GateType.STRING_MATCH and not (gate.allowed_values or gate.approval_values):
-            yield "allowed_values", "enter the allowed values"
+            yield "allowed_values", gettext("enter the allowed values")
         elif gate.type == GateType.REGEX and not (gate.config.get("pattern") or gate.config.get("redact")):
-            yield "config", "enter the pattern that must be found, or what to redact"
+            yield "config", gettext("enter the pattern that must be found, or what to redact")
         elif gate.type == GateType.CUSTOM_CHECK and not (TEXT_SETTINGS | {"pattern"}) & set(gate.config):
-            yield "config", "enter what the text must satisfy"
+            yield "config", gettext("enter what the text must satisfy")
         elif gate.type == GateType.FILE_VALID:
             yield from _files(gate)
         yield from _text_settings(gate.config)
@@ -66,7 +67,7 @@ class Predicate(Provider):
 
 def _ranges(gate: GateSpec) -> Problems:
     if not (gate.auto_approve or gate.require_approval):
-        yield "auto_approve", "enter the allowed numbers"
+        yield "auto_approve", gettext("enter the allowed numbers")
     for field in ("auto_approve", "require_approval"):
         given: Range | None = getattr(gate, field)
         if given is not None:
@@ -74,22 +75,27 @@ def _ranges(gate: GateSpec) -> Problems:
     if gate.block is not None:
         yield from _pair("block", *gate.block.outside)
     if not isinstance(gate.config.get("clamp", False), bool):
-        yield "config", "clamp must be true or false"
+        yield "config", gettext("{name} must be true or false").format(name="clamp")
 
 
 def _pair(field: str, low: float, high: float) -> Problems:
     if not (math.isfinite(low) and math.isfinite(high)):
-        yield field, "a range must have numbers as bounds"
+        yield field, gettext("a range must have numbers as bounds")
     elif low > high:
-        yield field, f"{low:g} to {high:g} is not a range: enter the smaller number first"
+        yield (
+            field,
+            gettext("{low} to {high} is not a range: enter the smaller number first").format(
+                low=f"{low:g}", high=f"{high:g}"
+            ),
+        )
 
 
 def _files(gate: GateSpec) -> Problems:
     roots = gate.config.get("roots")
     if not isinstance(roots, list) or not roots or not all(_is_root(root) for root in roots):
-        yield "config", "roots must be absolute paths of the permitted directories"
+        yield "config", gettext("roots must be absolute paths of the permitted directories")
     if not gate.extract:
-        yield "extract", "enter which value is the path"
+        yield "extract", gettext("enter which value is the path")
     if "max_size_bytes" in gate.config:
         yield from check_whole(gate.config, "max_size_bytes", least=1)
 
@@ -104,26 +110,31 @@ def _text_settings(config: Mapping[str, Any], depth: int = 0) -> Problems:
             yield from check_whole(config, name)
     for least, most in (("min_chars", "max_chars"), ("min_tokens", "max_tokens")):
         if is_whole(config.get(least)) and is_whole(config.get(most)) and config[least] > config[most]:
-            yield "config", f"{least} is above {most}"
+            yield "config", gettext("{least} is above {most}").format(least=least, most=most)
     for name in ("blocked_keywords", "required_keywords"):
         if name in config:
             yield from check_words(config, name)
     for name in _FLAGS:
         if not isinstance(config.get(name, False), bool):
-            yield "config", f"{name} must be true or false"
+            yield "config", gettext("{name} must be true or false").format(name=name)
     yield from _nested(config, depth)
 
 
 def _nested(config: Mapping[str, Any], depth: int) -> Problems:
     inner = config.get("predicates")
     if config.get("logic", "and") not in ("and", "or"):
-        yield "config", "logic must be and, or or"
+        yield "config", gettext("logic must be and, or or")
     if inner is None:
         if "logic" in config:
-            yield "config", "logic needs predicates"
+            yield "config", gettext("logic needs predicates")
         return
     if not isinstance(inner, list) or not 1 <= len(inner) <= MAX_NESTED or depth >= MAX_DEPTH:
-        yield "config", f"predicates must be a list of up to {MAX_NESTED}, nested up to {MAX_DEPTH} levels"
+        yield (
+            "config",
+            gettext("predicates must be a list of up to {count}, nested up to {depth} levels").format(
+                count=MAX_NESTED, depth=MAX_DEPTH
+            ),
+        )
         return
     for predicate in inner:
         yield from _inner(predicate, depth)
@@ -131,7 +142,7 @@ def _nested(config: Mapping[str, Any], depth: int) -> Problems:
 
 def _inner(predicate: Any, depth: int) -> Problems:
     if not isinstance(predicate, dict) or not predicate:
-        yield "config", "a predicate must have settings"
+        yield "config", gettext("a predicate must have settings")
         return
     yield from check_names(predicate, TEXT_SETTINGS | _PATTERNED)
     try:

@@ -17,6 +17,8 @@ from apps.gates.providers.base import Provider, Request, result_of, stored_value
 from apps.gates.schemas import GateResult, GateSpec, Subject
 from apps.gates.settings_checks import Problems, check_names
 from kernel.canonical import canonical_json
+from kernel.language import gettext, gettext_lazy
+from kernel.stored_texts import stored_text
 from sandbox import SandboxResult, SandboxSpec, SandboxUnavailable, run
 
 SCRIPT_SECONDS = 30.0
@@ -29,7 +31,7 @@ _SETTINGS = frozenset({"skill", "script", "args_from_env", "records", "match", "
 
 class Script(Provider):
     kind = GateProvider.SCRIPT
-    label = "A skill script"
+    label = gettext_lazy("A skill script")
     is_slow = True
     reads_files = True
     has_condition = True
@@ -41,18 +43,20 @@ class Script(Provider):
             try:
                 shlex.split(gate.check_command)
             except ValueError:
-                yield "check_command", "a quotation mark is missing"
+                yield "check_command", gettext("a quotation mark is missing")
         elif not isinstance(script, str) or not script or PurePosixPath(script).is_absolute() or ".." in script:
-            yield "config", "enter which script of the skill to run"
+            yield "config", gettext("enter which script of the skill to run")
         names = gate.config.get("args_from_env") or []
         if not isinstance(names, list) or not all(isinstance(n, str) and _ENVIRONMENT.fullmatch(n) for n in names):
-            yield "config", "args_from_env must be a list of names such as CUSTOMER_NAME"
+            yield "config", gettext("args_from_env must be a list of names such as CUSTOMER_NAME")
 
     def evaluate(self, request: Request) -> GateResult:
         gate = request.gate
         claim = claim_for(gate, request.context)
         if claim is None and needs_claim(gate) and request.is_level_gate:
-            return result_of(gate, GateAction.CONTINUE, GateCode.NO_CLAIM, "The visitor hasn't identified themselves")
+            return result_of(
+                gate, GateAction.CONTINUE, GateCode.NO_CLAIM, stored_text("The visitor hasn't identified themselves")
+            )
         try:
             outcome = run(_script_spec(request, {**request.context, **(claim.as_values() if claim else {})}))
         except SandboxUnavailable as refused:
@@ -125,11 +129,18 @@ def read_output(stdout: str) -> _ScriptOutput:
 
 def _judge_script(gate: GateSpec, outcome: SandboxResult) -> GateResult:
     if outcome.reason or outcome.exit_code is None:
-        return result_of(gate, GateAction.BLOCK, GateCode.SCRIPT_FAILED, f"The check failed: {outcome.reason}")
+        return result_of(
+            gate,
+            GateAction.BLOCK,
+            GateCode.SCRIPT_FAILED,
+            stored_text("The check failed: {reason}").format(reason=outcome.reason),
+        )
     try:
         output = read_output(outcome.stdout)
     except (ValueError, RecursionError):
-        return result_of(gate, GateAction.BLOCK, GateCode.SCRIPT_FAILED, "The check returned malformed output")
+        return result_of(
+            gate, GateAction.BLOCK, GateCode.SCRIPT_FAILED, stored_text("The check returned malformed output")
+        )
     result = _verdict(gate, output, outcome.exit_code)
     if not result.passed:
         return result
@@ -149,9 +160,9 @@ def _verdict(gate: GateSpec, output: _ScriptOutput, exit_code: int) -> GateResul
     if gate.check_expect is not None:
         if rules.meets(gate.check_expect, output=output.verdict, exit_code=exit_code):
             return result_of(gate, GateAction.CONTINUE, GateCode.PASSED)
-        return result_of(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, "The check didn't pass")
+        return result_of(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, stored_text("The check didn't pass"))
     if exit_code != 0:
-        return result_of(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, "The check didn't pass")
+        return result_of(gate, GateAction.BLOCK, GateCode.CHECK_FAILED, stored_text("The check didn't pass"))
     if gate.extract:
         value = output.values.get(gate.extract)
         answer = predicates.judge(gate, value)

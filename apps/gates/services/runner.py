@@ -22,6 +22,7 @@ from apps.gates.providers.base import Request
 from apps.gates.providers.script import claim_for, needs_claim
 from apps.gates.schemas import AuditNote, GateReport, GateResult, GateSpec
 from kernel.canonical import canonical_json
+from kernel.stored_texts import stored_text
 from sandbox.spec import Mount
 
 
@@ -113,16 +114,18 @@ class _Run:
     def _run_policy(self, gate: GateSpec) -> GateResult:
         compute_limit = self.allowance.compute_limit
         if compute_limit is not None and compute_limit.is_exhausted:
-            return self._block(gate, GateCode.TOO_LATE, "Out of time to check this")
+            return self._block(gate, GateCode.TOO_LATE, stored_text("Out of time to check this"))
         if not self.allowance.take():
-            return self._block(gate, GateCode.TOO_MANY, "This turn has reached its limit of checks")
+            return self._block(gate, GateCode.TOO_MANY, stored_text("This turn has reached its limit of checks"))
         with compute_limit.measure() if compute_limit else nullcontext():
             return self._evaluate(gate)
 
     def _evaluate(self, gate: GateSpec) -> GateResult:
         provider = PROVIDERS.get(gate.provider)
         if provider is None:
-            return self._block(gate, GateCode.PROVIDER_MISSING, f"No provider: {gate.provider}")
+            return self._block(
+                gate, GateCode.PROVIDER_MISSING, stored_text("Unknown check: {provider}").format(provider=gate.provider)
+            )
         is_level_gate = self.level_gates is None or gate.name in self.level_gates
         files = self.files.get(gate.name, {})
         request = Request(gate, self.context, files, is_level_gate, self.allowance.ask, self.spellings)

@@ -1,7 +1,7 @@
 """Write, activate, roll back and retire versions of gates. The only module that writes gates.
 
 Every change locks its gate and is audited with ids and numbers only. A change based on an outdated version is refused,
-so that nobody overwrites a colleague's change unknowingly (ADR 34).
+so that a colleague's change is not overwritten unknowingly (ADR 34).
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from apps.guard.enums import Holder, Period
 from apps.guard.models import Budget, PlatformBudget
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
 
 _COLUMN = {Holder.DEPLOYMENT: "deployment_id", Holder.VISITOR: "visitor_ref", Holder.TASK: "task_ref"}
 
@@ -59,7 +58,7 @@ def remove_budget(budget_id: UUID, *, actor: str) -> None:
     """Remove a limit. Raises `NotFound`."""
     budget = Budget.objects.select_for_update(no_key=True).filter(pk=budget_id).first()
     if budget is None:
-        raise NotFound(gettext("budget"))
+        raise NotFound()
     _record_change(budget, "deleted", actor)
     budget.delete()
 

@@ -16,7 +16,6 @@ from apps.guard.enums import HaltState, Origin, Phase, RunStatus, TerminalReason
 from apps.guard.models import GuardedRun
 from apps.guard.schemas import ApprovedCalls, Limits, RunRef
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 _MAY_BE_HALTED = [state for state, onward in rules.HALT_TRANSITIONS.items() if HaltState.HALT_REQUESTED in onward]
 
@@ -91,7 +90,7 @@ def halt(run_id: UUID, *, reason: TerminalReason = TerminalReason.EXTERNAL_HALT,
             AuditEvent.HALT_REQUESTED, actor=actor, subject=_subject(run_id), data={"reason": TerminalReason(reason)}
         )
     elif not GuardedRun.objects.filter(pk=run_id).exists():
-        raise NotFound(gettext("run"))
+        raise NotFound()
     return requested
 
 

@@ -10,6 +10,7 @@ from apps.knowledge.parsing.jsonl import parse_jsonl
 from apps.knowledge.parsing.pdf import parse_pdf
 from apps.knowledge.parsing.schemas import Parsed, ParsedDocument, Problem, ProblemCode, Unreadable
 from apps.knowledge.parsing.text import parse_markdown, parse_text
+from kernel.stored_texts import stored_text
 
 MAX_FILE_BYTES = 50_000_000
 MAX_TEXT_LENGTH = 5_000_000
@@ -33,21 +34,29 @@ def read(path: Path) -> Parsed:
     """Parse the file at `path`; what the disk refuses is a problem too."""
     try:
         if not path.is_file():
-            return _failed(ProblemCode.MISSING, "There is no such file.")
+            return _failed(ProblemCode.MISSING, stored_text("The file doesn't exist."))
         if path.stat().st_size > MAX_FILE_BYTES:
-            return _failed(ProblemCode.TOO_LARGE, f"The file is larger than {MAX_FILE_BYTES // 1_000_000} MB.")
+            return _failed(
+                ProblemCode.TOO_LARGE,
+                stored_text("The file is larger than {size:d} MB.").format(size=MAX_FILE_BYTES // 1_000_000),
+            )
         return parse(path.read_bytes(), path.name)
     except OSError as error:
-        return _failed(ProblemCode.UNREADABLE, f"The file could not be read ({error.strerror}).")
+        return _failed(
+            ProblemCode.UNREADABLE, stored_text("The file could not be read ({reason}).").format(reason=error.strerror)
+        )
 
 
 def parse(data: bytes, name: str) -> Parsed:
     """Parse `data`, whose kind `name` tells by its ending."""
     parser = _PARSERS.get(PurePath(name).suffix.lower())
     if parser is None:
-        return _failed(ProblemCode.UNSUPPORTED, f"Only {', '.join(sorted(SUFFIXES))} files can be read.")
+        return _failed(
+            ProblemCode.UNSUPPORTED,
+            stored_text("Only {types} files can be read.").format(types=", ".join(sorted(SUFFIXES))),
+        )
     if not data.strip():
-        return _failed(ProblemCode.EMPTY, "The file is empty.")
+        return _failed(ProblemCode.EMPTY, stored_text("The file is empty."))
     try:
         result = parser(data, name)
     except Unreadable as refused:
@@ -60,15 +69,17 @@ def _drop_unusable(parsed: Parsed) -> Parsed:
     kept, problems = [], list(parsed.problems)
     for document in parsed.documents:
         if not document.text.strip():
-            problems.append(Problem(ProblemCode.EMPTY, "There is no text in it.", where=document.part))
+            problems.append(Problem(ProblemCode.EMPTY, stored_text("It contains no text."), where=document.part))
         elif len(document.text) > MAX_TEXT_LENGTH:
             problems.append(
-                Problem(ProblemCode.TOO_LARGE, "The text is too long for one document.", where=document.part)
+                Problem(
+                    ProblemCode.TOO_LARGE, stored_text("The text is too long for one document."), where=document.part
+                )
             )
         else:
             kept.append(document)
     if not kept and not problems:
-        problems.append(Problem(ProblemCode.EMPTY, "There is no document in it."))
+        problems.append(Problem(ProblemCode.EMPTY, stored_text("It contains no documents.")))
     return Parsed(tuple(kept), tuple(problems))
 
 

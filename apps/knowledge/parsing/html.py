@@ -13,6 +13,7 @@ import nh3
 
 from apps.knowledge.parsing.schemas import ParsedDocument, ProblemCode, Unreadable
 from apps.knowledge.parsing.text import decode, name_to_title, one_line
+from kernel.stored_texts import stored_text
 
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _BLOCKS = {"p", "div", "section", "article", "main", "blockquote", "ul", "ol", "dl", "dt", "dd", "table", "figure"}
@@ -46,7 +47,10 @@ def _require_shallow(page: str) -> None:
             continue
         depth = max(0, depth - 1) if match[1] else depth + 1
         if depth > DEEPEST:
-            raise Unreadable(ProblemCode.BROKEN_HTML, f"The page is nested more than {DEEPEST} levels deep.")
+            raise Unreadable(
+                ProblemCode.BROKEN_HTML,
+                stored_text("The page is nested more than {count:d} levels deep.").format(count=DEEPEST),
+            )
 
 
 class _Reader(HTMLParser):

@@ -12,6 +12,7 @@ from pathlib import PurePath
 
 from apps.knowledge.parsing.schemas import Parsed, ParsedDocument, Problem, ProblemCode
 from apps.knowledge.parsing.text import clean, decode, one_line
+from kernel.stored_texts import stored_text
 
 _TEXT = ("text", "content", "body", "answer")
 _TITLE = ("title", "question", "name")
@@ -25,7 +26,11 @@ def parse_jsonl(data: bytes, name: str) -> Parsed:
             continue
         result = _document(line, name, number)
         if isinstance(result, ParsedDocument) and result.part in documents:
-            result = _problem(number, f"the id {result.part[:80]!r} stands on an earlier line", ProblemCode.DUPLICATE)
+            result = _problem(
+                number,
+                stored_text("the id {id} is on an earlier line").format(id=repr(result.part[:80])),
+                ProblemCode.DUPLICATE,
+            )
         if isinstance(result, Problem):
             problems.append(result)
         else:
@@ -37,12 +42,12 @@ def _document(line: str, name: str, number: int) -> ParsedDocument | Problem:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
-        return _problem(number, "it is not JSON")
+        return _problem(number, stored_text("it is not JSON"))
     if not isinstance(row, Mapping):
-        return _problem(number, "it is not an object")
+        return _problem(number, stored_text("it is not an object"))
     text = next((clean(value) for value in _texts(row, _TEXT)), "")
     if not text:
-        return _problem(number, f"it has no text in any of {', '.join(_TEXT)}")
+        return _problem(number, stored_text("it has no text in any of {fields}").format(fields=", ".join(_TEXT)))
     title = next((one_line(value) for value in _texts(row, _TITLE)), "")
     url = one_line(row.get("url"), 2000)
     identity = row.get("id")
@@ -58,4 +63,8 @@ def _texts(row: Mapping[str, object], names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _problem(number: int, reason: str, code: ProblemCode = ProblemCode.BROKEN_LINE) -> Problem:
-    return Problem(code, f"The line was left out: {reason}.", where=f"line {number}")
+    return Problem(
+        code,
+        stored_text("The line was left out: {reason}.").format(reason=reason),
+        where=stored_text("line {number:d}").format(number=number),
+    )

@@ -11,6 +11,7 @@ import nh3
 
 from apps.knowledge.parsing.files import parse
 from apps.knowledge.parsing.schemas import Parsed, Problem, ProblemCode
+from kernel.stored_texts import stored_text
 
 SCHEMES = ("https", "http")
 MAX_URL_LENGTH = 500
@@ -22,7 +23,14 @@ def parse_page(body: bytes, name: str, *, charset: str, base: str) -> tuple[Pars
     try:
         page = _as_utf8(body, charset)
     except (LookupError, ValueError):
-        return Parsed(problems=(Problem(ProblemCode.WRONG_ENCODING, f"It is not {charset}, as it says."),)), ()
+        return Parsed(
+            problems=(
+                Problem(
+                    ProblemCode.WRONG_ENCODING,
+                    stored_text("The page isn't encoded as {charset}, as it states.").format(charset=charset),
+                ),
+            )
+        ), ()
     parsed = parse(page, name)
     is_read = not any(problem.code == ProblemCode.BROKEN_HTML for problem in parsed.problems)
     return parsed, tuple(_links(page, base)) if name.endswith(".html") and is_read else ()

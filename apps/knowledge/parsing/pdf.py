@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from apps.knowledge.parsing.schemas import ParsedDocument, ProblemCode, Unreadable
 from apps.knowledge.parsing.text import clean, name_to_title, one_line
+from kernel.stored_texts import stored_text
 
 if TYPE_CHECKING:
     from pypdf import PdfReader
@@ -30,27 +31,37 @@ def parse_pdf(data: bytes, name: str) -> ParsedDocument:
     try:
         reader = PdfReader(io.BytesIO(data), strict=False)
         if reader.is_encrypted and not reader.decrypt(""):
-            raise Unreadable(ProblemCode.ENCRYPTED_PDF, "The PDF is protected by a password.")
+            raise Unreadable(ProblemCode.ENCRYPTED_PDF, stored_text("The PDF is protected by a password."))
         text = "\f".join(_pages(reader))
         title = reader.metadata.title if reader.metadata else ""
     except Unreadable:
         raise
     except MemoryError as error:
-        raise Unreadable(ProblemCode.TOO_LARGE, "The PDF needs too much memory.") from error
+        raise Unreadable(ProblemCode.TOO_LARGE, stored_text("The PDF needs too much memory.")) from error
     except Exception as error:
-        raise Unreadable(ProblemCode.BROKEN_PDF, f"The PDF is damaged ({type(error).__name__}).") from error
+        raise Unreadable(
+            ProblemCode.BROKEN_PDF, stored_text("The PDF is damaged ({reason}).").format(reason=type(error).__name__)
+        ) from error
     return ParsedDocument(title=one_line(title) or name_to_title(name), text=text)
 
 
 def _pages(reader: PdfReader) -> Iterator[str]:
     if len(reader.pages) > PAGES:
-        raise Unreadable(ProblemCode.TOO_LARGE, f"The PDF has more than {PAGES} pages.")
+        raise Unreadable(
+            ProblemCode.TOO_LARGE, stored_text("The PDF has more than {count:d} pages.").format(count=PAGES)
+        )
     room, give_up = CHARACTERS, time.monotonic() + SECONDS
     for page in reader.pages:
         if time.monotonic() >= give_up:
-            raise Unreadable(ProblemCode.TOO_LARGE, f"The PDF took longer than {SECONDS:g} s to read.")
+            raise Unreadable(
+                ProblemCode.TOO_LARGE,
+                stored_text("The PDF took longer than {seconds:g} s to read.").format(seconds=SECONDS),
+            )
         text = clean(page.extract_text()).replace("\f", "\n").strip()
         room -= len(text)
         if room < 0:
-            raise Unreadable(ProblemCode.TOO_LARGE, f"The PDF holds more than {CHARACTERS} characters.")
+            raise Unreadable(
+                ProblemCode.TOO_LARGE,
+                stored_text("The PDF holds more than {count:d} characters.").format(count=CHARACTERS),
+            )
         yield text

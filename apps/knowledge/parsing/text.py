@@ -14,6 +14,7 @@ import frontmatter
 import yaml
 
 from apps.knowledge.parsing.schemas import ParsedDocument, ProblemCode, Unreadable
+from kernel.stored_texts import stored_text
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -36,8 +37,11 @@ def decode(data: bytes, *, declared: str = "") -> str:
         return clean(body.decode(encoding))
     except (UnicodeDecodeError, LookupError) as error:
         if encoding == declared and _BINARY.search(body[:4096]):
-            raise Unreadable(ProblemCode.BINARY, "The file is not text.") from error
-        raise Unreadable(ProblemCode.WRONG_ENCODING, f"The file is not valid {encoding}; save it as UTF-8.") from error
+            raise Unreadable(ProblemCode.BINARY, stored_text("The file is not text.")) from error
+        raise Unreadable(
+            ProblemCode.WRONG_ENCODING,
+            stored_text("The file is not valid {encoding}; save it as UTF-8.").format(encoding=encoding),
+        ) from error
 
 
 def clean(text: str) -> str:
@@ -69,7 +73,7 @@ def _encoding(data: bytes, declared: str) -> tuple[str, bytes]:
         if data.startswith(mark):
             return encoding, data[len(mark) :]
     if not declared and _BINARY.search(data):
-        raise Unreadable(ProblemCode.BINARY, "The file is not text.")
+        raise Unreadable(ProblemCode.BINARY, stored_text("The file is not text."))
     return declared or "utf-8", data
 
 

@@ -42,9 +42,9 @@ def show_code(hold_id: UUID, *, actor: str, proof: str = "") -> str:
     """
     hold = lock_hold(hold_id)
     if hold is None:
-        raise NotFound(gettext("hold"))
+        raise NotFound()
     if hold.state != HoldState.OPEN or hold.kind == HoldKind.CONFIRM:
-        raise SilasError(ErrorCode.NOT_HELD, gettext("No code is needed here any more."))
+        raise SilasError(ErrorCode.NOT_HELD, gettext("This no longer needs a code."))
     moment = now()
     challenge = hold.challenges.filter(state=ChallengeState.PENDING).first()
     if challenge is None or is_expired(challenge.expires_at, moment):

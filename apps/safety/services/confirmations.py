@@ -30,7 +30,7 @@ TOKEN_SECONDS = 300
 
 
 def allow(hold_id: UUID, *, actor: str, proof: str = "") -> Hold:
-    """Lift the hold, of whatever kind, by a person at the console. Raises `NotFound`, 409 `not_held`.
+    """Lift a hold of any kind, by a person at the console. Raises `NotFound`, 409 `not_held`.
 
     Called by `operator_actions`, which has checked their passkey.
     """
@@ -59,9 +59,9 @@ def issue_token(hold_id: UUID, *, actor: str, proof: str = "") -> str:
 def _lock_open_hold(hold_id: UUID) -> Hold:
     hold = lock_hold(hold_id)
     if hold is None:
-        raise NotFound(gettext("hold"))
+        raise NotFound()
     if hold.state != HoldState.OPEN:
-        raise SilasError(ErrorCode.NOT_HELD, gettext("This was already decided, or its execution has ended."))
+        raise SilasError(ErrorCode.NOT_HELD, gettext("This was already decided, or its run has ended."))
     return hold
 
 

@@ -26,7 +26,8 @@ from kernel.clock import now
 
 
 def action_digest(agent_name: str, execution_id: UUID | None, operation: str) -> str:
-    """Which action a yes is for: the agent, its execution and the operation in its canonical spelling."""
+    """Identify the action that a confirmation is for: the agent, its execution and the operation in its canonical
+    spelling."""
     return sha256_hex(
         {"agent": agent_name, "execution": str(execution_id or ""), "operation": canonical_text(operation)}
     )

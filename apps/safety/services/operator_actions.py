@@ -24,7 +24,6 @@ from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 _PURPOSES = {
     OperatorAction.ALLOW: ChallengePurpose.HOLD_ALLOW,
@@ -48,7 +47,7 @@ def begin_operator_action(
     require_role(user, roles_with(Capability.DECIDE))
     hold = Hold.objects.filter(pk=hold_id).first()
     if hold is None:
-        raise NotFound(gettext("hold"))
+        raise NotFound()
     subject = assertion_subject(hold, action)
     return passkeys.begin_action_step_up(subject, risk=approval_risk(hold.kind), user=user, rp_id=rp_id, origin=origin)
 
@@ -64,7 +63,7 @@ def perform_operator_action(
     require_role(user, roles_with(Capability.DECIDE))
     hold = lock_hold(hold_id)
     if hold is None:
-        raise NotFound(gettext("hold"))
+        raise NotFound()
     subject = assertion_subject(hold, action)
     proof = passkeys.prove_action(subject, risk=approval_risk(hold.kind), user=user, assertion=step_up)
     if isinstance(proof, AnswerRefused):

@@ -83,7 +83,7 @@ def restore_policy_version(number: int, *, principal: str = "", actor: str) -> P
     """Write a new version with the content of an old one. Raises `NotFound`."""
     old = versions_of(principal).filter(number=number).first()
     if old is None:
-        raise NotFound(gettext("version"))
+        raise NotFound()
     if old.taken_back:
         return withdraw_policy(principal, actor=actor)
     return write_policy(old.content, principal=principal, actor=actor)

@@ -21,6 +21,7 @@ from apps.sessions.ratelimit import new_conversations
 from apps.tenants.queries import visitor_limits
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext_lazy
 from kernel.ratelimit import fixed_window
 from kernel.ratelimit.fixed_window import Limit
 from kernel.tenancy import in_scope
@@ -34,9 +35,9 @@ WISHES_A_MINUTE = 120
 PAUSE_SECONDS = 1.0
 _quiet_until = 0.0
 
-TOO_FAST = "You are writing faster than we can read. Please wait a moment."
-TOO_MANY_THERE = "Too many messages come from where you are. Please wait a moment."
-TOO_MANY_HERE = "Very many people are writing to us just now. Please wait a moment."
+TOO_FAST = gettext_lazy("You're sending messages very quickly. Please wait a moment.")
+TOO_MANY_THERE = gettext_lazy("We're receiving too many messages from your network. Please wait a moment.")
+TOO_MANY_HERE = gettext_lazy("We're receiving a lot of messages right now. Please wait a moment.")
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ async def count_message(visitor: Visitor, bounds: Bounds, *, address: str) -> No
 
 async def may_ask(tenant_id: UUID, session_id: UUID, model: str) -> bool:
     """Count one run of an outside model for this conversation and its tenant; False when there were too many within a
-    minute. The built-in model is nobody else's and is not counted."""
+    minute. The built-in model is not counted."""
     if is_builtin(model):
         return True
     allowed = await in_scope(tenant_id, bounds)

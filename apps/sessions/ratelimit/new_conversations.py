@@ -14,6 +14,7 @@ from uuid import UUID
 from kernel.canonical import sha256_hex
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.ratelimit import fixed_window
 from kernel.ratelimit.fixed_window import Limit
 
@@ -34,7 +35,7 @@ def count_beginning(deployment_id: UUID, address: str) -> tuple[Limit, ...]:
         _log.warning("beginning_not_counted error=%s", type(error).__name__)
         return ()
     if used_up is not None:
-        said = "Too many conversations have begun from where you are. Please try again in a few minutes."
+        said = gettext("Too many conversations were started from your network. Please try again in a few minutes.")
         raise SilasError(ErrorCode.RATE_LIMITED, said, extra={"retry_after": WINDOW_SECONDS // 2})
     return (limit,)
 
@@ -48,7 +49,7 @@ def forget_beginning(counted: tuple[Limit, ...]) -> None:
 
 
 def is_ours(address: str) -> bool:
-    """Whether nobody else can be behind it."""
+    """Whether the address is this machine's own, or unknown."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:

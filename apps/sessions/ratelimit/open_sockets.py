@@ -10,12 +10,13 @@ import logging
 
 from apps.access.tokens import Visitor
 from kernel import live
+from kernel.language import gettext_lazy
 from kernel.ratelimit import concurrency
 
 _log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 15
-CROWDED = "This conversation is open in too many windows. Close one of them; what was said here is kept."
+CROWDED = gettext_lazy("This conversation is open in too many windows. Close one to continue. Your messages are saved.")
 
 _held: dict[str, str] = {}
 
@@ -36,7 +37,7 @@ async def sit_down(visitor: Visitor, holder: str, *, group: str, most: int) -> b
 
 
 async def stand_up(holder: str) -> None:
-    """Its window has closed, in whatever way; what cannot be told to Redis runs out."""
+    """Release the window's seat after it closed. If Redis cannot be reached, the seat expires."""
     place = _held.pop(holder, None)
     if place is None:
         return

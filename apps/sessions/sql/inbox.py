@@ -1,6 +1,6 @@
 """Database functions on a conversation's rows for the inbox: reopen it when its visitor writes, and full-text search.
 
-The trigger runs under the conversation's row lock, which the writer of a message holds, so that nobody who resolves can
+The trigger runs under the conversation's row lock, which the writer of a message holds, so that resolving cannot
 slip between. The column of words belongs to the database and is no field of the model: entries are written with columns
 by name. Only `@@` on a stored column is declared leakproof (ADR 12), so that row-level security lets its index be used.
 """

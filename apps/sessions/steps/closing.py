@@ -131,7 +131,7 @@ def _refusal(state: TurnState) -> Stop | None:
 
 
 def record_outcome(state: TurnState) -> None:
-    """Step 15. What the gates and models did, as counts and codes, in a turn that nobody hears of too; mood is fixed by
+    """Step 15. What the gates and models did, as counts and codes, also for turns without an answer; mood is fixed by
     the deployment's persona.
     """
     model_runs.settle(state)

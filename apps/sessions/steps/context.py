@@ -34,7 +34,7 @@ from llm.context.subscriptions import Subscription
 from llm.enums import MemoryQueryStrategy
 
 PASSAGES, MEMORIES = 6, 5
-TOO_MUCH = gettext_lazy("I cannot answer here just now. A colleague will look at it.")
+TOO_MUCH = gettext_lazy("I can't answer right now. A colleague will take a look.")
 
 
 async def classify(state: TurnState) -> Stop | None:
@@ -115,7 +115,7 @@ async def look_at_content(state: TurnState) -> Stop | None:
 
 
 def _marks_of(state: TurnState) -> list[ContentMark]:
-    """A memory that was written after a mark has it still, whatever its words."""
+    """Return the marks of memories: one that was written after a mark keeps it."""
     gates = state.policy.gates
     memories = {each.memory_id: each for each in (*state.memories, *state.subscribed)}.values()
     found = [

@@ -53,8 +53,8 @@ async def check(state: TurnState) -> Stop | None:
 
 
 async def overhear(state: TurnState) -> Stop | None:
-    """Step 1 of what is said to a person: may models read it later, and how? Nobody is answered, no escalation follows
-    and no level moves: nobody's identity is checked, and what only gives advice is not asked (ADR 43)."""
+    """Step 1 for messages to a person: decide whether and how models may read them later. No answer or escalation
+    follows, no level moves, no identity is checked and no advisory gate runs (ADR 43)."""
     of_levels = policy.level_gates(state.policy)
     idle = {
         gate.name

@@ -68,7 +68,7 @@ def _subject(state: TurnState) -> str:
 
 def _heard_here(state: TurnState) -> Scope:
     """Where what this turn hears and says is kept: with whom it began for. A level that ends while a model thinks takes
-    nothing of what was told under it to whoever comes after."""
+    nothing of what was told under it to a later visitor."""
     return conversation_scope(state.session.pk, state.access.subject)
 
 
@@ -93,7 +93,7 @@ def left_the_window(state: TurnState) -> list[Note]:
 
 
 def _raw(state: TurnState, entry: Said) -> Note | None:
-    """None for what nobody said, what a gate kept out, and what was said before somebody forgot."""
+    """None for an empty text, one that a gate kept out, and one from before memories were deleted."""
     source = _RAW.get(Sender(entry.sender))
     if source is None or entry.kept_out or entry.seq <= state.focus.forgotten:
         return None
@@ -170,7 +170,7 @@ async def _passed(state: TurnState, op: MemoryOp) -> MemoryOp | None:
 
 
 def _wished(state: TurnState, op: MemoryOp) -> Note | None:
-    """What a model writes came out of what visitors and documents said: it is external, whatever it says of itself."""
+    """What a model writes came out of what visitors and documents said: it is external, even if it claims otherwise."""
     if not op.content:
         return None
     return Note(
@@ -243,7 +243,7 @@ def keep_raw(state: TurnState) -> None:
 
 
 def _forgotten(state: TurnState) -> bool:
-    """The locked row says that somebody had this conversation forgotten after the turn began, or after its message
+    """True if the locked row says that this conversation was forgotten after the turn began, or after its message
     came: an answer may repeat what it answers."""
     kept = Focus.of(state.session.focus)
     return kept.forgettings != state.focus.forgettings or state.message.seq <= kept.forgotten

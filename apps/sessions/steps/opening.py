@@ -143,7 +143,7 @@ def _visitor(session: ChatSession) -> UUID:
 
 
 def _drop(lease: Lease, session: ChatSession) -> None:
-    """Nobody answers here any more."""
+    """End the turn without an answer."""
     bus.ack(lease)
     _leave_to_a_person(session)
 

@@ -178,5 +178,5 @@ def _response(caller: Caller, draft_id: UUID) -> Any:
     with tenant_scope(caller.tenant_id):
         draft = SkillDraft.objects.filter(pk=draft_id).first()
         if draft is None:
-            raise NotFound(gettext("draft"))
+            raise NotFound()
         return DraftAnswer(draft).data

@@ -23,7 +23,6 @@ from apps.skills.models import SkillPackage, TrustedPublisher
 from apps.skills.packages import archive, services
 from apps.tenants.api_auth import OwnersView, RequestSerializer
 from kernel.errors import NotFound
-from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 SHOWN = 200
@@ -119,7 +118,7 @@ class Exporting(OwnersView):
         with tenant_scope(self.caller.tenant_id):
             version = next((row for row in queries.all_versions(name) if row.number == number), None)
             if version is None:
-                raise NotFound(gettext("version of this skill"))
+                raise NotFound()
             raw = services.export_version(version.pk, actor=self.caller.actor)
         return HttpResponse(raw, content_type="application/zip", headers={"X-Content-Type-Options": "nosniff"})
 

@@ -142,7 +142,7 @@ class RollingBack(OwnersView):
         with tenant_scope(self.caller.tenant_id):
             version = next((row for row in _versions(name) if row.number == form.validated_data["version"]), None)
             if version is None:
-                raise NotFound(gettext("skill"))
+                raise NotFound()
             return Response(SkillAnswer(installation.roll_back(name, to=version, by=self.caller.actor)).data)
 
 
@@ -167,5 +167,5 @@ def _fetched(values: dict[str, Any]) -> Fetched:
 def _versions(name: str) -> list[SkillVersion]:
     versions = queries.all_versions(name)
     if not versions:
-        raise NotFound(gettext("skill"))
+        raise NotFound()
     return versions

@@ -83,7 +83,7 @@ def _take_metadata(meta: dict[str, Any], given: Mapping[str, Any], report: Repor
 
 
 def _take_activation(meta: dict[str, Any], given: Mapping[str, Any], report: Report) -> None:
-    """Map who may start the skill: only a person, or nobody at all."""
+    """Map who may start the skill: only a person, or no caller at all."""
     if given.get("disable-model-invocation") is True:
         meta["activation"] = "manual"
         report.mapped.append("disable-model-invocation: activation manual")

@@ -110,7 +110,7 @@ def delete_draft(draft_id: UUID, *, by: Any) -> None:
     """Delete the draft and all its revisions; what was proposed of it stays."""
     rows = SkillDraft.objects.filter(pk=draft_id)
     if not rows.exists():
-        raise NotFound(gettext("draft"))
+        raise NotFound()
     rows.delete()
     record(AuditEvent.SKILL_DRAFT_DELETED, actor=by.actor, subject=_subject(draft_id), data={})
 
@@ -121,7 +121,7 @@ def _store_revision(
     rows = SkillDraft.objects.select_for_update(no_key=True)
     draft: SkillDraft | None = rows.filter(pk=draft_id).first()
     if draft is None:
-        raise NotFound(gettext("draft"))
+        raise NotFound()
     if draft.revision != seen:
         raise _changed(draft)
     if seen >= MOST_REVISIONS:
@@ -154,7 +154,7 @@ def problems_of(name: str, files: Mapping[str, str]) -> list[str]:
 def _current_revision(draft_id: UUID, seen: int) -> DraftRevision:
     draft = SkillDraft.objects.filter(pk=draft_id).first()
     if draft is None:
-        raise NotFound(gettext("draft"))
+        raise NotFound()
     if draft.revision != seen or seen == 0:
         raise _changed(draft)
     revision: DraftRevision = DraftRevision.objects.select_related("draft").get(draft=draft, number=seen)

@@ -32,7 +32,7 @@ def export_version(version_id: UUID, *, actor: str) -> bytes:
     """Return the version as one signed file; the same bytes each time. Raises `SilasError("skill_not_active")` 409."""
     version: SkillVersion | None = SkillVersion.objects.filter(pk=version_id).first()
     if version is None:
-        raise NotFound(gettext("version of a skill"))
+        raise NotFound()
     if version.status != SkillStatus.ACTIVE:
         raise SilasError(ErrorCode.SKILL_NOT_ACTIVE)
     key = keys.signing_key()
@@ -77,7 +77,7 @@ def trust_publisher(package_id: UUID, fingerprint: str, package: Package, *, by:
     """
     row = _lock_waiting(package_id)
     if bytes(row.content or b"") != package.raw:
-        raise NotFound(gettext("package that waits"))
+        raise NotFound()
     expected = "".join(package.manifest.fingerprint.split())
     if not hmac.compare_digest(expected, "".join(fingerprint.split()).lower().encode("ascii", "replace").decode()):
         raise SilasError(
@@ -131,7 +131,7 @@ def distrust_publisher(publisher_id: UUID, *, actor: str) -> None:
     """Remove a pinned key: what comes from it from now on waits again, what was installed stays."""
     row = TrustedPublisher.objects.filter(pk=publisher_id).first()
     if row is None:
-        raise NotFound(gettext("publisher"))
+        raise NotFound()
     data = {"key": "".join(archive.fingerprint(row.public_key).split())[:16]}
     row.delete()
     record(AuditEvent.PUBLISHER_DISTRUSTED, actor=actor, subject=f"publisher:{publisher_id}", data=data)
@@ -175,7 +175,7 @@ def _lock_waiting(package_id: UUID) -> SkillPackage:
     rows = SkillPackage.objects.select_for_update(no_key=True)
     row: SkillPackage | None = rows.filter(pk=package_id, state=PackageState.WAITING).first()
     if row is None:
-        raise NotFound(gettext("package that waits"))
+        raise NotFound()
     return row
 
 

@@ -31,6 +31,7 @@ from apps.work.models import Batch, BatchItem, ThresholdChange, WorkItem
 from apps.work.services import thresholds
 from apps.work.services.undo import ACTION as UNDO_ACTION
 from kernel.clock import now
+from kernel.stored_texts import stored_text
 from kernel.unicode_safety import truncate
 
 PROPOSAL = "freedom_proposal"
@@ -213,7 +214,9 @@ def _open_card(
     after: Thresholds,
 ) -> None:
     widens = proposal.direction == Direction.WIDEN
-    window = f"the newest {evidence.samples} decisions within {config.window_days} days"
+    window = stored_text("the newest {count:d} decisions within {days:d} days").format(
+        count=evidence.samples, days=config.window_days
+    )
     card = open_card(
         CardKind.AUTONOMY_THRESHOLD,
         subject=CardSubject(PROPOSAL, proposal.pk, deployment.pk, requested_by="calibrator"),
@@ -230,13 +233,24 @@ def _open_card(
         ),
         text=CardText(
             intent=truncate(
-                f"{'Fewer' if widens else 'More'} approvals for {proposal.family} at {deployment.title}", 300
+                (
+                    stored_text("Fewer approvals for {action} at {chatbot}")
+                    if widens
+                    else stored_text("More approvals for {action} at {chatbot}")
+                ).format(action=proposal.family, chatbot=deployment.title),
+                300,
             ),
-            rationale=f"{evidence.corrections} of {window} were corrected. Each action still needs approval.",
+            rationale=stored_text("{count:d} of {decisions} were corrected. Each action still needs approval.").format(
+                count=evidence.corrections, decisions=window
+            ),
             consequence={
-                "approve": f"Batches of {after.size}, from {after.high_min:.0%} sure",
-                TIGHTEN_NOW: "Tighten approvals instead",
-                "decline": f"Keep batches of {before.size}, from {before.high_min:.0%} sure",
+                "approve": stored_text("Batches of {count:d}, from {percent:d}% sure").format(
+                    count=after.size, percent=round(after.high_min * 100)
+                ),
+                TIGHTEN_NOW: stored_text("Tighten approvals instead"),
+                "decline": stored_text("Keep batches of {count:d}, from {percent:d}% sure").format(
+                    count=before.size, percent=round(before.high_min * 100)
+                ),
             },
         ),
         seconds=_CARD_SECONDS,

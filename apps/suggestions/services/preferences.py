@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.lifecycle import withdraw_cards_about
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.schemas import EXACT_TEXT, Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
@@ -34,6 +34,7 @@ from apps.tenants.models import Deployment
 from apps.tenants.queries import require_role
 from kernel.clock import now
 from kernel.errors import NotFound
+from kernel.stored_texts import stored_text
 from kernel.taint import Taint
 from kernel.tenancy import current_tenant_id, in_scope, in_thread
 from kernel.unicode_safety import truncate
@@ -84,7 +85,7 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
 def _locked(preference_id: UUID) -> Preference:
     row: Preference | None = Preference.objects.select_for_update(no_key=True).filter(pk=preference_id).first()
     if row is None:
-        raise NotFound("preference")
+        raise NotFound()
     return row
 
 
@@ -162,16 +163,18 @@ def _propose(deployment: Deployment, pattern: Pattern) -> Preference:
         binding=Binding(
             ApprovalScope.SINGLE_STEP,
             {
-                "question": "Make this a preference of the bot?",
-                "options": [{"label": "Add preference", "value": KEEP}],
+                "question": stored_text("Make this a preference of the bot?"),
+                "options": [{"label": stored_text("Add preference"), "value": KEEP}],
             },
             reversible=True,
         ),
         text=CardText(
             intent=truncate(pattern.content, 300),
-            rationale=f"{pattern.hits} of the last {pattern.samples} decisions went this way. It changes no rule.",
-            consequence={KEEP: "The bot follows it from now on", "decline": "Don't add it"},
-            facts=[Fact("Exact text", pattern.content)],
+            rationale=stored_text("{hits:d} of the last {count:d} decisions went this way. It changes no rule.").format(
+                hits=pattern.hits, count=pattern.samples
+            ),
+            consequence={KEEP: stored_text("The bot follows it from now on"), "decline": stored_text("Don't add it")},
+            facts=[Fact(EXACT_TEXT, pattern.content)],
         ),
         seconds=_CARD_SECONDS,
     )

@@ -35,6 +35,7 @@ from apps.work.models import WorkItem
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.stored_texts import stored_text
 from kernel.unicode_safety import escape_hidden, truncate
 
 SUGGESTION = "suggestion"
@@ -154,8 +155,8 @@ def _open_card(row: Suggestion, idea: Idea, *, seconds: int) -> Card:
                 else None,
                 "cooldown_key": row.cooldown_key,
                 "options": [
-                    {"label": "Remind me later", "value": LATER},
-                    {"label": "Don't suggest this again", "value": NEVER},
+                    {"label": stored_text("Remind me later"), "value": LATER},
+                    {"label": stored_text("Don't suggest this again"), "value": NEVER},
                 ],
             },
             reversible=True,
@@ -163,7 +164,7 @@ def _open_card(row: Suggestion, idea: Idea, *, seconds: int) -> Card:
         text=CardText(
             intent=row.intent,
             rationale=row.rationale,
-            consequence={"approve": idea.do_it, "decline": "Not now"},
+            consequence={"approve": idea.do_it, "decline": stored_text("Not now")},
         ),
         seconds=seconds,
     )
@@ -223,10 +224,10 @@ def _parked_goals(deployment_id: UUID) -> Iterator[Idea]:
             SuggestionSource.GOAL_MONITOR,
             SuggestionAction.LOOK,
             f"work:{goal.pk}",
-            f"Review the goal “{goal.title}”",
-            "Its budget is used up. It is paused until someone reviews it.",
+            stored_text("Review the goal “{goal}”").format(goal=goal.title),
+            stored_text("Its budget is used up. It is paused until someone reviews it."),
             f"goal:{goal.pk}",
-            "I'll look at it",
+            stored_text("I'll look at it"),
         )
 
 
@@ -237,10 +238,10 @@ def _set_aside_tasks(deployment_id: UUID) -> Iterator[Idea]:
             SuggestionSource.IDLE_HEARTBEAT,
             SuggestionAction.LOOK,
             f"task:{task.pk}",
-            f"Review the task “{task.name}”",
-            "It failed too often and is paused until someone releases it.",
+            stored_text("Review the task “{task}”").format(task=task.name),
+            stored_text("It failed too often and is paused until someone releases it."),
             f"task:{task.pk}",
-            "I'll look at it",
+            stored_text("I'll look at it"),
         )
 
 
@@ -255,10 +256,10 @@ def _waiting_cards(deployment_id: UUID) -> Iterator[Idea]:
             SuggestionSource.IDLE_HEARTBEAT,
             SuggestionAction.LOOK,
             f"deployment:{deployment_id}",
-            f"Decide {count} cards that have waited for more than a day",
-            "Cards that expire are rejected.",
+            stored_text("Decide {count:d} cards that have waited for more than a day").format(count=count),
+            stored_text("Cards that expire are rejected."),
             "cards",
-            "I'll review them",
+            stored_text("I'll review them"),
         )
 
 
@@ -271,10 +272,10 @@ def _patterns(deployment_id: UUID) -> Iterator[Idea]:
             SuggestionSource.IDLE_HEARTBEAT,
             SuggestionAction.PROMOTE,
             f"precedent:{precedent.pk}",
-            f"Tell the bot: {precedent.summary}",
-            f"Seen {precedent.count} times.",
+            stored_text("Tell the bot: {text}").format(text=precedent.summary),
+            stored_text("Seen {count:d} times.").format(count=precedent.count),
             f"precedent:{precedent.pk}",
-            "Propose it for a decision",
+            stored_text("Propose it for a decision"),
         )
 
 
@@ -287,8 +288,8 @@ def _next_steps(item: WorkItem) -> Iterator[Idea]:
                 SuggestionSource.POST_EXECUTION,
                 SuggestionAction.PLAN,
                 f"work:{item.pk}",
-                f"Next: {step}",
-                f"“{item.title}” is done. This would be the next step.",
+                stored_text("Next: {step}").format(step=step),
+                stored_text("“{title}” is done. This would be the next step.").format(title=item.title),
                 f"step:{sha256_hex(step.casefold())[:40]}",
-                "Plan it and ask for approval",
+                stored_text("Plan it and ask for approval"),
             )

@@ -128,10 +128,10 @@ class Deployment(TenantModel):
     environment_keys = models.BooleanField(
         _("provider keys of this installation"),
         default=False,
-        help_text=_("May its models use the provider keys of this installation, at the expense of whoever runs it?"),
+        help_text=_("Whether its models may use the provider keys of this installation, at the operator's expense."),
     )
     opening_hours: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(
-        default=dict, blank=True, help_text=_("When people answer, by day; empty when somebody always does")
+        default=dict, blank=True, help_text=_("When your team is available, by day; empty for always")
     )
     timezone = models.CharField(
         max_length=60,

@@ -65,7 +65,7 @@ def remove_search(*, actor: str) -> None:
     """Remove the search and its key: nothing is searched from this commit on. Raises `NotFound`."""
     row: WebSearch | None = WebSearch.objects.select_for_update(no_key=True).first()
     if row is None:
-        raise NotFound(gettext("web search"))
+        raise NotFound()
     record(AuditEvent.WEB_SEARCH_REMOVED, actor=actor, subject=f"web_search:{row.pk}", data={"provider": row.provider})
     row.delete()
     policy_seals.remove_item(PolicyKind.TOOLS, integrity.SEARCH)

@@ -238,14 +238,14 @@ def _visitor(request: Request) -> tokens.Visitor:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     visitor = tokens.read(token.strip()) if scheme.lower() == "bearer" else None
     if visitor is None:
-        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("This conversation has to be opened again."))
+        raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Please reopen this conversation."))
     return visitor
 
 
 def _require_open(visitor: tokens.Visitor) -> None:
     deployment = session_by_id(visitor.session_id).deployment
     if not deployment.enabled or deployment.public_key != visitor.deployment_key:
-        raise NotFound(gettext("question"))
+        raise NotFound()
 
 
 def _asked(given: dict[str, Any]) -> prompts.Asked:
@@ -255,4 +255,4 @@ def _asked(given: dict[str, Any]) -> prompts.Asked:
         return shape.model_validate(given)
     except Unfit as error:
         fields = sorted({str(each["loc"][0]) if each["loc"] else "all" for each in error.errors()})
-        raise SilasError(ErrorCode.INVALID, gettext("These fields do not fit."), extra={"fields": fields}) from None
+        raise SilasError(ErrorCode.INVALID, gettext("Some fields are invalid."), extra={"fields": fields}) from None

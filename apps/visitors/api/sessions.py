@@ -45,7 +45,7 @@ class StartRequest(RequestSerializer):
     def validate_attributes(self, given: dict[str, str]) -> dict[str, str]:
         if len(given) > MAX_ATTRIBUTES or any(not 0 < len(name) <= 40 or "\0" in name + given[name] for name in given):
             raise serializers.ValidationError(
-                gettext("At most {max_attributes} names of at most 40 characters.").format(
+                gettext("Use up to {max_attributes} names of up to 40 characters.").format(
                     max_attributes=MAX_ATTRIBUTES
                 )
             )

@@ -38,7 +38,6 @@ from apps.visitors.models import VisitorFile, VisitorOffers
 from apps.visitors.models.visitors import MOST_MEGABYTES
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 _CLIENT_ID = r"^[\w.:-]+$"
@@ -287,14 +286,14 @@ def _present(request: Request, key: str) -> Visitor:
     with tenant_scope(visitor.tenant_id):
         deployment = session_by_id(visitor.session_id).deployment
     if not deployment.enabled or deployment.public_key != visitor.deployment_key:
-        raise NotFound(gettext("conversation"))
+        raise NotFound()
     return visitor
 
 
 def _require_offered(visitor: Visitor, what: str) -> VisitorOffers:
     offered = offers.offers_of(session_by_id(visitor.session_id).deployment_id)
     if not getattr(offered, what):
-        raise NotFound(what)
+        raise NotFound()
     return offered
 
 

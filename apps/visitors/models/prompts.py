@@ -61,6 +61,6 @@ class VisitorCard(TenantModel):
 
     @property
     def state(self) -> str:
-        """`status`, or `expired` for one whose time is up: nobody has to be told what the card says itself."""
+        """`status`, or `expired` for one whose time is up: no notice is sent, because the card shows it."""
         late = self.status == AskStatus.OPEN and self.expires_at <= now()
         return "expired" if late else str(self.status)

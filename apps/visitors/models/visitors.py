@@ -53,7 +53,10 @@ class VisitorOffers(TenantModel):
         _("link for more"), max_length=500, blank=True, validators=[URLValidator(["https", "http"])]
     )
     consent_version = models.SlugField(
-        _("version of the consent"), max_length=40, blank=True, help_text=_("With a new one everybody is asked anew")
+        _("version of the consent"),
+        max_length=40,
+        blank=True,
+        help_text=_("With a new version, every visitor is asked again"),
     )
     conversations = models.BooleanField(
         _("several conversations"), default=False, help_text=_("Visitors find their earlier ones and begin new ones")
@@ -114,7 +117,7 @@ class FormQuestion(TenantModel):
 
 
 class FormAnswers(TenantModel):
-    """A conversation's form as it was sent: `[{question, label, kind, value}]`. Says nothing about who somebody is."""
+    """A conversation's form as it was sent: `[{question, label, kind, value}]`. It does not verify identity."""
 
     session = models.OneToOneField(ChatSession, on_delete=models.PROTECT, related_name="+")
     answers: models.JSONField[list[dict[str, str]], list[dict[str, str]]] = models.JSONField(default=list)

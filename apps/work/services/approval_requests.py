@@ -31,13 +31,16 @@ from apps.work.schemas import VerificationCheck, WorkItemSpec
 from apps.work.services import execution_facts
 from apps.work.services.items import announce
 from kernel.provenance import Origin
+from kernel.stored_texts import stored_text
 from llm.calls import PlannedCall
 
 _TITLE_CHARS, _LABEL_CHARS, _WHY_CHARS = 200, 150, 600
 _DAY_SECONDS = 86_400
-PREPARED = "The assistant prepared this."
-BY_RULES = "This chatbot's rules and goals started this. No visitor asked for it in a conversation."
-CHECK_ORIGINS = "Some values don't come from the customer or your company. Check where each one comes from."
+PREPARED = stored_text("The assistant prepared this.")
+BY_RULES = stored_text("This chatbot's rules and goals started this. No visitor asked for it in a conversation.")
+CHECK_ORIGINS = stored_text(
+    "Some values don't come from the customer or your company. Check where each one comes from."
+)
 WORK_ITEM = "work_item"
 # Origins of plans that the assistant prepares during a conversation.
 _IN_CONVERSATIONS = frozenset({Origin.VISITOR, Origin.STAFF, Origin.MODEL})
@@ -61,7 +64,11 @@ class RequestedCall:
     def buttons(self) -> dict[str, str]:
         """The consequences of approval and rejection, in the skill's words."""
         consequence = self.tool.consequence
-        approve, decline = (consequence.approve, consequence.decline) if consequence else ("Approve", "Nothing changes")
+        approve, decline = (
+            (consequence.approve, consequence.decline)
+            if consequence
+            else (stored_text("Approve"), stored_text("Nothing changes"))
+        )
         return {
             "approve": shorten(self.say(approve), _LABEL_CHARS),
             "decline": shorten(self.say(decline), _LABEL_CHARS),
@@ -74,8 +81,12 @@ def shorten(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
+def and_more(text: str, count: int) -> str:
+    return stored_text("{text}, and {count:d} more").format(text=text, count=count)
+
+
 def title_of(calls: Sequence[RequestedCall]) -> str:
-    return calls[0].intent if len(calls) == 1 else f"{calls[0].intent}, and {len(calls) - 1} more"
+    return calls[0].intent if len(calls) == 1 else and_more(calls[0].intent, len(calls) - 1)
 
 
 def request_approval(
@@ -163,13 +174,13 @@ def card_text_of(
 ) -> CardText:
     """Return the text of a card about this plan."""
     first = calls[0]
-    more = "" if len(calls) == 1 else f", and {len(calls) - 1} more"
+    approve = first.buttons["approve"]
     return CardText(
         intent=spec.title,
         rationale=_rationale(first, spec, asks),
-        consequence={**first.buttons, "approve": first.buttons["approve"] + more},
-        affected="" if len(calls) == 1 else f"{len(calls)} actions",
-        facts=[*(Fact("Warning", text=mark) for mark in marks), *_facts(calls, spec, subject)],
+        consequence={**first.buttons, "approve": approve if len(calls) == 1 else and_more(approve, len(calls) - 1)},
+        affected="" if len(calls) == 1 else stored_text("{count:d} actions").format(count=len(calls)),
+        facts=[*(Fact(stored_text("Warning"), text=mark) for mark in marks), *_facts(calls, spec, subject)],
         details=_details(calls, spec, asks) | ({"marks": list(marks)} if marks else {}),
     )
 
@@ -210,21 +221,27 @@ def call_facts_of(requested: RequestedCall, subject: str, place: int = 1, of: in
     """Return the fact lines of one call; among several, first which one it is."""
     skill_facts = (Fact(**fact) for fact in skills.card_facts(requested.tool, requested.call.args, subject))
     facts = [
-        replace(fact, label=f"{fact.label} (says the tool)") if fact.label in execution_facts.RESERVED_LABELS else fact
+        replace(fact, label=stored_text("{label} (says the tool)").format(label=fact.label))
+        if fact.label in execution_facts.RESERVED_LABELS
+        else fact
         for fact in skill_facts
     ]
     facts += [
         *document_tools.change_facts(requested.tool, requested.call.args),
         *execution_facts.execution_facts(requested.tool),
     ]
-    return facts if of == 1 else [Fact(f"{place} of {of}", text=requested.intent), *facts]
+    return (
+        facts
+        if of == 1
+        else [Fact(stored_text("{some:d} of {all:d}").format(some=place, all=of), text=requested.intent), *facts]
+    )
 
 
 def _accounts(calls: Sequence[RequestedCall]) -> list[Fact]:
     """Return the outside account that would be used."""
     connections_used = dict.fromkeys(requested.tool.connection for requested in calls if requested.tool.connection)
     names = [name for connection in connections_used if (name := connections.account_name(connection))]
-    return [Fact("Account", text=", ".join(names))] if names else []
+    return [Fact(stored_text("Account"), text=", ".join(names))] if names else []
 
 
 def _checks(calls: Sequence[RequestedCall], spec: WorkItemSpec) -> list[VerificationCheck]:
@@ -234,10 +251,16 @@ def _checks(calls: Sequence[RequestedCall], spec: WorkItemSpec) -> list[Verifica
 
 
 def _assurances(tools: Sequence[ToolSpec], checks: Sequence[VerificationCheck]) -> list[Fact]:
-    undo = "Yes, by a further change" if all(tool.reversible for tool in tools) else "No"
+    undo = stored_text("Yes, by a further change") if all(tool.reversible for tool in tools) else stored_text("No")
     count = len(checks)
-    proof = f"{count} independent check{'s' if count != 1 else ''}" if count else "the tool's own report only"
-    return [Fact("Can be undone", text=undo), Fact("Verified by", text=proof)]
+    proof = _checks_in_words(count) if count else stored_text("the tool's own report only")
+    return [Fact(stored_text("Can be undone"), text=undo), Fact(stored_text("Verified by"), text=proof)]
+
+
+def _checks_in_words(count: int) -> str:
+    if count == 1:
+        return stored_text("1 independent check")
+    return stored_text("{count:d} independent checks").format(count=count)
 
 
 def _details(calls: Sequence[RequestedCall], spec: WorkItemSpec, asks: GateResult | None) -> dict[str, object]:

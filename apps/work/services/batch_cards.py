@@ -24,19 +24,22 @@ from apps.work.queries import lines_of
 from apps.work.services import execution_facts, screening
 from apps.work.services.approval_requests import RequestedCall, card_reads_of, has_marked_values, highest_risk, shorten
 from kernel.language import in_english
+from kernel.stored_texts import stored_text
 
 BATCH = "batch"
 Reads = Sequence[Mapping[str, Any]]
 _TITLE_CHARS, _FACT_CHARS = 200, 300
-_DONE = "Done and verified. You can undo it for a short time."
-_PARTLY_DONE = "Partly done; see each result. What was done is verified and can be undone for a short time."
+_DONE = stored_text("Done and verified. You can undo it for a short time.")
+_PARTLY_DONE = stored_text(
+    "Partly done; see each result. What was done is verified and can be undone for a short time."
+)
 
 
 def open_batch_card(batch: Batch, *, instead_of: Card | None = None, rationale: str = "") -> Card:
     """Ask a person to decide a batch. `instead_of`: the card before, whose risk is kept."""
     lines = list(lines_of(batch))
     tools = _tools(lines)
-    count = f"{len(lines)} action{'s' if len(lines) != 1 else ''}"
+    count = _actions(len(lines))
     return open_card(
         CardKind.BATCH_REVIEW,
         subject=CardSubject(BATCH, batch.pk, batch.deployment_id, requested_by=batch.requested_by),
@@ -49,9 +52,14 @@ def open_batch_card(batch: Batch, *, instead_of: Card | None = None, rationale: 
             reads=_reads(lines),
         ),
         text=CardText(
-            intent=f"{shorten(tools[0].description, _TITLE_CHARS)}: {count}",
-            rationale=rationale or batch.reason_summary or "The goal found these; each matches its rule.",
-            consequence={"approve": f"Carry out {count}", "decline": "Change nothing"},
+            intent=stored_text("{description}: {count}").format(
+                description=shorten(tools[0].description, _TITLE_CHARS), count=count
+            ),
+            rationale=rationale or batch.reason_summary or stored_text("The goal found these; each matches its rule."),
+            consequence={
+                "approve": stored_text("Carry out {count}").format(count=count),
+                "decline": stored_text("Change nothing"),
+            },
             affected=count,
             facts=_execution_facts(tools),
         ),
@@ -101,7 +109,11 @@ def open_results_card(
     that it changed, at their current revisions."""
     lines = list(lines_of(undo))
     succeeded = sum(item.status == WorkItemStatus.DONE for item in done)
-    count = f"{len(done)} actions" if succeeded == len(done) else f"{succeeded} of {len(done)} actions"
+    count = (
+        _actions(len(done))
+        if succeeded == len(done)
+        else stored_text("{some:d} of {all:d} actions").format(some=succeeded, all=len(done))
+    )
     subject = done[0].title if len(done) == 1 else count
     session_id = done[0].session_id if len(done) == 1 else None
     current_reads = [
@@ -115,9 +127,12 @@ def open_results_card(
         subject=CardSubject(BATCH, undo.pk, undo.deployment_id, session_id, undo.requested_by),
         binding=Binding(ApprovalScope.CONNECTION_ACT, _payload(undo, lines), reversible=True, reads=current_reads),
         text=CardText(
-            intent=f"Done: {subject}",
+            intent=stored_text("Done: {title}").format(title=subject),
             rationale=rationale or (_DONE if succeeded == len(done) else _PARTLY_DONE),
-            consequence={"approve": f"Undo {_count_label(len(lines))}", "decline": "Keep it as it is"},
+            consequence={
+                "approve": stored_text("Undo {count}").format(count=_count_label(len(lines))),
+                "decline": stored_text("Keep it as it is"),
+            },
             affected=_count_label(len(lines)),
             facts=[fact for line in lines for fact in _undo_facts(line)],
             details={"calls": [_call(line) for line in lines]},
@@ -136,8 +151,14 @@ def _undo_facts(line: BatchItem) -> list[Fact]:
     ]
 
 
+def _actions(count: int) -> str:
+    return stored_text("1 action") if count == 1 else stored_text("{count:d} actions").format(count=count)
+
+
 def _count_label(count: int) -> str:
-    return "1 action" if count == 1 else f"{count} actions, the last one first"
+    if count == 1:
+        return _actions(count)
+    return stored_text("{count:d} actions, the last one first").format(count=count)
 
 
 def _result(item: WorkItem) -> dict[str, object]:

@@ -47,7 +47,7 @@ def cancel_for_visitor(item_id: UUID, *, session_id: UUID, subject: str) -> Work
     item = work_item(item_id)
     theirs = item.subject == subject if item.subject else item.session_id == session_id
     if not theirs or item.requested_by != VISITOR or item.is_part:
-        raise NotFound(gettext("work item"))
+        raise NotFound()
     return _cancel(item, by=f"session:{session_id}")
 
 

@@ -34,10 +34,11 @@ from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms, bind_task
 from kernel.errors import SilasError
 from kernel.provenance import Origin, Traced, clean_label
+from kernel.stored_texts import stored_text
 from llm.calls import PlannedCall, call_block
 
 MAX_CANDIDATES = 200
-_QUESTIONS = {Band.LOW: "Low confidence: {title}", Band.NOVEL: "No matching rule: {title}"}
+_QUESTIONS = {Band.LOW: stored_text("Low confidence: {title}"), Band.NOVEL: stored_text("No matching rule: {title}")}
 PREPARE, REPHRASE = "prepare", "rephrase"
 
 
@@ -196,15 +197,15 @@ def _question(case: _Case, intent: str) -> None:
             ApprovalScope.SINGLE_STEP,
             {
                 "question": f"{case.item.title}?",
-                "options": [{"label": "Prepare it and ask for approval", "value": PREPARE}],
+                "options": [{"label": stored_text("Prepare it and ask for approval"), "value": PREPARE}],
                 "allow_freetext": True,
             },
             reversible=True,
         ),
         text=CardText(
             intent=intent,
-            rationale=case.candidate.reason.strip() or "The goal found this but isn't sure it's right.",
-            consequence={"decline": "Change nothing"},
+            rationale=case.candidate.reason.strip() or stored_text("The goal found this but isn't sure it's right."),
+            consequence={"decline": stored_text("Change nothing")},
             details={"calls": [{"tool": requested.call.tool, "args": requested.call.args} for requested in case.calls]},
         ),
         seconds=card_timeout_of(case.item),

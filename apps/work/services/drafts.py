@@ -40,16 +40,17 @@ from apps.work.services.approval_requests import (
 )
 from kernel.errors import SilasError
 from kernel.provenance import MADE_UP, Origin, Traced
+from kernel.stored_texts import stored_text
 from kernel.tenancy import current_tenant_id
 from llm.briefing import Briefing
 from llm.calls import PlannedCall
 from llm.enums import Role
 from llm.keys import ProviderKeys
 
-FOUND_BY_GOAL = "The goal found this with medium confidence."
-BY_HAND = "It couldn't be reworded, so this is the original text. You can edit it yourself."
+FOUND_BY_GOAL = stored_text("The goal found this with medium confidence.")
+BY_HAND = stored_text("It couldn't be reworded, so this is the original text. You can edit it yourself.")
 _LEAST_CHARS, _REMARK_CHARS = 12, 300
-_REWORDED = "Reworded at a colleague's request."
+_REWORDED = stored_text("Reworded at a colleague's request.")
 _DEFAULT_INSTRUCTION = "Word it differently."
 _INSTRUCTION = (
     "The work item above holds words that are to be sent. A colleague wants them worded anew; how, stands in the"

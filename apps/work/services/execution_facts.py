@@ -12,32 +12,43 @@ from apps.approvals.enums import Risk
 from apps.connections import permissions
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
-from kernel.language import in_english
+from kernel.stored_texts import stored_text
 
-RUNS, RISK, COMPARED = "Runs", "Risk rating", "Checked for conflicts"
+RUNS, RISK, COMPARED = stored_text("Runs"), stored_text("Risk rating"), stored_text("Checked for conflicts")
+_RATED = {
+    Risk.LOW: stored_text("Low risk when your company accepted this tool"),
+    Risk.MEDIUM: stored_text("Medium risk when your company accepted this tool"),
+    Risk.HIGH: stored_text("High risk when your company accepted this tool"),
+    Risk.IRREVERSIBLE: stored_text("Irreversible risk when your company accepted this tool"),
+}
 # Labels that only the platform writes: facts of a tool under these labels are marked as the tool's.
-RESERVED_LABELS = frozenset({RUNS, RISK, COMPARED, "Account"})
+RESERVED_LABELS = frozenset({RUNS, RISK, COMPARED, stored_text("Account")})
 
 
 def describe_execution(tool: ToolSpec) -> str:
     """Return one sentence about how a call of this tool would run now."""
     if isinstance(tool, OutsideToolSpec):
-        return f"{tool.runs[:1].upper()}{tool.runs[1:]}" if tool.runs else f"By {tool.server}, outside of our sandbox"
+        return (
+            f"{tool.runs[:1].upper()}{tool.runs[1:]}"
+            if tool.runs
+            else stored_text("By {server}, outside of our sandbox").format(server=tool.server)
+        )
     name = tool.skill.partition("@")[0]
     if tool.connection:
         account, places = permissions.reach_of(tool)
-        whose = f", with the account {account}" if account else ""
-        return f"By the script of {name} in a sandbox {_reaching(places)}{whose}"
-    return f"By the script of {name} in a sandbox {_reaching(skills.places_of(tool))}"
+        return _in_sandbox(name, places, account)
+    return _in_sandbox(name, skills.places_of(tool))
 
 
 def execution_facts(tool: ToolSpec) -> list[Fact]:
     """Return the card's lines: how it runs, how risky its tool was rated, and what cannot be compared first."""
     facts = [Fact(RUNS, text=describe_execution(tool))]
     if isinstance(tool, OutsideToolSpec):
-        facts.append(Fact(RISK, text=f"{in_english(Risk(tool.risk).label)} risk when your company accepted this tool"))
+        facts.append(Fact(RISK, text=_RATED[Risk(tool.risk)]))
     if tool.acting and (isinstance(tool, OutsideToolSpec) or tool.connection):
-        facts.append(Fact(COMPARED, text="No. It changes data at another service, which cannot be compared first."))
+        facts.append(
+            Fact(COMPARED, text=stored_text("No. It changes data at another service, which cannot be compared first."))
+        )
     return facts
 
 
@@ -47,5 +58,12 @@ def raises_risk(tool: ToolSpec) -> bool:
     return not tool.reversible and not isinstance(tool, OutsideToolSpec)
 
 
-def _reaching(places: tuple[str, ...]) -> str:
-    return f"that may reach {', '.join(places)}" if places else "without network"
+def _in_sandbox(skill: str, places: tuple[str, ...], account: str = "") -> str:
+    if not places:
+        text = stored_text("By the script of {skill} in a sandbox without network")
+    else:
+        text = stored_text("By the script of {skill} in a sandbox that may reach {places}")
+    text = text.format(skill=skill, places=", ".join(places))
+    if not account:
+        return text
+    return stored_text("{text}, with the account {account}").format(text=text, account=account)

@@ -21,8 +21,9 @@ from apps.work.queries import children_of
 from apps.work.services import drafts, screening
 from apps.work.services.approval_requests import WORK_ITEM, RequestedCall, request_approval
 from apps.work.services.items import announce
+from kernel.stored_texts import stored_text
 
-CHANGED_SINCE = "The records have changed since this was last shown. This card shows them as they are now."
+CHANGED_SINCE = stored_text("The records have changed since this was last shown. This card shows them as they are now.")
 
 
 def replace_outdated_card(card: Card) -> Card | None:

@@ -31,6 +31,7 @@ from apps.work.services import execution_facts, goal_cycles, screening
 from apps.work.services.items import create_item, move
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.stored_texts import stored_text
 
 
 def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) -> WorkItem:
@@ -140,11 +141,18 @@ def request_standing_approval(goal: WorkItem, *, uses: int, days: int, rationale
             token_seconds=days * 86_400,
         ),
         text=CardText(
-            intent=f"Let “{goal.title}” run {call.tool} without asking, up to {uses} times in {days} days",
+            intent=stored_text("Let “{goal}” run {tool} without asking, up to {count:d} times in {days:d} days").format(
+                goal=goal.title, tool=call.tool, count=uses, days=days
+            ),
             rationale=rationale,
-            consequence={"approve": f"Allow up to {uses} times", "decline": "Ask every time"},
+            consequence={
+                "approve": stored_text("Allow up to {count:d} times").format(count=uses),
+                "decline": stored_text("Ask every time"),
+            },
             facts=[
-                Fact("Each time", text="the same gates and checks as with a person's approval"),
+                Fact(
+                    stored_text("Each time"), text=stored_text("the same gates and checks as with a person's approval")
+                ),
                 *execution_facts.execution_facts(tool),
             ],
             details={"body": spec.failure_context, "checks": [check.model_dump() for check in spec.verify]},

@@ -28,7 +28,6 @@ from apps.work.enums import Direction
 from apps.work.models import ThresholdChange
 from apps.work.queries import change_of, thresholds_of
 from kernel.errors import NotFound
-from kernel.language import gettext
 
 SIZE, HIGH = "batch_review.default_size", "batch_review.confidence.high_min"
 TIGHTENERS = roles_with(Capability.DECIDE)
@@ -123,7 +122,7 @@ def _lock(deployment_id: UUID) -> Deployment:
     rows = Deployment.objects.select_for_update(of=("self",), no_key=True)
     deployment: Deployment | None = rows.filter(pk=deployment_id).first()
     if deployment is None:
-        raise NotFound(gettext("deployment"))
+        raise NotFound()
     return deployment
 
 

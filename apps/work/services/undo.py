@@ -37,12 +37,15 @@ from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms, bind_task
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
+from kernel.language import gettext_lazy
 from kernel.provenance import Origin, Source, Traced, as_text
 from llm.calls import PlannedCall, call_block
 
 ACTION = "undo"
-RECORDS_CHANGED = "The records have changed since then, so this can't be undone. Nothing was changed."
-PARTLY_CHANGED = "Some records have changed since then and stay as they are. The rest can still be undone."
+RECORDS_CHANGED = gettext_lazy("The records have changed since then, so this can't be undone. Nothing was changed.")
+PARTLY_CHANGED = gettext_lazy(
+    "Some records have changed since then and stay as they are. The rest can still be undone."
+)
 _TITLE_CHARS = 280
 
 

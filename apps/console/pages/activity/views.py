@@ -57,7 +57,7 @@ def entry(request: StaffRequest, seq: int) -> HttpResponseBase:
     """Show one entry as it is stored and hashed, with its evidence."""
     row = entry_at(request.member.tenant.pk, seq)
     if row is None:
-        raise NotFound("entry")
+        raise NotFound()
     (line,) = feed_lines(request.member, [row])
     evidence = evidence_for(row, owner=request.member.may_administer)
     return page(request, "console/entry.html", at="activity", line=line, data=data_of(row), evidence=evidence)

@@ -193,7 +193,7 @@ def _line(row: Receipt) -> Line:
 
 
 def bar(receipt: Receipt) -> Bar:
-    """Return the cost and its cap; widths stay between 0 and 100 whatever was charged."""
+    """Return the cost and its cap; widths stay between 0 and 100."""
     spent, reserved = dollars_of(receipt.get("cost_total_usd")), dollars_of(receipt.get("cost_reserved_usd"))
     max_cost = receipt.get("max_cost_usd")
     cap = None if max_cost is None else dollars_of(max_cost)

@@ -43,7 +43,7 @@ def connection_skill(name: str) -> tuple[SkillVersion, SkillManifest]:
     """Raises `NotFound`."""
     row = next((skill for skill in connection_skills() if skill.name == name), None)
     if row is None:
-        raise NotFound("skill")
+        raise NotFound()
     return row, SkillManifest.model_validate(row.manifest)
 
 

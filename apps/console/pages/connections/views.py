@@ -29,6 +29,7 @@ from apps.console.pages.connections import forms
 from apps.work.services import outgoing_mail
 from kernel.clock import now
 from kernel.errors import SilasError
+from kernel.stored_texts import stored_text
 
 SHOWN = 200
 
@@ -149,7 +150,7 @@ def widen(request: StaffRequest, connection_id: UUID) -> HttpResponseBase:
     row = queries.connection(connection_id)
     try:
         permissions = [*row.permissions_granted, *request.POST.getlist("permission")]
-        card = requests.open_escalation_card(row, permissions, "Requested in the console.")
+        card = requests.open_escalation_card(row, permissions, stored_text("Requested in the console."))
     except SilasError as refusal:
         return _render(request, row, refusal)
     return redirect("console-card", card.pk) if card else redirect("console-connection", row.pk)

@@ -248,7 +248,7 @@ def _number(request: HttpRequest, name: str) -> int:
     """Return the version number. Raises `NotFound` for anything else."""
     text = request.POST.get(name, "") or request.GET.get(name, "")
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise NotFound("version of this gate")
+        raise NotFound()
     return int(text)
 
 
@@ -256,7 +256,7 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise NotFound("deployment") from None
+        raise NotFound() from None
 
 
 def _actor(request: StaffRequest) -> str:

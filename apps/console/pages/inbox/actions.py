@@ -66,7 +66,7 @@ def assign(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
 def mark(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Add (`on`) or remove (`off`) a label by its id. Repeating the same request changes nothing."""
     on = "on" in request.POST
-    label = _uuid(request.POST.get("on" if on else "off", ""), "label")
+    label = _uuid(request.POST.get("on" if on else "off", ""))
     services.mark(session_id, request.member.user, label_id=label, on=on)
     return to_conversation(request, session_id)
 
@@ -149,8 +149,8 @@ def _member(text: str) -> User:
     return user
 
 
-def _uuid(text: str, word: str) -> UUID:
+def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise NotFound(word) from None
+        raise NotFound() from None

@@ -42,7 +42,7 @@ def new(request: StaffRequest) -> HttpResponseBase:
     name, title = request.POST.get("name", "").strip(), request.POST.get("title", "")[:120].strip()
     level = request.POST.get("level", PUBLIC)
     if level not in _levels():
-        raise NotFound("level")
+        raise NotFound()
     try:
         collection = open_collection(name, min_level=level, title=title, actor=request.member.user.actor)
     except SilasError as refusal:
@@ -166,14 +166,14 @@ def _levels() -> list[str]:
 def _home(collection_id: UUID) -> Collection:
     row: Collection | None = Collection.objects.filter(pk=collection_id).first()
     if row is None:
-        raise NotFound("collection")
+        raise NotFound()
     return row
 
 
 def _document(document_id: UUID) -> Document:
     row: Document | None = Document.objects.select_related("collection").filter(pk=document_id).first()
     if row is None:
-        raise NotFound("document")
+        raise NotFound()
     return row
 
 
@@ -181,4 +181,4 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise NotFound("deployment") from None
+        raise NotFound() from None

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
@@ -40,7 +41,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
 
 def _join(request: HttpRequest, row: Invitation) -> HttpResponseBase:
     if request.session.get(ONLY_TENANT):
-        raise SilasError(ErrorCode.PROVIDER_LOGIN, "Log in with your own password first.", status=409)
+        raise SilasError(ErrorCode.PROVIDER_LOGIN, _("Log in with your own password first."), status=409)
     with tenant_scope(row.tenant_id):
         invitations.accept(row, user=request.user)
     request.session[TENANT_IN_SESSION] = str(row.tenant_id)

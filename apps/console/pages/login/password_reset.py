@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
@@ -32,7 +33,7 @@ def forgotten(request: HttpRequest) -> HttpResponseBase:
         return render(request, "console/forgotten.html", context)
     account = request.POST.get("username", "")[:254].replace("\0", "").strip()
     if not throttle.may_request_email(request.META.get("REMOTE_ADDR", ""), account):
-        problem = "Too many password emails requested. Wait an hour, then try again."
+        problem = _("Too many password emails requested. Wait an hour, then try again.")
         return render(request, "console/forgotten.html", {**context, "problem": problem}, status=429)
     if account:
         emails.enqueue(EmailKind.RESET, account, origin=passkey_origin(request)[1])

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from apps.console.members import StaffRequest
 from apps.console.pages.login import throttle
@@ -23,7 +24,7 @@ def require_password(request: StaffRequest) -> None:
     """Raises `SilasError`: `too_many_attempts` 429, `wrong_password` 403."""
     user, address = request.user, request.META.get("REMOTE_ADDR", "")
     if wait := throttle.wait_before(address, user.email):
-        raise SilasError(ErrorCode.TOO_MANY_ATTEMPTS, f"Too many attempts. Wait {wait.words}.")
+        raise SilasError(ErrorCode.TOO_MANY_ATTEMPTS, _("Too many attempts. Wait %(time)s.") % {"time": wait.words})
     if not user.check_password(request.POST.get("password", "")):
-        raise SilasError(ErrorCode.WRONG_PASSWORD, "Wrong password. Nothing was changed.")
+        raise SilasError(ErrorCode.WRONG_PASSWORD, _("Wrong password. Nothing was changed."))
     throttle.password_was_right(address, user.email)

@@ -10,6 +10,8 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
@@ -25,7 +27,7 @@ from apps.tenants.models import User
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
-WRONG = "Wrong code, or it was already used. Try the newest code."
+WRONG = gettext_lazy("Wrong code, or it was already used. Try the newest code.")
 
 
 @never_cache
@@ -39,7 +41,9 @@ def second(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return _form(request, user)
     if wait := throttle.wait_before_code("second", user.pk):
-        return _form(request, user, f"Too many attempts. Wait {wait.words}, then log in again.", status=429)
+        return _form(
+            request, user, _("Too many attempts. Wait %(time)s, then log in again.") % {"time": wait.words}, status=429
+        )
     method = _use_code(user, request.POST.get("code", "")[:40])
     if method is None:
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REFUSED, data={"factor": "code"})
@@ -71,7 +75,7 @@ def _form(request: HttpRequest, user: User, problem: str = "", *, status: int = 
 def begin_passkey(request: HttpRequest) -> HttpResponseBase:
     """Return passkey options: for the pending person, or for anyone (`step=first`)."""
     if not throttle.may_begin(request.META.get("REMOTE_ADDR", "")):
-        return _refused(SilasError(ErrorCode.TOO_MANY_ATTEMPTS, "Too many attempts. Wait 15 minutes."))
+        return _refused(SilasError(ErrorCode.TOO_MANY_ATTEMPTS, _("Too many attempts. Wait 15 minutes.")))
     (rp_id, origin), user = passkey_origin(request), _pending_user(request)
     try:
         options = login_passkeys.begin_login(request.session, rp_id=rp_id, origin=origin, user=user)

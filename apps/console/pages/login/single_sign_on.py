@@ -16,6 +16,8 @@ from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -32,7 +34,7 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
 _REQUEST, _REQUEST_SECONDS = "login_away", 600
-_START_OVER = SilasError(ErrorCode.BEGIN_ANEW, "This login attempt expired or is not valid. Start over.")
+_START_OVER = SilasError(ErrorCode.BEGIN_ANEW, gettext_lazy("This login attempt expired or is not valid. Start over."))
 
 
 @never_cache
@@ -44,7 +46,7 @@ def company(request: HttpRequest) -> HttpResponseBase:
         return _page(request)
     provider = providers.provider_of(slug)
     if provider is None:
-        return _page(request, problem="No company login found with this name.", status=404)
+        return _page(request, problem=_("No company login found with this name."), status=404)
     return _page(request, provider=provider, host=urlsplit(provider.issuer).hostname)
 
 
@@ -53,9 +55,9 @@ def company(request: HttpRequest) -> HttpResponseBase:
 def go(request: HttpRequest, slug: str) -> HttpResponseBase:
     provider = providers.provider_of(slug)
     if provider is None:
-        return _page(request, problem="No company login found with this name.", status=404)
+        return _page(request, problem=_("No company login found with this name."), status=404)
     if not throttle.may_begin(request.META.get("REMOTE_ADDR", "")):
-        return _page(request, problem="Too many attempts. Wait 15 minutes.", status=429)
+        return _page(request, problem=_("Too many attempts. Wait 15 minutes."), status=429)
     oidc_request = oidc.Asked.anew()
     try:
         there = oidc.address_of(
@@ -73,7 +75,7 @@ def back(request: HttpRequest, slug: str) -> HttpResponseBase:
     away: dict[str, Any] = request.session.pop(_REQUEST, {})
     provider = providers.provider_of(slug)
     if provider is None:
-        return _page(request, problem="No company login found with this name.", status=404)
+        return _page(request, problem=_("No company login found with this name."), status=404)
     try:
         oidc_request = _own_request(request, away, slug)
         claims = oidc.claims_for(

@@ -1,7 +1,7 @@
 """Limits on login attempts: per account and address, per address, and per account from anywhere.
 
 An attempt is counted before the password is checked, and a right one does not count. The limit from anywhere is for
-attackers with many addresses, real or forged behind a proxy, and is wide enough that nobody can lock out an account on
+attackers with many addresses, real or forged behind a proxy, and is wide enough that an account cannot be locked out on
 purpose. Using up the attempts for an account from one address blocks it, twice as long each time within a day. Counts
 live in the cache and expire there; the answers don't reveal whether an account exists.
 """
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.core.cache import cache
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from kernel.canonical import sha256_hex
 from kernel.ratelimit import fixed_window
@@ -39,11 +41,16 @@ class Wait:
     @property
     def words(self) -> str:
         minutes = max(1, -(-self.seconds // 60))
-        if minutes == 15:
-            return "15 minutes"
         hours, rest = minutes // 60, minutes % 60
-        parts = [(hours, "hour"), (rest, "minute")]
-        return " and ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in parts if count)
+        rest_in_words = ngettext("%(number)s minute", "%(number)s minutes", rest) % {"number": rest}
+        if not hours:
+            return rest_in_words
+        hours_in_words = ngettext("%(number)s hour", "%(number)s hours", hours) % {"number": hours}
+        return (
+            _("%(hours)s and %(minutes)s") % {"hours": hours_in_words, "minutes": rest_in_words}
+            if rest
+            else hours_in_words
+        )
 
 
 def may_try(address: str, account: str) -> bool:

@@ -18,6 +18,8 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlsafe_base64_decode
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.debug import sensitive_post_parameters
@@ -35,7 +37,7 @@ from apps.tenants.services import set_first_password
 from kernel import webauthn
 from kernel.errors import NotFound
 
-WRONG = "Wrong email address or password. Try again."
+WRONG = gettext_lazy("Wrong email address or password. Try again.")
 
 
 @never_cache
@@ -49,7 +51,7 @@ def log_in(request: HttpRequest) -> HttpResponseBase:
     if wait := throttle.wait_before(address, account):
         if wait.is_new:
             emails.enqueue(EmailKind.LOCKED, account, origin=passkey_origin(request)[1])
-        return _form(request, f"Too many attempts. Wait {wait.words}, then try again.", status=429)
+        return _form(request, _("Too many attempts. Wait %(time)s, then try again.") % {"time": wait.words}, status=429)
     user = authenticate(request, username=_registered(account), password=request.POST.get("password", ""))
     if not isinstance(user, User):
         return _form(request, WRONG, status=400)
@@ -131,6 +133,6 @@ def change_tenant(request: StaffRequest) -> HttpResponseBase:
     slug, tenants = request.POST.get("tenant", ""), (*request.member.others, request.member.tenant)
     chosen = next((tenant for tenant in tenants if tenant.slug == slug), None)
     if chosen is None:
-        raise NotFound("organisation")
+        raise NotFound()
     request.session[TENANT_IN_SESSION] = str(chosen.pk)
     return redirect("console")

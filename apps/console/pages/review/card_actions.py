@@ -68,7 +68,7 @@ def take_back(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     card = queries.get_card(card_id)
     approval = queries.approval_for(card)
     if approval is None:
-        raise NotFound("approval")
+        raise NotFound()
     revoke_token(approval.token, user=request.member.user, reason=request.POST.get("reason", ""))
     return show(request, card) if request.htmx else redirect("console-card", card_id)
 

@@ -16,7 +16,8 @@ from apps.approvals.cards import kinds, risk
 from apps.approvals.cards.risk import Friction
 from apps.approvals.enums import ApprovalVerdict, CardKind, Risk
 from apps.approvals.models import Card
-from apps.console.labels import inline_label
+from apps.console.labels import inline_label, inline_start
+from kernel.stored_texts import show_stored
 
 # Kinds whose consequences are complete labels; for the other kinds the label begins with Approve or Decline.
 _COMPLETE_LABELS = frozenset(
@@ -106,17 +107,21 @@ def _place(position: int, choice: kinds.Choice) -> str:
 
 def _labels(card: Card, value: str) -> tuple[str, str]:
     """Return the label of a button, and its label when it asks for confirmation."""
-    consequence = str(card.consequence.get(value, ""))
+    consequence = show_stored(card.consequence.get(value, ""))
     label = consequence
     if value in _VERBS and card.kind not in _COMPLETE_LABELS:
-        rest = consequence.removeprefix("Approve, ").removeprefix("Decline, ")
-        rest = rest if rest[1:2].isupper() else rest[:1].lower() + rest[1:]
+        rest = show_stored(_without_verb(str(card.consequence.get(value, ""))))
+        rest = rest if rest[1:2].isupper() else inline_start(rest)
         label = str(_VERBS_BEFORE_CONSEQUENCE[value]) % {"consequence": rest} if rest else str(_VERBS[value])
         if rest and value == kinds.APPROVE:
             return label, _("Confirm, %(consequence)s") % {"consequence": rest}
     elif label.startswith("Approve, "):
-        return label, _("Confirm, %(consequence)s") % {"consequence": label.removeprefix("Approve, ")}
+        return label, _("Confirm, %(consequence)s") % {"consequence": show_stored(_without_verb(label))}
     return label, _("Confirm: %(label)s") % {"label": label}
+
+
+def _without_verb(consequence: str) -> str:
+    return consequence.removeprefix("Approve, ").removeprefix("Decline, ")
 
 
 def answer_in_words(card: Card) -> str:
@@ -130,7 +135,7 @@ def answer_in_words(card: Card) -> str:
             return pgettext("a card", "resubmitted")
         case _:
             chosen = str(card.decision.said.get("choice", ""))
-            return f"“{card.consequence.get(chosen, chosen)}”"
+            return f"“{show_stored(card.consequence.get(chosen, chosen))}”"
 
 
 def _plain_answer(card: Card) -> ApprovalVerdict | None:

@@ -70,7 +70,7 @@ def _trends() -> dict[str, Any]:
 def step_up(request: StaffRequest, hold_id: UUID, what: str) -> HttpResponseBase:
     """Return the passkey options for this action; `options` is null where no passkey is needed."""
     if what not in OperatorAction:
-        raise NotFound("press")
+        raise NotFound()
     user, (rp_id, origin) = request.member.user, passkey_origin(request)
     options = services.begin_operator_action(hold_id, OperatorAction(what), user=user, rp_id=rp_id, origin=origin)
     return JsonResponse({"options": options})
@@ -153,7 +153,7 @@ def _principal(request: StaffRequest) -> str:
     """Return the principal of the policy, empty for the general one. Raises `NotFound` for an unknown principal."""
     whose = request.GET.get("of", "")
     if whose and whose not in queries.principals():
-        raise NotFound("principal")
+        raise NotFound()
     return whose
 
 

@@ -122,7 +122,7 @@ def _draft(
 ) -> TemplateResponse:
     row = SkillDraft.objects.select_related("version").filter(pk=draft_id).first()
     if row is None:
-        raise NotFound("draft")
+        raise NotFound()
     revisions = list(DraftRevision.objects.filter(draft=row).order_by("-number"))
     newest, before = next(iter(revisions), None), revisions[1] if len(revisions) > 1 else None
     return page(

@@ -259,7 +259,7 @@ def _package(request: StaffRequest, package_id: UUID, *, refusal: SilasError | N
 def _waiting(package_id: UUID) -> SkillPackage:
     row: SkillPackage | None = SkillPackage.objects.filter(pk=package_id, state=PackageState.WAITING).first()
     if row is None:
-        raise NotFound("package that waits")
+        raise NotFound()
     return row
 
 
@@ -267,7 +267,7 @@ def _versions(name: str) -> list[SkillVersion]:
     """Newest first. Raises `NotFound`."""
     rows = list(SkillVersion.objects.filter(name=name).order_by("-number")[:SHOWN])
     if not rows:
-        raise NotFound("skill")
+        raise NotFound()
     return rows
 
 
@@ -280,5 +280,5 @@ def _chosen(versions: Sequence[SkillVersion], number: str) -> SkillVersion:
 def _numbered(versions: Sequence[SkillVersion], number: str) -> SkillVersion:
     row = next((version for version in versions if str(version.number) == number), None)
     if row is None:
-        raise NotFound("version of this skill")
+        raise NotFound()
     return row

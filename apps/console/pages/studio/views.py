@@ -217,7 +217,7 @@ def _place(deployment_id: UUID) -> Deployment:
     """Raises `NotFound` for a foreign one."""
     row: Deployment | None = Deployment.objects.filter(pk=deployment_id).first()
     if row is None:
-        raise NotFound("deployment")
+        raise NotFound()
     return row
 
 

@@ -36,7 +36,7 @@ export class WorkCards {
     card.title = frame.title || card.title;
     card.seq = frame.seq || card.seq || 0;
     const state = phase(frame);
-    const text = frame.text || t(`${state}Text`);
+    const text = detail(frame.text || "", card.title, state);
     card.row.replaceChildren(face(card.title, state, text, frame.next_steps || []));
     if (!known) this.log.place(card.row, frame);
     this.cards.set(frame.work_item_id, card);
@@ -46,6 +46,14 @@ export class WorkCards {
   clear() {
     this.cards.clear();
   }
+}
+
+/* What the text says beyond the title and the state, which the card shows already. */
+function detail(text, title, state) {
+  const name = title.replace(/\.+$/, "");
+  const [before, ...rest] = name ? text.split(name) : [text];
+  const said = rest.length ? before.replace(/\s*:\s*$/, "") + rest.join(name) : text;
+  return !said || said.startsWith(t(state)) ? t(`${state}Text`) : said;
 }
 
 function face(title, state, text, steps) {

@@ -19,7 +19,7 @@ export const de = {
   offline: "Sie sind offline. Ihre Nachrichten werden gesendet, sobald die Verbindung wieder besteht.",
   replaced: "Dieses Gespräch ist in einem anderen Fenster offen.",
   resume: "Hier fortsetzen",
-  refused: "Dieser Chat ist gerade nicht verfügbar.",
+  refused: "Dieser Chat ist derzeit nicht verfügbar.",
   unsent: "Noch nicht gesendet",
   tooLong: "Diese Nachricht ist zu lang. Bitte senden Sie sie in Teilen.",
   busy: "Einen Moment: Ihre Nachricht wird in {seconds} s erneut gesendet.",

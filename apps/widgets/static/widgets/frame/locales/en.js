@@ -19,7 +19,7 @@ export const en = {
   offline: "You're offline. Your messages will be sent when you're back online.",
   replaced: "This conversation is open in another window.",
   resume: "Continue here",
-  refused: "This chat is not available at the moment.",
+  refused: "This chat isn't available right now.",
   unsent: "Not sent yet",
   tooLong: "This message is too long. Please send it in parts.",
   busy: "One moment. Your message will be sent again in {seconds} s.",

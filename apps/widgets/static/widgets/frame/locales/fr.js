@@ -19,7 +19,7 @@ export const fr = {
   offline: "Vous êtes hors ligne. Vos messages seront envoyés dès le retour de la connexion.",
   replaced: "Cette conversation est ouverte dans une autre fenêtre.",
   resume: "Continuer ici",
-  refused: "Cette discussion n’est pas disponible pour le moment.",
+  refused: "Ce chat n'est pas disponible pour le moment.",
   unsent: "Pas encore envoyé",
   tooLong: "Ce message est trop long. Envoyez-le en plusieurs fois.",
   busy: "Un instant : votre message sera renvoyé dans {seconds} s.",

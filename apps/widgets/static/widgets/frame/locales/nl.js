@@ -19,7 +19,7 @@ export const nl = {
   offline: "U bent offline. Uw berichten worden verstuurd zodra de verbinding terug is.",
   replaced: "Dit gesprek is in een ander venster geopend.",
   resume: "Hier verdergaan",
-  refused: "Deze chat is op dit moment niet beschikbaar.",
+  refused: "Deze chat is nu niet beschikbaar.",
   unsent: "Nog niet verstuurd",
   tooLong: "Dit bericht is te lang. Verstuur het in delen.",
   busy: "Een ogenblik: uw bericht wordt over {seconds} s opnieuw verstuurd.",
