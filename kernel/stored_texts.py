@@ -18,6 +18,8 @@ LISTED = Path(__file__).resolve().parent.parent / "locale" / "stored_texts.json"
 _NUMBER = r"-?\d[\d.,e+-]*"
 _SENTENCE_END = re.compile(r"(?<=[.!?]) ")
 _DEPTH = 3
+# Cards hold texts of people and models of any length; none of the product's own is longer.
+_LONGEST = 1000
 
 
 def stored_text(text: str) -> str:
@@ -43,7 +45,7 @@ def show_stored(text: object) -> str:
 def _translate(text: str, language: str, depth: int = 0) -> str:
     from kernel.language import DEFAULT_LANGUAGE, gettext
 
-    if not text or language.startswith(DEFAULT_LANGUAGE):
+    if not 0 < len(text) <= _LONGEST or language.startswith(DEFAULT_LANGUAGE):
         return text
     if text in _texts():
         return gettext(text)
@@ -63,7 +65,7 @@ def _texts() -> frozenset[str]:
 def _templates() -> list[tuple[str, re.Pattern[str]]]:
     """The texts with placeholders and what they match, those with the most fixed characters first."""
     templates = [text for text in _texts() if "{" in text]
-    templates.sort(key=lambda text: (-len(re.sub(r"\{.*?\}", "", text)), text))
+    templates.sort(key=lambda text: (-len(re.sub(r"\{[^{}]*\}", "", text)), text))
     return [(template, _pattern(template)) for template in templates]
 
 

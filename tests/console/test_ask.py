@@ -101,7 +101,7 @@ def test_question_while_a_colleague_answers_is_refused_and_kept(agent: Any, owne
     answer = _ask(agent, session, CHOICE, **HTMX)
     assert answer.status_code == 409
     assert answer["X-Console-Refusal"] == "not_asked"
-    assert "A colleague is answering" in answer.content.decode()
+    assert "A colleague is now answering" in answer.content.decode()
     assert "Which day suits you?" in answer.content.decode()
 
 

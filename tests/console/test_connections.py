@@ -237,7 +237,7 @@ def test_deed_changes_the_connection(
 def test_deed_that_cannot_be_done_says_so(row: Connection, owner: Any) -> None:
     answer = press(owner, "pause", row)
     assert answer.status_code == 409
-    assert "while the connection is" in answer.content.decode()
+    assert "in the connection&#x27;s current state" in answer.content.decode()
 
 
 @pytest.mark.parametrize("many", [1, 6])

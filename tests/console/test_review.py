@@ -337,7 +337,7 @@ def test_press_from_a_page_that_showed_something_else_shows_the_card_as_it_is(
     page = response.content.decode()
     assert response.status_code == 409
     assert "Pay everybody" in page
-    assert "This card has changed since it was shown to you" in page
+    assert "This card has changed since you opened it" in page
     assert _card(card).status == CardStatus.OPEN
 
 

@@ -291,7 +291,7 @@ def test_recorded_steps_are_tried_on_the_policy(tenant: Any, owner: Any) -> None
 
 def test_page_says_when_nobody_is_held(tenant: Any, owner: Any) -> None:
     policy(tenant, mode="monitoring")
-    assert "No agent is held back" in page(owner)
+    assert "No agents are on hold" in page(owner)
 
 
 def test_hint_of_an_agent_is_text_and_no_markup(tenant: Any, owner: Any) -> None:

@@ -166,7 +166,7 @@ async def test_press_that_comes_too_late_says_who_decided(
     await page.route("**/news/", lambda route: route.abort())
     await in_scope(tenant.pk, decide_card, card.pk, user=approver, verdict="declined")
     await page.get_by_role("button", name="Change the address").click()
-    await expect(page.locator("#card")).to_contain_text("already settled")
+    await expect(page.locator("#card")).to_contain_text("already decided")
     await expect(page.locator("#card .settled")).to_contain_text(approver.display_name)
     open_page.errors.clear()  # the browser reports the 409
 

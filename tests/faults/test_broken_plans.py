@@ -172,7 +172,7 @@ def _audited(house: House, visitor: Visitor, event: str, field: str) -> list[str
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_broken_plan_is_refused_in_words(seen: Seen, name: str) -> None:
-    assert "I cannot do this" in seen.said[name]
+    assert "I can't do this" in seen.said[name]
 
 
 def test_audit_log_says_why_each_was_refused(seen: Seen) -> None:

@@ -84,7 +84,7 @@ async def test_message_that_a_person_answers_is_owed_a_look_of_the_gates_and_no_
 
 def test_reply_without_take_over_is_refused(deployment: Any, agent: Any) -> None:
     session = make_session(deployment)
-    with tenant_scope(session.tenant_id), pytest.raises(SilasError, match="Take the conversation over"):
+    with tenant_scope(session.tenant_id), pytest.raises(SilasError, match="Take over the conversation"):
         handoff.reply(session.pk, agent, "hello")
 
 
@@ -193,7 +193,7 @@ def test_visitor_reads_it_in_the_language_of_their_browser(deployment: Any) -> N
         person_wanted.want_person(lock_session(session))
     with tenant_scope(deployment.tenant_id):
         (entry,) = chronicle_after(session, 0)
-    assert entry.text.endswith("Wieder da sind wir am Montag um 09:00 Uhr (Europe/London).")
+    assert entry.text.endswith("Wir sind am Montag um 09:00 Uhr wieder da (Europe/London).")
 
 
 def test_company_says_it_in_its_own_words(deployment: Any) -> None:

@@ -150,7 +150,7 @@ def test_challenge_of_another_tenant_is_unknown(blocked: Blocked, other_tenant: 
 def test_what_waits_for_a_yes_has_no_code(tenant: Any) -> None:
     agent = started(tenant)
     agent.report(TO_CONFIRM)
-    with pytest.raises(SilasError, match="No code is needed"):
+    with pytest.raises(SilasError, match="no longer needs a code"):
         agent.code()
 
 

@@ -71,7 +71,7 @@ def test_pinned_reference_does_not_find_a_tool_that_was_accepted_anew_with_other
 
 @pytest.mark.parametrize("ref", ["mcp:crm", "mcp:nobody", "mcp:crm@0123456789abcdef"])
 def test_reference_to_nothing_in_use_cannot_be_pinned(desk, ref):
-    with tenant_scope(desk.tenant), pytest.raises(SilasError, match="no tool in use") as refused:
+    with tenant_scope(desk.tenant), pytest.raises(SilasError, match="no active tool") as refused:
         skills.pin([ref])
     assert refused.value.code == "skill_missing"
 
