@@ -4,10 +4,13 @@ export PYTHONUNBUFFERED := 1
 # A machine that forbids to keep what was compiled makes each process compile all of the platform anew: 0.6 s a start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test chaos bench attack eval-gates eval-chat words check openapi translations screenshots guardrails environment environment-dev
+.PHONY: run quick test chaos bench attack eval-gates eval-chat words check openapi translations screenshots guardrails environment environment-dev
 
 run: environment
 	@exec $(PYTHON_IN_VENV) manage.py up
+
+quick: environment-dev
+	@exec sh tools/test quick
 
 test: environment-dev
 	@exec sh tools/test $(TESTS)
