@@ -20,6 +20,7 @@ WORKDIR /srv/silas
 COPY manage.py ./
 COPY tools/healthcheck tools/verify_audit.py tools/
 COPY skills skills
+COPY silas_skill silas_skill
 COPY kernel kernel
 COPY llm llm
 COPY sandbox sandbox

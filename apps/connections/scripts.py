@@ -20,6 +20,7 @@ from apps.connections.enums import Script
 from apps.connections.models import Connection, SetupRun
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from apps.skills import queries as skills
+from apps.skills import script_library
 from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import canonical_bytes
@@ -49,7 +50,7 @@ class Job:
         return SandboxSpec(
             ["python3", "-I", "-S", f"/sandbox/skill/scripts/{script.value}.py"],
             stdin=b"" if request is None else canonical_bytes(request) + b"\n",
-            read_only={"skill": self.folder},
+            read_only=script_library.mounts(self.folder),
             env={"SILAS_SETTINGS": json.dumps(self.connection.settings)},
             egress=self.egress,
             secret=json.dumps(self.secret).encode(),

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from apps.skills import argv
+from apps.skills import argv, script_library
 from apps.skills.schemas import SkillManifest
 from kernel.canonical import canonical_bytes
 from kernel.errors import SilasError
@@ -93,7 +93,7 @@ def _spec(script: str, inputs: Mapping[str, Any], manifest: SkillManifest, folde
         argv.command_line(script, args, manifest.script_args.get(script)),
         work={"call.json": canonical_bytes(call)},
         read_only={
-            "skill": folder,
+            **script_library.mounts(folder),
             "records": {f"{book}.json": canonical_bytes(list(rows)) for book, rows in records.items()},
         },
         timeout_seconds=SECONDS,

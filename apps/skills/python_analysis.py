@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePosixPath
 
+from apps.skills import script_library
 from apps.skills.schemas import Requirements
 
 _SHELLS = frozenset(
@@ -31,7 +32,9 @@ _SHELLS = frozenset(
 _READS_ENV = frozenset({"os.environ.get", "os.environ.pop", "os.getenv", "os.getenvb"})
 _SHELL_PROGRAMS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash"})
 _STARTS = ("subprocess.", "os.exec", "os.spawn", "os.posix_spawn", "asyncio.create_subprocess_exec", "pty.spawn")
-_NETWORK = frozenset({"socket", "ssl", "urllib", "http", "ftplib", "smtplib", "imaplib", "poplib", "telnetlib"})
+_NETWORK = frozenset(
+    {script_library.NAME, "socket", "ssl", "urllib", "http", "ftplib", "smtplib", "imaplib", "poplib", "telnetlib"}
+)
 # Variables that every sandbox sets, and those that lead to a connection's credentials and proxy.
 _HARNESS_ENV = frozenset(
     {"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
@@ -69,7 +72,7 @@ class Known:
         own = {path.stem for path in paths} | {part for path in paths for part in path.parent.parts}
         plain = [name.lower().replace("-", "_") for name in requirements.packages]
         packages = {name for package in plain for name in (package, _IMPORTED_AS.get(package, package))}
-        return cls(frozenset(own | packages), frozenset(requirements.env) | _HARNESS_ENV)
+        return cls(frozenset(own | packages | {script_library.NAME}), frozenset(requirements.env) | _HARNESS_ENV)
 
 
 def problems(text: str, known: Known, *, has_env: bool) -> list[str]:
@@ -234,8 +237,8 @@ def _is_declared(variable: str, known: Known) -> bool:
 
 
 def _undeclared(tree: ast.AST, known: Known) -> Iterator[str]:
-    """Yield modules that neither come with Python nor are in the folder; an import that the script can do without is
-    allowed."""
+    """Yield modules that come neither with Python nor with the platform and are not in the folder; an import that the
+    script can do without is allowed."""
     optional = {id(child) for node in _nodes(tree) if _is_attempt(node) for child in ast.walk(node)}
     for node in _nodes(tree):
         if id(node) in optional:

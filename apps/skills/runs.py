@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
-from apps.skills import argv, queries, rules
+from apps.skills import argv, queries, rules, script_library
 from apps.skills.ports import OpenedAccount, library, open_credentials, store_credentials
 from apps.skills.queries import Runnable
 from apps.skills.schemas import Change
@@ -98,7 +98,7 @@ def _run(
         argv.command_line(runnable.tool.script, args, runnable.script_args if runnable.is_plain else None),
         work={"call.json": canonical_bytes(call)},
         read_only={
-            "skill": runnable.folder,
+            **script_library.mounts(runnable.folder),
             "records": queries.as_files(runnable.rows),
             **({"knowledge": documents} if documents else {}),
             **_inputs(ctx),

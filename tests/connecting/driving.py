@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from apps.skills import script_library
 from sandbox import SandboxResult, SandboxSpec, open_session, run
 
 SKILLS = Path(__file__).resolve().parents[2] / "skills"
@@ -78,7 +79,7 @@ class Driven:
         return SandboxSpec(
             ["python3", "-I", "-S", f"/sandbox/skill/{script}"],
             work=work,
-            read_only={"skill": SKILLS / self.skill},
+            read_only=script_library.mounts(SKILLS / self.skill),
             env={"SILAS_SETTINGS": json.dumps(self.settings)},
             egress=self.places,
             secret=json.dumps(self.secrets).encode(),

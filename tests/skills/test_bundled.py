@@ -250,8 +250,7 @@ def test_http_api_as_it_ships_reaches_nothing(tenant: Any) -> None:
     assert isinstance(Shelf(tenant, "http-api").call("read_endpoint", endpoint="order"), Failed)
 
 
-@pytest.mark.parametrize("shared", ["account.py", "dav.py"])
-def test_script_that_every_folder_has_to_hold_is_the_same_in_all(shared: str) -> None:
-    """A skill's folder stands by itself, is hashed and handed on by itself: what several need, each holds."""
-    copies = {path.read_bytes() for path in demo.SKILLS.glob(f"*/scripts/{shared}")}
-    assert len(copies) == 1
+def test_no_script_of_a_skill_is_a_copy_of_the_library() -> None:
+    library = {path.read_bytes() for path in (demo.SKILLS.parent / "silas_skill").glob("*.py")}
+    copies = [path for path in demo.SKILLS.glob("*/**/*.py") if path.read_bytes() in library]
+    assert copies == []

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from apps.skills import script_library
 from kernel.canonical import canonical_bytes
 from sandbox import SandboxResult, SandboxSpec, run
 
@@ -24,7 +25,10 @@ def run_tests(files: Mapping[str, str]) -> dict[str, Any]:
     outcome = run(
         SandboxSpec(
             ["python3", "-I", "-S", "-m", "unittest", "discover", "-s", "/sandbox/skill/tests", "-v"],
-            read_only={"skill": {path: text.encode() for path, text in files.items()}, "records": _records(files)},
+            read_only={
+                **script_library.mounts({path: text.encode() for path, text in files.items()}),
+                "records": _records(files),
+            },
             timeout_seconds=_SECONDS,
         )
     )

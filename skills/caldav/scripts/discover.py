@@ -2,8 +2,9 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import answer, settings
+from silas_skill.account import answer, settings
 
 answer(
     auth_strategy="secure_input",

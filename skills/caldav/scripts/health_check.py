@@ -2,8 +2,9 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import answering, secrets
-from dav import Calendar
+from silas_skill.account import answer_once, secrets
+from silas_skill.caldav import Calendar
 
-answering(lambda: {"healthy": True, "latency_ms": Calendar(secrets().get("password", "")).open()[1]})
+answer_once(lambda: {"healthy": True, "latency_ms": Calendar(secrets().get("password", "")).open()[1]})

@@ -2,11 +2,12 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import Failure, answer, secrets
-from dav import Calendar
+from silas_skill.account import Failure, answer, secrets
+from silas_skill.caldav import Calendar
 
 try:
     answer(calendars=Calendar(secrets().get("password", "")).siblings())
 except Failure as failure:
-    answer(refused=failure.told["message"])
+    answer(refused=failure.fields["message"])

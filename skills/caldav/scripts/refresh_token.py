@@ -2,7 +2,8 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import answer
+from silas_skill.account import answer
 
 answer(success=True, new_expires_at=None)

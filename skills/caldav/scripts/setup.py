@@ -2,9 +2,10 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import Failure, secrets, setting_up, settings, show
-from dav import Calendar
+from silas_skill.account import Failure, run_setup, secrets, settings, show_step
+from silas_skill.caldav import Calendar
 
 
 def talk(start):
@@ -15,7 +16,7 @@ def talk(start):
         "input_hint": "or an app password",
         "guidance": {"instructions": "Use an app password if the account asks for a second factor."},
     }
-    if show("password", "secure_input", wait=True, request=request).get("success") is False:
+    if show_step("password", "secure_input", wait=True, request=request).get("success") is False:
         raise Failure("consent_denied", "The password was not given.")
     name, _ = Calendar(secrets().get("password", "")).open()
     wanted = [*start.get("initial_permissions", []), *start.get("incremental_scopes", [])]
@@ -23,4 +24,4 @@ def talk(start):
     return {"permissions_granted": wanted, "identity": settings()["username"], "summary": summary[:200]}
 
 
-setting_up(talk)
+run_setup(talk)

@@ -3,7 +3,7 @@
 import time
 import urllib.parse
 
-from account import call, check_status, settings
+from silas_skill.account import call, check_status, settings
 
 
 def look(key):

@@ -2,8 +2,10 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import answering, secrets
 from calling import look
 
-answering(lambda: {"success": True, "latency_ms": look(secrets().get("api_key", ""))})
+from silas_skill.account import answer_once, secrets
+
+answer_once(lambda: {"success": True, "latency_ms": look(secrets().get("api_key", ""))})

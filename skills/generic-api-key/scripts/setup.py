@@ -2,9 +2,11 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import Failure, secrets, setting_up, settings, show
 from calling import look
+
+from silas_skill.account import Failure, run_setup, secrets, settings, show_step
 
 
 def talk(start):
@@ -13,11 +15,11 @@ def talk(start):
     if settings().get("help_url"):
         guidance["help_url"] = settings()["help_url"]
     request = {"name": "api_key", "label": "API key", "input_hint": "the whole key", "guidance": guidance}
-    if show("key", "secure_input", wait=True, request=request).get("success") is False:
+    if show_step("key", "secure_input", wait=True, request=request).get("success") is False:
         raise Failure("consent_denied", "The key was not given.")
     look(secrets().get("api_key", ""))
     wanted = [*start.get("initial_permissions", []), *start.get("incremental_scopes", [])]
     return {"permissions_granted": wanted, "provider": settings().get("service", ""), "summary": "The key works."}
 
 
-setting_up(talk)
+run_setup(talk)

@@ -4,13 +4,14 @@ import json
 import time
 
 import tokens
-from account import as_time, call, check_status, secrets, settings
+
+from silas_skill.account import call, check_status, format_moment, secrets, settings
 
 
 def look():
     """(what it told, milliseconds, warnings, until when the token holds)."""
     held = secrets()
-    until = as_time(held.get("expires_at"))
+    until = format_moment(held.get("expires_at"))
     if not settings().get("userinfo_url"):
         return {}, 0, [], until
     started = time.monotonic()

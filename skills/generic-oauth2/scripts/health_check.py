@@ -2,9 +2,11 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import answering
 from calling import look
+
+from silas_skill.account import answer_once
 
 
 def check():
@@ -12,4 +14,4 @@ def check():
     return {"healthy": True, "token_expires_at": until, "latency_ms": spent, "warnings": warnings}
 
 
-answering(check)
+answer_once(check)

@@ -2,9 +2,11 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import answering
 from calling import look
+
+from silas_skill.account import answer_once
 
 
 def probe():
@@ -13,4 +15,4 @@ def probe():
     return {"success": True, "identity": str(name)[:200], "latency_ms": spent}
 
 
-answering(probe)
+answer_once(probe)

@@ -2,8 +2,10 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import answering
 from refreshing import refresh
 
-answering(refresh)
+from silas_skill.account import answer_once
+
+answer_once(refresh)

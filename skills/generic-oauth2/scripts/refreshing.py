@@ -3,7 +3,8 @@
 import time
 
 import tokens
-from account import Failure, as_time, secrets
+
+from silas_skill.account import Failure, format_moment, secrets
 
 
 def refresh():
@@ -12,4 +13,4 @@ def refresh():
         raise Failure("token_revoked", "There is nothing to refresh with: somebody has to sign in again.")
     grant = {"grant_type": "refresh_token", "refresh_token": held["refresh_token"]}
     until = tokens.keep(tokens.token(grant, held.get("client_secret", "")), asked_at, held)
-    return {"success": True, "new_expires_at": as_time(until)}
+    return {"success": True, "new_expires_at": format_moment(until)}

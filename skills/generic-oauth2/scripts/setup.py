@@ -8,9 +8,11 @@ import sys
 import time
 import urllib.parse
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
 import tokens
-from account import Failure, as_time, hear, secrets, setting_up, settings, show
+
+from silas_skill.account import Failure, format_moment, read_event, run_setup, secrets, settings, show_step
 
 
 def talk(start):
@@ -26,7 +28,7 @@ def talk(start):
     return {
         "permissions_granted": granted,
         "provider": settings().get("service", ""),
-        "token_expires_at": as_time(until),
+        "token_expires_at": format_moment(until),
         "summary": "Signed in.",
     }
 
@@ -38,7 +40,7 @@ def _ask_for_client_secret():
         "input_hint": "as the service showed it when the app was registered",
         "guidance": {"instructions": "Copy the client secret of the app that was registered at the service."},
     }
-    if show("client_secret", "secure_input", wait=True, request=request).get("success") is False:
+    if show_step("client_secret", "secure_input", wait=True, request=request).get("success") is False:
         raise Failure("consent_denied", "The client secret was not given.")
     return secrets()
 
@@ -58,7 +60,7 @@ def _by_browser(start, wanted, client_secret):
     }
     join = "&" if "?" in settings()["authorization_url"] else "?"
     url = settings()["authorization_url"] + join + urllib.parse.urlencode(fields)
-    came = show("redirect", "browser_redirect", wait=True, auth_url=url)
+    came = show_step("redirect", "browser_redirect", wait=True, auth_url=url)
     if not hmac.compare_digest(str(came.get("state", "")).encode(), state.encode()):
         raise Failure("unknown", "The browser came back with an answer to another question. Nothing was connected.")
     if came.get("error"):
@@ -84,10 +86,10 @@ def _by_code(start, wanted, client_secret):
     except KeyError:
         raise Failure("service_unavailable", "The service answered without a code.") from None
     shown = {"verification_url": url, "user_code": code, "expires_in": life, "poll_interval": pause}
-    show("device", "device_code", wait=False, **shown)
+    show_step("device", "device_code", wait=False, **shown)
     ends = time.monotonic() + life
     while time.monotonic() < ends:
-        hear(pause)
+        read_event(pause)
         try:
             return tokens.token(grant, client_secret)
         except tokens.Pending as pending:
@@ -99,4 +101,4 @@ def _bounded(value, usual, most):
     return min(max(int(value), 1), most) if str(value).isdigit() else usual
 
 
-setting_up(talk)
+run_setup(talk)

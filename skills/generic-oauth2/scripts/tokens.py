@@ -6,7 +6,7 @@ import time
 import urllib.parse
 from email.utils import parsedate_to_datetime
 
-from account import Failure, call, hand_back, retry_minutes, settings
+from silas_skill.account import Failure, call, retry_minutes, return_secrets, settings
 
 # A token is called run out a little before it is: requests take time.
 EARLY_SECONDS = 30
@@ -91,7 +91,7 @@ def keep(answer, asked_at, held):
     """Hand the tokens back, and say until when the access token holds by our own clock: the service says how long, not
     until when, so it does not matter what its clock shows."""
     until = expires_at(answer.get("expires_in"), asked_at)
-    hand_back(
+    return_secrets(
         access_token=answer["access_token"],
         refresh_token=answer.get("refresh_token") or held.get("refresh_token"),
         expires_at=until,

@@ -2,9 +2,11 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import answer
 from desk import read_book, spoken
+
+from silas_skill.account import answer
 
 booked = {key: row["data"] for key, row in read_book("pickups").items() if row["data"]["status"] == "booked"}
 lines = [f"{key}: order {data['order']}, {spoken(data['start'])}" for key, data in sorted(booked.items())]

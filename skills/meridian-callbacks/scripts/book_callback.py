@@ -7,10 +7,12 @@ import hashlib
 import sys
 from datetime import datetime
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-import dav
-from account import answer
 from desk import ask_for, leave, opened, read_book, read_call, refuse, spoken
+
+from silas_skill import caldav
+from silas_skill.account import answer
 
 MINUTES = 15
 
@@ -24,7 +26,7 @@ def main():
         refuse(f"There is a callback for {args['claim']} already.")
     if not is_ahead(args["start"], call["now"]):
         refuse("That is no time that is still to come.")
-    event = dav.name_of(call["effect_key"])
+    event = caldav.name_of(call["effect_key"])
     book(event, args, call["now"])
     number = f"CB-{int(hashlib.sha256(call['effect_key'].encode()).hexdigest(), 16) % 10**10:010d}"
     row = {"claim": args["claim"], "start": args["start"], "event": event, "status": "booked"}
@@ -36,7 +38,7 @@ def main():
 def book(event, args, now):
     held = opened("booked")
     title = "Call back about {about}".format(about=args["claim"])
-    held.put(event, dav.written(event, title, args["start"], MINUTES, now))
+    held.put(event, caldav.written(event, title, args["start"], MINUTES, now))
     leave("event.ics", held.read(event))
 
 

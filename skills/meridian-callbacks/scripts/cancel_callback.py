@@ -3,9 +3,11 @@
 import json
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import answer
 from desk import ask_for, leave, opened, read_book, read_call, refuse
+
+from silas_skill.account import answer
 
 
 def main():

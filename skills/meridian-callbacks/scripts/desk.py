@@ -4,8 +4,8 @@ import json
 from datetime import datetime
 from pathlib import Path
 
-from account import Failure, answer, secrets
-from dav import Calendar
+from silas_skill.account import Failure, answer, secrets
+from silas_skill.caldav import Calendar
 
 ROOT = Path("/sandbox")
 

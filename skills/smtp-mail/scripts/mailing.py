@@ -6,7 +6,7 @@ import socket
 import time
 import urllib.parse
 
-from account import LOOPBACK, Failure, settings, trust
+from silas_skill.account import LOOPBACK, Failure, settings, trust
 
 SECONDS = 20
 

@@ -7,9 +7,11 @@ import sys
 from email.message import EmailMessage
 from pathlib import Path
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import Failure, answer, secrets, settings
 from mailing import signed_in
+
+from silas_skill.account import Failure, answer, secrets, settings
 
 
 def message(call):
@@ -40,7 +42,7 @@ def main():
     try:
         mail = send(call)
     except Failure as failure:
-        answer(refused=failure.told["message"])
+        answer(refused=failure.fields["message"])
     taken = {"to": mail["To"], "subject": mail["Subject"], "message_id": mail["Message-ID"]}
     Path("/sandbox/out/taken.json").write_text(json.dumps(taken))
     answer(sent=True, to=mail["To"])

@@ -2,9 +2,11 @@
 
 import sys
 
+sys.path.insert(0, "/sandbox/lib")
 sys.path.insert(0, "/sandbox/skill/scripts")
-from account import Failure, secrets, setting_up, settings, show
 from mailing import look
+
+from silas_skill.account import Failure, run_setup, secrets, settings, show_step
 
 
 def talk(start):
@@ -15,11 +17,11 @@ def talk(start):
         "input_hint": "or an app password",
         "guidance": {"instructions": "Use an app password if the mailbox asks for a second factor."},
     }
-    if show("password", "secure_input", wait=True, request=request).get("success") is False:
+    if show_step("password", "secure_input", wait=True, request=request).get("success") is False:
         raise Failure("consent_denied", "The password was not given.")
     look(secrets().get("password", ""))
     wanted = [*start.get("initial_permissions", []), *start.get("incremental_scopes", [])]
     return {"permissions_granted": wanted, "identity": settings()["from_address"], "summary": "The server let us in."}
 
 
-setting_up(talk)
+run_setup(talk)

@@ -1,4 +1,4 @@
-"""What every script of a connection does: read its settings and secrets, speak the protocol, call the service."""
+"""Read a connection's settings and secrets, speak the protocol of its scripts, and call its service."""
 
 import json
 import os
@@ -21,9 +21,9 @@ class Failure(Exception):
 
     def __init__(self, kind, message, retry_minutes=None):
         super().__init__(message)
-        self.told = {"failure_type": kind, "service": settings().get("service", ""), "message": message}
+        self.fields = {"failure_type": kind, "service": settings().get("service", ""), "message": message}
         if retry_minutes:
-            self.told["retry_minutes"] = retry_minutes
+            self.fields["retry_minutes"] = retry_minutes
 
 
 def settings():
@@ -38,7 +38,7 @@ def secrets():
     return json.loads(bytes(line) or b"{}")
 
 
-def hand_back(**values):
+def return_secrets(**values):
     """New credentials, to the platform alone. Once, and before the last word."""
     left = json.dumps({name: str(value) for name, value in values.items() if value}).encode()
     while left:
@@ -50,31 +50,31 @@ def answer(**value):
     sys.exit(0)
 
 
-def answering(work):
+def answer_once(work):
     """Run a script that answers once; a failure is an answer too."""
     try:
         answer(**work())
     except Failure as failure:
-        answer(success=False, healthy=False, error=failure.told["message"], failure=failure.told)
+        answer(success=False, healthy=False, error=failure.fields["message"], failure=failure.fields)
 
 
-def say(kind, **fields):
+def send_event(kind, **fields):
     print(json.dumps({"type": kind, **fields}), flush=True)
 
 
-def show(step_id, kind, *, wait, **fields):
+def show_step(step_id, kind, *, wait, **fields):
     """Put a step before the person; with `wait`, until they have answered it."""
-    say("setup_step", step_id=step_id, step={"type": kind, **fields})
+    send_event("setup_step", step_id=step_id, step={"type": kind, **fields})
     if not wait:
         return None
-    say("await_input", step_id=step_id)
+    send_event("await_input", step_id=step_id)
     while True:
-        event = hear()
+        event = read_event()
         if event.get("type") == "step_result" and event.get("step_id") == step_id:
             return event.get("payload") or {}
 
 
-def hear(seconds=None):
+def read_event(seconds=None):
     """The next event; None when nothing came in this time. A cancel, or the end, ends the script."""
     until = None if seconds is None else time.monotonic() + seconds
     while b"\n" not in _input:
@@ -93,12 +93,12 @@ def hear(seconds=None):
     return event
 
 
-def setting_up(talk):
+def run_setup(talk):
     """Hold the conversation; a failure is its last word."""
     try:
-        say("completion", connection_payload=talk(hear()))
+        send_event("completion", connection_payload=talk(read_event()))
     except Failure as failure:
-        say("failure", failure=failure.told)
+        send_event("failure", failure=failure.fields)
 
 
 def call(method, url, *, body=None, headers=None):
@@ -137,7 +137,7 @@ def retry_minutes(headers):
     return min(max(1, -(-int(said) // 60)), 1440) if said.isdigit() else 15
 
 
-def as_time(seconds):
+def format_moment(seconds):
     """Seconds since 1970 as the protocol writes a moment."""
     return datetime.fromtimestamp(int(seconds), UTC).isoformat() if seconds else None
 

@@ -8,7 +8,7 @@ import urllib.parse
 import xml.etree.ElementTree as ElementTree
 from datetime import datetime, timedelta
 
-from account import Failure, call, check_status, settings
+from silas_skill.account import Failure, call, check_status, settings
 
 SPACES = {"d": "DAV:", "c": "urn:ietf:params:xml:ns:caldav"}
 OURS = "silas-"
