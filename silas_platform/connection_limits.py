@@ -20,10 +20,9 @@ from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from django.conf import settings
 from twisted.web import http
 
-from apps.sessions.ratelimit.message_pace import Pace
-from apps.sessions.ratelimit.new_conversations import is_ours, name_of
 from apps.sessions.schemas import MAX_FRAME_BYTES, POLICY_VIOLATION
-from kernel.ratelimit.token_buckets import Penalties, TokenBuckets
+from kernel.ratelimit.addresses import address_key, is_own_machine
+from kernel.ratelimit.token_buckets import Penalties, TokenBucket, TokenBuckets
 from silas_platform.client_address import client_address
 
 HEAD_SECONDS, REFUSAL_SECONDS, UNREAD_SECONDS, RECHECK_SECONDS = 15.0, 2.0, 30.0, 0.05
@@ -50,7 +49,7 @@ class LimitedWebSocket(WebSocketProtocol):  # type: ignore[misc]  # Daphne has n
 
     def __init__(self) -> None:
         super().__init__()
-        self._frames = Pace(settings.SOCKET_FRAMES, settings.SOCKET_FRAMES / 10)
+        self._frames = TokenBucket(settings.SOCKET_FRAMES, settings.SOCKET_FRAMES / 10)
 
     # -- opening and closing ------------------------------------------------------------------------------------------
 
@@ -67,8 +66,8 @@ class LimitedWebSocket(WebSocketProtocol):  # type: ignore[misc]  # Daphne has n
     def connectionLost(self, reason: Any) -> None:
         _unregister(self.transport)
         self.resumeProducing()
-        if not (self._was_answered or self.is_cut_off or is_ours(self.address)):
-            name = name_of(self.address)
+        if not (self._was_answered or self.is_cut_off or is_own_machine(self.address)):
+            name = address_key(self.address)
             if not _unanswered().take(name):
                 penalties.punish(name)
         super().connectionLost(reason)
@@ -100,8 +99,8 @@ class LimitedWebSocket(WebSocketProtocol):  # type: ignore[misc]  # Daphne has n
                 self.application_queue.get_nowait()
             self.transport.pauseProducing()
             self.sendCloseFrame(code=POLICY_VIOLATION)
-            if not is_ours(self.address):  # otherwise everyone behind a proxy without the header
-                penalties.punish(name_of(self.address))
+            if not is_own_machine(self.address):  # otherwise everyone behind a proxy without the header
+                penalties.punish(address_key(self.address))
 
     # -- receiving ------------------------------------------------------------------------------------------------
 
@@ -174,7 +173,7 @@ class LimitedHTTPChannel(_http.HTTPChannel):  # type: ignore[misc]  # Twisted's 
         self._cancel_head_timer()
         headers = self.requests[-1].requestHeaders
         if headers.hasHeader(b"upgrade"):
-            name = name_of(_address(self.transport, *headers.getRawHeaders(b"x-forwarded-for", ())))
+            name = address_key(_address(self.transport, *headers.getRawHeaders(b"x-forwarded-for", ())))
             self._is_refused = bool(penalties.seconds_left(name)) or not _handshakes().take(name)
         if self._is_refused:
             self._refuse()
@@ -239,7 +238,7 @@ _by_peer: Counter[str] = Counter()
 def _register(transport: Any) -> bool:
     """Count the connection; False when there is no room for it, in total or from this peer."""
     peer = str(getattr(transport.getPeer(), "host", ""))
-    is_shared_peer = bool(settings.TRUSTED_PROXIES) or is_ours(peer)
+    is_shared_peer = bool(settings.TRUSTED_PROXIES) or is_own_machine(peer)
     if len(_open) >= _max_connections() or not (is_shared_peer or _by_peer[peer] < settings.ADDRESS_CONNECTIONS):
         return False
     _open[transport] = peer

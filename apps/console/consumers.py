@@ -22,10 +22,10 @@ from apps.audit.queries import head_of
 from apps.audit.rules import Head
 from apps.console import viewers
 from apps.console.members import Member, group_of, group_of_member, member_of
-from apps.sessions.ratelimit.message_pace import Pace
 from apps.sessions.schemas import POLICY_VIOLATION
 from apps.tenants import access, logins, visits
 from kernel import live, presence
+from kernel.ratelimit.token_buckets import TokenBucket
 from kernel.tenancy import in_scope, in_thread
 
 NOT_AUTHENTICATED, FORBIDDEN, TRY_LATER = 4001, 4003, 1013
@@ -51,8 +51,8 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._look_rate = Pace(10, 2.0)
-        self._bad_rate = Pace(BAD_FRAMES, BAD_FRAMES_A_SECOND)
+        self._look_rate = TokenBucket(10, 2.0)
+        self._bad_rate = TokenBucket(BAD_FRAMES, BAD_FRAMES_A_SECOND)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Unregister the socket however it ends, also after an error of ours."""

@@ -25,8 +25,7 @@ from pydantic import ValidationError
 
 from apps.access import tokens
 from apps.sessions import catch_up, presence, registry, rules, runner, services
-from apps.sessions.ratelimit import limits, message_pace, open_sockets
-from apps.sessions.ratelimit.message_pace import Pace
+from apps.sessions.ratelimit import limits, open_sockets
 from apps.sessions.schemas import (
     MAX_FRAME_BYTES,
     POLICY_VIOLATION,
@@ -47,7 +46,7 @@ from kernel import presence as sockets
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext, gettext_lazy, in_language
-from kernel.ratelimit.token_buckets import Penalties
+from kernel.ratelimit.token_buckets import Penalties, TokenBucket
 from kernel.tenancy import in_scope, in_thread
 
 if TYPE_CHECKING:
@@ -79,9 +78,9 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._speaking = Pace(settings.VISITOR_BURST, settings.VISITOR_MESSAGES_A_SECOND)
-        self._typing = Pace(message_pace.TYPING_BURST, message_pace.TYPING_A_SECOND)
-        self._bad = Pace(BAD_FRAMES, BAD_FRAMES_A_SECOND)
+        self._speaking = TokenBucket(settings.VISITOR_BURST, settings.VISITOR_MESSAGES_A_SECOND)
+        self._typing = TokenBucket(limits.TYPING_BURST, limits.TYPING_A_SECOND)
+        self._bad = TokenBucket(BAD_FRAMES, BAD_FRAMES_A_SECOND)
 
     # -- coming and going ------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apps.access import identity_rate_limit
+from apps.access import ratelimit
 from apps.audit.enums import AuditEvent
 from apps.gates.claims import Claim
 from apps.gates.enums import GateTrigger
@@ -49,14 +49,12 @@ async def begin(state: TurnState, context: Mapping[str, Any]) -> Guess:
 async def passed(guess: Guess) -> None:
     """It was no guess: it does not count."""
     if guess.counted:
-        await asyncio.to_thread(identity_rate_limit.take_back, guess.counted)
+        await asyncio.to_thread(ratelimit.take_back, guess.counted)
 
 
 def _count(state: TurnState, claims: Mapping[str, Claim]) -> Guess:
     gates = frozenset(claims)
-    counted = identity_rate_limit.count_claims(
-        state.tenant_id, state.session.pk, state.message.seq, tuple(claims.values())
-    )
+    counted = ratelimit.count_claims(state.tenant_id, state.session.pk, state.message.seq, tuple(claims.values()))
     if not counted.refused:
         return Guess(gates, counted.limits)
     state.audit.append((AuditEvent.IDENTITY_THROTTLED, {"by": counted.refused}))

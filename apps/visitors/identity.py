@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from apps.access import identity_rate_limit
+from apps.access import ratelimit
 from apps.access.grants import Passed, is_worth_moving
 from apps.access.signed_identity import Identity, Unproven, read
 from apps.audit.enums import AuditEvent
@@ -54,7 +54,7 @@ def known(deployment: Deployment, *, resume_token: str) -> Known:
 
 def look(deployment: Deployment, token: str, known: Known) -> Named:
     """Count the try, and check the token. Outside of any scope: tries are counted in Redis."""
-    counted = identity_rate_limit.count_signed(deployment.tenant_id, known.session_id) if known.keys else ()
+    counted = ratelimit.count_signed(deployment.tenant_id, known.session_id) if known.keys else ()
     if isinstance(counted, str):
         return Named(Unproven(counted))
     return Named(read(token, known.keys, audience=deployment.public_key), counted)
@@ -76,15 +76,15 @@ def start(
 
 def believed(named: Named) -> None:
     """A token that passed its gate, committed, was no try at guessing."""
-    identity_rate_limit.take_back(named.counted)
+    ratelimit.take_back(named.counted)
 
 
 def _settle(session_id: UUID, deployment: Deployment, found: Identity | Unproven) -> str:
     """Move the level, or write down that it stays; the reason, or empty."""
     if isinstance(found, Identity):
         return "" if _pass(lock_session(session_id), deployment, found) else "identity_gate_unused"
-    if found.code in identity_rate_limit.NOT_CHECKED:
-        data = {"by": identity_rate_limit.NOT_CHECKED[found.code]}
+    if found.code in ratelimit.NOT_CHECKED:
+        data = {"by": ratelimit.NOT_CHECKED[found.code]}
         record(AuditEvent.IDENTITY_THROTTLED, subject=f"session:{session_id}", data=data)
     elif found.code != "identity_key_missing":
         data = {"by": "signed", "reason": found.code}

@@ -29,7 +29,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import session_by_id
 from apps.sessions.rules import languages_of
 from apps.tenants.addresses import is_email
-from apps.visitors import rate_limit
+from apps.visitors import ratelimit
 from apps.visitors.enums import TranscriptState
 from apps.visitors.models import TranscriptRequest
 from apps.visitors.offers import offers_of
@@ -48,10 +48,10 @@ _log = logging.getLogger(__name__)
 
 
 def check_pace(session_id: UUID, address: str, *, ip: str) -> None:
-    """Count one letter. Outside of a transaction; raises as `rate_limit.count_under`."""
-    there = Limit(f"letter:to:{sha256_hex(address.lower())[:32]}", 3, rate_limit.HOUR)
-    rate_limit.count_under([there])
-    rate_limit.count("letter", session_id, most=3, address=ip, most_there=10, seconds=rate_limit.HOUR)
+    """Count one letter. Outside of a transaction; raises as `ratelimit.count_under`."""
+    there = Limit(f"letter:to:{sha256_hex(address.lower())[:32]}", 3, ratelimit.HOUR)
+    ratelimit.count_under([there])
+    ratelimit.count("letter", session_id, most=3, address=ip, most_there=10, seconds=ratelimit.HOUR)
 
 
 def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:

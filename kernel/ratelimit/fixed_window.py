@@ -1,15 +1,16 @@
 """Limit how often something may be tried, with counters in the cache that expire by themselves.
 
 An attempt is counted before it is made, in one atomic step, so that concurrent attempts cannot exceed the limit; a
-harmless attempt can be refunded. Raises what the cache raises: the caller decides what a missing cache means. Sockets
-use `aconsume`, which counts all limits of a message in one round trip. Keys carry the room's name and, where there is
-one, the tenant.
+harmless attempt can be refunded. Where the cache is away `consume` and `aconsume` raise what it raises, and
+`try_consume` and `atry_consume` say so: the caller decides what a missing count means. Async code uses the latter of
+each pair, which counts all limits in one round trip. Keys carry the room's name and, where there is one, the tenant.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,6 +25,7 @@ from kernel.tenancy.threads import prioritize
 
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
+_log = logging.getLogger(__name__)
 
 _TIMEOUT_SECONDS = 0.5
 _PREFIX = "silas.throttle:"
@@ -57,6 +59,20 @@ class Exceeded:
 
     limit: Limit
     seconds: float
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Nothing could be counted."""
+
+
+async def atry_consume(limits: Sequence[Limit], *, otherwise: str) -> Exceeded | Unavailable | None:
+    """`aconsume` that logs `otherwise` and the error's name where nothing can be counted."""
+    try:
+        return await aconsume(limits)
+    except Exception as error:  # noqa: BLE001 (whatever Redis raises: the caller decides what a missing count means)
+        _log.warning("%s error=%s", otherwise, type(error).__name__)
+        return Unavailable()
 
 
 async def aconsume(limits: Sequence[Limit]) -> Exceeded | None:
@@ -102,6 +118,23 @@ def consume(limits: Iterable[Limit]) -> Limit | None:
             refund(counted)
             return limit
     return None
+
+
+def try_consume(limits: Iterable[Limit], *, otherwise: str) -> Limit | Unavailable | None:
+    """`consume` that logs `otherwise` and the error's name where nothing can be counted."""
+    try:
+        return consume(limits)
+    except Exception as error:  # noqa: BLE001 (whatever the cache raises: the caller decides what a missing count means)
+        _log.warning("%s error=%s", otherwise, type(error).__name__)
+        return Unavailable()
+
+
+def try_refund(limits: Iterable[Limit], *, otherwise: str) -> None:
+    """`refund` that logs `otherwise` where the cache is away: one attempt too many stays counted."""
+    try:
+        refund(limits)
+    except Exception as error:  # noqa: BLE001 (whatever the cache raises: a count that stays expires by itself)
+        _log.warning("%s error=%s", otherwise, type(error).__name__)
 
 
 def refund(limits: Iterable[Limit]) -> None:

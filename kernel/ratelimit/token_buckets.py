@@ -1,4 +1,4 @@
-"""Limit senders within one process, in bounded memory: token buckets by key, and penalties that double.
+"""Limit senders within one process, in bounded memory: token buckets, alone and by key, and penalties that double.
 
 These are checked for every connection, so they need no round trip. When there are too many keys, the least recently
 used ones are dropped.
@@ -9,9 +9,29 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import TypeVar
 
 MAX_KEYS = 20_000
 _Clock = Callable[[], float]
+Kept = TypeVar("Kept")
+
+
+class TokenBucket:
+    """`burst` tokens at once, and one more every `1 / a_second` seconds after them."""
+
+    def __init__(self, burst: float, a_second: float, *, clock: _Clock = time.monotonic) -> None:
+        self._burst, self._a_second, self._clock = burst, a_second, clock
+        self._left, self._at = float(burst), clock()
+
+    def wait(self) -> float:
+        """0 when there is a token, which takes it; else the seconds until there is one."""
+        now = self._clock()
+        self._left = min(self._burst, self._left + (now - self._at) * self._a_second)
+        self._at = now
+        if self._left < 1:
+            return (1 - self._left) / self._a_second
+        self._left -= 1
+        return 0
 
 
 class TokenBuckets:
@@ -19,15 +39,13 @@ class TokenBuckets:
 
     def __init__(self, burst: float, a_second: float, *, clock: _Clock = time.monotonic) -> None:
         self._burst, self._a_second, self._clock = burst, a_second, clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def take(self, name: str) -> bool:
         """Take a token, if there is one; attempts without a token cost nothing."""
-        now = self._clock()
-        left, at = self._left.pop(name, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._a_second)
-        _keep(self._left, name, (left - 1 if left >= 1 else left, now))
-        return left >= 1
+        bucket = self._buckets.pop(name, None) or TokenBucket(self._burst, self._a_second, clock=self._clock)
+        _keep(self._buckets, name, bucket)
+        return bucket.wait() == 0
 
 
 class Penalties:
@@ -53,7 +71,7 @@ class Penalties:
         return max(0.0, until - self._clock())
 
 
-def _keep(kept: OrderedDict[str, tuple[float, float]], name: str, value: tuple[float, float]) -> None:
+def _keep(kept: OrderedDict[str, Kept], name: str, value: Kept) -> None:
     kept[name] = value
     if len(kept) > MAX_KEYS:
         kept.popitem(last=False)

@@ -14,7 +14,7 @@ import time_machine
 from django.core.cache.backends.locmem import LocMemCache
 from django.test import Client, override_settings
 
-from apps.access import identity_rate_limit
+from apps.access import ratelimit
 from apps.access.grants import Passed
 from apps.audit.models import AuditEntry
 from apps.inbox import handoff
@@ -26,7 +26,7 @@ from apps.tenants.services import retire_identity_key
 from kernel.clock import now
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from kernel.tenancy.scope import ScopeError, current_scope
-from tests.access.test_identity_rate_limit import NO_CACHE, wrong
+from tests.access.test_ratelimit import NO_CACHE, wrong
 from tests.factories.identity import JONAS, MARIA, converse, make_identity_desk
 from tests.factories.sessions import say
 from tests.factories.signed import Site, key_pair, make_site, unsigned
@@ -261,12 +261,12 @@ def test_gate_that_no_level_asks_for_raises_nothing(page: Page, desk: Deployment
 
 def test_sixth_bad_token_of_a_conversation_is_not_looked_at(page: Page, site: Site) -> None:
     page.show(site.sign())
-    reasons = [page.reason(site.sign(secret="x" * 32)) for _ in range(identity_rate_limit.MAX_PER_CONVERSATION + 1)]
-    assert reasons == ["identity_signature"] * identity_rate_limit.MAX_PER_CONVERSATION + ["identity_throttled"]
+    reasons = [page.reason(site.sign(secret="x" * 32)) for _ in range(ratelimit.MAX_PER_CONVERSATION + 1)]
+    assert reasons == ["identity_signature"] * ratelimit.MAX_PER_CONVERSATION + ["identity_throttled"]
 
 
 def test_good_tokens_use_nothing_up(page: Page, site: Site) -> None:
-    assert {page.reason(site.sign()) for _ in range(identity_rate_limit.MAX_PER_CONVERSATION + 2)} == {""}
+    assert {page.reason(site.sign()) for _ in range(ratelimit.MAX_PER_CONVERSATION + 2)} == {""}
 
 
 async def test_wrong_claims_and_bad_tokens_count_together(page: Page, site: Site) -> None:
@@ -278,7 +278,7 @@ async def test_wrong_claims_and_bad_tokens_count_together(page: Page, site: Site
 
 def test_throttled_token_is_audited(page: Page, site: Site) -> None:
     page.show(site.sign())
-    for _ in range(identity_rate_limit.MAX_PER_CONVERSATION + 1):
+    for _ in range(ratelimit.MAX_PER_CONVERSATION + 1):
         page.show(site.sign(secret="x" * 32))
     assert page.audited("identity_throttled") == [{"by": "signed"}]
 

@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from apps.bus.enums import Queue
 from apps.bus.rules import MAX_ATTEMPTS
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from apps.tenants import logins, resets
 from apps.tenants.emails import MOST_ATTEMPTS, enqueue
 from apps.tenants.enums import EmailKind, EmailState
@@ -225,8 +225,8 @@ def test_weak_password_leaves_the_link_alive(owner: Any) -> None:
 
 def test_letters_are_throttled_by_account_known_or_not(owner: Any) -> None:
     for person in (owner, f"{uuid4().hex}@example.test"):
-        codes = [_ask(person).status_code for _ in range(throttle.MAX_EMAILS + 1)]
-        assert codes == [200] * throttle.MAX_EMAILS + [429]
+        codes = [_ask(person).status_code for _ in range(ratelimit.MAX_EMAILS + 1)]
+        assert codes == [200] * ratelimit.MAX_EMAILS + [429]
 
 
 def test_account_without_a_password_gets_no_letter(owner: Any) -> None:

@@ -11,14 +11,14 @@ from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from apps.tenants.models import Letter
 from kernel.tenancy import tenant_scope
 from tests.factories.accounts import guest, log_in, send_letters, sent_to
 
 
 def _locked(client: Any, user: Any) -> Any:
-    for _ in range(throttle.MAX_PER_ACCOUNT):
+    for _ in range(ratelimit.MAX_PER_ACCOUNT):
         log_in(client, user, "wrong")
     return log_in(client, user, "wrong")
 
@@ -39,24 +39,24 @@ def test_wait_grows_with_every_lock_out() -> None:
     address, account = f"test-{uuid4().hex}", f"{uuid4().hex}@example.test"
     waits = []
     for _ in range(3):
-        for _ in range(throttle.MAX_PER_ACCOUNT):
-            throttle.may_try(address, account)
-        wait = throttle.wait_before(address, account)
+        for _ in range(ratelimit.MAX_PER_ACCOUNT):
+            ratelimit.may_try(address, account)
+        wait = ratelimit.wait_before(address, account)
         assert wait is not None
         waits.append(wait.seconds)
-        own, *_ = throttle._limits(address, account)
+        own, *_ = ratelimit._limits(address, account)
         cache.delete_many([own.key, f"{own.key}:closed"])  # it ran out
     assert waits == [900, 1800, 3600]
 
 
 def test_wait_is_never_longer_than_a_working_day() -> None:
     address, account = f"test-{uuid4().hex}", f"{uuid4().hex}@example.test"
-    own, *_ = throttle._limits(address, account)
+    own, *_ = ratelimit._limits(address, account)
     cache.set(f"{own.key}:strikes", 40, 60)
-    for _ in range(throttle.MAX_PER_ACCOUNT):
-        throttle.may_try(address, account)
-    wait = throttle.wait_before(address, account)
-    assert wait is not None and wait.seconds == throttle.LONGEST_WAIT_SECONDS
+    for _ in range(ratelimit.MAX_PER_ACCOUNT):
+        ratelimit.may_try(address, account)
+    wait = ratelimit.wait_before(address, account)
+    assert wait is not None and wait.seconds == ratelimit.LONGEST_WAIT_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_wait_is_never_longer_than_a_working_day() -> None:
     ],
 )
 def test_wait_is_said_in_words(seconds: int, words: str) -> None:
-    assert throttle.Wait(seconds).words == words
+    assert ratelimit.Wait(seconds).words == words
 
 
 def test_lock_out_is_written_down_once_in_the_members_tenant(tenant: Any, owner: Any) -> None:

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from apps.tenants import second_factors
 from apps.tenants.models import RecoveryCode, Tenant, Totp
 from kernel.clock import now
@@ -98,7 +98,7 @@ def test_app_that_was_never_confirmed_asks_for_nothing(owner: Any) -> None:
 
 def test_guessing_codes_is_throttled_from_everywhere(owner: Any) -> None:
     app, _ = add_app(owner)
-    for _ in range(throttle.MAX_PER_ACCOUNT):
+    for _ in range(ratelimit.MAX_PER_ACCOUNT):
         client = guest()
         log_in(client, owner)
         _second(client, "000000")
@@ -108,9 +108,9 @@ def test_guessing_codes_is_throttled_from_everywhere(owner: Any) -> None:
 
 
 def test_guessing_one_persons_codes_leaves_others_alone(owner: Any, agent: Any) -> None:
-    for _ in range(throttle.MAX_PER_ADDRESS + 1):
-        throttle.wait_before_code("second", owner.pk)
-    assert throttle.wait_before_code("second", agent.pk) is None
+    for _ in range(ratelimit.MAX_PER_ADDRESS + 1):
+        ratelimit.wait_before_code("second", owner.pk)
+    assert ratelimit.wait_before_code("second", agent.pk) is None
 
 
 def test_wrong_code_is_written_down(tenant: Any, owner: Any) -> None:

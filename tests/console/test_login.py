@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from kernel.tenancy import tenant_scope
 from tests.rivals import race
 
@@ -70,38 +70,38 @@ def test_disabled_account_is_refused(owner: Any, address: str) -> None:
 
 
 def test_login_after_too_many_failures_is_refused_even_with_the_right_password(owner: Any, address: str) -> None:
-    for _ in range(throttle.MAX_PER_ACCOUNT):
+    for _ in range(ratelimit.MAX_PER_ACCOUNT):
         _log_in(address, owner.email, "wrong")
     assert _log_in(address, owner.email).status_code == 429
 
 
 def test_throttle_of_one_account_leaves_others_alone(owner: Any, agent: Any, address: str) -> None:
-    for _ in range(throttle.MAX_PER_ACCOUNT):
+    for _ in range(ratelimit.MAX_PER_ACCOUNT):
         _log_in(address, owner.email, "wrong")
     assert _log_in(address, agent.email).status_code == 302
 
 
 def test_throttle_counts_unknown_accounts_too(database: None, address: str) -> None:
-    for _ in range(throttle.MAX_PER_ACCOUNT):
+    for _ in range(ratelimit.MAX_PER_ACCOUNT):
         _log_in(address, "nobody@example.test", "wrong")
     assert _log_in(address, "nobody@example.test", "wrong").status_code == 429
 
 
 def test_throttle_of_one_address_leaves_others_alone(owner: Any, address: str) -> None:
-    for _ in range(throttle.MAX_PER_ACCOUNT):
+    for _ in range(ratelimit.MAX_PER_ACCOUNT):
         _log_in(address, owner.email, "wrong")
     assert _log_in(f"{address}-other", owner.email).status_code == 302
 
 
 def test_guessing_many_accounts_from_one_address_is_throttled(owner: Any, address: str) -> None:
-    for number in range(throttle.MAX_PER_ADDRESS):
-        throttle.may_try(address, f"u{number}@example.test")
+    for number in range(ratelimit.MAX_PER_ADDRESS):
+        ratelimit.may_try(address, f"u{number}@example.test")
     assert _log_in(address, owner.email).status_code == 429
 
 
 def test_good_login_forgets_the_failures(owner: Any, address: str) -> None:
     for _ in range(2):
-        for _ in range(throttle.MAX_PER_ACCOUNT - 1):
+        for _ in range(ratelimit.MAX_PER_ACCOUNT - 1):
             _log_in(address, owner.email, "wrong")
         assert _log_in(address, owner.email).status_code == 302
 
@@ -115,17 +115,17 @@ def test_logout_ends_the_session(owner: Any) -> None:
 
 def test_account_guessed_from_many_addresses_is_closed_for_all(owner: Any) -> None:
     """X-Forwarded-For can be forged: every attempt pretends to come from another address."""
-    tries = [_log_in(f"spoofed-{uuid4().hex}", owner.email, "wrong") for _ in range(throttle.MAX_FROM_ANYWHERE + 1)]
+    tries = [_log_in(f"spoofed-{uuid4().hex}", owner.email, "wrong") for _ in range(ratelimit.MAX_FROM_ANYWHERE + 1)]
     assert tries[-1].status_code == 429
 
 
 def test_rivals_get_no_more_tries_together(owner: Any, address: str) -> None:
     answers = race(*[lambda: _log_in(address, owner.email, "wrong").status_code] * 12)
-    assert sorted(answers) == [400] * throttle.MAX_PER_ACCOUNT + [429] * (12 - throttle.MAX_PER_ACCOUNT)
+    assert sorted(answers) == [400] * ratelimit.MAX_PER_ACCOUNT + [429] * (12 - ratelimit.MAX_PER_ACCOUNT)
 
 
 def test_good_logins_never_use_up_an_address(owner: Any, address: str) -> None:
-    codes = {_log_in(address, owner.email).status_code for _ in range(throttle.MAX_PER_ADDRESS + 2)}
+    codes = {_log_in(address, owner.email).status_code for _ in range(ratelimit.MAX_PER_ADDRESS + 2)}
     assert codes == {302}
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from apps.inbox import handoff
 from apps.sessions.models import ChatSession, ChronicleEntry
-from apps.sessions.ratelimit import message_pace
-from apps.sessions.ratelimit.message_pace import Pace
+from apps.sessions.ratelimit import limits
 from apps.sessions.rules import group_of
 from kernel import live
+from kernel.ratelimit.token_buckets import TokenBucket
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.sessions import make_session
 from tests.sessions.test_socket import _present
@@ -29,7 +29,7 @@ def session(deployment: Any) -> ChatSession:
 @given(st.lists(st.floats(min_value=0, max_value=30), max_size=60))
 def test_pace_never_lets_more_through_than_its_burst_and_its_trickle(pauses: list[float]) -> None:
     now = [0.0]
-    limit = Pace(5, 0.5, lambda: now[0])
+    limit = TokenBucket(5, 0.5, clock=lambda: now[0])
     passed = 0
     for pause in pauses:
         now[0] += pause
@@ -40,7 +40,7 @@ def test_pace_never_lets_more_through_than_its_burst_and_its_trickle(pauses: lis
 @given(st.integers(1, 20))
 def test_pace_tells_how_long_to_wait(words: int) -> None:
     now = [0.0]
-    limit = Pace(1, 0.5, lambda: now[0])
+    limit = TokenBucket(1, 0.5, clock=lambda: now[0])
     for _ in range(words):
         limit.wait()
     now[0] += limit.wait() + 1e-9
@@ -73,11 +73,11 @@ async def test_typing_faster_than_people_type_is_not_passed_on(deployment: Any, 
 
     await live.join(group_of(session.pk), await get_channel_layer().new_channel(), hear)
     socket = await _present(deployment, session)
-    for _ in range(message_pace.TYPING_BURST * 4):
+    for _ in range(limits.TYPING_BURST * 4):
         await socket.send_frame(type="typing")
     await socket.send_frame(type="message", text="hello", client_id="a")
     await socket.frames_until("ack")
-    assert message_pace.TYPING_BURST <= len(typed) <= message_pace.TYPING_BURST + 2
+    assert limits.TYPING_BURST <= len(typed) <= limits.TYPING_BURST + 2
 
 
 async def test_one_socket_too_many_of_a_conversation_closes_1013(

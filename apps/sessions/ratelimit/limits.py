@@ -8,7 +8,6 @@ database, and the guard's budgets bound the cost of models. Called by the socket
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from dataclasses import dataclass, fields
@@ -17,20 +16,20 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.access.tokens import Visitor
-from apps.sessions.ratelimit import new_conversations
 from apps.tenants.queries import visitor_limits
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext_lazy
 from kernel.ratelimit import fixed_window
-from kernel.ratelimit.fixed_window import Limit
+from kernel.ratelimit.addresses import address_key, is_own_machine
+from kernel.ratelimit.fixed_window import Exceeded, Limit, Unavailable
 from kernel.tenancy import in_scope
 from llm.models import is_builtin
 
-_log = logging.getLogger(__name__)
-
 MINUTE = 60
 WISHES_A_MINUTE = 120
+# Signs of typing of one presence: a burst, then a steady rate.
+TYPING_BURST, TYPING_A_SECOND = 5, 1.0
 # After a failure messages are not counted for a moment, so that a Redis that hangs holds nobody up for long.
 PAUSE_SECONDS = 1.0
 _quiet_until = 0.0
@@ -67,11 +66,11 @@ async def count_message(visitor: Visitor, bounds: Bounds, *, address: str) -> No
     if time.monotonic() < _quiet_until:
         return
     limits = _limits(visitor, bounds, address)
-    try:
-        used_up = await fixed_window.aconsume(list(limits))
-    except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
+    used_up = await fixed_window.atry_consume(
+        list(limits), otherwise=f"message_not_counted session={visitor.session_id}"
+    )
+    if isinstance(used_up, Unavailable):
         _quiet_until = time.monotonic() + PAUSE_SECONDS
-        _log.warning("message_not_counted session=%s error=%s", visitor.session_id, type(error).__name__)
         return
     if used_up is not None:
         whose, said = limits[used_up.limit]
@@ -87,22 +86,16 @@ async def may_ask(tenant_id: UUID, session_id: UUID, model: str) -> bool:
     allowed = await in_scope(tenant_id, bounds)
     scope = Limit(f"asked:{tenant_id}:{session_id}", allowed.model_runs_a_minute, MINUTE)
     whole = Limit(f"asked:{tenant_id}", allowed.tenant_model_runs_a_minute, MINUTE)
-    return await _within([scope, whole], "model_run_not_counted", session_id)
+    used_up = await fixed_window.atry_consume([scope, whole], otherwise=f"model_run_not_counted session={session_id}")
+    return not isinstance(used_up, Exceeded)
 
 
 async def may_remember(tenant_id: UUID, session_id: UUID) -> bool:
     """Count one wish of this conversation's model to remember something; False when there were too many within a minute
     (spec 11)."""
     limit = Limit(f"remembered:{tenant_id}:{session_id}", WISHES_A_MINUTE, MINUTE)
-    return await _within([limit], "wish_not_counted", session_id)
-
-
-async def _within(limits: list[Limit], otherwise: str, session_id: UUID) -> bool:
-    try:
-        return await fixed_window.aconsume(limits) is None
-    except Exception as error:  # noqa: BLE001 (whatever Redis raises: see above)
-        _log.warning("%s session=%s error=%s", otherwise, session_id, type(error).__name__)
-        return True
+    used_up = await fixed_window.atry_consume([limit], otherwise=f"wish_not_counted session={session_id}")
+    return not isinstance(used_up, Exceeded)
 
 
 def _limits(visitor: Visitor, bounds: Bounds, address: str) -> dict[Limit, tuple[str, str]]:
@@ -110,9 +103,7 @@ def _limits(visitor: Visitor, bounds: Bounds, address: str) -> dict[Limit, tuple
     scope = Limit(f"said:{tenant}:{visitor.session_id}", bounds.messages_a_minute, MINUTE)
     whole = Limit(f"said:{tenant}", bounds.tenant_messages_a_minute, MINUTE)
     limits = {scope: ("conversation", TOO_FAST), whole: ("tenant", TOO_MANY_HERE)}
-    if not new_conversations.is_ours(address):
-        there = Limit(
-            f"said:{tenant}:at:{new_conversations.name_of(address)}", bounds.address_messages_a_minute, MINUTE
-        )
+    if not is_own_machine(address):
+        there = Limit(f"said:{tenant}:at:{address_key(address)}", bounds.address_messages_a_minute, MINUTE)
         limits[there] = ("address", TOO_MANY_THERE)
     return limits

@@ -7,12 +7,10 @@ untrusted text.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from redis.exceptions import RedisError
 
 from apps.guard.schemas import ZERO, CallContext, CallFailed, HandlerResult
 from apps.toolservers.http_client import ADDRESS_ERRORS
@@ -21,12 +19,11 @@ from apps.toolservers.web.providers import SearchFailed
 from apps.toolservers.web.schemas import LONGEST_QUERY, TOOL_NAME, SearchResult, SearchSource
 from kernel.errors import SilasError
 from kernel.ratelimit import fixed_window
-from kernel.ratelimit.fixed_window import Limit
+from kernel.ratelimit.fixed_window import Limit, Unavailable
 from kernel.taint import Taint
 from kernel.tenancy import in_scope
 from kernel.unicode_safety import has_hidden_characters
 
-_log = logging.getLogger(__name__)
 _OFF = ("web_search_off", "Web search isn't set up.")
 _HOUR, _DAY = 3600, 86_400
 _MESSAGES = ADDRESS_ERRORS | {
@@ -105,11 +102,9 @@ async def _count_search(ctx: CallContext) -> None:
     ]
     if turn is not None:
         limits.append(Limit(f"{run}:turn:{turn}", most["a_turn"], _HOUR))
-    try:
-        used_up = await fixed_window.aconsume(limits)
-    except (RedisError, TimeoutError):
-        _log.warning("web_search_not_counted")
-        raise _call_failed("search_not_counted", "Web search is temporarily unavailable.") from None
+    used_up = await fixed_window.atry_consume(limits, otherwise="web_search_not_counted")
+    if isinstance(used_up, Unavailable):
+        raise _call_failed("search_not_counted", "Web search is temporarily unavailable.")
     if used_up is not None:
         raise _call_failed(
             "too_many_searches", "The limit for web searches is reached; continue with the results you have."

@@ -23,7 +23,7 @@ from apps.connections.api import store_for_connection
 from apps.sessions.api import visitor_of
 from apps.sessions.queries import session_by_id
 from apps.tenants.api_auth import MembersView, OwnersView, RequestSerializer
-from apps.visitors import prompts, rate_limit
+from apps.visitors import prompts, ratelimit
 from apps.visitors.enums import AskKind
 from apps.visitors.prompt_forms import FormWanted
 from kernel.error_codes import ErrorCode
@@ -182,7 +182,7 @@ class WidgetCard(APIView):
         wanted = FillRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
         address = str(request.META.get("REMOTE_ADDR", ""))
-        rate_limit.count("fill", visitor.session_id, most=40, address=address, most_there=240, seconds=600)
+        ratelimit.count("fill", visitor.session_id, most=40, address=address, most_there=240, seconds=600)
         with tenant_scope(visitor.tenant_id):
             _require_open(visitor)
             accepted = prompts.fill(visitor, card_id, wanted.validated_data["answers"])

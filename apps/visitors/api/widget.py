@@ -30,7 +30,7 @@ from apps.visitors import (
     files,
     offers,
     prechat,
-    rate_limit,
+    ratelimit,
     ratings,
     transcripts,
 )
@@ -108,7 +108,7 @@ class WidgetForm(APIView):
         visitor = _present(request, key)
         wanted = FormRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        rate_limit.count("form", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
+        ratelimit.count("form", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
         with tenant_scope(visitor.tenant_id):
             is_new = prechat.answer(visitor.session_id, wanted.validated_data["answers"])
         return Response({"repeated": not is_new}, headers=_NOT_STORED)
@@ -148,7 +148,7 @@ class WidgetFiles(APIView):
         _refuse_endless(request)
         wanted = FileRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        rate_limit.count("file", visitor.session_id, most=30, address=_address(request), most_there=120, seconds=600)
+        ratelimit.count("file", visitor.session_id, most=30, address=_address(request), most_there=120, seconds=600)
         sent, client_id = wanted.validated_data["file"], wanted.validated_data["client_id"]
         row = files.keep(
             visitor.tenant_id, visitor.session_id, name=sent.name, chunks=sent.chunks(), client_id=client_id
@@ -195,7 +195,7 @@ class WidgetConversations(APIView):
         visitor = _present(request, key)
         wanted = ConversationsRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
-        rate_limit.count("list", visitor.session_id, most=120, address=_address(request), most_there=600, seconds=600)
+        ratelimit.count("list", visitor.session_id, most=120, address=_address(request), most_there=600, seconds=600)
         shown = wanted.validated_data["resume_tokens"]
         with tenant_scope(visitor.tenant_id):
             _require_offered(visitor, "conversations")
@@ -274,7 +274,7 @@ class WidgetRating(APIView):
         visitor = _present(request, key)
         wanted = RatingBody(data=request.data)
         wanted.is_valid(raise_exception=True)
-        rate_limit.count("rate", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
+        ratelimit.count("rate", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
         with tenant_scope(visitor.tenant_id):
             row = ratings.rate(visitor.session_id, **wanted.validated_data)
         return Response({"score": row.score, "comment": row.comment}, headers=_NOT_STORED)

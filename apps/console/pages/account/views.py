@@ -23,7 +23,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.console.base import page
 from apps.console.members import Member, StaffRequest, View, member_of, refused, staff_view
 from apps.console.pages.account.approval_keys import in_json
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from apps.console.pages.login.reauthentication import passkey_origin, require_password
 from apps.console.pages.login.views import password_problems
 from apps.tenants import access, login_passkeys, logins, members, resets, second_factors
@@ -168,10 +168,10 @@ def confirm_app(request: StaffRequest) -> HttpResponseBase:
     """Turn on the app. A first factor ends every other login, because those were never asked for it."""
     _require_own(request, password=False)
     user, first = request.user, not access.has_second_factor(request.user)
-    if wait := throttle.wait_before_code("confirm", user.pk):
+    if wait := ratelimit.wait_before_code("confirm", user.pk):
         raise SilasError(ErrorCode.TOO_MANY_ATTEMPTS, _("Too many attempts. Wait %(time)s.") % {"time": wait.words})
     codes = second_factors.confirm_totp(user, request.POST.get("code", "")[:20])
-    throttle.code_was_right("confirm", user.pk)
+    ratelimit.code_was_right("confirm", user.pk)
     if first:
         logins.end_others(request.session, user)
     return _in_scope(request, codes=codes, message=_("Authenticator app is on."))

@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from apps.console.pages.login.flow import continue_after_password
 from apps.console.pages.login.reauthentication import passkey_origin
 from apps.console.pages.login.views import password_problems
@@ -32,7 +32,7 @@ def forgotten(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return render(request, "console/forgotten.html", context)
     account = request.POST.get("username", "")[:254].replace("\0", "").strip()
-    if not throttle.may_request_email(request.META.get("REMOTE_ADDR", ""), account):
+    if not ratelimit.may_request_email(request.META.get("REMOTE_ADDR", ""), account):
         problem = _("Too many password emails requested. Wait an hour, then try again.")
         return render(request, "console/forgotten.html", {**context, "problem": problem}, status=429)
     if account:

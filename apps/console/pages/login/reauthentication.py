@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from apps.console.members import StaffRequest
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
@@ -23,8 +23,8 @@ def passkey_origin(request: HttpRequest) -> tuple[str, str]:
 def require_password(request: StaffRequest) -> None:
     """Raises `SilasError`: `too_many_attempts` 429, `wrong_password` 403."""
     user, address = request.user, request.META.get("REMOTE_ADDR", "")
-    if wait := throttle.wait_before(address, user.email):
+    if wait := ratelimit.wait_before(address, user.email):
         raise SilasError(ErrorCode.TOO_MANY_ATTEMPTS, _("Too many attempts. Wait %(time)s.") % {"time": wait.words})
     if not user.check_password(request.POST.get("password", "")):
         raise SilasError(ErrorCode.WRONG_PASSWORD, _("Wrong password. Nothing was changed."))
-    throttle.password_was_right(address, user.email)
+    ratelimit.password_was_right(address, user.email)

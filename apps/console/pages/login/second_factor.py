@@ -17,7 +17,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.audit.enums import AuditEvent
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from apps.console.pages.login.flow import log_in_user, next_address, pending_login
 from apps.console.pages.login.reauthentication import passkey_origin
 from apps.tenants import login_passkeys, second_factors
@@ -40,7 +40,7 @@ def second(request: HttpRequest) -> HttpResponseBase:
     user, then = pending
     if request.method != "POST":
         return _form(request, user)
-    if wait := throttle.wait_before_code("second", user.pk):
+    if wait := ratelimit.wait_before_code("second", user.pk):
         return _form(
             request, user, _("Too many attempts. Wait %(time)s, then log in again.") % {"time": wait.words}, status=429
         )
@@ -48,7 +48,7 @@ def second(request: HttpRequest) -> HttpResponseBase:
     if method is None:
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REFUSED, data={"factor": "code"})
         return _form(request, user, WRONG, status=400)
-    throttle.code_was_right("second", user.pk)
+    ratelimit.code_was_right("second", user.pk)
     log_in_user(request, user, method=method)
     return redirect(then)
 
@@ -74,7 +74,7 @@ def _form(request: HttpRequest, user: User, problem: str = "", *, status: int = 
 @require_POST
 def begin_passkey(request: HttpRequest) -> HttpResponseBase:
     """Return passkey options: for the pending person, or for anyone (`step=first`)."""
-    if not throttle.may_begin(request.META.get("REMOTE_ADDR", "")):
+    if not ratelimit.may_begin(request.META.get("REMOTE_ADDR", "")):
         return _refused(SilasError(ErrorCode.TOO_MANY_ATTEMPTS, _("Too many attempts. Wait 15 minutes.")))
     (rp_id, origin), user = passkey_origin(request), _pending_user(request)
     try:

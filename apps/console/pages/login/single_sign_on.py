@@ -23,7 +23,7 @@ from django.views.decorators.http import require_safe
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from apps.console.pages.login.flow import is_own_page, log_in_user, next_address
 from apps.console.pages.login.reauthentication import passkey_origin
 from apps.tenants import oidc, providers
@@ -56,7 +56,7 @@ def go(request: HttpRequest, slug: str) -> HttpResponseBase:
     provider = providers.provider_of(slug)
     if provider is None:
         return _page(request, problem=_("No company login found with this name."), status=404)
-    if not throttle.may_begin(request.META.get("REMOTE_ADDR", "")):
+    if not ratelimit.may_begin(request.META.get("REMOTE_ADDR", "")):
         return _page(request, problem=_("Too many attempts. Wait 15 minutes."), status=429)
     oidc_request = oidc.Asked.anew()
     try:

@@ -26,7 +26,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.console.members import StaffRequest, staff_view
-from apps.console.pages.login import throttle
+from apps.console.pages.login import ratelimit
 from apps.console.pages.login.flow import continue_after_password, next_address
 from apps.console.pages.login.reauthentication import passkey_origin
 from apps.tenants import emails
@@ -48,14 +48,14 @@ def log_in(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return redirect(next_address(request)) if request.user.is_authenticated else _form(request)
     account, address = _typed(request), request.META.get("REMOTE_ADDR", "")
-    if wait := throttle.wait_before(address, account):
+    if wait := ratelimit.wait_before(address, account):
         if wait.is_new:
             emails.enqueue(EmailKind.LOCKED, account, origin=passkey_origin(request)[1])
         return _form(request, _("Too many attempts. Wait %(time)s, then try again.") % {"time": wait.words}, status=429)
     user = authenticate(request, username=_registered(account), password=request.POST.get("password", ""))
     if not isinstance(user, User):
         return _form(request, WRONG, status=400)
-    throttle.password_was_right(address, account)
+    ratelimit.password_was_right(address, account)
     return continue_after_password(request, user, next_address(request))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from apps.access import identity_rate_limit
+from apps.access import ratelimit
 from apps.audit.models import AuditEntry
 from apps.inbox import handoff
 from apps.sessions import identity_claims, turn
@@ -120,7 +120,7 @@ async def test_rivals_guessing_one_name_get_no_more_tries_together(desk: Deploym
     sessions = [await in_thread(make_session, desk) for _ in range(12)]
     await asyncio.gather(*[converse(session, *wrong(1950 + number)) for number, session in enumerate(sessions)])
     checked = [await in_scope(desk.tenant_id, audited, session, "identity_failed") for session in sessions]
-    assert sum(map(len, checked)) == identity_rate_limit.MAX_PER_NAME
+    assert sum(map(len, checked)) == ratelimit.MAX_PER_NAME
 
 
 async def test_turn_that_is_made_again_is_the_same_guess(session: ChatSession, monkeypatch: pytest.MonkeyPatch) -> None:

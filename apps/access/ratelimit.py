@@ -17,7 +17,7 @@ from django.core.cache import cache
 from apps.gates.claims import Claim
 from kernel.canonical import sha256_hex
 from kernel.ratelimit import fixed_window
-from kernel.ratelimit.fixed_window import Limit
+from kernel.ratelimit.fixed_window import Limit, Unavailable
 
 _log = logging.getLogger(__name__)
 
@@ -47,11 +47,10 @@ def count_signed(tenant_id: UUID, session_id: UUID | None) -> tuple[Limit, ...] 
     if session_id is None:
         return ()
     limit = _of_conversation(tenant_id, session_id)
-    try:
-        return (limit,) if fixed_window.consume([limit]) is None else "identity_throttled"
-    except Exception as error:  # noqa: BLE001 (whatever the cache raises: what cannot be counted is not checked)
-        _log.warning("identity_not_counted session=%s error=%s", session_id, type(error).__name__)
+    used_up = fixed_window.try_consume([limit], otherwise=f"identity_not_counted session={session_id}")
+    if isinstance(used_up, Unavailable):
         return "identity_unavailable"
+    return (limit,) if used_up is None else "identity_throttled"
 
 
 def count_claims(tenant_id: UUID, session_id: UUID, seq: int, claims: Collection[Claim]) -> Counted:
@@ -73,10 +72,7 @@ def count_claims(tenant_id: UUID, session_id: UUID, seq: int, claims: Collection
 
 
 def take_back(counted: tuple[Limit, ...]) -> None:
-    try:
-        fixed_window.refund(counted)
-    except Exception as error:  # noqa: BLE001 (the cache is away; the check has passed all the same)
-        _log.warning("identity_count_kept error=%s", type(error).__name__)
+    fixed_window.try_refund(counted, otherwise="identity_count_kept")
 
 
 def _limits(tenant_id: UUID, session_id: UUID, claims: Collection[Claim]) -> tuple[Limit, ...]:
