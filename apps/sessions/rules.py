@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from apps.sessions.markdown import render_for_visitors
 from kernel.language import LANGUAGES
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def frame_of(entry: ChronicleEntry) -> dict[str, Any]:
     frame = {"type": entry.kind, "seq": entry.seq, "timestamp": entry.created_at.isoformat(), **entry.payload}
     if entry.kind == "message":
         frame |= {"text": entry.text, "sender": entry.sender}
+        if entry.sender in ("bot", "human"):
+            frame["html"] = render_for_visitors(entry.text)
         # A colleague's is the console's own business.
         frame |= {"client_id": entry.client_id} if entry.client_id and entry.sender == "visitor" else {}
     if entry.kind == "status":

@@ -19,7 +19,7 @@ PARSERS = frozenset(_PARSERS.split())
 READERS = ("apps.knowledge.parsing", "sandbox.archives.unpacking")
 # Everything else that imports a parser: whose bytes it reads, and what bounds them.
 ALLOWED = {
-    "apps.console.templatetags.console": "renders our own pages' Markdown, and cleans what came of it",
+    "apps.sessions.markdown": "messages of bots and staff, bounded in length for visitors; cleans what came of it",
     "apps.console.pages.insights.views": "writes CSV, reads none",
     "apps.skills.imports.adapter": "writes YAML, reads none",
     "apps.skills.loader": "front matter of a SKILL.md: at most 100,000 characters, its depth judged first",

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
-import nh3
 from django import template
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
@@ -17,7 +16,6 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
-from markdown_it import MarkdownIt
 
 from apps.approvals.cards.schemas import EXACT_TEXT
 from apps.approvals.models import Card
@@ -26,6 +24,7 @@ from apps.console.charts import share_width
 from apps.console.labels import inline_label
 from apps.console.pages.review import presenter
 from apps.console.script_texts import script_texts
+from apps.sessions.markdown import render_for_staff
 from apps.tenants.models import User
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
@@ -35,11 +34,6 @@ from kernel.unicode_safety import escape_confusables
 
 register = template.Library()
 
-# Links in bot messages are not rendered: staff should not follow an address that a model made up.
-_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).disable(
-    ["link", "image", "autolink", "reference"]
-)
-_TAGS = {"p", "br", "strong", "em", "code", "pre", "ul", "ol", "li", "blockquote", "h1", "h2", "h3", "h4"}
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
@@ -255,8 +249,7 @@ def decision_message(card: Card) -> str:
 @register.filter
 def markdown(text: str) -> SafeString:
     """Markdown of the bot or a colleague as clean HTML without links."""
-    html = nh3.clean(_MARKDOWN.render(text), tags=_TAGS, attributes={}, link_rel=None)
-    return mark_safe(html)  # noqa: S308 (cleaned in the line above)
+    return mark_safe(render_for_staff(text))  # noqa: S308 (cleaned by nh3)
 
 
 @register.filter

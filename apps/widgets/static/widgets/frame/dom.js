@@ -1,4 +1,4 @@
-/* Builds DOM nodes; text is never parsed as HTML. */
+/* Builds DOM nodes. Text is never parsed as HTML; `parsed` takes only what the server rendered and cleaned. */
 
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -9,6 +9,11 @@ export function el(tag, attributes = {}, ...children) {
   }
   node.append(...children.filter((child) => child !== null && child !== undefined));
   return node;
+}
+
+/* Nodes of HTML that the server rendered from a recorded message (apps/sessions/markdown.py). */
+export function parsed(html) {
+  return [...new DOMParser().parseFromString(html, "text/html").body.children].map((node) => document.importNode(node, true));
 }
 
 /* The time of a moment, with the date if it is not today. */

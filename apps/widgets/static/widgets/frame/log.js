@@ -1,6 +1,6 @@
 /* The message list: rows ordered by seq, followed by what is still in progress (a streamed answer, the typing indicator). */
 
-import { el, time } from "./dom.js";
+import { el, parsed, time } from "./dom.js";
 import { dateLocale, t } from "./i18n.js";
 import { markdown } from "./markdown.js";
 
@@ -60,23 +60,25 @@ export class Log {
   }
 
   /* A message of the bot or an agent, with its citations as labels. */
-  message({ text, sender, name, citations = [], suggestions = [], seq, timestamp }) {
+  message({ text, html, sender, name, citations = [], suggestions = [], seq, timestamp }) {
     const who = sender === "human" ? el("p", { class: "who" }, el("b", {}, name || t("person"))) : null;
     const row = el("div", { class: "row", title: timestamp ? new Date(timestamp).toLocaleString(dateLocale()) : null });
-    row.append(el("div", { class: "bot" }, who, ...this.body(text, citations)));
+    row.append(el("div", { class: "bot" }, who, ...this.body(text, html, citations)));
     this.place(row, { seq, timestamp });
     if (this.isLast(row)) this.suggest(suggestions);
     return row;
   }
 
-  body(text, citations) {
+  /* The server's HTML, or for a message without it the text rendered here. */
+  body(text, html, citations) {
     const used = new Set();
     const cite = (n) => {
       if (!citations[n - 1]) return null;
       used.add(n - 1);
       return this.cite(citations[n - 1]);
     };
-    const nodes = markdown(text, cite);
+    const nodes = html ? parsed(html) : markdown(text, cite);
+    if (html) for (const place of nodes.flatMap((node) => [...node.querySelectorAll("[data-cite]")])) place.replaceWith(cite(Number(place.dataset.cite)) ?? place.textContent);
     const rest = citations.filter((_, index) => !used.has(index));
     if (!rest.length) return nodes;
     const last = nodes.at(-1);

@@ -1,4 +1,4 @@
-/* Renders a small, safe part of Markdown as nodes: paragraphs, lists, emphasis, code, links. Images are never loaded
+/* Renders a growing answer: a small, safe part of Markdown as nodes, paragraphs, lists, emphasis, code, links. Images are never loaded
    (an image URL could carry data away); only http, https and mailto links are live. */
 
 import { el } from "./dom.js";
