@@ -21,6 +21,7 @@ from tests.gates.test_phrases import turning_back
 
 # Drawn here and put together here, so that no finished key stands in the source.
 LOT = "q7Zp2Rk9Vx4Ty1Wm8Bn3Lc6Hd5Jf0Gs2Aa"
+HEX = "7f0c2b1e5a4d4c3b9e8f10293847566a"
 JWT = ".".join(
     base64.urlsafe_b64encode(json.dumps(part).encode()).decode().strip("=") for part in ({"alg": "HS256"}, {"a": 1})
 )
@@ -39,6 +40,12 @@ SECRETS = [
     "-----BEGIN RSA PRIVATE KEY-----\n" + LOT * 3 + "\n-----END RSA PRIVATE KEY-----",
     "-----BEGIN PRIVATE KEY-----\n" + LOT,
     "https://hooks.slack.com/" + "services/T012/B345/" + LOT[:24],
+    "ATATT3" + LOT * 4,
+    "dapi" + HEX,
+    "pat-" + f"na1-{HEX[:8]}-{HEX[:4]}-{HEX[4:8]}-{HEX[8:12]}-{HEX[:12]}",
+    HEX + "-us12",
+    f"{HEX}-{HEX[:8]}-{HEX[8:16]}",
+    "oy2" + (LOT * 2).lower()[:43],
 ]
 ALONE = ["secret_" + LOT, "vendor." + LOT[:20] + "." + LOT[10:30], LOT]
 ASSIGNED = [
@@ -49,6 +56,9 @@ ASSIGNED = [
     ("password: Tr0ub4dor&3", "Tr0ub4dor&3"),
     ("postgres://silas:hunter22@db.example.org/x", "hunter22"),
     (f"Authorization: Bearer {LOT}", LOT),
+    ("here it is: password=hunter22horse!", "hunter22horse!"),
+    (f"connection string: AccountKey={LOT}", LOT),
+    (f"host=db; it is: api_key={LOT}", LOT),
     (f"secret=\u200b{LOT}".replace("\u200b", ""), LOT),
 ]
 NO_SECRETS = [
@@ -62,6 +72,8 @@ NO_SECRETS = [
     "0123456789abcdef0123456789abcdef",
     "gb82west12345698765432 and 1Z999AA10123456784",
     "order 7f0c2b1e-5a4d-4c3b-9e8f-102938475665",
+    "note: monkey=bananas and keyboard: qwertz-layout",
+    "as follows: token=expired, password: incorrect",
     "see https://shop.example.org/items/aB3dE5fG7hJ9kL1mN3pQ5rS7",
     "screenshot_of_the_broken_lamp_number_20240503.png",
     "",
@@ -72,6 +84,7 @@ NO_SECRETS = [
 def test_secret_is_found_and_taken_out(secret: str) -> None:
     found = detect_secrets(f"here: {secret} ok")
     assert found.score >= 0.9 and found.redacted is not None and LOT[:10] not in found.redacted.replace("\n", "")
+    assert secret[-10:] not in found.redacted
 
 
 @pytest.mark.parametrize("run", ALONE)

@@ -38,6 +38,12 @@ _PREFIXES = (
     r"SG\.[A-Za-z0-9_-]{16,32}+\.[A-Za-z0-9_-]{16,64}+",
     r"key-[0-9a-f]{32}",
     r"npm_[A-Za-z0-9]{36}",
+    r"ATATT3[A-Za-z0-9_=-]{100,250}+",
+    r"dapi[0-9a-f]{32}(?:-\d)?+",
+    r"pat-(?:na|eu)\d-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+    r"[0-9a-f]{32}-us\d{1,2}",
+    r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}",
+    r"oy2[a-z0-9]{43}",
     r"pypi-[A-Za-z0-9_-]{50,250}+",
     r"hf_[A-Za-z0-9]{30,64}+",
     r"dop_v1_[0-9a-f]{64}",
@@ -66,6 +72,12 @@ _BEARER = re.compile(r"(?<!\w)(?:bearer|basic)\s{1,4}+([A-Za-z0-9._~+/=-]{16,409
 _NAMED = re.compile(
     r"(?<![A-Za-z0-9])((?:[A-Za-z0-9]{1,30}+[_ .-]?+){0,6}+)[\"'`]?+\s{0,4}+(?:=>|:=|=|:)\s{0,4}+[\"'`]?+"
     r"([^\s\"'`,;<>]{6,512}+)"
+)
+# The same right after another colon or sign, which `_NAMED` took for the name's: `here it is: password=…`.
+_NAMED_LATER = re.compile(
+    r"(?<=[:=>\s])([A-Za-z0-9_.-]{0,60}?(?:secret|token|passw(?:or)?d|passphrase|pwd|key|credential)[A-Za-z0-9_.-]{0,30}+)"
+    r"[\"'`]?+(?:=>|:=|=|:)[\"'`]?+([^\s\"'`,;<>]{6,512}+)",
+    re.IGNORECASE,
 )
 _SAID = re.compile(
     r"(?<![A-Za-z])((?:secret|token|password|passphrase|pwd|key|credential)s?+) (?:is|was|are) "
@@ -144,7 +156,8 @@ def _assigned(text: str) -> Iterator[tuple[Span, float]]:
     if not any(name in low for name in _NAMED_BY):
         return
     named = (match for match in _NAMED.finditer(text) if _SECRET_NAMES.search(match[1][-80:]))
-    for match in (*named, *_SAID.finditer(text)):
+    later = (match for match in _NAMED_LATER.finditer(text) if _SECRET_NAMES.search(match[1]))
+    for match in (*named, *later, *_SAID.finditer(text)):
         name, value = match[1][-80:], match[2].rstrip(".)]}")
         span = Span(match.start(2), match.start(2) + len(value), "SECRET")
         if _is_drawn_somewhere(value):
