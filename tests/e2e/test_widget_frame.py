@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from playwright.async_api import expect
 
+from apps.sessions.markdown import render_for_visitors
 from tests.e2e.axe import violations
 from tests.e2e.conftest import OpenPage
 from tests.e2e.peer import Peer
@@ -25,29 +27,71 @@ def demo(web: str, deployment: Any) -> str:
 # --- poison -----------------------------------------------------------------------------------------------------------
 
 
-async def test_bot_text_with_html_is_shown_as_text(open_page: OpenPage, demo: str, peer: Peer) -> None:
+def _growing(text: str) -> dict[str, str]:
+    """As the widget renders what has no HTML: a growing answer."""
+    return {"text": text}
+
+
+def _recorded(text: str) -> dict[str, str]:
+    """As the server renders a recorded message."""
+    return {"text": text, "html": render_for_visitors(text)}
+
+
+RENDERED = pytest.mark.parametrize("rendered", [_growing, _recorded])
+Rendered = Callable[[str], dict[str, str]]
+
+
+@RENDERED
+async def test_bot_text_with_html_is_shown_as_text(
+    open_page: OpenPage, demo: str, peer: Peer, rendered: Rendered
+) -> None:
     _, widget = await talking(open_page, demo, peer)
-    peer.say(text="<img src=x onerror=alert(1)> <b>x</b>")
+    peer.say(**rendered("<img src=x onerror=alert(1)> <b>x</b>"))
     await expect(widget.bot).to_have_text("<img src=x onerror=alert(1)> <b>x</b>")
 
 
-async def test_bot_image_loads_nothing(open_page: OpenPage, demo: str, peer: Peer) -> None:
+@RENDERED
+async def test_bot_image_loads_nothing(open_page: OpenPage, demo: str, peer: Peer, rendered: Rendered) -> None:
     page, widget = await talking(open_page, demo, peer)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    peer.say(text="Look ![chart](https://evil.test/a.png?secret=1) here")
+    peer.say(**rendered("Look ![chart](https://evil.test/a.png?secret=1) here"))
     await expect(widget.bot).to_have_text("Look chart here")
     assert not [url for url in asked if "evil.test" in url]
 
 
+@RENDERED
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "//evil.test"])
 async def test_bot_link_that_is_no_web_address_is_plain_text(
-    open_page: OpenPage, demo: str, peer: Peer, address: str
+    open_page: OpenPage, demo: str, peer: Peer, address: str, rendered: Rendered
 ) -> None:
     _, widget = await talking(open_page, demo, peer)
-    peer.say(text=f"Press [here]({address}) now")
+    peer.say(**rendered(f"Press [here]({address}) now"))
     await expect(widget.bot).to_have_text("Press here now")
     await expect(widget.bot.locator("a")).to_have_count(0)
+
+
+@RENDERED
+async def test_bot_link_opens_a_page_that_learns_nothing_of_this_one(
+    open_page: OpenPage, demo: str, peer: Peer, rendered: Rendered
+) -> None:
+    _, widget = await talking(open_page, demo, peer)
+    peer.say(**rendered("See [our terms](https://a.test/x)"))
+    link = widget.bot.get_by_role("link", name="our terms")
+    await expect(link).to_have_attribute("href", "https://a.test/x")
+    await expect(link).to_have_attribute("target", "_blank")
+    await expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
+
+
+@RENDERED
+async def test_citation_in_the_text_is_a_button_and_one_that_is_not_there_stays_text(
+    open_page: OpenPage, demo: str, peer: Peer, rendered: Rendered
+) -> None:
+    _, widget = await talking(open_page, demo, peer)
+    source = {"title": "Terms", "document_id": "d", "start": 0, "end": 1, "quote": "q"}
+    peer.say(**rendered("- So it is [1]\n- not [7]"), citations=[source])
+    await expect(widget.bot.get_by_role("button", name="Source: Terms")).to_have_count(1)
+    await expect(widget.bot.locator("li").nth(1)).to_have_text("not [7]")
 
 
 async def test_citation_with_a_script_address_offers_no_original(open_page: OpenPage, demo: str, peer: Peer) -> None:
