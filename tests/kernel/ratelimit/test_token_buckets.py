@@ -54,5 +54,5 @@ def test_names_are_kept_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> No
         penalties.punish(str(number))
         paces.take(str(number))
     assert len(penalties._until) == 10
-    assert len(paces._left) == 10
+    assert len(paces._buckets) == 10
     assert penalties.seconds_left("999") > 0
