@@ -6,6 +6,7 @@ used ones are dropped.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -29,7 +30,7 @@ class TokenBucket:
         self._left = min(self._burst, self._left + (now - self._at) * self._a_second)
         self._at = now
         if self._left < 1:
-            return (1 - self._left) / self._a_second
+            return (1 - self._left) / self._a_second if self._a_second else math.inf
         self._left -= 1
         return 0
 

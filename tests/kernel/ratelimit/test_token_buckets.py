@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from kernel.ratelimit import token_buckets
-from kernel.ratelimit.token_buckets import Penalties, TokenBuckets
+from kernel.ratelimit.token_buckets import Penalties, TokenBucket, TokenBuckets
 
 
 class Clock:
@@ -56,3 +58,9 @@ def test_names_are_kept_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(penalties._until) == 10
     assert len(paces._buckets) == 10
     assert penalties.seconds_left("999") > 0
+
+
+def test_bucket_that_is_never_refilled_is_waited_for_for_ever() -> None:
+    bucket = TokenBucket(1, 0)
+    assert bucket.wait() == 0
+    assert bucket.wait() == math.inf
