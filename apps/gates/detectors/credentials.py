@@ -41,7 +41,7 @@ _PREFIXES = (
     r"ATATT3[A-Za-z0-9_=-]{100,250}+",
     r"dapi[0-9a-f]{32}(?:-\d)?+",
     r"pat-(?:na|eu)\d-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
-    r"[0-9a-f]{32}-us\d{1,2}",
+    r"[0-9a-f]{32}-us\d{1,2}+",
     r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}",
     r"oy2[a-z0-9]{43}",
     r"pypi-[A-Za-z0-9_-]{50,250}+",
@@ -74,11 +74,7 @@ _NAMED = re.compile(
     r"([^\s\"'`,;<>]{6,512}+)"
 )
 # The same right after another colon or sign, which `_NAMED` took for the name's: `here it is: password=…`.
-_NAMED_LATER = re.compile(
-    r"(?<=[:=>\s])([A-Za-z0-9_.-]{0,60}?(?:secret|token|passw(?:or)?d|passphrase|pwd|key|credential)[A-Za-z0-9_.-]{0,30}+)"
-    r"[\"'`]?+(?:=>|:=|=|:)[\"'`]?+([^\s\"'`,;<>]{6,512}+)",
-    re.IGNORECASE,
-)
+_NAMED_LATER = re.compile(r"(?<=[:=>\s])([A-Za-z0-9_.-]{1,90}+)[\"'`]?+(?:=>|:=|=|:)[\"'`]?+([^\s\"'`,;<>]{6,512}+)")
 _SAID = re.compile(
     r"(?<![A-Za-z])((?:secret|token|password|passphrase|pwd|key|credential)s?+) (?:is|was|are) "
     r"[\"'`]?+([^\s\"'`,;<>]{6,512}+)",
