@@ -1,8 +1,8 @@
 """Retry or drop dead letters: messages that failed for good.
 
 A message that is retried has five new attempts and its old place in its scope; an effect that it already had is marked
-and not repeated. The console calls `retry` and `drop` for an owner, `manage.py queue` calls `requeue` and `discard` for
-the operator. Both are in the audit log; for work that belongs to no tenant, in the operator's log.
+and not repeated. An owner decides in the console, the operator with `manage.py queue`. Both are in the audit log; for
+work that belongs to no tenant, in the operator's log.
 """
 
 from __future__ import annotations
@@ -24,48 +24,44 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import INSTALLATION, current_tenant_id
 
+OPERATOR = "command:queue"
 _log = logging.getLogger(__name__)
 
 
-def retry(message_pk: UUID, *, user: User) -> None:
-    """Raises `NotFound`, 409 `not_dead` when another person was first, 403 for a member who is not an owner."""
-    require_role(user, {Role.OWNER})
-    requeue(message_pk, actor=f"user:{user.pk}")
-
-
-def drop(message_pk: UUID, *, user: User) -> None:
-    """Raises as `retry` does. `cleanup` deletes the row later."""
-    require_role(user, {Role.OWNER})
-    discard(message_pk, actor=f"user:{user.pk}")
-
-
-def requeue(message_pk: UUID, *, actor: str) -> None:
-    """Deliver the message again. Raises `NotFound`, 409 `not_dead`."""
-    _claim(message_pk, state=State.QUEUED, attempts=0, available_at=Now(), finished_at=None)
-    queue = Queue(_record(AuditEvent.MESSAGE_RETRIED, message_pk, actor).queue)
-    if worker := WORKER_OF.get(queue):
+def retry(message_pk: UUID, *, user: User | None) -> None:
+    """Deliver the message again. Raises `NotFound`, 409 `not_dead` when another person was first, 403 for a member who
+    is not an owner; `user` None is the operator."""
+    message = _decide(
+        message_pk,
+        user,
+        AuditEvent.MESSAGE_RETRIED,
+        state=State.QUEUED,
+        attempts=0,
+        available_at=Now(),
+        finished_at=None,
+    )
+    if worker := WORKER_OF.get(Queue(message.queue)):
         wakeup.wake_after_commit(worker)
 
 
-def discard(message_pk: UUID, *, actor: str) -> None:
-    """Close the message without its effect. Raises `NotFound`, 409 `not_dead`."""
-    _claim(message_pk, state=State.DROPPED)
-    _record(AuditEvent.MESSAGE_DROPPED, message_pk, actor)
+def drop(message_pk: UUID, *, user: User | None) -> None:
+    """Close the message without its effect; `retention` deletes the row later. Raises as `retry` does."""
+    _decide(message_pk, user, AuditEvent.MESSAGE_DROPPED, state=State.DROPPED)
 
 
-def _claim(message_pk: UUID, **changes: object) -> None:
-    if QueueMessage.objects.filter(pk=message_pk, state=State.DEAD).update(**changes):
-        return
-    if QueueMessage.objects.filter(pk=message_pk).exists():
+def _decide(message_pk: UUID, user: User | None, event: AuditEvent, **changes: object) -> QueueMessage:
+    if user is not None:
+        require_role(user, {Role.OWNER})
+    actor = OPERATOR if user is None else f"user:{user.pk}"
+    claimed = QueueMessage.objects.filter(pk=message_pk, state=State.DEAD).update(**changes)
+    message: QueueMessage | None = QueueMessage.objects.filter(pk=message_pk).first()
+    if message is None:
+        raise NotFound()
+    if not claimed:
         raise SilasError(ErrorCode.NOT_DEAD)
-    raise NotFound()
-
-
-def _record(event: AuditEvent, message_pk: UUID, actor: str) -> QueueMessage:
-    message: QueueMessage = QueueMessage.objects.get(pk=message_pk)
-    data = {"queue": message.queue, "kind": message.kind}
     if current_tenant_id() == INSTALLATION:
         _log.warning("%s queue=%s kind=%s actor=%s", event, message.queue, message.kind, actor)
     else:
+        data = {"queue": message.queue, "kind": message.kind}
         record(event, actor=actor, subject=f"message:{message_pk}", data=data)
     return message

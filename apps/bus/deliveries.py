@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -121,43 +121,32 @@ def lease_next(queue: Queue, *, scope_id: str, consumer: str, seconds: float) ->
 
 async def deliver(tenant_id: UUID, lease: Lease, *, seconds: float) -> None:
     """Deliver the message to its handler, and ack, nack or bury it unless the lease is lost."""
+
+    async def end(step: Callable[..., None], **reason: str) -> None:
+        """Make the final write. If it fails, the lease is lost or expires, and the message is delivered again."""
+        with suppress(LeaseLost, DatabaseError):
+            await with_retry(tenant_id, seconds, step, lease, **reason)
+
     consumer = consumer_of(lease.message.queue, lease.message.kind)
     if consumer is None:
-        await _nack(tenant_id, lease, seconds, "no_consumer")
+        await end(services.nack, reason="no_consumer")
         return
     delivery = Delivery(tenant_id, lease, consumer.name)
     try:
-        await _run_handler(delivery, consumer.handler, seconds)
+        async with keep_lease_alive(tenant_id, lease, seconds):
+            await consumer.handler(delivery)
+            if not delivery.over:
+                await in_scope(tenant_id, delivery.finish)
     except LeaseLost:
         _log.warning("delivery_lost message=%s", lease.message.pk)
     except AlreadyProcessed:
-        await _ignoring_lost_lease(with_retry(tenant_id, seconds, services.ack, lease))
+        await end(services.ack)
     except Undeliverable as refusal:
-        await _ignoring_lost_lease(with_retry(tenant_id, seconds, services.dead_letter, lease, refusal.code))
+        await end(services.dead_letter, reason=refusal.code)
     except Exception as error:  # noqa: BLE001 (after any error the message is retried)
         _log.error("delivery_failed message=%s error=%s", lease.message.pk, error_location(error))
-        await _nack(tenant_id, lease, seconds, _reason(error))
-
-
-async def _run_handler(delivery: Delivery, handler: Handler, seconds: float) -> None:
-    async with keep_lease_alive(delivery.tenant_id, delivery.lease, seconds):
-        await handler(delivery)
-        if not delivery.over:
-            await in_scope(delivery.tenant_id, delivery.finish)
-
-
-def _reason(error: Exception) -> str:
-    return error.code if isinstance(error, SilasError) else type(error).__name__
-
-
-async def _nack(tenant_id: UUID, lease: Lease, seconds: float, reason: str) -> None:
-    await _ignoring_lost_lease(with_retry(tenant_id, seconds, services.nack, lease, reason=reason))
-
-
-async def _ignoring_lost_lease(write: Awaitable[None]) -> None:
-    """Make the final write. If it fails, the lease is lost or expires, and the message is delivered again."""
-    with suppress(LeaseLost, DatabaseError):
-        await write
+        reason = error.code if isinstance(error, SilasError) else type(error).__name__
+        await end(services.nack, reason=reason)
 
 
 @asynccontextmanager

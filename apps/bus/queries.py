@@ -19,7 +19,6 @@ from apps.bus.schemas import LeaseRef
 from kernel.tenancy import Read, current_tenant_id
 
 DUE_AT_A_TIME = 200
-_PROCESSED = "SELECT FROM bus_processed WHERE tenant_id = %s AND consumer = %s AND message_id = %s"
 _BACKLOG = """
     SELECT count(*) FILTER (WHERE scope_id = %s), count(*) FROM (
         SELECT scope_id FROM bus_queuemessage WHERE tenant_id = %s AND queue = %s AND state = ANY(%s::text[]) LIMIT %s
@@ -38,12 +37,6 @@ def backlog(queue: str, scope_id: UUID | str, *, most: int) -> Read[tuple[int, i
     """Unfinished messages of the scope and of the tenant's whole queue, both counted among the queue's first `most`."""
     values = [str(scope_id), current_tenant_id(), queue, list(LIVE), most]
     return Read(_BACKLOG, values, lambda rows: (rows[0][0], rows[0][1]))
-
-
-def has_processed(consumer: str, message_id: str) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(_PROCESSED, [current_tenant_id(), consumer, message_id])
-        return cursor.fetchone() is not None
 
 
 def is_live(message_pk: UUID | None) -> bool:

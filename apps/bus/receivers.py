@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models.signals import post_save
 from django.dispatch import receiver
 
 from apps.audit.checkpoints import write_checkpoints
-from apps.bus import cleanup, retention
+from apps.bus import retention
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.registry import on_dead_letter, register_job
@@ -39,14 +39,10 @@ def _enqueue_account_mail(letter: Letter) -> None:
 
 async def _sign_checkpoints(delivery: Delivery) -> None:
     await in_thread(write_checkpoints)
-    await delivery.reschedule(_next_checkpoint)
+    await delivery.reschedule(lambda: now() + CHECKPOINTS_EVERY)
 
 
-def _next_checkpoint() -> datetime:
-    return now() + CHECKPOINTS_EVERY
-
-
-retention.register(cleanup.delete_closed_messages)
+retention.register(retention.delete_closed_messages)
 retention.register(emails.delete_old, installation=True)
 register_job(Kind.RETENTION, retention.run, recurring=True)
 register_job(Kind.CHECKPOINT, _sign_checkpoints, recurring=True)

@@ -46,14 +46,9 @@ _consumers: dict[tuple[str, str], Consumer] = {}
 _dead_letter_handlers: dict[str, DeadLetterHandler] = {}
 
 
-def register(
-    queue: Queue, kind: Kind, handler: Handler, *, name: str = "", recurring: bool = False, max_concurrency: int = 0
-) -> None:
-    """Deliver every message of this kind on this queue to `handler`. Raises `ValueError` when it has another handler.
-
-    The consumer's `name` is made of queue and kind unless it is given.
-    """
-    consumer = Consumer(name or f"{queue.value}:{kind.value}", handler, recurring, max_concurrency)
+def register(queue: Queue, kind: Kind, handler: Handler, *, recurring: bool = False, max_concurrency: int = 0) -> None:
+    """Deliver every message of this kind on this queue to `handler`. Raises `ValueError` if it has another handler."""
+    consumer = Consumer(f"{queue.value}:{kind.value}", handler, recurring, max_concurrency)
     if _consumers.setdefault((queue, kind), consumer).handler is not handler:
         raise ValueError(f"{kind} on {queue} has a consumer already")
 

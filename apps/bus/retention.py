@@ -11,15 +11,22 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
+from django.db.models.functions import Now
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
 from apps.bus import services
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import Kind
+from apps.bus.enums import CLOSED, Kind, Queue
+from apps.bus.models import Processed, QueueMessage
+from apps.tenants.queries import retention as tenant_retention
 from kernel.clock import now
 from kernel.errors import error_location
 from kernel.tenancy import INSTALLATION, in_thread, run_in_batches
 
+BATCH = 1000
 SCOPE = "retention"
 EVERY = timedelta(hours=6)
 Step = Callable[[], bool]
@@ -52,8 +59,23 @@ async def run(delivery: Delivery) -> None:
             failure = error
     if failure is not None:
         raise failure
-    await delivery.reschedule(_next_run)
+    await delivery.reschedule(lambda: now() + EVERY)
 
 
-def _next_run() -> datetime:
-    return now() + EVERY
+def delete_closed_messages() -> bool:
+    """A step: delete the oldest closed messages, at most `BATCH`, and the marks that nothing can use any more.
+
+    A mark stays as long as a message with its id does: a waiting, leased or dead message can still be delivered, and
+    must find that it already had its effect.
+    """
+    keep = timedelta(days=tenant_retention().messages)
+    old = QueueMessage.objects.filter(state__in=CLOSED, finished_at__lt=Now() - keep)
+    ids = dict(old.order_by("finished_at").values_list("pk", "message_id")[:BATCH])
+    if ids:
+        QueueMessage.objects.filter(pk__in=ids).delete()
+        # Filtered by queue as well, because the index that has the message ids begins with it.
+        remaining = QueueMessage.objects.filter(queue__in=Queue.values, message_id__in=set(ids.values()))
+        gone = set(ids.values()).difference(remaining.values_list("message_id", flat=True))
+        marks, _ = Processed.objects.filter(message_id__in=gone).delete()
+        record(AuditEvent.MESSAGES_CLEARED, data={"messages": len(ids), "marks": marks})
+    return len(ids) == BATCH

@@ -7,7 +7,6 @@ the database's clock decides, so replicas need not agree on the time.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from uuid import UUID, uuid4
 from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
+from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ValidationError
 
 from apps.audit.enums import AuditEvent
@@ -25,7 +25,6 @@ from apps.audit.services import record
 from apps.bus import registry, rules, signals, telemetry, wakeup
 from apps.bus.enums import AGENTS, LIVE, QUEUE_OF, WORKER_OF, Kind, Queue, Sender, SetAside, State
 from apps.bus.models import QueueMessage
-from apps.bus.queries import has_processed as has_processed
 from apps.bus.queries import pending_count as pending_count
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, MessageFields, MessageRefused
 from kernel import fault_points
@@ -40,34 +39,25 @@ _LEASE = """
         AND done.consumer = ANY(%s::text[]) AND done.message_id = message.message_id) AS processed
     FROM bus_lease_of_scope(%s, %s, %s, %s, %s, %s) AS message
 """
-_ENQUEUE = """
-    INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender, taint,
-                                  task_id, parent_task_id, urgency, error_code, retryable, origin_agent,
-                                  attempt_number, payload, extras, state, attempts, consumer, fence, reason,
-                                  available_at)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::jsonb, %s::jsonb,
-            'queued', 0, '', 0, '', coalesce(%s, statement_timestamp()))
-    ON CONFLICT (tenant_id, queue, message_id) DO NOTHING
-    RETURNING position, created_at, available_at
-"""
-_SCHEDULE = """
-    INSERT INTO bus_queuemessage (id, tenant_id, queue, kind, message_id, trace_id, scope_id, content, sender, taint,
-                                  urgency, error_code, origin_agent, payload, state, attempts, consumer, fence, reason,
-                                  available_at)
-    VALUES (%s, %s, %s, %s, %s, %s, %s, '', 'runtime', 'auth', 'informational', '', '', %s::jsonb, 'queued', 0, '', 0,
-            '', %s)
-    ON CONFLICT (tenant_id, queue, message_id) DO UPDATE SET
+_COLUMNS = (
+    *("id", "tenant_id", "queue", "kind", "message_id", "trace_id", "scope_id", "content", "sender", "taint"),
+    *("task_id", "parent_task_id", "urgency", "error_code", "retryable", "origin_agent", "attempt_number"),
+    *("state", "attempts", "consumer", "fence", "reason", "payload", "extras"),
+)
+_INSERT = f"""
+    INSERT INTO bus_queuemessage ({", ".join(_COLUMNS)}, available_at)
+    VALUES ({"%s, " * len(_COLUMNS)} coalesce(%s, statement_timestamp()))
+    ON CONFLICT (tenant_id, queue, message_id)"""  # noqa: S608  (our own column names)
+_ENQUEUE = f"{_INSERT} DO NOTHING RETURNING position, created_at, available_at"
+_SCHEDULE = f"""{_INSERT} DO UPDATE SET
         available_at = excluded.available_at, payload = excluded.payload, state = 'queued', attempts = 0,
         finished_at = NULL, reason = ''
     WHERE bus_queuemessage.state <> 'leased'
+    RETURNING position, created_at, available_at
 """
 _EXTRAS = {"plan_markdown", "approval_token", "artifacts", "constraints"}
 _ERROR_HEADERS = ("error_code", "retryable", "origin_agent", "attempt_number")
 _PLAIN = set(Message.model_fields) - _EXTRAS - {"error_code", "origin_agent"}
-_COLUMNS = (
-    *("id", "tenant_id", "queue", "kind", "message_id", "trace_id", "scope_id", "content", "sender", "taint"),
-    *("task_id", "parent_task_id", "urgency", "error_code", "retryable", "origin_agent", "attempt_number"),
-)
 
 
 def send_message(
@@ -89,22 +79,40 @@ def send_message(
     default a new trace begins. Raises `MessageRefused` with a code when kind, queue, sender and content do not fit
     together (`rules.ROUTES`).
     """
-    message = _validated(
-        queue=queue,
-        kind=kind,
-        message_id=message_id or str(uuid4()),
-        trace_id=trace_id or str(uuid4()),
-        scope_id=str(scope_id),
-        sender=sender,
-        payload=payload,
-        **fields,
+    if isinstance(payload, BaseModel):
+        payload = payload.model_dump(mode="json", exclude_none=True)
+    headers = {name: payload.get(name) for name in _ERROR_HEADERS} if payload and "error_code" in payload else {}
+    try:
+        message = Message(
+            queue=queue,
+            kind=kind,
+            message_id=message_id or str(uuid4()),
+            trace_id=trace_id or str(uuid4()),
+            scope_id=str(scope_id),
+            sender=sender,
+            payload=payload,
+            **(headers | fields),
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise MessageRefused(ErrorCode.FIELD_WRONG, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    if fault := rules.fault_of(message):
+        raise fault
+    row = QueueMessage(
+        tenant_id=current_tenant_id(),
+        **message.model_dump(include=_PLAIN),
+        error_code=message.error_code or "",
+        origin_agent=message.origin_agent or "",
+        extras=message.model_dump(mode="json", include=_EXTRAS, exclude_none=True) or None,
     )
-    row = _row(message)
-    inserted = _insert(row, due_at)
+    generated = _insert(_ENQUEUE, row, due_at)
     _wake(message.queue, due_at)
-    if inserted is not None:
-        record_step(AuditEvent.MESSAGE_QUEUED, inserted)
-    return inserted or QueueMessage.objects.get(queue=row.queue, message_id=row.message_id)
+    if generated is None:
+        return QueueMessage.objects.get(queue=row.queue, message_id=row.message_id)
+    row.position, row.created_at, row.available_at = generated
+    row._state.adding = False
+    record_step(AuditEvent.MESSAGE_QUEUED, row)
+    return row
 
 
 def enqueue(
@@ -139,11 +147,28 @@ def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Map
     locked in the transaction of `Delivery.reschedule`. So a caller who changes that row first and then calls this, in
     one transaction, is never missed. The handler is registered with `recurring=True`.
     """
-    queue, scope = QUEUE_OF[kind], rules.scope_of(kind, scope_id)
-    values: list[Any] = [uuid4(), current_tenant_id(), queue, kind, scope, uuid4(), scope, _json(payload), due_at]
+    scope = rules.scope_of(kind, scope_id)
+    row = QueueMessage(
+        tenant_id=current_tenant_id(),
+        queue=QUEUE_OF[kind],
+        kind=kind,
+        message_id=scope,
+        trace_id=str(uuid4()),
+        scope_id=scope,
+        sender=Sender.RUNTIME,
+        taint=Taint.AUTH,
+        payload=payload,
+    )
+    _insert(_SCHEDULE, row, due_at)
+    _wake(QUEUE_OF[kind], due_at)
+
+
+def _insert(statement: str, row: QueueMessage, due_at: datetime | None) -> Any:
+    """Returns the row's generated values, None if it was there already and is not changed."""
+    values = (getattr(row, name) for name in _COLUMNS)
     with connection.cursor() as cursor:
-        cursor.execute(_SCHEDULE, values)
-    _wake(queue, due_at)
+        cursor.execute(statement, [*(Jsonb(value) if isinstance(value, dict) else value for value in values), due_at])
+        return cursor.fetchone()
 
 
 def _wake(queue: Queue, due_at: datetime | None = None) -> None:
@@ -170,50 +195,6 @@ def record_step(event: AuditEvent, message: QueueMessage) -> None:
         return
     data = {"queue": message.queue, "kind": message.kind, "trace": message.trace_id, "attempt": message.attempts + 1}
     record(event, subject=f"message:{message.pk}", data=data)
-
-
-def _validated(*, payload: Mapping[str, Any] | BaseModel | None, **fields: Any) -> Message:
-    if isinstance(payload, BaseModel):
-        payload = payload.model_dump(mode="json", exclude_none=True)
-    if isinstance(payload, Mapping) and "error_code" in payload:
-        fields = {name: payload.get(name) for name in _ERROR_HEADERS} | fields
-    try:
-        message = Message(payload=payload, **fields)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise MessageRefused(ErrorCode.FIELD_WRONG, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    if fault := rules.fault_of(message):
-        raise MessageRefused(fault.code, fault.words)
-    return message
-
-
-def _row(message: Message) -> QueueMessage:
-    return QueueMessage(
-        tenant_id=current_tenant_id(),
-        **message.model_dump(include=_PLAIN),
-        error_code=message.error_code or "",
-        origin_agent=message.origin_agent or "",
-        extras=message.model_dump(mode="json", include=_EXTRAS, exclude_none=True) or None,
-    )
-
-
-def _insert(row: QueueMessage, due_at: datetime | None) -> QueueMessage | None:
-    with connection.cursor() as cursor:
-        cursor.execute(_ENQUEUE, [*_values(row), due_at])
-        generated = cursor.fetchone()
-    if generated is None:
-        return None
-    row.position, row.created_at, row.available_at = generated
-    row._state.adding = False
-    return row
-
-
-def _values(row: QueueMessage) -> list[Any]:
-    return [*(getattr(row, name) for name in _COLUMNS), _json(row.payload), _json(row.extras)]
-
-
-def _json(value: Any) -> str | None:
-    return None if value is None else json.dumps(value)
 
 
 def lease(
@@ -250,10 +231,11 @@ def ack(lease: Lease) -> None:
 def nack(lease: Lease, *, reason: str) -> None:
     """Return the message to its queue after a failure: retried with a delay, a dead letter after the fifth attempt."""
     attempts = lease.message.attempts + 1
-    if rules.state_after_failure(attempts) is State.DEAD:
+    if attempts >= rules.MAX_ATTEMPTS:
         dead_letter(lease, reason)
         return
-    due = Now() + timedelta(seconds=rules.wait_after_failure(attempts))
+    # 1, 2, 4, 8 seconds. The scope waits too, so order holds.
+    due = Now() + timedelta(seconds=min(1 << (attempts - 1), rules.MAX_WAIT_SECONDS))
     _change(lease, state=State.QUEUED, leased_until=None, attempts=attempts, available_at=due, reason=reason[:200])
 
 
@@ -349,13 +331,12 @@ def _dead_values(message: QueueMessage, reason: str) -> dict[str, Any]:
     """Values for a message that failed for good. A recurring job is retried after a pause instead."""
     message.attempts += 1
     message.reason = reason[:200]
+    values = {"leased_until": None, "reason": message.reason}
     if registry.is_recurring(message.queue, message.kind):
         pause = Now() + timedelta(seconds=rules.RECURRING_RETRY_SECONDS)
-        values = {"state": State.QUEUED, "attempts": 0, "available_at": pause, "reason": message.reason}
-        return {**values, "leased_until": None}
+        return {**values, "state": State.QUEUED, "attempts": 0, "available_at": pause}
     message.state = State.DEAD
-    values = {"state": State.DEAD, "attempts": message.attempts, "reason": message.reason}
-    return {**values, "leased_until": None, "finished_at": Now()}
+    return {**values, "state": State.DEAD, "attempts": message.attempts, "finished_at": Now()}
 
 
 def _report_dead(message: QueueMessage) -> None:

@@ -32,55 +32,36 @@ def drain(worker: Worker, *, consumer: str, lease_seconds: float = LEASE_SECONDS
 
     `consumer` names this process in the leases that it takes.
     """
+    ends, delivered = time.monotonic() + SHIFT_SECONDS, 0
     try:
         with asyncio.Runner() as runner:
-            _Shift(worker, consumer, lease_seconds, runner).serve()
+            while due := queries.due_scopes(queues_of(worker)):
+                telemetry.due(worker, len(due))
+                before, stale = delivered, min(ends, time.monotonic() + LIST_SECONDS)
+                for scope in _in_turn(due):
+                    lease = _take(scope, consumer, lease_seconds)
+                    if lease is None:
+                        continue
+                    delivered += 1
+                    if delivered == 2:
+                        # With a second message there may be a third, for which another worker may be free.
+                        wakeup.wake(worker)
+                    handler = consumer_of(lease.message.queue, lease.message.kind)
+                    if handler and handler.max_concurrency:
+                        threads.start(scope.tenant_id, lease, handler, seconds=lease_seconds)
+                    else:
+                        deadlines.set_deadline()
+                        runner.run(deliver(scope.tenant_id, lease, seconds=lease_seconds))
+                    if time.monotonic() >= stale:
+                        break
+                if delivered == before:
+                    break
+                if time.monotonic() >= ends:
+                    wakeup.wake(worker)
+                    break
             deadlines.set_deadline(deadlines.LEAVING_SECONDS)
     finally:
         deadlines.clear_deadline()
-
-
-class _Shift:
-    """The work of one wake-up."""
-
-    def __init__(self, worker: Worker, consumer: str, lease_seconds: float, runner: asyncio.Runner) -> None:
-        self._worker, self._consumer, self._seconds, self._runner = worker, consumer, lease_seconds, runner
-        self._ends = time.monotonic() + SHIFT_SECONDS
-        self._delivered = 0
-
-    def serve(self) -> None:
-        while due := queries.due_scopes(queues_of(self._worker)):
-            telemetry.due(self._worker, len(due))
-            before = self._delivered
-            self._serve_list(_in_turn(due))
-            if time.monotonic() >= self._ends and self._delivered > before:
-                wakeup.wake(self._worker)
-                return
-            if self._delivered == before:
-                return
-
-    def _serve_list(self, scopes: Sequence[DueScope]) -> None:
-        """Serve scopes until the list is old or the shift ends."""
-        stale = min(self._ends, time.monotonic() + LIST_SECONDS)
-        for scope in scopes:
-            lease = _take(scope, self._consumer, self._seconds)
-            if lease is None:
-                continue
-            self._delivered += 1
-            if self._delivered == 2:
-                # With a second message there may be a third, for which another worker may be free.
-                wakeup.wake(self._worker)
-            self._deliver(scope.tenant_id, lease)
-            if time.monotonic() >= stale:
-                return
-
-    def _deliver(self, tenant_id: UUID, lease: Lease) -> None:
-        consumer = consumer_of(lease.message.queue, lease.message.kind)
-        if consumer and consumer.max_concurrency:
-            threads.start(tenant_id, lease, consumer, seconds=self._seconds)
-        else:
-            deadlines.set_deadline()
-            self._runner.run(deliver(tenant_id, lease, seconds=self._seconds))
 
 
 def _in_turn(due: Sequence[DueScope]) -> list[DueScope]:

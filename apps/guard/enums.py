@@ -124,23 +124,13 @@ class RefusalCode(TextChoices):
 
 
 class CallOutcomeLabel(TextChoices):
-    """The outcome of a call in the audit log (contract autonomy A3)."""
+    """The outcome of a call in the audit log (contract autonomy A3), unless it is a `RefusalCode`."""
 
     STARTED = "started"
     SUCCESS = "success"
     ERROR = "error"
     UNCERTAIN = "uncertain"
-    TOOL_NOT_GRANTED = "tool_not_granted"
-    GATE_BLOCKED = "gate_blocked"
-    SAFETY_BLOCKED = "safety_blocked"
-    SENDS_ELSEWHERE = "sends_elsewhere"
-    SENDS_PRIVATE = "sends_private"
-    CONTENT_MARKED = "content_marked"
     APPROVAL_REQUIRED = "approval_required"
-    APPROVAL_MISSING = "approval_missing"
-    APPROVAL_VOID = "approval_void"
-    APPROVAL_SPENT = "approval_spent"
-    EFFECT_UNCERTAIN = "effect_uncertain"
 
 
 class Period(TextChoices):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -46,11 +45,11 @@ _LOCK = """
     WHERE run.tenant_id = %s AND run.id = %s FOR NO KEY UPDATE OF run
 """
 # Budgets are found by the ids of their holders and locked in the order of their own ids.
-_LOCK_BUDGETS = """
-    SELECT id, ref, deployment_id, visitor_ref, task_ref, period, window_start, spent, reserved, limit_usd, alerted,
-           paused_in
-    FROM guard_budget WHERE tenant_id = %s AND ref = ANY(%s) ORDER BY id FOR NO KEY UPDATE
-"""
+_COLUMNS = tuple(field.attname for field in Budget._meta.concrete_fields)
+_LOCK_BUDGETS = f"""
+    SELECT {", ".join(_COLUMNS)} FROM guard_budget
+    WHERE tenant_id = %s AND ref = ANY(%s) ORDER BY id FOR NO KEY UPDATE
+"""  # noqa: S608  (our own column names)
 _LOCK_RUN_AGAIN = "SELECT FROM guard_guardedrun WHERE id = %s FOR NO KEY UPDATE"
 _ROOM = "SELECT guard_platform_room(%s, (statement_timestamp() AT TIME ZONE %s)::date)"
 
@@ -144,22 +143,11 @@ def _budgets(
 
     def parse(rows: Sequence[tuple[Any, ...]]) -> list[BudgetFacts]:
         found = []
-        for pk, ref, deployment, visitor, task, period, begun, spent, reserved, limit, alerted, paused_in in rows:
-            window = rules.current_window(period, day, begun) if windows is None else windows.get(pk)
-            if window is None or (begun is not None and begun > window):
-                continue
-            budget = BudgetFacts(
-                budget_id=pk,
-                holder=rules.holder_of(deployment, visitor, task),
-                ref=ref,
-                window=window,
-                period=period,
-                limit=visitor_limit if limit is None else limit,
-                paused_in=paused_in,
-            )
-            found.append(
-                replace(budget, spent=spent, reserved=reserved, alerted=alerted) if begun == window else budget
-            )
+        for row in (Budget.from_db(None, _COLUMNS, values) for values in rows):
+            begun = row.window_start
+            window = rules.current_window(row.period, day, begun) if windows is None else windows.get(row.pk)
+            if window is not None and (begun is None or begun <= window):
+                found.append(row.in_window(window, visitor_limit))
         return found
 
     return Read(_LOCK_BUDGETS, [current_tenant_id(), list(refs)], parse)

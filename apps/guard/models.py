@@ -5,6 +5,8 @@ for its current window. `SpendEntry` is the append-only ledger: a call's entries
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -29,7 +31,7 @@ from apps.guard.enums import (
     TerminalReason,
 )
 from apps.guard.rules import holder_of
-from apps.guard.schemas import ApprovedCalls, Limits, RunRef
+from apps.guard.schemas import ApprovedCalls, BudgetFacts, Limits, RunRef
 from apps.tenants.models import Deployment
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
@@ -208,6 +210,21 @@ class Budget(TenantModel):
     @property
     def holder(self) -> Holder:
         return holder_of(self.deployment_id, self.visitor_ref, self.task_ref)
+
+    def in_window(self, window: date, visitor_limit: Decimal | None = None) -> BudgetFacts:
+        """Return the budget as of this window, with nothing spent if it is not the one that has begun."""
+        facts = BudgetFacts(
+            budget_id=self.pk,
+            holder=self.holder,
+            ref=self.ref,
+            window=window,
+            period=self.period,
+            limit=visitor_limit if self.limit_usd is None else self.limit_usd,
+            paused_in=self.paused_in,
+        )
+        if self.window_start != window:
+            return facts
+        return replace(facts, spent=self.spent, reserved=self.reserved, alerted=self.alerted)
 
 
 class PlatformBudget(models.Model):

@@ -20,8 +20,10 @@ from apps.guard import rules
 from apps.guard.enums import OnLimit, Origin, Pause, RunStatus
 from apps.guard.locks import current_days
 from apps.guard.models import Budget, GuardedRun, SpendEntry, SpendingPolicy, SystemControl
-from apps.guard.schemas import ZERO, ApprovedCalls, Limits
+from apps.guard.schemas import ZERO, ApprovedCalls, BudgetFacts, Limits
 from kernel.clock import now
+
+_RECENT = timedelta(days=2)
 
 
 def is_run_for(
@@ -84,37 +86,12 @@ def tenants_with_lost_calls() -> list[UUID]:
         return [tenant_id for (tenant_id,) in cursor.fetchall()]
 
 
-_RECENT = timedelta(days=2)
-
-
-@dataclass(frozen=True)
-class BudgetLine:
-    """A budget in its current window. `share` is how much of the limit is charged and reserved; 1 for a limit of 0."""
-
-    holder: str
-    ref: UUID
-    period: str
-    limit: Decimal
-    spent: Decimal
-    reserved: Decimal
-    told: int
-    paused: bool
-
-    @property
-    def left(self) -> Decimal:
-        return max(self.limit - self.spent - self.reserved, ZERO)
-
-    @property
-    def share(self) -> float:
-        return float((self.spent + self.reserved) / self.limit) if self.limit else 1.0
-
-
-def budget_lines(day: date) -> list[BudgetLine]:
+def budget_lines(day: date) -> list[BudgetFacts]:
     """Return the budgets of tenant, deployments and tasks; those of visitors are as many as visitors."""
     rows = Budget.objects.filter(visitor_ref=None).order_by(
         F("deployment_id").asc(nulls_first=True), F("task_ref").asc(nulls_first=True), "period"
     )
-    return [_line(row, day) for row in rows]
+    return [row.in_window(rules.current_window(row.period, day, row.window_start)) for row in rows]
 
 
 def highest_alert(day: date) -> int:
@@ -145,18 +122,3 @@ def running_with_a_cap(most: int) -> list[GuardedRun]:
 
 def _spent(since: date) -> Any:
     return SpendEntry.objects.filter(day__gte=since)
-
-
-def _line(row: Budget, day: date) -> BudgetLine:
-    window = rules.current_window(row.period, day, row.window_start)
-    present = row.window_start == window
-    return BudgetLine(
-        holder=row.holder,
-        ref=row.ref,
-        period=row.period,
-        limit=row.limit_usd or ZERO,
-        spent=row.spent if present else ZERO,
-        reserved=row.reserved if present else ZERO,
-        told=row.alerted if present else 0,
-        paused=row.paused_in == window,
-    )

@@ -137,8 +137,8 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class BudgetFacts:
-    """A budget under its row lock, in one of its windows. `ref` is the id of its holder, `alerted` the highest
-    threshold (percent) that was alerted in the window, `paused_in` the window whose reached limit pauses."""
+    """A budget in one of its windows. `ref` is the id of its holder, `alerted` the highest threshold (percent) that was
+    alerted in the window, `paused_in` the window whose reached limit pauses."""
 
     budget_id: UUID
     holder: str
@@ -158,6 +158,15 @@ class BudgetFacts:
     @property
     def is_paused(self) -> bool:
         return self.paused_in == self.window
+
+    @property
+    def left(self) -> Decimal:
+        return max((self.limit or ZERO) - self.committed, ZERO)
+
+    @property
+    def share(self) -> float:
+        """How much of the limit is charged and reserved; 1 for a limit of 0."""
+        return float(self.committed / self.limit) if self.limit else 1.0
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Fixtures that register a test's own consumer as the only one."""
+"""A test's own consumer as the only one, and messages as they are taken and as they stand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,28 @@ import pytest
 
 from apps.bus import registry, worker
 from apps.bus.enums import Kind, Queue, Worker
+from apps.bus.models import QueueMessage
+from apps.bus.schemas import Lease
+from kernel.tenancy import tenant_scope
+from tests.factories.bus import lease_any
+
+
+def take(tenant: Any, queue: str = Queue.EXECUTOR, **wish: Any) -> Lease | None:
+    with tenant_scope(tenant):
+        return lease_any(queue, **{"consumer": "test", **wish})
+
+
+def held(tenant: Any, queue: str = Queue.EXECUTOR, **wish: Any) -> Lease:
+    found = take(tenant, queue, **wish)
+    assert found is not None
+    return found
+
+
+def row(tenant: Any, **which: Any) -> QueueMessage:
+    """The tenant's only such message, as it stands now."""
+    with tenant_scope(tenant):
+        found: QueueMessage = QueueMessage.objects.exclude(kind=Kind.RETENTION).get(**which)
+    return found
 
 
 @pytest.fixture

@@ -13,11 +13,12 @@ from apps.audit.services import record
 from apps.bus import registry, services
 from apps.bus.deliveries import Delivery, Undeliverable
 from apps.bus.enums import Kind, Queue
-from apps.bus.models import QueueMessage
+from apps.bus.models import Processed, QueueMessage
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import in_scope, tenant_scope
 from silas_platform.celery import app
+from tests.bus.conftest import row
 from tests.factories.bus import forget_pokes, let_waits_pass, make_message, pokes
 
 QUEUE = Queue.RUNTIME
@@ -28,20 +29,15 @@ def enqueue(tenant: Any, **fields: Any) -> QueueMessage:
     return make_message(tenant, queue=QUEUE, **fields)
 
 
-def row(tenant: Any) -> QueueMessage:
-    with tenant_scope(tenant):
-        found: QueueMessage = QueueMessage.objects.get(queue=QUEUE)
-    return found
-
-
 def state(tenant: Any) -> tuple[str, int, str]:
-    found = row(tenant)
+    found = row(tenant, queue=QUEUE)
     return found.state, found.attempts, found.reason
 
 
-def effect() -> None:
+def effect() -> int:
     """Something that shows whether it was committed, and how often."""
     record(AuditEvent.STAFF_LOGGED_IN, actor="user:test")
+    return 7
 
 
 def effects(tenant: Any) -> int:
@@ -56,56 +52,36 @@ def steal(tenant: Any) -> None:
 
 
 async def commit_effect(delivery: Delivery) -> None:
-    await delivery.commit(effect)
+    assert await delivery.commit(effect) == 7
 
 
-def test_handler_gets_its_message(tenant: Any, consume: Any, drain: Any) -> None:
+async def do_nothing(delivery: Delivery) -> None: ...
+
+
+def test_message_that_was_handled_is_acked_and_its_effect_marked_under_the_consumers_name(
+    tenant: Any, consume: Any, drain: Any
+) -> None:
     heard: list[Any] = []
 
     @consume
     async def handler(delivery: Delivery) -> None:
         heard.append((delivery.tenant_id, delivery.message.payload))
+        await commit_effect(delivery)
 
-    enqueue(tenant, payload={"n": 1})
+    message = enqueue(tenant, payload={"n": 1})
     drain()
     assert (tenant.pk, {"n": 1}) in heard
-
-
-def test_message_that_was_handled_is_acked(tenant: Any, consume: Any, drain: Any) -> None:
-    consume(commit_effect)
-    enqueue(tenant)
-    drain()
-    assert state(tenant)[0] == "acked"
-
-
-def test_effect_is_marked_under_the_consumers_name(tenant: Any, consume: Any, drain: Any) -> None:
-    consume(commit_effect)
-    message = enqueue(tenant)
-    drain()
+    assert state(tenant) == ("acked", 0, "")
+    assert effects(tenant) == 1
     with tenant_scope(tenant):
-        assert services.has_processed(MARK, message.message_id)
+        assert Processed.objects.filter(consumer=MARK, message_id=message.message_id).exists()
 
 
 def test_handler_that_commits_nothing_ends_the_delivery(tenant: Any, consume: Any, drain: Any) -> None:
-    @consume
-    async def handler(delivery: Delivery) -> None:
-        pass
-
+    consume(do_nothing)
     enqueue(tenant)
     drain()
     assert state(tenant)[0] == "acked"
-
-
-def test_commit_hands_back_what_its_step_returned(tenant: Any, consume: Any, drain: Any) -> None:
-    heard: list[int] = []
-
-    @consume
-    async def handler(delivery: Delivery) -> None:
-        heard.append(await delivery.commit(lambda: 7))
-
-    enqueue(tenant)
-    drain()
-    assert 7 in heard
 
 
 def test_handlers_effect_is_not_repeated_for_a_message_marked_already(tenant: Any, consume: Any, drain: Any) -> None:
@@ -114,7 +90,8 @@ def test_handlers_effect_is_not_repeated_for_a_message_marked_already(tenant: An
     with tenant_scope(tenant):
         services.mark_processed(MARK, message.message_id)
     drain()
-    assert (state(tenant)[0], effects(tenant)) == ("acked", 0)
+    assert state(tenant)[0] == "acked"
+    assert effects(tenant) == 0
 
 
 def test_effect_that_a_rival_had_meanwhile_is_rolled_back_and_the_message_acked(
@@ -127,7 +104,8 @@ def test_effect_that_a_rival_had_meanwhile_is_rolled_back_and_the_message_acked(
 
     enqueue(tenant)
     drain()
-    assert (state(tenant)[0], effects(tenant)) == ("acked", 0)
+    assert state(tenant)[0] == "acked"
+    assert effects(tenant) == 0
 
 
 def test_effect_of_a_former_holder_is_rolled_back(tenant: Any, consume: Any, drain: Any) -> None:
@@ -138,7 +116,8 @@ def test_effect_of_a_former_holder_is_rolled_back(tenant: Any, consume: Any, dra
 
     enqueue(tenant)
     drain()
-    assert (row(tenant).fence, effects(tenant)) == (1000, 0)
+    assert row(tenant).fence == 1000
+    assert effects(tenant) == 0
 
 
 def test_step_that_fails_after_the_finish_leaves_nothing(tenant: Any, consume: Any, drain: Any) -> None:
@@ -153,27 +132,28 @@ def test_step_that_fails_after_the_finish_leaves_nothing(tenant: Any, consume: A
 
     enqueue(tenant)
     drain()
-    assert (state(tenant), effects(tenant)) == (("queued", 1, "RuntimeError"), 0)
-
-
-def test_handler_that_raises_gives_the_message_back(tenant: Any, consume: Any, drain: Any) -> None:
-    @consume
-    async def handler(delivery: Delivery) -> None:
-        raise RuntimeError("my secret")
-
-    enqueue(tenant)
-    drain()
     assert state(tenant) == ("queued", 1, "RuntimeError")
+    assert effects(tenant) == 0
 
 
-def test_refusal_gives_its_code_as_the_reason(tenant: Any, consume: Any, drain: Any) -> None:
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RuntimeError("my secret"), ("queued", 1, "RuntimeError")),
+        (SilasError(ErrorCode.RECORD_CHANGED, "It changed."), ("queued", 1, "record_changed")),
+        (Undeliverable(ErrorCode.NOT_FOUND, "It is gone."), ("dead", 1, "not_found")),
+    ],
+)
+def test_handler_that_raises_gives_the_message_back_or_buries_it(
+    tenant: Any, consume: Any, drain: Any, error: Exception, expected: tuple[str, int, str]
+) -> None:
     @consume
     async def handler(delivery: Delivery) -> None:
-        raise SilasError(ErrorCode.RECORD_CHANGED, "It changed.")
+        raise error
 
     enqueue(tenant)
     drain()
-    assert state(tenant) == ("queued", 1, "record_changed")
+    assert state(tenant) == expected
 
 
 def test_handler_that_always_raises_sees_the_message_five_times(tenant: Any, consume: Any, drain: Any) -> None:
@@ -188,31 +168,15 @@ def test_handler_that_always_raises_sees_the_message_five_times(tenant: Any, con
     assert state(tenant) == ("dead", 5, "RuntimeError")
 
 
-def test_undeliverable_message_is_dead_at_once(tenant: Any, consume: Any, drain: Any) -> None:
-    @consume
-    async def handler(delivery: Delivery) -> None:
-        raise Undeliverable(ErrorCode.NOT_FOUND, "It is gone.")
-
-    enqueue(tenant)
-    drain()
-    assert state(tenant) == ("dead", 1, "not_found")
-
-
-def test_message_of_a_kind_that_nobody_consumes_is_kept_for_later(tenant: Any, consume: Any, drain: Any) -> None:
+def test_message_of_a_kind_that_nobody_consumes_is_kept_and_its_queue_left_alone_if_it_has_no_consumer(
+    tenant: Any, consume: Any, drain: Any
+) -> None:
     consume(commit_effect)
     registry.register(Queue.PLANNER, Kind.REPLAN_REQUEST, commit_effect)
-    make_message(tenant, queue=Queue.PLANNER)
+    kept, alone = (make_message(tenant, queue=queue) for queue in (Queue.PLANNER, Queue.EXECUTOR))
     drain()
-    with tenant_scope(tenant):
-        assert QueueMessage.objects.get().reason == "no_consumer"
-
-
-def test_queue_that_nobody_consumes_is_left_alone(tenant: Any, consume: Any, drain: Any) -> None:
-    consume(commit_effect)
-    make_message(tenant, queue=Queue.EXECUTOR)
-    drain()
-    with tenant_scope(tenant):
-        assert QueueMessage.objects.get().fence == 0
+    assert row(tenant, pk=kept.pk).reason == "no_consumer"
+    assert row(tenant, pk=alone.pk).fence == 0
 
 
 def test_deferred_message_waits_without_counting_a_failure(tenant: Any, consume: Any, drain: Any) -> None:
@@ -225,29 +189,19 @@ def test_deferred_message_waits_without_counting_a_failure(tenant: Any, consume:
     assert state(tenant) == ("queued", 0, "path_in_use")
 
 
-def test_one_message_that_fails_does_not_hold_up_another_scope(tenant: Any, consume: Any, drain: Any) -> None:
-    done: list[str] = []
+def test_scope_keeps_its_order_and_one_message_that_fails_does_not_hold_up_another_scope(
+    tenant: Any, consume: Any, drain: Any
+) -> None:
+    heard: list[int] = []
 
     @consume
     async def handler(delivery: Delivery) -> None:
         if delivery.message.content == "poison":
             raise RuntimeError
-        done.append(delivery.message.message_id)
-
-    enqueue(tenant, scope_id="a", content="poison")
-    good = enqueue(tenant, scope_id="b")
-    drain()
-    assert good.message_id in done
-
-
-def test_scope_keeps_its_order(tenant: Any, consume: Any, drain: Any) -> None:
-    heard: list[int] = []
-
-    @consume
-    async def handler(delivery: Delivery) -> None:
         if delivery.tenant_id == tenant.pk:
             heard.append((delivery.message.payload or {})["n"])
 
+    enqueue(tenant, scope_id="another", content="poison")
     for number in range(40):
         enqueue(tenant, payload={"n": number})
     drain()
@@ -262,7 +216,8 @@ def test_run_longer_than_its_lease_keeps_it_by_its_heartbeat(tenant: Any, consum
 
     enqueue(tenant)
     drain(lease_seconds=1.0)
-    assert (state(tenant), effects(tenant)) == (("acked", 0, ""), 1)
+    assert state(tenant) == ("acked", 0, "")
+    assert effects(tenant) == 1
 
 
 def test_run_whose_lease_is_lost_is_cancelled(tenant: Any, consume: Any, drain: Any) -> None:
@@ -282,60 +237,44 @@ def test_run_whose_lease_is_lost_is_cancelled(tenant: Any, consume: Any, drain: 
     assert ended == [True]
 
 
-async def other(delivery: Delivery) -> None:
-    """Somebody else's."""
-
-
-def test_second_consumer_of_a_kind_is_refused(consume: Any) -> None:
-    consume(commit_effect)
-    with pytest.raises(ValueError):
-        consume(other)
-
-
-def test_same_consumer_registered_twice_is_one(consume: Any) -> None:
+def test_kind_has_one_consumer_however_often_it_is_registered(consume: Any) -> None:
     consume(commit_effect)
     assert consume(commit_effect) is commit_effect
+    with pytest.raises(ValueError):
+        consume(do_nothing)
 
 
 @pytest.fixture
-def no_pokes(database: None) -> None:
+def no_pokes(database: None, consume: Any) -> None:
+    consume(commit_effect)
     forget_pokes()
 
 
-def test_message_for_a_consumer_wakes_a_worker_once_it_is_committed(no_pokes: None, tenant: Any, consume: Any) -> None:
-    consume(commit_effect)
-    with tenant_scope(tenant):
-        enqueue(tenant)
-        before = pokes()
-    assert (before, pokes()) == (0, 1)
-
-
-def test_many_messages_of_one_commit_are_one_poke(no_pokes: None, tenant: Any, consume: Any) -> None:
-    consume(commit_effect)
+@pytest.mark.usefixtures("no_pokes")
+def test_messages_of_one_commit_wake_a_worker_once_it_is_committed(tenant: Any) -> None:
     with tenant_scope(tenant):
         for _ in range(10):
             enqueue(tenant)
+        assert pokes() == 0
     assert pokes() == 1
 
 
-def take_back(tenant: Any) -> None:
-    with tenant_scope(tenant):
-        enqueue(tenant)
-        raise RuntimeError
+@pytest.mark.usefixtures("no_pokes")
+def test_message_that_is_rolled_back_wakes_nobody(tenant: Any) -> None:
+    def take_back() -> None:
+        with tenant_scope(tenant):
+            enqueue(tenant)
+            raise RuntimeError
 
-
-def test_message_that_is_rolled_back_wakes_nobody(no_pokes: None, tenant: Any, consume: Any) -> None:
-    consume(commit_effect)
     with pytest.raises(RuntimeError):
-        take_back(tenant)
+        take_back()
     assert pokes() == 0
 
 
-def test_message_stands_when_the_broker_is_gone(
-    no_pokes: None, tenant: Any, consume: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    consume(commit_effect)
+@pytest.mark.usefixtures("no_pokes")
+def test_message_stands_when_the_broker_is_gone(tenant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(app.conf, "broker_write_url", "redis+socket:///nowhere/redis.sock")
         enqueue(tenant)
-    assert (state(tenant)[0], pokes()) == ("queued", 0)
+    assert state(tenant)[0] == "queued"
+    assert pokes() == 0

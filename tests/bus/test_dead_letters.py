@@ -17,16 +17,15 @@ from apps.bus.queries import Depth
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import lease_any, make_message
+from tests.bus.conftest import held, row, take
+from tests.factories.bus import make_message
 from tests.rivals import race
 
 
 def bury(tenant: Any, **fields: Any) -> QueueMessage:
     message = make_message(tenant, **fields)
     with tenant_scope(tenant):
-        lease = services.lease("executor", consumer="test", scope_id=message.scope_id)
-        assert lease is not None
-        services.dead_letter(lease, "poison")
+        services.dead_letter(held(tenant, scope_id=message.scope_id), "poison")
     return message
 
 
@@ -35,45 +34,30 @@ def say(word: Any, tenant: Any, message_pk: Any, user: Any) -> None:
         word(message_pk, user=user)
 
 
-def row(tenant: Any, message: QueueMessage) -> QueueMessage:
-    with tenant_scope(tenant):
-        found: QueueMessage = QueueMessage.objects.get(pk=message.pk)
-    return found
-
-
 BOTH = pytest.mark.parametrize("word", [dead_letters.retry, dead_letters.drop])
 
 
-def test_message_tried_again_has_all_its_attempts(tenant: Any, owner: Any) -> None:
-    message = bury(tenant)
-    say(dead_letters.retry, tenant, message.pk, owner)
-    found = row(tenant, message)
-    assert (found.state, found.attempts, found.finished_at) == ("queued", 0, None)
-
-
-def test_message_tried_again_is_delivered_under_a_new_fence(tenant: Any, owner: Any) -> None:
-    message = bury(tenant)
-    say(dead_letters.retry, tenant, message.pk, owner)
-    with tenant_scope(tenant):
-        lease = lease_any("executor", consumer="test")
-    assert lease is not None and (lease.message.pk, lease.fence) == (message.pk, 2)
-
-
-def test_message_tried_again_keeps_its_place_in_its_scope(tenant: Any, owner: Any) -> None:
+def test_message_tried_again_has_all_its_attempts_a_new_fence_and_its_place_in_its_scope(
+    tenant: Any, owner: Any
+) -> None:
     message = bury(tenant)
     make_message(tenant)
     say(dead_letters.retry, tenant, message.pk, owner)
-    with tenant_scope(tenant):
-        lease = lease_any("executor", consumer="test")
-    assert lease is not None and lease.message.pk == message.pk
+    found = row(tenant, pk=message.pk)
+    assert found.state == "queued"
+    assert found.attempts == 0
+    assert found.finished_at is None
+    lease = held(tenant)
+    assert lease.message.pk == message.pk
+    assert lease.fence == 2
 
 
 def test_dropped_message_is_kept_and_never_delivered(tenant: Any, owner: Any) -> None:
     message = bury(tenant)
     say(dead_letters.drop, tenant, message.pk, owner)
-    with tenant_scope(tenant):
-        assert lease_any("executor", consumer="test") is None
-    assert (row(tenant, message).state, row(tenant, message).reason) == ("dropped", "poison")
+    assert take(tenant) is None
+    assert row(tenant, pk=message.pk).state == "dropped"
+    assert row(tenant, pk=message.pk).reason == "poison"
 
 
 @BOTH
@@ -92,22 +76,16 @@ def test_word_of_anybody_but_an_owner_is_refused(
     message, user = bury(tenant), request.getfixturevalue(role)
     with pytest.raises(SilasError) as refused:
         say(word, tenant, message.pk, user)
-    assert (refused.value.code, row(tenant, message).state) == ("forbidden_role", "dead")
+    assert (refused.value.code, row(tenant, pk=message.pk).state) == ("forbidden_role", "dead")
 
 
 @BOTH
-def test_word_about_another_tenants_message_finds_nothing(
+def test_word_about_another_tenants_or_an_unknown_message_finds_nothing(
     tenant: Any, other_tenant: Any, owner: Any, word: Any
 ) -> None:
-    foreign = bury(other_tenant)
-    with pytest.raises(NotFound):
-        say(word, tenant, foreign.pk, owner)
-
-
-@BOTH
-def test_word_about_an_unknown_message_finds_nothing(tenant: Any, owner: Any, word: Any) -> None:
-    with pytest.raises(NotFound):
-        say(word, tenant, uuid4(), owner)
+    for pk in (bury(other_tenant).pk, uuid4()):
+        with pytest.raises(NotFound):
+            say(word, tenant, pk, owner)
 
 
 def test_rivals_for_one_dead_message_decide_once(tenant: Any, owner: Any) -> None:
@@ -128,36 +106,24 @@ def test_word_is_written_down_with_whose_it_was(tenant: Any, owner: Any, word: A
     assert (entry.actor, entry.subject) == (f"user:{owner.pk}", f"message:{message.pk}")
 
 
-def test_depths_count_what_is_due_later_held_and_failed(tenant: Any) -> None:
+def test_depths_count_what_is_due_later_held_and_failed_and_since_when(tenant: Any) -> None:
     bury(tenant, scope_id="a")
-    for scope in "bcd":
-        make_message(tenant, scope_id=scope)
+    _, oldest, _ = (make_message(tenant, scope_id=scope) for scope in "bcd")
     make_message(tenant, scope_id="e", due_at=now() + timedelta(hours=1))
+    held(tenant)
     with tenant_scope(tenant):
-        lease_any("executor", consumer="test")
         depths = {depth.queue: depth for depth in queries.depths()}
-    executor = depths.pop(Queue.EXECUTOR)
-    assert executor.waiting == 2
-    assert executor.scheduled == 1
-    assert executor.held == 1
-    assert executor.dead == 1
+    assert depths.pop(Queue.EXECUTOR) == Depth(
+        Queue.EXECUTOR, waiting=2, scheduled=1, held=1, dead=1, oldest=oldest.available_at
+    )
     # The dead letter's notice is a letter to the owners.
     assert depths.pop(Queue.TRUSTED).waiting == 1
     assert list(depths.values()) == [Depth(queue) for queue in Queue if queue not in (Queue.EXECUTOR, Queue.TRUSTED)]
 
 
-def test_depths_say_since_when_the_oldest_is_due(tenant: Any) -> None:
-    oldest = make_message(tenant)
-    make_message(tenant)
-    with tenant_scope(tenant):
-        (depth,) = [depth for depth in queries.depths() if depth.queue == "executor"]
-    assert depth.oldest == oldest.available_at
-
-
 def test_lists_of_one_tenant_show_nothing_of_another(tenant: Any, other_tenant: Any) -> None:
     bury(other_tenant, scope_id="a")
     make_message(other_tenant, scope_id="b")
-    with tenant_scope(other_tenant):
-        lease_any("executor", consumer="test")
+    held(other_tenant)
     with tenant_scope(tenant):
         assert (queries.held_messages(9), queries.dead_letters(9)) == ([], [])

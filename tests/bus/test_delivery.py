@@ -10,30 +10,30 @@ from django.db import IntegrityError, connection
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.bus import queries, services, signals, tasks
-from apps.bus.enums import Queue, SetAside
-from apps.bus.models import QueueMessage
-from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
+from apps.bus.enums import SetAside
+from apps.bus.models import Processed, QueueMessage
+from apps.bus.schemas import AlreadyProcessed, LeaseLost
 from kernel.tenancy import ScopeError, tenant_scope
-from tests.factories.bus import due_scopes, lease_any, let_leases_run_out, let_waits_pass, make_message
+from tests.bus.conftest import held, row, take
+from tests.factories.bus import let_leases_run_out, let_waits_pass, make_message
 
 QUEUE = "executor"
+ANY_OR_NAMED = pytest.mark.parametrize("scope_id", [None, "scope"])
 
 
-def take(tenant: Any, **wish: Any) -> Lease | None:
+def say(tenant: Any, word: Any, *args: Any, **more: Any) -> Any:
     with tenant_scope(tenant):
-        return lease_any(QUEUE, consumer="test", **wish)
+        return word(*args, **more)
 
 
-def held(tenant: Any, **wish: Any) -> Lease:
-    found = take(tenant, **wish)
-    assert found is not None
-    return found
+def marks(tenant: Any) -> list[tuple[str, str]]:
+    with tenant_scope(tenant):
+        return list(Processed.objects.values_list("consumer", "message_id"))
 
 
-def fail_four_times(tenant: Any) -> None:
-    for _ in range(4):
-        with tenant_scope(tenant):
-            services.nack(held(tenant), reason="broken")
+def fail(tenant: Any, times: int) -> None:
+    for _ in range(times):
+        say(tenant, services.nack, held(tenant), reason="broken")
         let_waits_pass(tenant)
 
 
@@ -42,57 +42,33 @@ def test_enqueue_outside_a_scope_is_refused(database: None) -> None:
         services.send_message(QUEUE, kind="system_event", scope_id="s", sender="runtime")
 
 
-def test_message_taint_unless_told_is_external(tenant: Any) -> None:
-    assert make_message(tenant).taint == "external"
+def test_message_arrives_as_it_was_sent_and_external_unless_told(tenant: Any) -> None:
+    make_message(tenant, trace_id="trace-1", payload={"a": [1, None, "é"]})
+    message = held(tenant).message
+    assert message.taint == "external"
+    assert message.trace_id == "trace-1"
+    assert message.payload == {"a": [1, None, "é"]}
 
 
-def test_trace_id_given_is_carried_unchanged(tenant: Any) -> None:
-    make_message(tenant, trace_id="trace-1")
-    assert held(tenant).message.trace_id == "trace-1"
-
-
-def test_payload_survives_the_journey(tenant: Any) -> None:
-    make_message(tenant, payload={"a": [1, None, "é"]})
-    assert held(tenant).message.payload == {"a": [1, None, "é"]}
-
-
-def test_enqueue_twice_with_one_id_stores_one(tenant: Any) -> None:
-    first = make_message(tenant, message_id="m-1", content="first")
-    second = make_message(tenant, message_id="m-1", content="second")
-    assert (second.pk, second.content) == (first.pk, "first")
-
-
-def test_one_message_id_on_two_queues_is_two_messages(tenant: Any) -> None:
-    first = make_message(tenant, message_id="m-1")
+def test_enqueue_twice_with_one_id_stores_one_on_each_queue(tenant: Any) -> None:
+    first, second = (make_message(tenant, message_id="m-1", content=content) for content in ("first", "second"))
+    assert second.pk == first.pk
+    assert second.content == "first"
     assert make_message(tenant, message_id="m-1", queue="proxy").pk != first.pk
 
 
-def test_lease_of_an_empty_queue_is_none(tenant: Any) -> None:
-    assert take(tenant) is None
-
-
-def test_lease_never_sees_another_tenants_message(tenant: Any, other_tenant: Any) -> None:
+def test_lease_sees_its_own_queue_and_tenant_alone(tenant: Any, other_tenant: Any) -> None:
     make_message(other_tenant)
-    assert take(tenant) is None
-
-
-def test_lease_leaves_other_queues_alone(tenant: Any) -> None:
     make_message(tenant, queue="planner")
     assert take(tenant) is None
 
 
-def test_scope_with_a_leased_message_gives_no_second(tenant: Any) -> None:
+@ANY_OR_NAMED
+def test_scope_with_a_leased_message_gives_no_second(tenant: Any, scope_id: str | None) -> None:
+    first = make_message(tenant)
     make_message(tenant)
-    make_message(tenant)
-    held(tenant)
-    assert take(tenant) is None
-
-
-def test_scope_asked_for_by_name_with_a_leased_message_gives_no_second(tenant: Any) -> None:
-    make_message(tenant)
-    make_message(tenant)
-    held(tenant)
-    assert take(tenant, scope_id="scope") is None
+    assert held(tenant).message.pk == first.pk
+    assert take(tenant, scope_id=scope_id) is None
 
 
 def test_busy_scope_does_not_hold_up_another(tenant: Any) -> None:
@@ -103,43 +79,32 @@ def test_busy_scope_does_not_hold_up_another(tenant: Any) -> None:
     assert held(tenant).message.pk == other.pk
 
 
-def test_lease_takes_the_oldest_of_a_scope_first(tenant: Any) -> None:
-    first = make_message(tenant)
-    make_message(tenant)
-    assert held(tenant).message.pk == first.pk
-
-
 def test_lease_of_one_scope_passes_the_others_by(tenant: Any) -> None:
     make_message(tenant, scope_id="a")
     wanted = make_message(tenant, scope_id="b")
     assert held(tenant, scope_id="b").message.pk == wanted.pk
 
 
-def test_message_that_waits_for_its_next_attempt_is_not_overtaken(tenant: Any) -> None:
+@ANY_OR_NAMED
+def test_message_that_waits_for_its_next_attempt_is_not_overtaken(tenant: Any, scope_id: str | None) -> None:
     make_message(tenant)
     make_message(tenant)
-    with tenant_scope(tenant):
-        services.nack(held(tenant), reason="broken")
-    assert (take(tenant), take(tenant, scope_id="scope")) == (None, None)
+    say(tenant, services.nack, held(tenant), reason="broken")
+    assert take(tenant, scope_id=scope_id) is None
 
 
-def test_acked_message_makes_room_for_the_next(tenant: Any) -> None:
+@pytest.mark.parametrize("word", [services.ack, lambda lease: services.dead_letter(lease, "poison")])
+def test_message_that_is_over_lets_the_next_through_and_is_over_once(tenant: Any, word: Any) -> None:
     make_message(tenant)
     second = make_message(tenant)
-    with tenant_scope(tenant):
-        services.ack(held(tenant))
+    lease = held(tenant)
+    say(tenant, word, lease)
+    with pytest.raises(LeaseLost):
+        say(tenant, word, lease)
     assert held(tenant).message.pk == second.pk
 
 
-def test_ack_twice_is_refused(tenant: Any) -> None:
-    make_message(tenant)
-    lease = held(tenant)
-    with tenant_scope(tenant):
-        services.ack(lease)
-    with tenant_scope(tenant), pytest.raises(LeaseLost):
-        services.ack(lease)
-
-
+@pytest.mark.parametrize("since", ["leased again", "swept"])
 @pytest.mark.parametrize(
     "word",
     [
@@ -149,19 +114,16 @@ def test_ack_twice_is_refused(tenant: Any) -> None:
         lambda lease: services.dead_letter(lease, "late"),
     ],
 )
-def test_former_holder_has_no_say(tenant: Any, word: Any) -> None:
+def test_former_holder_has_no_say(tenant: Any, word: Any, since: str) -> None:
     make_message(tenant)
     former = held(tenant)
     let_leases_run_out(tenant)
-    held(tenant)
-    with tenant_scope(tenant), pytest.raises(LeaseLost):
-        word(former)
-
-
-def mark_and_ack(tenant: Any, lease: Lease) -> None:
-    with tenant_scope(tenant):
-        services.mark_processed("test", lease.message.message_id)
-        services.ack(lease)
+    if since == "swept":
+        say(tenant, services.expire_leases)
+    else:
+        held(tenant)
+    with pytest.raises(LeaseLost):
+        say(tenant, word, former)
 
 
 def test_late_ack_undoes_what_its_transaction_did(tenant: Any) -> None:
@@ -169,126 +131,68 @@ def test_late_ack_undoes_what_its_transaction_did(tenant: Any) -> None:
     former = held(tenant)
     let_leases_run_out(tenant)
     held(tenant)
-    with pytest.raises(LeaseLost):
-        mark_and_ack(tenant, former)
-    with tenant_scope(tenant):
-        assert not services.has_processed("test", former.message.message_id)
 
-
-def test_ack_after_the_sweep_took_the_message_back_is_refused(tenant: Any) -> None:
-    make_message(tenant)
-    former = held(tenant)
-    let_leases_run_out(tenant)
-    with tenant_scope(tenant):
-        services.expire_leases()
-    with tenant_scope(tenant), pytest.raises(LeaseLost):
+    def mark_and_ack() -> None:
+        services.mark_processed("test", former.message.message_id)
         services.ack(former)
+
+    with pytest.raises(LeaseLost):
+        say(tenant, mark_and_ack)
+    assert marks(tenant) == []
 
 
 def test_heartbeat_lengthens_the_lease(tenant: Any) -> None:
     make_message(tenant)
     lease = held(tenant, seconds=1)
-    with tenant_scope(tenant):
-        services.heartbeat(lease, seconds=500)
-        until = QueueMessage.objects.get().leased_until
-    assert (until - lease.message.leased_until).total_seconds() > 400
+    say(tenant, services.heartbeat, lease, seconds=500)
+    assert (row(tenant, queue=QUEUE).leased_until - lease.message.leased_until).total_seconds() > 400
 
 
-def test_expired_lease_comes_back_and_counts_an_attempt(tenant: Any) -> None:
-    make_message(tenant)
-    held(tenant)
-    let_leases_run_out(tenant)
-    assert held(tenant).message.attempts == 1
-
-
-def test_sweep_of_an_expired_lease_counts_an_attempt(tenant: Any) -> None:
-    make_message(tenant)
-    held(tenant)
-    let_leases_run_out(tenant)
-    with tenant_scope(tenant):
-        services.expire_leases()
-    assert held(tenant).message.attempts == 1
-
-
-def test_fence_grows_with_every_delivery(tenant: Any) -> None:
+@pytest.mark.parametrize("swept", [True, False])
+def test_expired_lease_comes_back_counts_an_attempt_and_has_a_new_fence(tenant: Any, swept: bool) -> None:
     make_message(tenant)
     first = held(tenant)
     let_leases_run_out(tenant)
-    assert held(tenant).fence > first.fence
+    if swept:
+        say(tenant, services.expire_leases)
+    second = held(tenant)
+    assert second.message.attempts == 1
+    assert second.fence > first.fence
 
 
 def test_fifth_nack_buries_the_message(tenant: Any) -> None:
     make_message(tenant)
-    fail_four_times(tenant)
-    with tenant_scope(tenant):
-        services.nack(held(tenant), reason="broken")
-        row = QueueMessage.objects.get(queue=QUEUE)
-    assert (row.state, row.attempts, row.reason) == ("dead", 5, "broken")
-
-
-def test_fourth_nack_does_not_bury_it(tenant: Any) -> None:
-    make_message(tenant)
-    fail_four_times(tenant)
-    with tenant_scope(tenant):
-        assert QueueMessage.objects.get().state == "queued"
+    fail(tenant, 4)
+    assert row(tenant, queue=QUEUE).state == "queued"
+    fail(tenant, 1)
+    assert row(tenant, queue=QUEUE).state == "dead"
+    assert row(tenant, queue=QUEUE).attempts == 5
+    assert row(tenant, queue=QUEUE).reason == "broken"
 
 
 def test_fifth_silent_holder_buries_the_message_at_the_sweep(tenant: Any) -> None:
     make_message(tenant)
-    fail_four_times(tenant)
-    held(tenant)
-    let_leases_run_out(tenant)
-    with tenant_scope(tenant):
-        services.expire_leases()
-        row = QueueMessage.objects.get(queue=QUEUE)
-    assert (row.state, row.attempts, row.reason) == ("dead", 5, "lease_expired")
-
-
-def test_message_out_of_attempts_is_not_leased_again_before_the_sweep(tenant: Any) -> None:
-    make_message(tenant)
-    fail_four_times(tenant)
+    fail(tenant, 4)
     held(tenant)
     let_leases_run_out(tenant)
     assert take(tenant) is None
+    say(tenant, services.expire_leases)
+    assert row(tenant, queue=QUEUE).state == "dead"
+    assert row(tenant, queue=QUEUE).attempts == 5
+    assert row(tenant, queue=QUEUE).reason == "lease_expired"
 
 
-def test_dead_message_lets_the_next_through(tenant: Any) -> None:
-    make_message(tenant)
-    second = make_message(tenant)
-    with tenant_scope(tenant):
-        services.dead_letter(held(tenant), "poison")
-    assert held(tenant).message.pk == second.pk
-
-
-def test_dead_message_that_tells_nobody_is_told_upwards(tenant: Any) -> None:
-    make_message(tenant, message_id="m-1")
+def test_dead_message_that_tells_nobody_is_told_upwards_and_audited_without_its_text(tenant: Any) -> None:
+    message = make_message(tenant, content="my secret")
     told: list[Any] = []
     receiver = signals.set_aside.connect(lambda what, actor: told.append((what, actor)))
-    with tenant_scope(tenant):
-        services.dead_letter(held(tenant), "poison")
+    say(tenant, services.dead_letter, held(tenant), "they said: my secret")
     signals.set_aside.disconnect(receiver)
     assert told == [(SetAside.MESSAGE, "system")]
-
-
-def test_dead_message_is_audited_without_its_text(tenant: Any) -> None:
-    message = make_message(tenant, content="my secret")
-    with tenant_scope(tenant):
-        services.dead_letter(held(tenant), "they said: my secret")
     with tenant_scope(tenant):
         entry = AuditEntry.objects.get(event=AuditEvent.MESSAGE_DEAD)
-    expected = '{"attempts":1,"kind":"system_event","queue":"executor"}'
-    assert (entry.subject, entry.data) == (f"message:{message.pk}", expected)
-
-
-@pytest.mark.parametrize(("silent", "waiting"), [(False, []), (True, ["scope"])])
-def test_leased_message_waits_for_a_consumer_once_its_holder_is_silent(
-    tenant: Any, silent: bool, waiting: list[str]
-) -> None:
-    make_message(tenant)
-    held(tenant)
-    if silent:
-        let_leases_run_out(tenant)
-    assert due_scopes(tenant, Queue(QUEUE)) == waiting
+    assert entry.subject == f"message:{message.pk}"
+    assert entry.data == '{"attempts":1,"kind":"system_event","queue":"executor"}'
 
 
 def test_what_a_process_that_was_ended_held_is_given_back_in_every_tenant(tenant: Any, other_tenant: Any) -> None:
@@ -304,31 +208,18 @@ def test_what_a_process_that_was_ended_held_is_given_back_in_every_tenant(tenant
 def test_pending_count_counts_the_leased_and_not_the_finished(tenant: Any) -> None:
     for _ in range(3):
         make_message(tenant)
-    with tenant_scope(tenant):
-        services.ack(held(tenant))
+    say(tenant, services.ack, held(tenant))
     held(tenant)
-    with tenant_scope(tenant):
-        assert services.pending_count(QUEUE, "scope") == 2
+    assert say(tenant, services.pending_count, QUEUE, "scope") == 2
 
 
-def test_processed_mark_twice_is_refused(tenant: Any) -> None:
-    with tenant_scope(tenant):
-        services.mark_processed("test", "m-1")
-    with tenant_scope(tenant), pytest.raises(AlreadyProcessed):
-        services.mark_processed("test", "m-1")
-
-
-def test_processed_mark_is_each_consumers_own(tenant: Any) -> None:
-    with tenant_scope(tenant):
-        services.mark_processed("one", "m-1")
-        assert not services.has_processed("two", "m-1")
-
-
-def test_processed_mark_of_another_tenant_is_not_seen(tenant: Any, other_tenant: Any) -> None:
-    with tenant_scope(other_tenant):
-        services.mark_processed("test", "m-1")
-    with tenant_scope(tenant):
-        assert not services.has_processed("test", "m-1")
+def test_processed_mark_is_each_consumers_and_tenants_own_and_made_once(tenant: Any, other_tenant: Any) -> None:
+    say(tenant, services.mark_processed, "one", "m-1")
+    say(tenant, services.mark_processed, "two", "m-1")
+    say(other_tenant, services.mark_processed, "one", "m-1")
+    assert sorted(marks(tenant)) == [("one", "m-1"), ("two", "m-1")]
+    with pytest.raises(AlreadyProcessed):
+        say(tenant, services.mark_processed, "one", "m-1")
 
 
 @pytest.mark.parametrize(
@@ -341,10 +232,9 @@ def test_lease_held_knows_whose_it_is(tenant: Any, moment: str, answer: bool) ->
         let_leases_run_out(tenant)
     if moment == "retaken":
         held(tenant)
-    with tenant_scope(tenant):
-        if moment == "acked":
-            services.ack(lease)
-        assert queries.is_lease_held(lease.ref) is answer
+    if moment == "acked":
+        say(tenant, services.ack, lease)
+    assert say(tenant, queries.is_lease_held, lease.ref) is answer
 
 
 def test_second_lease_in_a_scope_written_around_the_service_is_refused_by_the_database(tenant: Any) -> None:
@@ -355,19 +245,11 @@ def test_second_lease_in_a_scope_written_around_the_service_is_refused_by_the_da
         QueueMessage.objects.filter(pk=second.pk).update(state="leased", leased_until="2999-01-01T00:00:00Z")
 
 
-def test_lease_is_one_statement(tenant: Any, django_assert_num_queries: Any) -> None:
-    make_message(tenant)
-    with tenant_scope(tenant), django_assert_num_queries(1, connection=connection):
-        services.lease(QUEUE, consumer="test", scope_id="scope")
-
-
-def test_enqueue_is_one_statement(tenant: Any, django_assert_num_queries: Any) -> None:
+def test_enqueue_lease_and_ack_are_one_statement_each(tenant: Any, django_assert_num_queries: Any) -> None:
     with tenant_scope(tenant), django_assert_num_queries(1, connection=connection):
         make_message(tenant)
-
-
-def test_ack_is_one_statement(tenant: Any, django_assert_num_queries: Any) -> None:
-    make_message(tenant)
-    lease = held(tenant)
+    with tenant_scope(tenant), django_assert_num_queries(1, connection=connection):
+        lease = services.lease(QUEUE, consumer="test", scope_id="scope")
+    assert lease is not None
     with tenant_scope(tenant), django_assert_num_queries(1, connection=connection):
         services.ack(lease)

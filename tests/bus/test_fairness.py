@@ -14,11 +14,11 @@ from django.db import connection
 from apps.bus import queries, worker
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Queue, Worker
-from apps.bus.models import QueueMessage
 from apps.bus.queries import DueScope
 from kernel.clock import now
 from kernel.tenancy import in_thread, tenant_scope
-from tests.factories.bus import crowd, disperse, lease_any, let_leases_run_out, make_message
+from tests.bus.conftest import held
+from tests.factories.bus import crowd, disperse, let_leases_run_out, make_message
 
 CROWD = 10_000
 
@@ -137,26 +137,14 @@ def test_due_scopes_of_every_tenant_are_found(tenant: Any, other_tenant: Any) ->
     assert due(tenant, other_tenant) == {("runtime", tenant.pk, "scope"), ("executor", other_tenant.pk, "scope")}
 
 
-def test_scope_that_is_held_is_not_due(tenant: Any) -> None:
-    make_message(tenant)
-    make_message(tenant)
-    with tenant_scope(tenant):
-        lease_any("executor", consumer="test")
+def test_scope_is_due_unless_its_oldest_message_waits_or_is_held_by_one_who_is_not_silent(tenant: Any) -> None:
+    make_message(tenant, scope_id="waits", due_at=now() + timedelta(minutes=1))
+    for scope in ("waits", "held", "held"):
+        make_message(tenant, scope_id=scope)
+    held(tenant)
     assert due(tenant) == set()
-
-
-def test_scope_whose_oldest_message_waits_is_not_due(tenant: Any) -> None:
-    make_message(tenant, due_at=now() + timedelta(minutes=1))
-    make_message(tenant)
-    assert due(tenant) == set()
-
-
-def test_scope_whose_holder_is_silent_is_due(tenant: Any) -> None:
-    make_message(tenant)
-    with tenant_scope(tenant):
-        lease_any("executor", consumer="test")
     let_leases_run_out(tenant)
-    assert due(tenant) == {("executor", tenant.pk, "scope")}
+    assert due(tenant) == {("executor", tenant.pk, "held")}
 
 
 def test_asking_for_all_tenants_leaves_the_wall_between_them_standing(tenant: Any, other_tenant: Any) -> None:
@@ -172,7 +160,7 @@ def test_due_scope_is_found_behind_many_that_are_held(tenant: Any) -> None:
     crowd(tenant, 300, scopes=300)
     with tenant_scope(tenant):
         for number in range(300):
-            assert lease_any("executor", consumer="test", scope_id=f"crowd-{number}") is not None
+            held(tenant, scope_id=f"crowd-{number}")
     make_message(tenant, scope_id="zz-waits")
     assert due(tenant) == {("executor", tenant.pk, "zz-waits")}
 
@@ -198,10 +186,3 @@ def rows_fetched() -> int:
             "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'bus_queuemessage'"
         )
         return int(cursor.fetchone()[0])
-
-
-def test_crowd_is_what_it_says(tenant: Any) -> None:
-    crowd(tenant, 30, scopes=3)
-    with tenant_scope(tenant):
-        assert QueueMessage.objects.count() == 30
-        assert QueueMessage.objects.values("scope_id").distinct().count() == 3

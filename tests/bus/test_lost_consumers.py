@@ -13,19 +13,13 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from apps.audit.enums import AuditEvent
-from apps.audit.models import AuditEntry
-from apps.audit.services import record
 from apps.bus import services
-from apps.bus.deliveries import Delivery
-from apps.bus.enums import Queue
-from apps.bus.models import QueueMessage
 from kernel.tenancy import tenant_scope
 from silas_platform import beat
 from silas_platform.celery import app
-from tests.factories.bus import lease_any, let_leases_run_out, make_message
-
-QUEUE = Queue.RUNTIME
+from tests.bus.conftest import held
+from tests.bus.test_consumers import QUEUE, commit_effect, effects, state
+from tests.factories.bus import let_leases_run_out, make_message
 
 # A worker of its own, which dies by its own hand at the place it was told.
 DOOMED = """
@@ -67,28 +61,16 @@ def die_at(place: str) -> int:
     return done.returncode
 
 
-def effects(tenant: Any) -> int:
-    with tenant_scope(tenant):
-        return AuditEntry.objects.filter(event=AuditEvent.STAFF_LOGGED_IN).count()
-
-
-async def do_it(delivery: Delivery) -> None:
-    await delivery.commit(record, AuditEvent.STAFF_LOGGED_IN, actor="user:test")
-
-
-def state(tenant: Any) -> str:
-    with tenant_scope(tenant):
-        return str(QueueMessage.objects.get().state)
-
-
 @pytest.mark.parametrize("place", ["before the effect", "between effect and commit", "after the commit"])
 def test_effect_of_a_killed_consumer_happens_once(tenant: Any, consume: Any, drain: Any, place: str) -> None:
-    consume(do_it)
+    consume(commit_effect)
     make_message(tenant, queue=QUEUE)
     died = die_at(place)
     let_leases_run_out(tenant)
     drain()
-    assert (died, effects(tenant), state(tenant)) == (-signal.SIGKILL, 1, "acked")
+    assert died == -signal.SIGKILL
+    assert effects(tenant) == 1
+    assert state(tenant)[0] == "acked"
 
 
 def test_consumer_killed_again_and_again_buries_its_message(tenant: Any, consume: Any, drain: Any) -> None:
@@ -98,26 +80,21 @@ def test_consumer_killed_again_and_again_buries_its_message(tenant: Any, consume
         let_leases_run_out(tenant)
     with tenant_scope(tenant):
         services.expire_leases()
-        row = QueueMessage.objects.get(queue=QUEUE)
-    assert (row.state, row.attempts, row.reason) == ("dead", 5, "lease_expired")
+    assert state(tenant) == ("dead", 5, "lease_expired")
 
 
 def test_message_is_handled_after_redis_forgot_its_wake_up(tenant: Any, consume: Any) -> None:
-    consume(do_it)
+    consume(commit_effect)
     make_message(tenant, queue=QUEUE)
     forget_everything()
-    beat_wakes_a_worker()
-    assert (effects(tenant), state(tenant)) == (1, "acked")
+    entry = beat.app.conf.beat_schedule["bus.drain.work"]
+    app.tasks[entry["task"]](*entry["args"])
+    assert effects(tenant) == 1
+    assert state(tenant)[0] == "acked"
 
 
 def forget_everything() -> None:
     Redis.from_url(os.environ["REDIS_URL"]).flushdb()
-
-
-def beat_wakes_a_worker() -> None:
-    """What a worker does when beat's entry of its kind comes."""
-    entry = beat.app.conf.beat_schedule["bus.drain.work"]
-    app.tasks[entry["task"]](*entry["args"])
 
 
 STARTING = """
@@ -139,19 +116,18 @@ def test_worker_that_starts_goes_on_with_what_a_dead_one_left(tenant: Any) -> No
     from silas_platform.up.environment import for_program
 
     make_message(tenant, queue=QUEUE)
-    with tenant_scope(tenant):
-        lease_any(QUEUE, consumer="dead")
+    held(tenant, QUEUE, consumer="dead")
     let_leases_run_out(tenant)
     forget_everything()
     worker = subprocess.Popen([sys.executable, "-c", STARTING], env=for_program(os.environ, "worker"), cwd=ROOT)
     try:
         give_up = time.monotonic() + 60
-        while state(tenant) != "acked" and time.monotonic() < give_up:
+        while state(tenant)[0] != "acked" and time.monotonic() < give_up:
             time.sleep(0.2)
     finally:
         worker.terminate()
         worker.wait(30)
-    assert state(tenant) == "acked"
+    assert state(tenant)[0] == "acked"
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,8 @@ from apps.bus.models import Processed, QueueMessage
 from apps.bus.rules import MAX_ATTEMPTS
 from kernel.clock import now
 from kernel.tenancy import INSTALLATION, in_scope, tenant_scope
-from tests.factories.bus import disperse, lease_any, let_leases_run_out, let_waits_pass
+from tests.bus.conftest import held, row
+from tests.factories.bus import disperse, let_leases_run_out, let_waits_pass
 
 HOUR = timedelta(hours=1)
 
@@ -38,12 +39,6 @@ def schedule(tenant: Any, due_at: datetime) -> None:
         services.schedule(Kind.LOST_CALLS, scope_id="calls", due_at=due_at)
 
 
-def row(tenant: Any) -> QueueMessage:
-    with tenant_scope(tenant):
-        message: QueueMessage = QueueMessage.objects.get(queue=Queue.UPKEEP)
-    return message
-
-
 def work() -> None:
     worker.drain(Worker.UPKEEP, consumer="test")
 
@@ -52,38 +47,28 @@ def test_standing_message_is_moved_and_not_doubled(tenant: Any) -> None:
     schedule(tenant, now() + HOUR)
     soon = now() + timedelta(minutes=5)
     schedule(tenant, soon)
-    assert row(tenant).available_at == soon
+    assert row(tenant, queue=Queue.UPKEEP).available_at == soon
 
 
-def test_standing_message_comes_back_when_its_handler_says(tenant: Any, stand: Any) -> None:
+def test_standing_message_comes_back_whenever_its_handler_says_and_is_not_marked(tenant: Any, stand: Any) -> None:
+    times: list[int] = []
     later = now() + HOUR
 
     async def handler(delivery: Delivery) -> None:
+        if delivery.tenant_id == tenant.pk:
+            times.append(delivery.lease.fence)
         await delivery.reschedule(lambda: later)
 
     stand(handler)
     schedule(tenant, now())
-    work()
-    message = row(tenant)
-    assert message.state == "queued"
-    assert message.available_at == later
+    for _ in range(3):
+        let_waits_pass(tenant)
+        work()
+    assert times == [1, 2, 3]
+    assert row(tenant, queue=Queue.UPKEEP).state == "queued"
+    assert row(tenant, queue=Queue.UPKEEP).available_at == later
     with tenant_scope(tenant):
         assert not Processed.objects.exists()
-
-
-def test_standing_message_is_carried_out_each_time_it_is_due(tenant: Any, stand: Any) -> None:
-    times: list[int] = []
-
-    async def handler(delivery: Delivery) -> None:
-        times.append(delivery.lease.fence)
-        await delivery.reschedule(lambda: now() + HOUR)
-
-    stand(handler)
-    schedule(tenant, now())
-    for _ in range(3):
-        work()
-        let_waits_pass(tenant)
-    assert times == [1, 2, 3]
 
 
 def test_standing_message_that_is_not_due_any_more_ends_and_can_be_scheduled_again(tenant: Any, stand: Any) -> None:
@@ -96,7 +81,7 @@ def test_standing_message_that_is_not_due_any_more_ends_and_can_be_scheduled_aga
     stand(handler)
     schedule(tenant, now())
     work()
-    assert row(tenant).state == "acked"
+    assert row(tenant, queue=Queue.UPKEEP).state == "acked"
     schedule(tenant, now())
     work()
     assert times == [1, 1]
@@ -114,37 +99,31 @@ def test_time_that_is_changed_after_a_run_began_is_kept(tenant: Any, stand: Any)
     stand(handler)
     schedule(tenant, now())
     work()
-    assert row(tenant).available_at == changed
+    assert row(tenant, queue=Queue.UPKEEP).available_at == changed
 
 
-def test_standing_message_that_always_fails_is_told_once_and_comes_back(tenant: Any, stand: Any) -> None:
+@pytest.mark.parametrize("failure", ["RuntimeError", "lease_expired"])
+def test_standing_message_that_always_fails_or_loses_its_holder_comes_back(
+    tenant: Any, stand: Any, failure: str
+) -> None:
     async def handler(delivery: Delivery) -> None:
         raise RuntimeError
 
     stand(handler)
     schedule(tenant, now())
     for _ in range(MAX_ATTEMPTS):
-        work()
         let_waits_pass(tenant)
-    message = row(tenant)
-    assert message.state == "queued"
-    assert message.attempts == 0
-    assert message.reason == "RuntimeError"
-
-
-def test_standing_message_whose_holders_die_comes_back(tenant: Any, stand: Any) -> None:
-    async def handler(delivery: Delivery) -> None: ...
-
-    stand(handler)
-    schedule(tenant, now())
-    for _ in range(MAX_ATTEMPTS):
-        with tenant_scope(tenant):
-            lease_any(Queue.UPKEEP, consumer="doomed")
+        if failure == "RuntimeError":
+            work()
+            continue
+        held(tenant, Queue.UPKEEP)
         let_leases_run_out(tenant)
     with tenant_scope(tenant):
         services.expire_leases()
-    message = row(tenant)
+    message = row(tenant, queue=Queue.UPKEEP)
     assert message.state == "queued"
+    assert message.attempts == 0
+    assert message.reason == failure
     assert message.available_at > now()
 
 
@@ -175,7 +154,5 @@ def test_work_of_the_installation_belongs_to_no_tenant(tenant: Any, installation
 def test_work_of_the_installation_that_fails_for_good_stops_nothing(installation: None, stand: Any) -> None:
     with tenant_scope(INSTALLATION):
         services.enqueue(Kind.LOST_CALLS, scope_id="calls")
-        lease = lease_any(Queue.UPKEEP, consumer="test")
-        assert lease is not None
-        services.dead_letter(lease, "broken")
-        assert QueueMessage.objects.get(kind=Kind.LOST_CALLS).state == "dead"
+        services.dead_letter(held(INSTALLATION, Queue.UPKEEP), "broken")
+    assert row(INSTALLATION, kind=Kind.LOST_CALLS).state == "dead"

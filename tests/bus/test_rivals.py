@@ -19,7 +19,8 @@ from apps.bus import services
 from apps.bus.models import QueueMessage
 from apps.bus.schemas import AlreadyProcessed, Lease
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import lease_any, make_message
+from tests.bus.conftest import held, take
+from tests.factories.bus import make_message
 from tests.rivals import race
 
 RIVALS = 8
@@ -31,11 +32,7 @@ def all_at_once(step: Callable[[int], Any]) -> list[Any]:
 
 
 def leasing(tenant: Any, **wish: Any) -> Callable[[int], Lease | None]:
-    def step(number: int) -> Lease | None:
-        with tenant_scope(tenant):
-            return lease_any(QUEUE, consumer=f"rival-{number}", **wish)
-
-    return step
+    return lambda number: take(tenant, consumer=f"rival-{number}", **wish)
 
 
 @pytest.mark.parametrize("scope_id", [None, "scope"])
@@ -63,9 +60,7 @@ def test_rivals_draining_a_queue_keep_every_scope_in_order(tenant: Any) -> None:
 
     def drain(number: int) -> None:
         for _ in range(60):
-            with tenant_scope(tenant):
-                lease = lease_any(QUEUE, consumer=f"rival-{number}")
-            if lease:
+            if lease := take(tenant, consumer=f"rival-{number}"):
                 with tenant_scope(tenant):
                     services.ack(lease)
                     done.append((lease.message.scope_id, lease.message.payload["n"]))
@@ -98,22 +93,19 @@ def late_older_message(tenant: Any) -> None:
     writer.start()
     written.wait(60)
     make_message(tenant)
-    assert leasing(tenant)(0) is not None
+    held(tenant)
     commit.set()
     writer.join()
 
 
 @pytest.mark.parametrize("scope_id", [None, "scope"])
-def test_older_message_written_late_gives_its_scope_no_second_holder(tenant: Any, scope_id: str | None) -> None:
+def test_older_message_written_late_gives_its_scope_no_second_holder_and_holds_up_no_other(
+    tenant: Any, scope_id: str | None
+) -> None:
     late_older_message(tenant)
     assert leasing(tenant, scope_id=scope_id)(1) is None
-
-
-def test_older_message_written_late_does_not_hold_up_other_scopes(tenant: Any) -> None:
-    late_older_message(tenant)
     other = make_message(tenant, scope_id="other")
-    lease = leasing(tenant)(1)
-    assert lease is not None and lease.message.pk == other.pk
+    assert held(tenant).message.pk == other.pk
 
 
 def test_mark_by_rivals_counts_once(tenant: Any) -> None:
@@ -148,7 +140,6 @@ def test_message_of_a_killed_holder_comes_back_when_its_lease_has_run_out(tenant
         assert doomed.stdout is not None
         assert doomed.stdout.readline() == "held\n"
         doomed.send_signal(signal.SIGKILL)
-    before = leasing(tenant)(0)
+    assert take(tenant) is None
     time.sleep(1.1)
-    after = leasing(tenant)(0)
-    assert (before, after is not None and after.message.attempts) == (None, 1)
+    assert held(tenant).message.attempts == 1

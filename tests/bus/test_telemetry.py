@@ -13,7 +13,8 @@ from apps.audit.models import AuditEntry
 from apps.bus import deliveries, services
 from apps.bus.enums import Queue
 from kernel.tenancy import tenant_scope
-from tests.factories.bus import lease_any, let_leases_run_out, make_message
+from tests.bus.conftest import held
+from tests.factories.bus import let_leases_run_out, make_message
 
 
 @pytest.fixture
@@ -23,24 +24,23 @@ def log_lines(caplog: pytest.LogCaptureFixture) -> Any:
     return lambda: [record.getMessage() for record in caplog.records if record.name == "silas.bus"]
 
 
-def names(lines: list[str]) -> list[str]:
-    return [line.split()[0] for line in lines]
-
-
-def test_message_taken_renewed_and_done_tells_each(tenant: Any, log_lines: Any) -> None:
-    make_message(tenant)
+def test_message_taken_renewed_and_done_tells_each_with_its_trace_and_nothing_of_its_text(
+    tenant: Any, log_lines: Any
+) -> None:
+    make_message(tenant, content="my secret", payload={"a": "my secret"}, trace_id="trace-1")
+    lease = held(tenant)
     with tenant_scope(tenant):
-        lease = lease_any("executor", consumer="test")
-        assert lease is not None
         services.heartbeat(lease)
         services.ack(lease)
-    assert names(log_lines()) == ["queue_wait_ms", "lease_heartbeat", "lease_duration_ms"]
+    assert [line.split()[0] for line in log_lines()] == ["queue_wait_ms", "lease_heartbeat", "lease_duration_ms"]
+    for line in log_lines():
+        assert "trace=trace-1" in line
+        assert "secret" not in line
 
 
 def test_sweep_tells_of_silent_holders(tenant: Any, log_lines: Any) -> None:
     make_message(tenant)
-    with tenant_scope(tenant):
-        lease_any("executor", consumer="test")
+    held(tenant)
     let_leases_run_out(tenant)
     with tenant_scope(tenant):
         services.expire_leases()
@@ -59,34 +59,18 @@ def test_worker_tells_how_many_scopes_were_due(tenant: Any, log_lines: Any, cons
     assert int(first.rpartition("=")[2]) >= 2
 
 
-def test_line_names_its_trace_and_says_nothing_of_the_text(tenant: Any, log_lines: Any) -> None:
-    make_message(tenant, content="my secret", payload={"a": "my secret"}, trace_id="trace-1")
-    with tenant_scope(tenant):
-        lease_any("executor", consumer="test")
-    (line,) = log_lines()
-    assert "trace=trace-1" in line and "secret" not in line
-
-
 def entries(tenant: Any, event: AuditEvent) -> list[tuple[str, dict[str, Any]]]:
     with tenant_scope(tenant):
         return [(entry.subject, json.loads(entry.data)) for entry in AuditEntry.objects.filter(event=event)]
 
 
-def test_message_between_agents_is_written_down_when_queued_and_when_taken(tenant: Any) -> None:
-    message = make_message(tenant, content="my secret", trace_id="trace-1")
+def test_message_between_agents_is_written_down_once_when_queued_and_when_taken(tenant: Any) -> None:
+    message, _ = (make_message(tenant, content="my secret", trace_id="trace-1", message_id="m-1") for _ in range(2))
     with tenant_scope(tenant):
         deliveries.lease_next(Queue.EXECUTOR, scope_id="scope", consumer="test", seconds=9)
     expected = {"queue": "executor", "kind": "system_event", "trace": "trace-1", "attempt": 1}
-    assert [entries(tenant, event) for event in (AuditEvent.MESSAGE_QUEUED, AuditEvent.MESSAGE_TAKEN)] == [
-        [(f"message:{message.pk}", expected)],
-        [(f"message:{message.pk}", expected)],
-    ]
-
-
-def test_message_sent_twice_is_written_down_once(tenant: Any) -> None:
-    for _ in range(2):
-        make_message(tenant, message_id="m-1")
-    assert len(entries(tenant, AuditEvent.MESSAGE_QUEUED)) == 1
+    for event in (AuditEvent.MESSAGE_QUEUED, AuditEvent.MESSAGE_TAKEN):
+        assert entries(tenant, event) == [(f"message:{message.pk}", expected)]
 
 
 def test_visitors_message_is_written_down_by_the_conversation_alone(tenant: Any) -> None:

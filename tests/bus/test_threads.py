@@ -11,12 +11,13 @@ import pytest
 
 from apps.bus import registry, threads, worker
 from apps.bus.deliveries import Delivery
-from apps.bus.enums import LIVE, Kind, Queue, State, Worker
+from apps.bus.enums import LIVE, Kind, State, Worker
 from apps.bus.models import QueueMessage
 from apps.bus.rules import scope_of
 from apps.bus.services import enqueue
 from kernel.clock import now
 from kernel.tenancy import platform_scope, tenant_scope
+from tests.bus.conftest import row
 from tests.factories.bus import disperse, let_waits_pass
 
 PATIENCE_SECONDS = 30
@@ -60,9 +61,8 @@ def work(seconds: float = 120.0) -> None:
     worker.drain(Worker.WORK, consumer="test", lease_seconds=seconds)
 
 
-def state_of(tenant: Any, scope_id: str) -> str:
-    with tenant_scope(tenant):
-        return str(QueueMessage.objects.get(scope_id=scope_of(Kind.CONNECTION_SETUP, scope_id)).state)
+def talk_row(tenant: Any, scope_id: str) -> QueueMessage:
+    return row(tenant, scope_id=scope_of(Kind.CONNECTION_SETUP, scope_id))
 
 
 def owe_talk(tenant: Any, scope_id: str) -> None:
@@ -73,10 +73,10 @@ def owe_talk(tenant: Any, scope_id: str) -> None:
 def test_worker_goes_on_while_a_conversation_is_held(tenant: Any, talk: Talk) -> None:
     owe_talk(tenant, "first")
     work()
-    assert state_of(tenant, "first") == "leased"
+    assert talk_row(tenant, "first").state == "leased"
     talk.may_end.set()
     _join()
-    assert state_of(tenant, "first") == "acked"
+    assert talk_row(tenant, "first").state == "acked"
 
 
 def test_conversation_beyond_what_a_process_holds_waits_without_a_failure(tenant: Any, talk: Talk) -> None:
@@ -84,8 +84,7 @@ def test_conversation_beyond_what_a_process_holds_waits_without_a_failure(tenant
     work()
     owe_talk(tenant, "second")
     work()
-    with tenant_scope(tenant):
-        second = QueueMessage.objects.get(scope_id=scope_of(Kind.CONNECTION_SETUP, "second"))
+    second = talk_row(tenant, "second")
     assert second.state == "queued"
     assert second.attempts == 0
     assert second.available_at > now()
@@ -100,10 +99,6 @@ def test_conversation_beyond_what_a_process_holds_waits_without_a_failure(tenant
 def test_lease_of_a_conversation_is_kept_while_it_lasts(tenant: Any, talk: Talk) -> None:
     owe_talk(tenant, "first")
     work(seconds=1.5)
-    with tenant_scope(tenant):
-        before = QueueMessage.objects.get(queue=Queue.WORK).leased_until
-    ends = threading.Event()
-    ends.wait(1.2)
-    with tenant_scope(tenant):
-        after = QueueMessage.objects.get(queue=Queue.WORK).leased_until
-    assert after > before
+    before = talk_row(tenant, "first").leased_until
+    threading.Event().wait(1.2)
+    assert talk_row(tenant, "first").leased_until > before

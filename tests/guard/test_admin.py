@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
@@ -14,15 +15,7 @@ from apps.tenants.models import User
 from kernel.tenancy import platform_scope, tenant_scope
 from tests.factories.guard import make_budget, make_run
 
-MODELS = [
-    "budget",
-    "systemcontrol",
-    "guardedrun",
-    "toolcall",
-    "modelprice",
-    "spendingpolicy",
-    "platformbudget",
-]
+MODELS = ("budget", "systemcontrol", "guardedrun", "toolcall", "modelprice", "spendingpolicy", "platformbudget")
 
 
 @pytest.fixture
@@ -44,35 +37,30 @@ def test_admin_add_of_a_run_or_call_is_forbidden(admin: Client, model: str) -> N
     assert admin.post(reverse(f"admin:guard_{model}_add"), {}).status_code == 403
 
 
-def test_admin_adds_a_budget_for_the_tenant_named(admin: Client, tenant: Any) -> None:
-    admin.post(reverse("admin:guard_budget_add"), {"tenant": tenant.pk, "period": "day", "limit_usd": "2.5"})
-    with tenant_scope(tenant):
-        assert [str(row.limit_usd) for row in Budget.objects.all()] == ["2.500000000"]
-
-
-def test_admin_refuses_a_negative_limit(admin: Client, tenant: Any) -> None:
-    data = {"tenant": tenant.pk, "period": "day", "limit_usd": "-1"}
-    assert admin.post(reverse("admin:guard_budget_add"), data).status_code == 200
-
-
+BUDGET = {"period": "day", "limit_usd": "2.5"}
 PRICE = {"model": "openai:mine", "input_per_million": "0.5", "output_per_million": "1.5"}
 
 
-def test_admin_sets_a_price_of_the_tenant_named(admin: Client, tenant: Any) -> None:
-    admin.post(reverse("admin:guard_modelprice_add"), {"tenant": tenant.pk, **PRICE})
+@pytest.mark.parametrize(
+    ("model", "data", "field"), [(Budget, BUDGET, "limit_usd"), (ModelPrice, PRICE, "input_per_million")]
+)
+def test_admin_adds_a_row_for_the_tenant_named(admin: Client, tenant: Any, model: Any, data: Any, field: str) -> None:
+    admin.post(reverse(f"admin:guard_{model._meta.model_name}_add"), {"tenant": tenant.pk, **data})
     with tenant_scope(tenant):
-        assert [str(row.input_per_million) for row in ModelPrice.objects.all()] == ["0.500000000"]
+        assert getattr(model.objects.get(), field) == Decimal(data[field])
 
 
-@pytest.mark.parametrize("wrong", [{"model": "builtin:grounded"}, {"model": "gpt"}, {"input_per_million": "-1"}])
-def test_admin_refuses_a_price_that_is_none(admin: Client, tenant: Any, wrong: dict[str, str]) -> None:
-    page = admin.post(reverse("admin:guard_modelprice_add"), {"tenant": tenant.pk, **PRICE, **wrong})
-    assert page.status_code == 200
-
-
-def test_admin_refuses_half_a_default_price(admin: Client, tenant: Any) -> None:
-    data = {"tenant": tenant.pk, "on_limit": "pause_all", "default_input": "1"}
-    assert admin.post(reverse("admin:guard_spendingpolicy_add"), data).status_code == 200
+@pytest.mark.parametrize(
+    ("model", "wrong"),
+    [
+        ("budget", {**BUDGET, "limit_usd": "-1"}),
+        *(("modelprice", {**PRICE, "model": model}) for model in ("builtin:grounded", "gpt")),
+        ("modelprice", {**PRICE, "input_per_million": "-1"}),
+        ("spendingpolicy", {"on_limit": "pause_all", "default_input": "1"}),
+    ],
+)
+def test_admin_refuses_a_row_that_cannot_be(admin: Client, tenant: Any, model: str, wrong: dict[str, str]) -> None:
+    assert admin.post(reverse(f"admin:guard_{model}_add"), {"tenant": tenant.pk, **wrong}).status_code == 200
 
 
 def test_owner_of_a_tenant_is_not_shown_the_installations_budget(owner: Any) -> None:

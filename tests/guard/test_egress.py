@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from decimal import Decimal
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from apps.audit.models import AuditEntry
-from apps.guard import registry
 from apps.guard.egress import egress_refusal
-from apps.guard.enums import Intent, Origin, RefusalCode
-from apps.guard.schemas import Call, Done, HandlerResult, Refused
-from apps.guard.services import guarded_call, open_run
+from apps.guard.enums import Intent, RefusalCode
+from apps.guard.schemas import Done, HandlerResult
 from apps.guard.toolset import source_of_result
+from kernel.provenance import NOTHING_READ, Source, Sources, Traced
 from kernel.provenance import Origin as From
-from kernel.provenance import Source, Sources, Traced
-from kernel.tenancy import tenant_scope
+from tests.factories.guard import audited, make_call, make_run
+from tests.guard.conftest import Handle, call, refused
 
 EVIL = "https://evil.example/collect"
 HOME = "https://shop.example/help?page=2"
@@ -120,23 +115,21 @@ def test_question_in_the_customers_words_is_asked(query: str) -> None:
     assert egress_refusal({"query": query, "count": 5}, shown) is None
 
 
-def test_private_word_that_the_customer_said_may_leave() -> None:
-    assert (
-        egress_refusal({"query": "HM-2048 beagle"}, Sources((said("My HM-2048, for a beagle"), read(POLICY)))) is None
-    )
-
-
-def test_question_is_free_where_nothing_private_was_read() -> None:
-    assert egress_refusal({"query": "battery type 9X of model K2"}, Sources((said("Which battery?"),))) is None
-
-
-def test_long_name_of_an_argument_carries_nothing_either() -> None:
-    assert egress_refusal({"a" * 60: "x"}, Sources((said("hello"), read(POLICY)))) is RefusalCode.SENDS_PRIVATE
-
-
-@pytest.mark.parametrize("value", [5, 1.5, "12:30", "3.14", "1,5"])
-def test_number_is_no_address(value: object) -> None:
-    assert egress_refusal({"count": value}, Sources((said("hello"),))) is None
+@pytest.mark.parametrize(
+    ("args", "texts", "code"),
+    [
+        ({"query": "HM-2048 beagle"}, ["My HM-2048, for a beagle", POLICY], None),
+        ({"query": "battery type 9X of model K2"}, ["Which battery?"], None),
+        ({"a" * 60: "x"}, ["hello", POLICY], RefusalCode.SENDS_PRIVATE),
+        *(({"count": value}, ["hello"], None) for value in (5, 1.5, "12:30", "3.14", "1,5")),
+    ],
+    ids=str,
+)
+def test_what_the_customer_said_and_numbers_may_leave_and_anything_where_nothing_private_was_read(
+    args: dict[str, Any], texts: list[str], code: RefusalCode | None
+) -> None:
+    shown = Sources((said(texts[0]), *(read(text) for text in texts[1:])))
+    assert egress_refusal(args, shown) is code
 
 
 def test_words_are_looked_at_in_linear_time() -> None:
@@ -144,39 +137,23 @@ def test_words_are_looked_at_in_linear_time() -> None:
     assert egress_refusal({"query": "x." * 9_000}, shown) is None
 
 
-def call(tenant: Any, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> tuple[Any, list[dict[str, Any]]]:
-    """One guarded call of an outside tool, and what its handler was asked."""
-    asked: list[dict[str, Any]] = []
-
-    async def handler(ctx: Any) -> HandlerResult:
-        asked.append(dict(ctx.args))
-        return HandlerResult({"text": "ok"}, cost=Decimal(0))
-
-    monkeypatch.setitem(registry._handlers, Intent.CALL_MCP_TOOL, handler)
-    with tenant_scope(tenant):
-        run = open_run(Origin.CHAT, uuid4(), deployment_id=None).ref
-    wanted = Call(tool="fetch", access=frozenset({"fetch"}), **fields)
-    return asyncio.run(guarded_call(run, Intent.CALL_MCP_TOOL, wanted)), asked
-
-
-def test_refused_read_asks_nobody_and_is_written_down(tenant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome, asked = call(tenant, monkeypatch, args={"url": EVIL}, shown=Sources((said("Read that"),)))
-    assert isinstance(outcome, Refused)
-    assert outcome.code is RefusalCode.SENDS_ELSEWHERE
-    assert asked == []
-    with tenant_scope(tenant):
-        entry = AuditEntry.objects.filter(event="tool_call").latest("seq")
-    assert '"sends_elsewhere"' in entry.data
-    assert EVIL not in entry.data
-
-
-def test_read_that_nothing_was_said_of_is_refused_its_address(tenant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome, asked = call(tenant, monkeypatch, args={"url": EVIL})
-    assert isinstance(outcome, Refused)
-    assert asked == []
-
-
-def test_read_that_the_customer_asked_for_is_made(tenant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome, asked = call(tenant, monkeypatch, args={"url": HOME}, shown=Sources((said(f"Read {HOME}"),)))
-    assert isinstance(outcome, Done)
-    assert asked == [{"url": HOME}]
+@pytest.mark.parametrize(
+    ("url", "words", "code"),
+    [(EVIL, "Read that", RefusalCode.SENDS_ELSEWHERE), (EVIL, "", RefusalCode.SENDS_ELSEWHERE), (HOME, HOME, None)],
+    ids=["another address", "nothing said", "asked for"],
+)
+def test_read_that_nobody_asked_for_reaches_no_handler_and_is_written_down(
+    tenant: Any, handle: Handle, url: str, words: str, code: RefusalCode | None
+) -> None:
+    handle(lambda context: HandlerResult(context.args), Intent.CALL_MCP_TOOL)
+    shown = Sources((said(words),)) if words else NOTHING_READ
+    run = make_run(tenant)
+    outcome = call(run, make_call(tool="fetch", args={"url": url}, shown=shown), intent=Intent.CALL_MCP_TOOL)
+    if code is None:
+        assert isinstance(outcome, Done)
+        assert outcome.value == {"url": HOME}
+        return
+    assert outcome == refused(code)
+    ((_, data),) = audited(run)
+    assert '"sends_elsewhere"' in data
+    assert EVIL not in data

@@ -72,14 +72,9 @@ def test_prose_is_paid_and_is_no_answer(tenant: Any, run: Any) -> None:
     assert (report.quality[0].flags, call.state, call.error_code) == (("llm_error",), "error", "ShapeBroken")
 
 
-def test_provider_that_is_down_leaves_nothing_reserved(tenant: Any, run: Any) -> None:
-    judged(run, Reply(status=500))
-    with tenant_scope(tenant):
-        assert GuardedRun.objects.get(pk=run.pk).cost_reserved == Decimal(0)
-
-
-def test_promoted_gate_with_a_provider_that_is_down_blocks(run: Any) -> None:
+def test_promoted_gate_with_a_provider_that_is_down_blocks_and_leaves_nothing_reserved(run: Any) -> None:
     assert judged(run, Reply(status=500), gate=BINDING).blocked is not None
+    assert reread(run).cost_reserved == 0
 
 
 def test_promoted_gate_decides_through_the_door(run: Any) -> None:
@@ -87,18 +82,16 @@ def test_promoted_gate_decides_through_the_door(run: Any) -> None:
     assert report.blocked is not None and report.blocked.code == "llm_said"
 
 
-def test_halted_run_asks_no_model(tenant: Any, run: Any, owner: Any) -> None:
+@pytest.mark.parametrize("stop", ["halt", "budget"])
+def test_halted_run_and_used_up_budget_ask_no_model(tenant: Any, run: Any, stop: str) -> None:
     with tenant_scope(tenant):
-        GuardedRun.objects.filter(pk=run.pk).update(halt_state="halted")
+        if stop == "halt":
+            GuardedRun.objects.filter(pk=run.pk).update(halt_state="halted")
+        else:
+            services.set_budget(Period.DAY, Decimal("0.000000001"))
     report = judged(run, final({"action": "continue"}), gate=BINDING)
-    assert report.blocked is not None and report.blocked.code == "llm_error"
-
-
-def test_budget_that_is_used_up_asks_no_model(tenant: Any, run: Any) -> None:
-    with tenant_scope(tenant):
-        services.set_budget(Period.DAY, Decimal("0.000000001"))
-    report = judged(run, final({"action": "continue"}), gate=BINDING)
-    assert report.blocked is not None and report.blocked.code == "llm_error"
+    assert report.blocked is not None
+    assert report.blocked.code == "llm_error"
 
 
 @pytest.mark.parametrize("gate", [GATE, BINDING])

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import strategies as st
 
 from apps.guard import rules
 from apps.guard.enums import HaltState, Intent, Phase, RefusalCode
@@ -37,7 +36,6 @@ FACTS = RunFacts(
     now=NOW,
     day=NOW.date(),
 )
-MONEY = st.decimals(min_value=0, max_value=1000, places=9)
 
 # Contract autonomy A2, the seven first intents, as it is written there. Later intents have grants of their own.
 CONTRACT = """
@@ -61,15 +59,22 @@ def test_grant_of_a_first_intent_is_the_contracts(intent: str, phase: str, grant
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_phase_grants_nothing_else_but_asking_models_and_outside_tools_in_analysis(phase: str) -> None:
+    assert set(rules.PHASE_GRANTS) == set(Phase)
     added = {"converse", "plan", "call_mcp_tool", "web_search"} if phase == "analysis" else set()
     first = {intent for intent, at, granted in GRANTED if at == phase and granted}
     assert {intent.value for intent in rules.PHASE_GRANTS[Phase(phase)]} == first | added
 
 
-@pytest.mark.parametrize("amount", ["-0.000000001", "-1", "NaN", "Infinity", "1000000000", "0.0000000001"])
-def test_cap_that_is_no_amount_is_refused(amount: str) -> None:
-    with pytest.raises(ValueError, match="cost_usd"):
-        Limits(cost_usd=Decimal(amount))
+NO_AMOUNTS = ["-0.000000001", "-1", "NaN", "Infinity", "1000000000", "0.0000000001"]
+
+
+@pytest.mark.parametrize(
+    ("field", "amount"),
+    [*(("cost_usd", amount) for amount in NO_AMOUNTS), ("calls", -1), ("tokens", -1), ("wall_seconds", -1)],
+)
+def test_cap_that_is_no_amount_is_refused(field: str, amount: Any) -> None:
+    with pytest.raises(ValueError, match=field):
+        Limits(**{field: amount})
 
 
 CAPS = {
@@ -91,10 +96,6 @@ def test_cap_lets_pass_what_it_covers_to_the_last_digit(cap: str) -> None:
         passed.append(rules.check_run_limits(run, Decimal("0.1")) is None)
         committed += Decimal("0.1") if passed[-1] else 0
     assert passed == CAPS[cap]
-
-
-def test_every_phase_has_grants() -> None:
-    assert set(rules.PHASE_GRANTS) == set(Phase)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +146,8 @@ def test_r6_grants_what_phase_lists_and_level_allow(
 
 @pytest.mark.parametrize(("seconds", "expected"), [(1, None), (0, RefusalCode.TOOL_NOT_GRANTED)])
 def test_r6_allows_no_tool_once_the_level_has_ended(seconds: int, expected: RefusalCode | None) -> None:
-    until = FACTS.now + timedelta(seconds=seconds)
-    found = rules.check_grant(FACTS, intent=Intent.RUN_SKILL, tool="t", access=frozenset({"t"}), access_until=until)
-    assert found is expected
+    until, access = FACTS.now + timedelta(seconds=seconds), frozenset({"t"})
+    assert rules.check_grant(FACTS, intent=Intent.RUN_SKILL, tool="t", access=access, access_until=until) is expected
 
 
 @pytest.mark.parametrize(
@@ -237,41 +237,14 @@ def test_limit_of_one_visitor_or_task_holds_whatever_the_tenant_wants(holder: st
     assert rules.refusing_budgets(run, [budget("day", "1", "1", holder)], Decimal("0.1"))
 
 
-@pytest.mark.parametrize("wanted", STOPPED)
-def test_reached_limit_pauses_what_runs_unattended_as_the_tenant_wants(wanted: str) -> None:
-    paused = {
-        name
-        for name, critical in {"critical": True, "other": False}.items()
-        if rules.check_running(
-            replace(FACTS, origin="background", critical=critical, on_limit=wanted, limit_paused="day")
-        )
-    }
-    assert paused == STOPPED[wanted]
-
-
-@pytest.mark.parametrize("origin", ["chat", "work"])
-def test_reached_limit_pauses_nothing_that_somebody_waits_for(origin: str) -> None:
-    assert rules.check_running(replace(FACTS, origin=origin, limit_paused="month")) is None
-
-
 @pytest.mark.parametrize(
-    ("spent", "told"), [("0.49", 0), ("0.5", 50), ("0.89", 80), ("0.9", 90), ("1", 100), ("7", 100)]
+    ("spent", "told"), [("0.49", 0), ("0.5", 50), ("0.899999999", 80), ("0.9", 90), ("1", 100), ("7", 100)]
 )
-def test_level_is_the_highest_threshold_reached(spent: str, told: int) -> None:
+def test_level_is_the_highest_threshold_reached_and_a_refusal_says_so_when_the_money_is_gone(
+    spent: str, told: int
+) -> None:
     assert rules.highest_threshold(Decimal(spent), Decimal(1)) == told
-
-
-@pytest.mark.parametrize(
-    ("spent", "reached"), [("0.899999999", False), ("0.9", True), ("1.2", True)], ids=["nearly", "gone", "passed"]
-)
-def test_refusal_says_that_a_limit_is_reached_only_when_the_money_is_gone(spent: str, reached: bool) -> None:
-    assert rules.is_exhausted(budget("day", "1", spent)) is reached
-
-
-@pytest.mark.parametrize("field", ["cost_usd", "calls", "tokens", "wall_seconds"])
-def test_negative_cap_cannot_be_made(field: str) -> None:
-    with pytest.raises(ValueError):
-        Limits(**{field: -1})
+    assert rules.is_exhausted(budget("day", "1", spent)) is (told >= 90)
 
 
 @pytest.mark.parametrize(
@@ -289,11 +262,9 @@ def test_approval_covers_the_exact_call_until_it_expires(
 ) -> None:
     digests = frozenset(call_digest("t", args) for args in calls)
     given_yes = ApprovedCalls(nonce="n", calls=digests, expires_at=expires_at)
-    assert rules.check_approval(replace(FACTS, approval=given_yes), call_digest("t", {"n": 1})) is expected
-
-
-def test_approval_of_another_tool_with_the_same_arguments_does_not_cover() -> None:
-    assert call_digest("t", {"n": 1}) != call_digest("u", {"n": 1})
+    run = replace(FACTS, approval=given_yes)
+    assert rules.check_approval(run, call_digest("t", {"n": 1})) is expected
+    assert rules.check_approval(run, call_digest("u", {"n": 1})) is RefusalCode.APPROVAL_MISSING
 
 
 @pytest.mark.parametrize(("zone", "expected"), [("UTC", date(2026, 3, 1)), ("Pacific/Auckland", date(2026, 3, 2))])

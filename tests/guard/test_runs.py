@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db import Error
 
+from apps.audit.models import AuditEntry
 from apps.guard import services
 from apps.guard.enums import RunStatus, TerminalReason
 from apps.guard.models import GuardedRun, ToolCall
@@ -19,7 +21,7 @@ from tests.factories.guard import audited, change_run, make_run, reread
 
 def halt(run: GuardedRun) -> bool:
     with tenant_scope(run.tenant_id):
-        return services.halt(run.pk)
+        return services.halt(run.pk, actor="user:7")
 
 
 def close(run: GuardedRun, status: RunStatus = RunStatus.COMPLETED) -> bool:
@@ -32,37 +34,25 @@ def test_run_outside_a_scope_is_refused(database: None) -> None:
         services.open_run("chat", uuid4(), deployment_id=None)  # type: ignore[arg-type]
 
 
-def test_opened_run_is_running(tenant: Any) -> None:
-    run = reread(make_run(tenant))
-    assert (run.status, run.halt_state, run.phase) == ("running", "running", "interactive")
-
-
-def test_limits_are_kept_as_given(tenant: Any) -> None:
+def test_opened_run_is_running_with_its_limits_as_given(tenant: Any) -> None:
     limits = Limits(cost_usd="0.000000001", calls=0)  # type: ignore[arg-type]
-    assert reread(make_run(tenant, limits=limits)).frozen_limits == limits
+    run = reread(make_run(tenant, limits=limits))
+    assert run.status == "running"
+    assert run.halt_state == "running"
+    assert run.phase == "interactive"
+    assert run.frozen_limits == limits
 
 
-def test_halt_asks_the_run_to_stop(tenant: Any) -> None:
+@pytest.mark.parametrize("state", ["running", "paused"])
+def test_halt_asks_the_run_to_stop_once_and_names_who_asked(tenant: Any, state: str) -> None:
     run = make_run(tenant)
-    assert (halt(run), reread(run).halt_state) == (True, "halt_requested")
-
-
-def test_halt_of_a_paused_run_asks_too(tenant: Any) -> None:
-    run = make_run(tenant)
-    change_run(run, halt_state="paused")
-    assert (halt(run), reread(run).halt_state) == (True, "halt_requested")
-
-
-def test_second_halt_changes_and_writes_nothing(tenant: Any) -> None:
-    run = make_run(tenant)
-    halt(run)
-    assert (halt(run), [event for event, _ in audited(run)]) == (False, ["halt_requested"])
-
-
-def test_halt_of_a_finished_run_changes_nothing(tenant: Any) -> None:
-    run = make_run(tenant)
-    close(run)
-    assert (halt(run), reread(run).halt_state) == (False, "running")
+    change_run(run, halt_state=state)
+    assert halt(run) is True
+    assert halt(run) is False
+    assert reread(run).halt_state == "halt_requested"
+    assert [event for event, _ in audited(run)] == ["halt_requested"]
+    with tenant_scope(tenant):
+        assert AuditEntry.objects.get(event="halt_requested").actor == "user:7"
 
 
 def test_halt_of_a_foreign_run_finds_nothing(tenant: Any, other_tenant: Any) -> None:
@@ -71,46 +61,16 @@ def test_halt_of_a_foreign_run_finds_nothing(tenant: Any, other_tenant: Any) -> 
         services.halt(run.pk)
 
 
-def test_halt_names_who_asked(tenant: Any) -> None:
-    from apps.audit.models import AuditEntry
-
+def test_closed_run_has_its_reason_and_end_which_nothing_changes(tenant: Any) -> None:
     run = make_run(tenant)
-    with tenant_scope(tenant):
-        services.halt(run.pk, actor="user:7")
-    with tenant_scope(tenant):
-        assert AuditEntry.objects.get(event="halt_requested").actor == "user:7"
-
-
-def test_closed_run_has_its_reason_and_end(tenant: Any) -> None:
-    run = make_run(tenant)
-    close(run, RunStatus.FAILED)
+    assert close(run, RunStatus.FAILED) is True
+    assert close(run) is False
+    assert halt(run) is False
     fresh = reread(run)
-    assert (fresh.status, fresh.terminal_reason, fresh.ended_at is not None) == ("failed", "completed", True)
-
-
-def test_second_ending_changes_nothing(tenant: Any) -> None:
-    run = make_run(tenant)
-    close(run, RunStatus.FAILED)
-    assert (close(run), reread(run).status) == (False, "failed")
-
-
-def test_ended_run_without_an_end_is_refused_by_the_database(tenant: Any) -> None:
-    run = make_run(tenant)
-    with pytest.raises(Error):
-        change_run(run, status="completed")
-
-
-def test_negative_cost_is_refused_by_the_database(tenant: Any) -> None:
-    run = make_run(tenant)
-    with pytest.raises(Error):
-        change_run(run, cost_reserved=-1)
-
-
-def test_effect_key_used_twice_is_refused_by_the_database(tenant: Any) -> None:
-    run = make_run(tenant)
-    write_call(run, seq=1)
-    with pytest.raises(Error):
-        write_call(run, seq=2)
+    assert fresh.status == "failed"
+    assert fresh.halt_state == "running"
+    assert fresh.terminal_reason == "completed"
+    assert fresh.ended_at is not None
 
 
 def write_call(run: GuardedRun, *, seq: int) -> None:
@@ -118,3 +78,19 @@ def write_call(run: GuardedRun, *, seq: int) -> None:
         ToolCall.objects.create(
             run=run, seq=seq, effect_key="k", intent="run_skill", tool="t", args_digest="d", state="admitted"
         )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda run: change_run(run, status="completed"),
+        lambda run: change_run(run, cost_reserved=-1),
+        lambda run: write_call(run, seq=2),
+    ],
+    ids=["ended without an end", "negative cost", "effect key used twice"],
+)
+def test_row_that_cannot_be_is_refused_by_the_database(tenant: Any, wrong: Callable[[GuardedRun], None]) -> None:
+    run = make_run(tenant)
+    write_call(run, seq=1)
+    with pytest.raises(Error):
+        wrong(run)

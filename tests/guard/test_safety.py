@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,9 +16,8 @@ from apps.safety.services.internal_agents import hint_for_call
 from kernel.tenancy import tenant_scope
 from tests.factories.guard import answer, audited, change_run, make_call, make_run
 from tests.factories.safety import policy
-from tests.guard.conftest import call, never, refused
+from tests.guard.conftest import Handle, call, never, refused
 
-Handle = Callable[..., None]
 BLOCKED = refused(RefusalCode.SAFETY_BLOCKED)
 
 
@@ -60,42 +58,30 @@ def test_approved_call_is_asked_about_no_more(tenant: Any, handle: Handle, said:
         assert not Hold.objects.exists()
 
 
-def test_denied_acting_call_is_refused_although_it_was_approved(tenant: Any, handle: Handle) -> None:
+def test_denied_acting_call_is_refused_although_it_was_approved_and_written_down(tenant: Any, handle: Handle) -> None:
     policy(tenant, deny=["run_skill *"])
     handle(never)
     run, asked = make_run(tenant), make_call(acting=True)
     approved(run, asked)
     assert call(run, asked) == BLOCKED
-
-
-def test_refusal_is_written_down(tenant: Any, handle: Handle) -> None:
-    policy(tenant, deny=["run_skill *"])
-    handle(never)
-    run = make_run(tenant)
-    call(run, make_call(acting=True))
     assert "safety_blocked" in str(audited(run))
 
 
-def test_block_holds_for_every_acting_call_of_the_chatbot_until_a_person_lifts_it(
+def test_block_holds_for_every_acting_call_of_the_chatbot_alone_until_a_person_lifts_it(
     tenant: Any, deployment: Any, handle: Handle
 ) -> None:
     policy(tenant, deny=["run_skill *amount=500*"])
     handle(answer())
     call(make_run(tenant, deployment_id=deployment.pk), make_call(acting=True, args={"amount": 500}))
-    run, asked = make_run(tenant, deployment_id=deployment.pk), make_call(acting=True, args={"amount": 5})
-    approved(run, asked)
+    run, other = make_run(tenant, deployment_id=deployment.pk), make_run(tenant)
+    asked = make_call(acting=True, args={"amount": 5})
+    for each in (run, other):
+        approved(each, asked)
+    run.approval["nonce"] = "m" * 20
     assert call(run, asked) == BLOCKED
+    assert isinstance(call(other, asked), Done)
     with tenant_scope(tenant):
         allow(Hold.objects.get().pk, actor="user:test")
-    assert isinstance(call(run, asked), Done)
-
-
-def test_block_of_one_chatbot_leaves_another_alone(tenant: Any, deployment: Any, handle: Handle) -> None:
-    policy(tenant, deny=["run_skill *amount=500*"])
-    handle(answer())
-    call(make_run(tenant, deployment_id=deployment.pk), make_call(acting=True, args={"amount": 500}))
-    run, asked = make_run(tenant), make_call(acting=True)
-    approved(run, asked)
     assert isinstance(call(run, asked), Done)
 
 

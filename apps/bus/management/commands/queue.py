@@ -12,7 +12,6 @@ from apps.tenants.models import Tenant
 from kernel.errors import SilasError
 from kernel.tenancy import INSTALLATION, tenant_scope
 
-ACTOR = "command:queue"
 MAX_SHOWN = 200
 
 
@@ -29,13 +28,11 @@ class Command(BaseCommand):
     def handle(self, *, tenant: str, retry: UUID | None, drop: UUID | None, retry_all: bool, **_: object) -> None:
         with tenant_scope(_tenant_id(tenant)):
             try:
-                if retry is not None:
-                    dead_letters.requeue(retry, actor=ACTOR)
-                elif drop is not None:
-                    dead_letters.discard(drop, actor=ACTOR)
-                elif retry_all:
-                    for message in queries.dead_letters(MAX_SHOWN):
-                        dead_letters.requeue(message.pk, actor=ACTOR)
+                if drop is not None:
+                    dead_letters.drop(drop, user=None)
+                retried = [message.pk for message in queries.dead_letters(MAX_SHOWN)] if retry_all else [retry]
+                for message_pk in filter(None, retried):
+                    dead_letters.retry(message_pk, user=None)
             except SilasError as refusal:
                 raise CommandError(str(refusal)) from None
             self._show()

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from apps.autonomy.enums import SessionStatus, TriggerKind
 from apps.autonomy.rules import PHASES
-from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Intent, Phase, TerminalReason
+from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Intent, Phase, RefusalCode, TerminalReason
 
 Receipt = Mapping[str, Any]
 
@@ -83,7 +83,7 @@ _OUTCOMES = {
     CallState.UNCERTAIN: gettext_lazy("outcome unknown"),
     CallState.DENIED: gettext_lazy("blocked by policy"),
     CallState.REFUSED: gettext_lazy("not allowed"),
-    CallOutcomeLabel.TOOL_NOT_GRANTED: gettext_lazy("not allowed"),
+    RefusalCode.TOOL_NOT_GRANTED: gettext_lazy("not allowed"),
 }
 _GOOD = frozenset({CallState.EXECUTED.value, CallOutcomeLabel.SUCCESS.value})
 _OPEN = frozenset({CallState.ADMITTED.value, CallOutcomeLabel.STARTED.value})

@@ -28,7 +28,7 @@ from apps.console.templatetags.console import usd
 from apps.guard import queries, services
 from apps.guard.enums import Holder, OnLimit, Origin, Period
 from apps.guard.models import GuardedRun, SpendingPolicy
-from apps.guard.schemas import ZERO
+from apps.guard.schemas import ZERO, BudgetFacts
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 
@@ -89,7 +89,7 @@ def spending_page(request: StaffRequest) -> HttpResponseBase:
         "days": days,
         "spans": [(span, ngettext("%(number)s day", "%(number)s days", span) % {"number": span}) for span in SPANS],
         "lines": [(_whose(line, titles, names), _PERIODS[Period(line.period)], line) for line in lines],
-        "paused": any(line.paused for line in lines),
+        "paused": any(line.is_paused for line in lines),
         "on_limit": OnLimit(policy.on_limit if policy else OnLimit.PAUSE_ALL),
         "running": [_running(run, names) for run in running],
         **_chart(since, today),
@@ -131,7 +131,7 @@ def _rows(amounts: list[tuple[str, Decimal]]) -> list[Row]:
     return [Row(name, amount, float(amount / highest) if highest else 0.0) for name, amount in amounts]
 
 
-def _names(lines: list[queries.BudgetLine], running: list[GuardedRun]) -> Names:
+def _names(lines: list[BudgetFacts], running: list[GuardedRun]) -> Names:
     """Return the names of the automations on the page."""
     unattended = [_session(run) for run in running if run.origin == Origin.BACKGROUND]
     return names_for([*(f"task:{line.ref}" for line in lines if line.holder == Holder.TASK), *unattended])
@@ -141,7 +141,7 @@ def _session(run: GuardedRun) -> str:
     return f"autonomous:{run.owner_ref}"
 
 
-def _whose(line: queries.BudgetLine, titles: dict[UUID, str], names: Names) -> str:
+def _whose(line: BudgetFacts, titles: dict[UUID, str], names: Names) -> str:
     match Holder(line.holder):
         case Holder.DEPLOYMENT:
             return titles.get(line.ref, _("a chatbot"))
