@@ -18,7 +18,7 @@ from apps.gates.detectors.pii import KINDS, detect_pii
 from apps.gates.detectors.roles import detect_roles
 
 TOPICS = ("medical", "legal", "investment", "politics")
-# The score from which on a gate objects unless its `threshold` says otherwise; measured in docs/gates.md.
+# The score from which on a gate objects unless its `threshold` says otherwise; measured in docs/detection-figures.md.
 THRESHOLDS: Mapping[str, float] = {
     "pii": 0.5,
     "secrets": 0.5,

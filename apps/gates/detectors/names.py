@@ -24,7 +24,7 @@ _GAP = re.compile(r"[ \u00a0]{1,2}+")
 _MOST_PARTS = 5
 # As many words with a capital as 50,000 characters hold in German, which writes all its nouns so.
 _MOST_JUDGED = 2_500
-# The score from which on a word is taken for a name: a chance of 0.45; measured in docs/gates.md.
+# The score from which on a word is taken for a name: a chance of 0.45; measured in docs/detection-figures.md.
 _LIKELY = -0.2
 
 # What leads to a name, in small letters: that is five times as quick as ignoring the case.
