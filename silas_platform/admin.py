@@ -91,6 +91,7 @@ def _own_tenant(request: HttpRequest) -> Any:
 
 
 def _choose_tenant(request: HttpRequest) -> Any:
+    assert request.user.is_authenticated
     session, administers = request.session, roles_with(Capability.ADMINISTER)
     memberships = [row for row in access.memberships_in(session, request.user) if row.role in administers]
     owned = [row.tenant_id for row in memberships if not access.lacks_second_factor(session, request.user, row.tenant)]

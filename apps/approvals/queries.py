@@ -32,7 +32,7 @@ from apps.approvals.models import (
 from apps.approvals.tokens.schemas import Approvable, Approval, SignedToken, TokenFacts
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
-from apps.tenants.models import Membership
+from apps.tenants.models import Membership, User
 from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -87,7 +87,7 @@ def policy_for(card: Card) -> Policy:
     return _policy_at(card.scope, card.risk)
 
 
-def needs_passkey(risk: Risk, user: Any) -> bool:
+def needs_passkey(risk: Risk, user: User) -> bool:
     """True if this person needs a passkey for an action of this risk that is not about a card. Decided by the policies
     without a scope."""
     return rules.needs_passkey(_policy_at("", risk), risk, has_one=has_passkey(user))
@@ -134,23 +134,23 @@ def _certified_policies() -> list[ApprovalPolicy] | None:
     return rows
 
 
-def passkeys_of(user: Any, *, rp_id: str = "") -> list[Passkey]:
+def passkeys_of(user: User, *, rp_id: str = "") -> list[Passkey]:
     """Return the person's passkeys in use, oldest first; with `rp_id` only those that work at this address."""
     passkeys = Passkey.objects.filter(user=user, removed_at=None)
     return list(passkeys.filter(rp_id=rp_id) if rp_id else passkeys)
 
 
-def has_passkey(user: Any) -> bool:
+def has_passkey(user: User) -> bool:
     return bool(Passkey.objects.filter(user=user, removed_at=None).exists())
 
 
-def active_key(user: Any) -> ApproverKey | None:
+def active_key(user: User) -> ApproverKey | None:
     """Return the key that the person signs with; None before their first approval."""
     key: ApproverKey | None = ApproverKey.objects.filter(user=user, retired_at=None).first()
     return key
 
 
-def approval_requirements(card: Card, user: Any) -> ApprovalRequirements:
+def approval_requirements(card: Card, user: User) -> ApprovalRequirements:
     """Return what this person's approval of this open card needs, besides the gesture."""
     if not get_kind(card.kind).binds:
         return ApprovalRequirements()

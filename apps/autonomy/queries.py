@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, Q, QuerySet
@@ -26,7 +25,7 @@ from apps.autonomy.models import (
 from apps.autonomy.schemas import DEFAULT_LIMITS, TaskLimits
 from apps.guard.models import GuardedRun
 from apps.tenants.enums import Role
-from apps.tenants.models import Membership, Tenant
+from apps.tenants.models import Membership, Tenant, User
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
@@ -132,12 +131,12 @@ def proposals_of(session_id: UUID) -> list[MemoryProposal]:
     return list(MemoryProposal.objects.filter(session_id=session_id, deleted_at=None).order_by("number"))
 
 
-def notices(user: Any, *, unread: bool = False) -> list[Notification]:
+def notices(user: User, *, unread: bool = False) -> list[Notification]:
     rows = notices_for(user).select_related("session__task", "trigger__task")
     return list((rows.filter(read_at=None) if unread else rows)[:MOST])
 
 
-def notices_for(user: Any) -> QuerySet[Notification]:
+def notices_for(user: User) -> QuerySet[Notification]:
     """The member's own notices, and for an owner those to all owners, which one owner reads for all."""
     is_owner = Exists(Membership.objects.filter(user_id=user.pk, role=Role.OWNER))
     rows: QuerySet[Notification] = Notification.objects.filter(Q(user_id=user.pk) | Q(is_owner, user=None))

@@ -290,7 +290,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     """Take the browser of a member back from a service's sign-in; its parameters are passed to the set-up alone."""
     api_request = Request(request, authenticators=[SessionAuthentication()])
     caller = member_caller(api_request) if request.user.is_authenticated else None
-    if caller is None:
+    if caller is None or not request.user.is_authenticated:
         raise SilasError(ErrorCode.NOT_AUTHENTICATED, gettext("Log in and start over."))
     parameters = {name: str(value) for name, value in request.GET.items()}
     with tenant_scope(caller.tenant_id):

@@ -7,7 +7,6 @@ cards. Only its reference is answered, logged or audited (spec 5.10.1). Inside t
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from apps.audit.enums import AuditEvent
@@ -16,6 +15,7 @@ from apps.connections import credentials, rules
 from apps.connections.enums import SetupState
 from apps.connections.models import PendingSecret, SetupRun
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -32,7 +32,7 @@ def request_secret(setup: SetupRun, name: str) -> PendingSecret:
     return row
 
 
-def store_secret(ref_id: UUID, value: str, *, user: Any) -> None:
+def store_secret(ref_id: UUID, value: str, *, user: User) -> None:
     """Seal the value for its set-up. Raises `not_found` 404 for an unknown or foreign reference, 409
     `secret_stored_already`, `secret_expired`, 400 `secret_unfit` for a value that is empty or too long, and 403 for a
     member who may not decide."""

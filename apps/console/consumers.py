@@ -24,6 +24,7 @@ from apps.console import viewers
 from apps.console.members import Member, group_of, group_of_member, member_of
 from apps.sessions.schemas import POLICY_VIOLATION
 from apps.tenants import access, logins, visits
+from apps.tenants.models import User
 from kernel import live, presence
 from kernel.ratelimit.token_buckets import TokenBucket
 from kernel.tenancy import in_scope, in_thread
@@ -153,7 +154,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
         await self.send_json({"type": "changed", "what": event["what"], **ids})
 
 
-def _record_visit(user: Any, tenant_id: UUID) -> Head:
+def _record_visit(user: User, tenant_id: UUID) -> Head:
     """Record the visit and return the head of the tenant's audit log."""
     visits.record_visit(user)
     return head_of(tenant_id)

@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from apps.tenants import access, logins
 from apps.tenants.enums import Capability, Role
-from apps.tenants.models import Membership, Tenant
+from apps.tenants.models import Membership, Tenant, User
 from apps.tenants.rules import TENANT_IN_SESSION, forbidden_role, roles_with
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -64,7 +64,7 @@ class StaffRequest(HttpRequest):
     htmx: Any
 
 
-def member_of(user: Any, session: Any) -> Member | None:
+def member_of(user: User, session: Any) -> Member | None:
     """Return the user as a member of the open tenant, or of the oldest one that this session may open.
 
     None for a user without a membership.
@@ -76,7 +76,7 @@ def member_of(user: Any, session: Any) -> Member | None:
     return _as_member(user, chosen, memberships) if chosen else None
 
 
-def _as_member(user: Any, chosen: Membership, memberships: list[Membership]) -> Member:
+def _as_member(user: User, chosen: Membership, memberships: list[Membership]) -> Member:
     others = tuple(row.tenant for row in memberships if row is not chosen)
     return Member(user=user, tenant=chosen.tenant, role=Role(chosen.role), others=others)
 

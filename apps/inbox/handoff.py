@@ -6,7 +6,6 @@ transaction that would record its message, and drops it. Called by the console, 
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.enums import Withdrawal
@@ -19,6 +18,7 @@ from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -31,7 +31,7 @@ ANSWERING_ROLES = roles_with(Capability.ANSWER)
 MAX_REPLY = 4000
 
 
-def take_over(session_id: UUID, user: Any) -> ChatSession:
+def take_over(session_id: UUID, user: User) -> ChatSession:
     """From this commit on the bot says nothing more here. Raises 409 `owned_by_other` when a colleague answers.
 
     Prompts of a running turn end with it. Work promised to the visitor continues: it is for them, or
@@ -53,7 +53,7 @@ def take_over(session_id: UUID, user: Any) -> ChatSession:
     return session
 
 
-def hand_back(session_id: UUID, user: Any) -> ChatSession:
+def hand_back(session_id: UUID, user: User) -> ChatSession:
     """The bot answers again, from the next message on."""
     require_role(user, ANSWERING_ROLES)
     session = lock_session(session_id)
@@ -67,7 +67,7 @@ def hand_back(session_id: UUID, user: Any) -> ChatSession:
     return session
 
 
-def reply(session_id: UUID, user: Any, text: str, *, nonce: str = "") -> ChronicleEntry:
+def reply(session_id: UUID, user: User, text: str, *, nonce: str = "") -> ChronicleEntry:
     """Say `text` to the visitor as a person who has taken over. Raises 409 `not_taken_over` otherwise. The same `nonce`
     twice says it once."""
     require_role(user, ANSWERING_ROLES)
@@ -115,7 +115,7 @@ def _said_before(session: ChatSession, nonce: str) -> ChronicleEntry | None:
     return found
 
 
-def _require_mine(session: ChatSession, user: Any) -> None:
+def _require_mine(session: ChatSession, user: User) -> None:
     if session.owner_user_id != user.pk:
         problem = gettext("A colleague is now answering in this conversation.")
         if session.owner_user:
@@ -125,7 +125,7 @@ def _require_mine(session: ChatSession, user: Any) -> None:
         raise SilasError(ErrorCode.OWNED_BY_OTHER, problem)
 
 
-def _change_owner(session: ChatSession, owner: Owner, user: Any) -> None:
+def _change_owner(session: ChatSession, owner: Owner, user: User | None) -> None:
     session.owner, session.owner_user = owner, user
     session.owner_epoch += 1
     session.save(update_fields=["owner", "owner_user", "owner_epoch"])

@@ -12,6 +12,7 @@ from apps.audit.services import record
 from apps.inbox.enums import Colour
 from apps.inbox.handoff import ANSWERING_ROLES, writable
 from apps.inbox.models import CannedReply, Label
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -22,7 +23,7 @@ MAX_NAME = 40
 MAX_LABELS, MAX_REPLIES = 50, 200
 
 
-def save_label(user: Any, *, name: str, colour: str, label_id: UUID | None = None) -> Label:
+def save_label(user: User, *, name: str, colour: str, label_id: UUID | None = None) -> Label:
     """A new label, or another name or colour of the one with this id."""
     require_role(user, ANSWERING_ROLES)
     if colour not in Colour.values:
@@ -34,14 +35,14 @@ def save_label(user: Any, *, name: str, colour: str, label_id: UUID | None = Non
     return label  # type: ignore[no-any-return]  # the manager is untyped
 
 
-def delete_label(user: Any, label_id: UUID) -> None:
+def delete_label(user: User, label_id: UUID) -> None:
     """The label goes from every conversation that bears it."""
     require_role(user, ANSWERING_ROLES)
     _found(Label, label_id, "label").delete()
     record(AuditEvent.LABEL_DELETED, actor=f"user:{user.pk}", subject=f"label:{label_id}")
 
 
-def save_reply(user: Any, *, name: str, text: str, reply_id: UUID | None = None) -> CannedReply:
+def save_reply(user: User, *, name: str, text: str, reply_id: UUID | None = None) -> CannedReply:
     """A new canned reply, or other words of the one with this id."""
     require_role(user, ANSWERING_ROLES)
     reply = _found(CannedReply, reply_id, "reply") if reply_id else _new(CannedReply, MAX_REPLIES)
@@ -51,7 +52,7 @@ def save_reply(user: Any, *, name: str, text: str, reply_id: UUID | None = None)
     return reply  # type: ignore[no-any-return]  # the manager is untyped
 
 
-def delete_reply(user: Any, reply_id: UUID) -> None:
+def delete_reply(user: User, reply_id: UUID) -> None:
     require_role(user, ANSWERING_ROLES)
     _found(CannedReply, reply_id, "reply").delete()
     record(AuditEvent.CANNED_REPLY_DELETED, actor=f"user:{user.pk}", subject=f"canned_reply:{reply_id}")

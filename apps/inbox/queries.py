@@ -24,7 +24,7 @@ from apps.inbox.models import CannedReply, DeskState, Label, Note, SessionLabel
 from apps.inbox.sql.search import KNOWN, NEAR, SAID
 from apps.sessions.enums import Owner
 from apps.sessions.models import ChatSession
-from apps.tenants.models import Membership
+from apps.tenants.models import Membership, User
 from kernel.clock import now
 from kernel.tenancy import current_tenant_id
 
@@ -105,7 +105,7 @@ class Choices:
     levels: list[str] = field(default_factory=list)
 
 
-def conversations(asked: Asked, user: Any, *, limit: int = PAGE) -> Page:
+def conversations(asked: Asked, user: User, *, limit: int = PAGE) -> Page:
     """Return conversations with messages, the last active first."""
     moment = now()
     rows = list(
@@ -118,7 +118,7 @@ def conversations(asked: Asked, user: Any, *, limit: int = PAGE) -> Page:
     return Page(listed, older, _next_due(moment))
 
 
-def counts(user: Any) -> dict[str, int]:
+def counts(user: User) -> dict[str, int]:
     """How many active conversations stand in these lists, up to one more than a page says."""
     moment = now()
     return {
@@ -197,7 +197,7 @@ def earlier(session: ChatSession) -> list[ChatSession]:
     return list(rows.select_related("deployment", "desk").order_by("-last_active_at")[:EARLIER_SHOWN])
 
 
-def _narrowed(asked: Asked, user: Any, moment: datetime) -> QuerySet[ChatSession]:
+def _narrowed(asked: Asked, user: User, moment: datetime) -> QuerySet[ChatSession]:
     rows: QuerySet[ChatSession] = ChatSession.objects.filter(
         _in_tab(asked.tab, user), _shown(asked.shown, moment), _chosen(asked), seq__gt=0, is_test=False
     )
@@ -210,7 +210,7 @@ def _narrowed(asked: Asked, user: Any, moment: datetime) -> QuerySet[ChatSession
     return rows.order_by("-last_active_at", "-pk")
 
 
-def _in_tab(tab: str, user: Any) -> Q:
+def _in_tab(tab: str, user: User) -> Q:
     if tab == "mine":
         answered = ChatSession.objects.filter(owner=Owner.HUMAN, owner_user=user).values("pk")
         return Q(pk__in=answered.union(DeskState.objects.filter(assignee=user).values("session_id")))

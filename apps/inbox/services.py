@@ -23,6 +23,7 @@ from apps.sessions.enums import Owner
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.sessions.signals import session_changed
+from apps.tenants.models import User
 from apps.tenants.queries import require_role, role_of
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
@@ -30,7 +31,7 @@ from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
 
-def resolve(session_id: UUID, user: Any) -> bool:
+def resolve(session_id: UUID, user: User) -> bool:
     """Resolve the conversation until the visitor writes again. It no longer waits for a person, and what
     gates hold back for approval is withdrawn; who answers stays the same. False if nothing changed, as with all of
     these."""
@@ -45,7 +46,7 @@ def resolve(session_id: UUID, user: Any) -> bool:
     return _move(state, DeskStatus.RESOLVED, None, AuditEvent.CONVERSATION_RESOLVED, user)
 
 
-def reopen(session_id: UUID, user: Any) -> bool:
+def reopen(session_id: UUID, user: User) -> bool:
     """Open again what was snoozed or resolved."""
     _, state = _begin(session_id, user)
     if state.status == DeskStatus.OPEN:
@@ -53,7 +54,7 @@ def reopen(session_id: UUID, user: Any) -> bool:
     return _move(state, DeskStatus.OPEN, None, AuditEvent.CONVERSATION_REOPENED, user)
 
 
-def snooze(session_id: UUID, user: Any, *, until: datetime | None) -> bool:
+def snooze(session_id: UUID, user: User, *, until: datetime | None) -> bool:
     """Out of sight until then, or until the visitor answers, whichever is first; None for the latter alone. Raises 400
     `bad_time` for the past and for years ahead."""
     session, state = _begin(session_id, user)
@@ -65,7 +66,7 @@ def snooze(session_id: UUID, user: Any, *, until: datetime | None) -> bool:
     return _move(state, DeskStatus.SNOOZED, until, AuditEvent.CONVERSATION_SNOOZED, user)
 
 
-def assign(session_id: UUID, user: Any, *, to: Any) -> bool:
+def assign(session_id: UUID, user: User, *, to: User | None) -> bool:
     """Assign a conversation; None unassigns it. An assignment locks nothing: every member who may answer can still take
     over. Raises 409 `assignee_unfit` for a member who may not answer."""
     session, state = _begin(session_id, user)
@@ -79,7 +80,7 @@ def assign(session_id: UUID, user: Any, *, to: Any) -> bool:
     return True
 
 
-def mark(session_id: UUID, user: Any, *, label_id: UUID, on: bool) -> bool:
+def mark(session_id: UUID, user: User, *, label_id: UUID, on: bool) -> bool:
     """Put a label on a conversation, or take it off."""
     require_role(user, ANSWERING_ROLES)
     session = lock_session(session_id)
@@ -96,7 +97,7 @@ def mark(session_id: UUID, user: Any, *, label_id: UUID, on: bool) -> bool:
     return bool(changed)
 
 
-def note(session_id: UUID, user: Any, text: str, *, nonce: str = "") -> Note:
+def note(session_id: UUID, user: User, text: str, *, nonce: str = "") -> Note:
     """Tell colleagues something; no visitor and no model ever reads it. The same `nonce` twice writes once."""
     require_role(user, ANSWERING_ROLES)
     text = writable(text)
@@ -110,7 +111,7 @@ def note(session_id: UUID, user: Any, text: str, *, nonce: str = "") -> Note:
     return written
 
 
-def _begin(session_id: UUID, user: Any) -> tuple[ChatSession, DeskState]:
+def _begin(session_id: UUID, user: User) -> tuple[ChatSession, DeskState]:
     """The locked conversation and what staff have said about it, which is nothing at first."""
     require_role(user, ANSWERING_ROLES)
     session = lock_session(session_id)
@@ -118,14 +119,14 @@ def _begin(session_id: UUID, user: Any) -> tuple[ChatSession, DeskState]:
     return session, state
 
 
-def _move(state: DeskState, to: DeskStatus, until: datetime | None, event: AuditEvent, user: Any) -> bool:
+def _move(state: DeskState, to: DeskStatus, until: datetime | None, event: AuditEvent, user: User) -> bool:
     state.status, state.until, state.changed_at = to, until, now()
     state.save()
     _told(event, state.session_id, user, **({"until": until.isoformat()} if until else {}))
     return True
 
 
-def _told(event: AuditEvent, session_id: UUID, user: Any, **data: Any) -> None:
+def _told(event: AuditEvent, session_id: UUID, user: User, **data: Any) -> None:
     session_changed(session_id)
     kept: Mapping[str, Any] = data
     record(event, actor=f"user:{user.pk}", subject=f"session:{session_id}", data=dict(kept))

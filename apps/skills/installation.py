@@ -20,6 +20,7 @@ from apps.skills.locks import lock_skill
 from apps.skills.models import SkillVersion
 from apps.skills.services import audit_data, change_status, find_version, store_version
 from apps.tenants.enums import Capability, Role
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -33,7 +34,11 @@ ADMINISTRATORS = roles_with(Capability.ADMINISTER)
 
 
 def propose(
-    files: Mapping[str, bytes], *, source: SkillSource | str, by: Any = None, report: Mapping[str, Any] | None = None
+    files: Mapping[str, bytes],
+    *,
+    source: SkillSource | str,
+    by: User | str | None = None,
+    report: Mapping[str, Any] | None = None,
 ) -> SkillVersion:
     """Check the contents of a skill's folder (paths from its root, `SKILL.md` among them) and propose them for
     approval.
@@ -60,7 +65,11 @@ def propose(
 
 
 def _propose_version(
-    folder: Folder, existing: SkillVersion | None, source: SkillSource, by: Any, report: Mapping[str, Any] | None
+    folder: Folder,
+    existing: SkillVersion | None,
+    source: SkillSource,
+    by: User | str | None,
+    report: Mapping[str, Any] | None,
 ) -> SkillVersion:
     if SkillVersion.objects.filter(status=SkillStatus.PROPOSED).count() >= MAX_WAITING:
         raise SilasError(
@@ -83,7 +92,7 @@ def _propose_version(
     return version
 
 
-def disable(skill: SkillVersion | str, *, by: Any = None) -> int:
+def disable(skill: SkillVersion | str, *, by: User | str | None = None) -> int:
     """Switch off a version, or by its name every version in use; work that was approved with it no longer finds it.
     Returns how many were switched off. Raises `SilasError` `forbidden_role` 403."""
     _require(by, ADMINISTRATORS)
@@ -94,7 +103,7 @@ def disable(skill: SkillVersion | str, *, by: Any = None) -> int:
     return _switch_off([version for version in versions if version.status == SkillStatus.ACTIVE], by)
 
 
-def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
+def roll_back(name: str, *, to: SkillVersion, by: User | str | None = None) -> SkillVersion:
     """Make a version that was in use before the only one in use. It needs no new approval: its content had one.
 
     Raises `SilasError`: `skill_not_approved` 409 for one that never was in use, `NotFound`, `forbidden_role` 403.
@@ -115,7 +124,7 @@ def roll_back(name: str, *, to: SkillVersion, by: Any = None) -> SkillVersion:
     return wanted
 
 
-def purge(name: str, *, by: Any = None) -> int:
+def purge(name: str, *, by: User | str | None = None) -> int:
     """Switch the skill off and delete what was written with it: findings, proposals, what became memory or knowledge,
     and what memory keeps of its tools' answers (`signals.skill_purged`). Its versions stay as evidence. Returns how
     many were switched off.
@@ -132,20 +141,20 @@ def purge(name: str, *, by: Any = None) -> int:
     return count
 
 
-def _switch_off(versions: list[SkillVersion], by: Any) -> int:
+def _switch_off(versions: list[SkillVersion], by: User | str | None) -> int:
     for version in versions:
         change_status(version, SkillStatus.DISABLED)
         record(AuditEvent.SKILL_DISABLED, actor=_actor(by), subject=f"skill:{version.pk}", data=audit_data(version))
     return len(versions)
 
 
-def _require(by: Any, roles: Collection[Role]) -> None:
+def _require(by: User | str | None, roles: Collection[Role]) -> None:
     """Require the role of a member; an actor by name was authorized by the caller (an API key, the command line)."""
     if by is not None and not isinstance(by, str):
         require_role(by, roles)
 
 
-def _actor(by: Any) -> str:
+def _actor(by: User | str | None) -> str:
     if isinstance(by, str):
         return by
     return f"user:{by.pk}" if by is not None else "system"

@@ -52,6 +52,7 @@ class OutcomeAdmin(ReadOnlyAdmin):
     )
     @confirm_action(gettext_lazy("From now on, actions of these families need approval more often."))
     def tighten(self, request: HttpRequest, queryset: Any) -> None:
+        assert request.user.is_authenticated
         families = {(row.tenant_id, row.deployment_id, row.family) for row in queryset}
         for tenant_id, deployment_id, family in sorted(families, key=str):
             try:

@@ -107,7 +107,7 @@ def has_account(invitation: Invitation) -> bool:
     return User.objects.filter(email__iexact=invitation.email).exists()
 
 
-def accept(invitation: Invitation, *, user: Any = None, name: str = "", password: str = "") -> NewMember:
+def accept(invitation: Invitation, *, user: User | None = None, name: str = "", password: str = "") -> NewMember:
     """Make `user` a member, whose address must be the invited one, or a new account. In the tenant's scope.
 
     Raises `SilasError`: `invitation_ended` 409, `not_yours` 409, `account_exists` 409, `member_exists` 409.

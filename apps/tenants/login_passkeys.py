@@ -39,11 +39,11 @@ class NotBelieved(SilasError):
         super().__init__(code, message)
 
 
-def passkeys_of(user: Any) -> list[LoginPasskey]:
+def passkeys_of(user: User) -> list[LoginPasskey]:
     return list(LoginPasskey.objects.filter(user_id=user.pk))
 
 
-def begin_registration(session: Any, user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
+def begin_registration(session: Any, user: User, *, rp_id: str, origin: str) -> dict[str, Any]:
     """What `navigator.credentials.create` is called with. Raises `SilasError`: `passkey_needs_a_name`,
     `too_many_passkeys` 409."""
     _require_name(rp_id)
@@ -64,7 +64,7 @@ def begin_registration(session: Any, user: Any, *, rp_id: str, origin: str) -> d
     )
 
 
-def finish_registration(session: Any, user: Any, *, name: str, credential: str) -> list[str]:
+def finish_registration(session: Any, user: User, *, name: str, credential: str) -> list[str]:
     """Believe a new passkey; the recovery codes that come with a person's first factor, else nothing.
 
     Raises `NotBelieved` 409, `SilasError("passkey_known")` 409.
@@ -90,7 +90,7 @@ def finish_registration(session: Any, user: Any, *, name: str, credential: str) 
         return [] if codes_left(user) else make_recovery_codes(user)
 
 
-def remove(passkey_id: UUID, *, user: Any) -> None:
+def remove(passkey_id: UUID, *, user: User) -> None:
     """Raises `NotFound` for a foreign one."""
     with transaction.atomic():
         removed, _ = LoginPasskey.objects.filter(pk=passkey_id, user_id=user.pk).delete()
@@ -100,7 +100,7 @@ def remove(passkey_id: UUID, *, user: Any) -> None:
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "passkey"})
 
 
-def begin_login(session: Any, *, rp_id: str, origin: str, user: Any = None) -> dict[str, Any]:
+def begin_login(session: Any, *, rp_id: str, origin: str, user: User | None = None) -> dict[str, Any]:
     """What `navigator.credentials.get` is called with: of `user` after their password, of anybody without."""
     _require_name(rp_id)
     known: Iterable[str] = ()
@@ -116,7 +116,7 @@ def begin_login(session: Any, *, rp_id: str, origin: str, user: Any = None) -> d
     )
 
 
-def finish_login(session: Any, *, credential: str, user: Any = None) -> User:
+def finish_login(session: Any, *, credential: str, user: User | None = None) -> User:
     """Whose passkey answered; of `user` where one was named. Raises `NotBelieved` 409."""
     asked = _spend(session, _LOG_IN, credential, user=user)
     passkey = _passkey_of(credential, user)
@@ -132,7 +132,7 @@ def finish_login(session: Any, *, credential: str, user: Any = None) -> User:
     return passkey.user
 
 
-def _ask(session: Any, purpose: str, *, user: Any, rp_id: str, origin: str) -> bytes:
+def _ask(session: Any, purpose: str, *, user: User | None, rp_id: str, origin: str) -> bytes:
     challenge = os.urandom(32)
     session[_ASKED] = {
         "purpose": purpose,
@@ -145,7 +145,7 @@ def _ask(session: Any, purpose: str, *, user: Any, rp_id: str, origin: str) -> b
     return challenge
 
 
-def _spend(session: Any, purpose: str, answered: str, *, user: Any) -> dict[str, Any]:
+def _spend(session: Any, purpose: str, answered: str, *, user: User | None) -> dict[str, Any]:
     """Spend and return the session's last challenge, if this answers it and it is unanswered."""
     asked: dict[str, Any] = session.pop(_ASKED, {})
     try:
@@ -168,7 +168,7 @@ def _expected(asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _passkey_of(answered: str, user: Any) -> LoginPasskey:
+def _passkey_of(answered: str, user: User | None) -> LoginPasskey:
     mine = LoginPasskey.objects.select_related("user").filter(user__is_active=True)
     mine = mine.filter(user_id=user.pk) if user is not None else mine
     found = mine.filter(credential_id=str(json.loads(answered).get("id", ""))[:1400].replace("\0", "")).first()

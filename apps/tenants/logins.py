@@ -24,7 +24,7 @@ from apps.audit.enums import AuditEvent
 from apps.tenants.access import LOGIN, METHOD
 from apps.tenants.enums import LoginMethod
 from apps.tenants.members import record_in_all_tenants
-from apps.tenants.models import Login
+from apps.tenants.models import Login, User
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.live import publish_on_commit
@@ -47,7 +47,7 @@ def group_of_login(login_id: UUID) -> str:
     return f"login.{login_id.hex}"
 
 
-def begin(request: Any, user: Any) -> None:
+def begin(request: Any, user: User) -> None:
     """A row for the session that Django has just opened."""
     moment, said = now(), request.META.get("HTTP_USER_AGENT", "")
     row = Login.objects.create(
@@ -78,7 +78,7 @@ def _is_news(login_id: str) -> bool:
         return False
 
 
-def logins_of(user: Any) -> list[Login]:
+def logins_of(user: User) -> list[Login]:
     """Where the person is logged in, the newest use first. Those that ran out are forgotten on the way."""
     rows = list(Login.objects.filter(user_id=user.pk))
     living = _living(row.session_key for row in rows)
@@ -93,18 +93,18 @@ def ended_among(login_ids: Iterable[str]) -> set[str]:
     return wanted - {str(found) for found in Login.objects.filter(pk__in=wanted).values_list("pk", flat=True)}
 
 
-def end(login_id: UUID, *, user: Any) -> None:
+def end(login_id: UUID, *, user: User) -> None:
     """Raises `NotFound` for a foreign one."""
     if not _end(Login.objects.filter(pk=login_id, user_id=user.pk), user):
         raise NotFound()
 
 
-def end_others(session: Any, user: Any) -> int:
+def end_others(session: Any, user: User) -> int:
     """Every login of the person but this session's; returns how many."""
     return _end(Login.objects.filter(user_id=user.pk).exclude(session_key=session.session_key), user)
 
 
-def end_all(user: Any) -> int:
+def end_all(user: User) -> int:
     return _end(Login.objects.filter(user_id=user.pk), user)
 
 
@@ -113,7 +113,7 @@ def forget(session: Any) -> None:
     Login.objects.filter(session_key=session.session_key or "").delete()
 
 
-def keep_after_password_change(request: Any, user: Any) -> None:
+def keep_after_password_change(request: Any, user: User) -> None:
     """This session goes on under the new password and a new key; every other one ends."""
     update_session_auth_hash(request, user)
     request.session.save()
@@ -142,7 +142,7 @@ def shortened(address: str) -> str:
     return ":".join([*found.exploded.split(":")[:3], "x"])
 
 
-def _end(rows: Any, user: Any) -> int:
+def _end(rows: Any, user: User) -> int:
     with transaction.atomic():
         ended = list(rows.select_for_update(no_key=True))
         for row in ended:

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.tenants.models import Login, Membership
+from apps.tenants.models import Login, Membership, User
 from apps.tenants.queries import memberships_of, users_with_second_factor
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -44,7 +44,7 @@ def get_member(membership_id: UUID) -> Membership:
     return membership
 
 
-def change_name(user: Any, name: str) -> None:
+def change_name(user: User, name: str) -> None:
     """Set the name colleagues see; an empty name falls back to the e-mail address."""
     first, _, last = " ".join(name.replace("\0", "").split())[:150].partition(" ")
     with transaction.atomic():
@@ -53,7 +53,7 @@ def change_name(user: Any, name: str) -> None:
         record_in_all_tenants(user, AuditEvent.NAME_CHANGED)
 
 
-def change_language(user: Any, language: str) -> None:
+def change_language(user: User, language: str) -> None:
     """Set the language of the person's pages and e-mails; empty for the browser's. Raises `SilasError` 400 for one that
     we do not have."""
     if language and language not in MEMBER_LANGUAGES:
@@ -68,7 +68,7 @@ def change_language(user: Any, language: str) -> None:
 
 
 def record_in_all_tenants(
-    user: Any,
+    user: User,
     event: AuditEvent,
     *,
     data: Mapping[str, Any] | None = None,

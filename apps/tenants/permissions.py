@@ -10,6 +10,7 @@ from django.apps import apps
 from django.contrib.auth.backends import BaseBackend
 
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import role_of
 from apps.tenants.rules import roles_with
 from kernel.tenancy import ScopeError
@@ -39,7 +40,7 @@ def _is_tenant_row(label: str, name: str) -> bool:
     return isinstance(model._default_manager, TenantManager)
 
 
-def _owns_open_tenant(user: Any) -> bool:
+def _owns_open_tenant(user: User) -> bool:
     """Cached on the user object per tenant, because the admin asks many times a page."""
     try:
         tenant_id = current_tenant_id()

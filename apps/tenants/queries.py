@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -20,6 +19,7 @@ from apps.tenants.models import (
     Retention,
     Tenant,
     Totp,
+    User,
     VisitorLimits,
 )
 from apps.tenants.rules import forbidden_role, is_api_key
@@ -40,7 +40,7 @@ class VerifyingKey:
     key: str = field(repr=False)
 
 
-def memberships_of(user: Any) -> list[Membership]:
+def memberships_of(user: User) -> list[Membership]:
     """All of the user's memberships with their tenants, oldest first."""
     with lookup_scope(str(user.pk)):
         return list(Membership.objects.select_related("tenant").filter(user_id=user.pk).order_by("created_at"))
@@ -140,7 +140,7 @@ def all_tenants() -> list[Tenant]:
     return list(Tenant.objects.all())
 
 
-def role_of(user: Any) -> Role | None:
+def role_of(user: User) -> Role | None:
     """The user's role in the scope's tenant; None if they are not a member."""
     role = Membership.objects.filter(user_id=user.pk).values_list("role", flat=True).first()
     return Role(role) if role else None
@@ -166,7 +166,7 @@ def is_last_owner(membership: Membership) -> bool:
     return was_owner and not others.exclude(pk=membership.pk).exists()
 
 
-def require_role(user: Any, allowed: Collection[Role]) -> Role:
+def require_role(user: User, allowed: Collection[Role]) -> Role:
     """The user's role in the scope's tenant. Raises 403 `forbidden_role` if it is not one of `allowed`."""
     role = role_of(user)
     if role is None or role not in allowed:

@@ -9,7 +9,7 @@ from django.db.models.signals import post_save
 from django.dispatch import receiver
 
 from apps.tenants import logins, policy_seals
-from apps.tenants.models import Tenant
+from apps.tenants.models import Tenant, User
 from kernel.tenancy import tenant_scope
 
 
@@ -21,11 +21,11 @@ def _seal_new_tenant(instance: Tenant, created: bool, **_: Any) -> None:
 
 
 @receiver(user_logged_in)
-def _record_login(request: Any, user: Any, **_: Any) -> None:
+def _record_login(request: Any, user: User, **_: Any) -> None:
     logins.begin(request, user)
 
 
 @receiver(user_logged_out)
-def _delete_login(request: Any, user: Any, **_: Any) -> None:
+def _delete_login(request: Any, user: User, **_: Any) -> None:
     if user is not None:
         logins.forget(request.session)

@@ -30,7 +30,7 @@ class _ResetTokens(PasswordResetTokenGenerator):
 
     key_salt = "apps.tenants.resets"
 
-    def check_token(self, user: Any, token: Any) -> bool:
+    def check_token(self, user: User | None, token: Any) -> bool:
         return super().check_token(user, token) and self._age(token) <= GOOD_FOR.total_seconds()
 
     def _age(self, token: str) -> int:

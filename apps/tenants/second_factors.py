@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 from hmac import compare_digest
-from typing import Any
 
 import pyotp
 import segno
@@ -20,7 +19,7 @@ from django.db import transaction
 from apps.audit.enums import AuditEvent
 from apps.tenants import logins
 from apps.tenants.members import record_in_all_tenants
-from apps.tenants.models import LoginPasskey, RecoveryCode, Totp
+from apps.tenants.models import LoginPasskey, RecoveryCode, Totp, User
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
@@ -43,7 +42,7 @@ class Setup:
     qr: str
 
 
-def begin_totp(user: Any) -> None:
+def begin_totp(user: User) -> None:
     """A new secret that counts for nothing until a code of it was typed. Raises `SilasError("totp_exists")` 409."""
     row = Totp.objects.filter(user_id=user.pk).first()
     if row is not None and row.confirmed_at is not None:
@@ -54,7 +53,7 @@ def begin_totp(user: Any) -> None:
     )
 
 
-def setup_of(user: Any) -> Setup | None:
+def setup_of(user: User) -> Setup | None:
     """What is shown while an app is being set up; None before and after."""
     row = Totp.objects.filter(user_id=user.pk, confirmed_at=None).first()
     if row is None:
@@ -64,7 +63,7 @@ def setup_of(user: Any) -> Setup | None:
     return Setup(secret, segno.make(address, micro=False).svg_inline(scale=5, border=4, light="#fff", dark="#000"))
 
 
-def confirm_totp(user: Any, code: str) -> list[str]:
+def confirm_totp(user: User, code: str) -> list[str]:
     """The app counts from now on; the recovery codes that come with a person's first factor, else nothing.
 
     Raises `SilasError`: `wrong_code` 409, `no_setup` 409.
@@ -81,7 +80,7 @@ def confirm_totp(user: Any, code: str) -> list[str]:
         return [] if codes_left(user) else make_recovery_codes(user)
 
 
-def use_totp(user: Any, code: str) -> bool:
+def use_totp(user: User, code: str) -> bool:
     """Use a code of the person's app; False if it is wrong or was used before."""
     row = Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False).first()
     step = _step_of(row, code) if row else None
@@ -92,7 +91,7 @@ def use_totp(user: Any, code: str) -> bool:
     )
 
 
-def use_recovery_code(user: Any, code: str) -> bool:
+def use_recovery_code(user: User, code: str) -> bool:
     """Use one of the person's recovery codes; False if it is wrong or was used before."""
     hashed = _hash(user, code)
     with transaction.atomic():
@@ -102,7 +101,7 @@ def use_recovery_code(user: Any, code: str) -> bool:
         return used
 
 
-def make_recovery_codes(user: Any) -> list[str]:
+def make_recovery_codes(user: User) -> list[str]:
     """Ten new ones, shown this once; the old ones are void."""
     made = [
         "-".join("".join(secrets.choice(_LETTERS) for _ in range(5)) for _ in range(2)) for _ in range(RECOVERY_CODES)
@@ -114,15 +113,15 @@ def make_recovery_codes(user: Any) -> list[str]:
     return made
 
 
-def codes_left(user: Any) -> int:
+def codes_left(user: User) -> int:
     return RecoveryCode.objects.filter(user_id=user.pk, used_at=None).count()
 
 
-def has_totp(user: Any) -> bool:
+def has_totp(user: User) -> bool:
     return Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False).exists()
 
 
-def remove_totp(user: Any) -> None:
+def remove_totp(user: User) -> None:
     """The app counts no more; without any factor left, recovery codes are nothing either."""
     with transaction.atomic():
         removed, _ = Totp.objects.filter(user_id=user.pk, confirmed_at__isnull=False).delete()
@@ -131,7 +130,7 @@ def remove_totp(user: Any) -> None:
             record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "totp"})
 
 
-def remove_all(user: Any) -> None:
+def remove_all(user: User) -> None:
     """Remove all factors of a person who lost them, by the platform's operator; every login ends."""
     with transaction.atomic():
         for model in (Totp, LoginPasskey, RecoveryCode):
@@ -140,7 +139,7 @@ def remove_all(user: Any) -> None:
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "all"}, actor="system")
 
 
-def forget_needless_codes(user: Any) -> None:
+def forget_needless_codes(user: User) -> None:
     if not has_totp(user) and not LoginPasskey.objects.filter(user_id=user.pk).exists():
         RecoveryCode.objects.filter(user_id=user.pk).delete()
 
@@ -157,10 +156,10 @@ def _secret(row: Totp) -> str:
     return unseal_secret(bytes(row.sealed_secret), belongs_to=_seal_of(row.user)).decode()
 
 
-def _seal_of(user: Any) -> str:
+def _seal_of(user: User) -> str:
     return f"totp:{user.pk}"
 
 
-def _hash(user: Any, code: str) -> str:
+def _hash(user: User, code: str) -> str:
     plain = "".join(letter for letter in code.lower() if letter.isalnum())
     return sha256_hex(f"recovery:{user.pk}:{plain}")

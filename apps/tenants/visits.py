@@ -6,11 +6,10 @@ is no record of working time, so it is one overwritten row and is not audited.""
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import F
 
-from apps.tenants.models import Visit
+from apps.tenants.models import User, Visit
 from kernel.clock import now
 
 # After an absence this long, a new visit starts.
@@ -18,7 +17,7 @@ GAP = timedelta(minutes=30)
 _UPDATE_EVERY = timedelta(minutes=1)
 
 
-def record_visit(user: Any) -> None:
+def record_visit(user: User) -> None:
     """Extend the user's visit, or start a new one that remembers when the previous one ended. Safe for rivals."""
     at = now()
     visit = Visit.objects.filter(user=user).first()
@@ -31,7 +30,7 @@ def record_visit(user: Any) -> None:
         Visit.objects.filter(pk=visit.pk, last_at__lt=at).update(last_at=at)
 
 
-def last_visit_ended_at(user: Any) -> datetime | None:
+def last_visit_ended_at(user: User) -> datetime | None:
     """When the previous visit ended; None on the first visit."""
     visit: Visit | None = Visit.objects.filter(user=user).first()
     if visit is None:

@@ -8,7 +8,6 @@ starts over after the latest entry, also for a turn that is running. Called by t
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -24,6 +23,7 @@ from apps.sessions.context_state import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import scopes_about
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from apps.visitors import file_storage
@@ -34,7 +34,7 @@ from kernel.errors import NotFound
 ANSWERING_ROLES = roles_with(Capability.ANSWER)
 
 
-def forget_visitor(session_id: UUID, user: Any) -> int:
+def forget_visitor(session_id: UUID, user: User) -> int:
     """How many memories were deleted: this conversation's, and for a customer theirs and those of all conversations
     that are theirs. Raises `NotFound`, and 403 for a role that only looks."""
     require_role(user, ANSWERING_ROLES)

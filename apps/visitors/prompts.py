@@ -31,6 +31,7 @@ from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.sessions.schemas import Accepted
 from apps.tenants.enums import Role
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.visitors import prompt_forms
 from apps.visitors.enums import AskKind, AskStatus
@@ -80,7 +81,7 @@ Asked = Question | SecretWanted | FormWanted
 
 
 def ask_visitor(
-    session_id: UUID, asked: Asked, *, actor: str, user: Any = None, name: str = "", nonce: str = ""
+    session_id: UUID, asked: Asked, *, actor: str, user: User | None = None, name: str = "", nonce: str = ""
 ) -> VisitorCard:
     """Put it before the visitor. `user`: the member who asks; None for an API key. The same `nonce` twice asks once.
     Raises 409 `owned_by_other` while a colleague answers, and `too_many_questions` while `OPEN_AT_MOST` wait."""
@@ -196,7 +197,7 @@ def take_secret(card_id: UUID, session_id: UUID, *, actor: str) -> str:
     return value
 
 
-def withdraw(card_id: UUID, session_id: UUID, *, actor: str, user: Any = None) -> None:
+def withdraw(card_id: UUID, session_id: UUID, *, actor: str, user: User | None = None) -> None:
     """Withdraw an unanswered prompt. Raises `not_found`, 409 when it is settled."""
     if user is not None:
         require_role(user, ASKING_ROLES)

@@ -27,6 +27,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Queue
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -67,16 +68,16 @@ class AlertEmail:
     language: str = ""
 
 
-def alert_choice(user: Any) -> AlertChoice | None:
+def alert_choice(user: User) -> AlertChoice | None:
     choice: AlertChoice | None = AlertChoice.objects.filter(user_id=user.pk).first()
     return choice
 
 
-def push_subscriptions(user: Any) -> list[PushSubscription]:
+def push_subscriptions(user: User) -> list[PushSubscription]:
     return list(PushSubscription.objects.filter(user_id=user.pk))
 
 
-def set_alert_choice(user: Any, *, way: AlertWay, minutes: int) -> AlertChoice:
+def set_alert_choice(user: User, *, way: AlertWay, minutes: int) -> AlertChoice:
     """Set how a member is notified from now on. Raises `SilasError` 400 for minutes out of range, 403 without the
     role."""
     require_role(user, APPROVING_ROLES)
@@ -101,7 +102,7 @@ def set_alert_choice(user: Any, *, way: AlertWay, minutes: int) -> AlertChoice:
     return row
 
 
-def subscribe(user: Any, *, endpoint: str, p256dh: str, auth: str, browser: str) -> PushSubscription:
+def subscribe(user: User, *, endpoint: str, p256dh: str, auth: str, browser: str) -> PushSubscription:
     """Push to this browser from now on. Raises `SilasError` 400 for an internal address or invalid keys, 409 for too
     many browsers."""
     require_role(user, APPROVING_ROLES)
@@ -138,7 +139,7 @@ def subscribe(user: Any, *, endpoint: str, p256dh: str, auth: str, browser: str)
     return row
 
 
-def unsubscribe(subscription_id: UUID, *, user: Any) -> None:
+def unsubscribe(subscription_id: UUID, *, user: User) -> None:
     """Stop pushing to one of the user's browsers. Raises `NotFound` for another user's."""
     deleted, _ = PushSubscription.objects.filter(pk=subscription_id, user_id=user.pk).delete()
     if not deleted:

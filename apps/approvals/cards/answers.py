@@ -21,6 +21,7 @@ from apps.approvals.passkeys import services as passkeys
 from apps.approvals.passkeys.schemas import StepUp
 from apps.approvals.schemas import from_base64, to_base64
 from apps.approvals.tokens import payloads
+from apps.tenants.models import User
 from apps.tenants.queries import role_of
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -34,7 +35,7 @@ SIGNED = (ApprovalVerdict.APPROVED, ApprovalVerdict.CONDITIONAL)
 def take_answer(
     card: Card,
     *,
-    user: Any,
+    user: User,
     verdict: ApprovalVerdict,
     conditions: Mapping[str, Any],
     said: Mapping[str, Any],

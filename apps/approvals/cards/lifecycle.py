@@ -17,6 +17,7 @@ from apps.approvals.enums import CardKind, CardStatus, Withdrawal
 from apps.approvals.models import CARD_TRANSITIONS, OPEN_STATUSES, Card, Look
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.tenants.models import User
 from apps.tenants.queries import role_of
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
@@ -32,7 +33,7 @@ def eligible_approvers(card: Card) -> list[Any]:
     return [membership.user for membership in rows if f"user:{membership.user_id}" != own]
 
 
-def require_approver(user: Any) -> None:
+def require_approver(user: User) -> None:
     if role_of(user) not in rules.APPROVING_ROLES:
         raise SilasError(ErrorCode.APPROVER_REQUIRED)
 
@@ -46,13 +47,13 @@ def require_open(card: Card) -> None:
     raise SilasError(ErrorCode(f"card_{card.status}"), gettext("This was already decided. Nothing else was changed."))
 
 
-def record_look(card: Card, user: Any) -> None:
+def record_look(card: Card, user: User) -> None:
     """Record when this person first saw an open card."""
     if card.is_open:
         Look.objects.bulk_create([Look(card=card, user=user, first_at=now())], ignore_conflicts=True)
 
 
-def assign_card(card_id: UUID, *, to: Any, by: Any) -> Card:
+def assign_card(card_id: UUID, *, to: User, by: User) -> Card:
     """Assign a card to a person. Everybody else who may decide it still can.
 
     Raises `SilasError`: `approver_required` 403 for `by`, `assignee_unfit` 409 for `to`, `not_found` 404.
@@ -67,14 +68,14 @@ def assign_card(card_id: UUID, *, to: Any, by: Any) -> Card:
     return _set_assignee(card, to, by=by)
 
 
-def unassign_card(card_id: UUID, *, by: Any) -> Card:
+def unassign_card(card_id: UUID, *, by: User) -> Card:
     require_approver(by)
     card = locks.lock_card(card_id)
     require_open(card)
     return _set_assignee(card, None, by=by) if card.status == CardStatus.ASSIGNED else card
 
 
-def _set_assignee(card: Card, to: Any, *, by: Any) -> Card:
+def _set_assignee(card: Card, to: User | None, *, by: User) -> Card:
     card.assignee = to
     card.assigned_at = now() if to else None
     transition_card(card, CardStatus.ASSIGNED if to else CardStatus.OPEN, "assignee", "assigned_at")

@@ -30,6 +30,7 @@ from apps.approvals.tokens.services import issue_token
 from apps.audit.enums import AuditEvent
 from apps.bus import services as bus
 from apps.bus.enums import Kind
+from apps.tenants.models import User
 from kernel import fault_points
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
@@ -122,7 +123,7 @@ class AnswerDetails:
 def answer_card(
     card_id: UUID,
     *,
-    user: Any,
+    user: User,
     choice: str,
     face: str,
     details: AnswerDetails | None = None,
@@ -179,7 +180,7 @@ def _require_all_ticked(card: Card, ticked: Sequence[str] | None) -> None:
         raise SilasError(ErrorCode.TICKS_UNFIT, message.format(count=left))
 
 
-def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:
+def _edit_selection(card: Card, user: User, selected: Sequence[str]) -> Card:
     """Open the same batch with some of its items, in the order in which they were picked (spec 5.2.4 step 5)."""
     bound, kept = card.payload["item_ids"], list(dict.fromkeys(selected))
     if not kept or len(kept) == len(bound) or not set(kept) <= set(bound):
@@ -198,7 +199,7 @@ def _edit_selection(card: Card, user: Any, selected: Sequence[str]) -> Card:
     return edit_card(card.pk, user=user, payload=payload, text=text, body={**card.body, "items": items}, reads=reads)
 
 
-def _edit_draft(card: Card, user: Any, text: str) -> Card:
+def _edit_draft(card: Card, user: User, text: str) -> Card:
     """Open the same call with another text to send, wherever the call would have sent the draft."""
     if not text.strip() or len(text) > MAX_DRAFT:
         raise SilasError(ErrorCode.TEXT_MISSING)
@@ -214,7 +215,7 @@ def _edit_draft(card: Card, user: Any, text: str) -> Card:
 def decide_card(
     card_id: UUID,
     *,
-    user: Any,
+    user: User,
     verdict: ApprovalVerdict,
     conditions: Mapping[str, Any] | None = None,
     said: Mapping[str, Any] | None = None,
@@ -300,7 +301,7 @@ def _issue_token(card: Card, answer: Answer, decision: Decision) -> ApprovalToke
 def edit_card(
     card_id: UUID,
     *,
-    user: Any,
+    user: User,
     payload: Mapping[str, Any],
     text: CardText | None = None,
     body: Mapping[str, Any] | None = None,

@@ -7,7 +7,6 @@ signed with a retired key. The caller checks permissions: people rotate their ow
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from apps.approvals import locks, queries
 from apps.approvals.keys import signing
@@ -16,13 +15,14 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
+from apps.tenants.models import User
 from kernel import trust
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
-def rotate_key(user: Any, *, actor: str, compromised: bool = False) -> ApproverKey:
+def rotate_key(user: User, *, actor: str, compromised: bool = False) -> ApproverKey:
     """Retire the user's key and register a certified new one. Web processes only.
 
     `compromised` also revokes the old key: every token that it signed is refused from then on. Raises `SilasError`:

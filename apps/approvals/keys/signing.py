@@ -7,13 +7,12 @@ this room calls this module; a process without the signing key gets `signing_key
 
 from __future__ import annotations
 
-from typing import Any
-
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 
 from apps.approvals import queries, rules
 from apps.approvals.models import ApproverKey
+from apps.tenants.models import User
 from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -24,7 +23,7 @@ from kernel.seal import seal, unseal
 from kernel.tenancy import current_tenant_id
 
 
-def key_for(user: Any) -> ApproverKey:
+def key_for(user: User) -> ApproverKey:
     """Return the user's active key in this tenant, created on first use (spec 5.8) and safely if used twice at once."""
     return _active(user) or _create(user)
 
@@ -62,7 +61,7 @@ def reseal(key: ApproverKey, *, old: str, new: str) -> bytes | None:
     return None
 
 
-def _active(user: Any) -> ApproverKey | None:
+def _active(user: User) -> ApproverKey | None:
     # Locked until the scope ends, so that no key is retired between a decision and its signature.
     key: ApproverKey | None = (
         ApproverKey.objects.select_for_update(no_key=True).filter(user=user, retired_at=None).first()
@@ -70,7 +69,7 @@ def _active(user: Any) -> ApproverKey | None:
     return key
 
 
-def _create(user: Any) -> ApproverKey:
+def _create(user: User) -> ApproverKey:
     key, private = _new_key(user)
     key.sealed_private = _sealed(key, private)
     ApproverKey.objects.bulk_create([key], ignore_conflicts=True)
@@ -80,7 +79,7 @@ def _create(user: Any) -> ApproverKey:
     return stored
 
 
-def _new_key(user: Any) -> tuple[ApproverKey, Ed25519PrivateKey]:
+def _new_key(user: User) -> tuple[ApproverKey, Ed25519PrivateKey]:
     private = Ed25519PrivateKey.generate()
     public = private.public_key().public_bytes_raw()
     key = ApproverKey(

@@ -28,6 +28,7 @@ from apps.approvals.passkeys.schemas import StepUp
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.enums import Role
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from kernel import webauthn
 from kernel.clock import now
@@ -65,7 +66,7 @@ class PasskeySubject:
 _REGISTRATION = PasskeySubject(ChallengePurpose.REGISTER)
 
 
-def record_refusal(rejection: PasskeyRejected, *, user: Any, subject: PasskeySubject) -> AnswerRefused:
+def record_refusal(rejection: PasskeyRejected, *, user: User, subject: PasskeySubject) -> AnswerRefused:
     """Record in the audit log that a passkey was rejected. Nothing else was written; its challenge stays spent."""
     data = {"purpose": subject.purpose.value, "reason": rejection.code}
     about = f"card:{subject.card.pk}" if subject.card else subject.subject
@@ -73,7 +74,7 @@ def record_refusal(rejection: PasskeyRejected, *, user: Any, subject: PasskeySub
     return AnswerRefused(rejection.code, rejection.message)
 
 
-def begin_registration(user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
+def begin_registration(user: User, *, rp_id: str, origin: str) -> dict[str, Any]:
     """Return the options for `navigator.credentials.create`. `rp_id` is the host name, `origin` has scheme and port.
 
     Raises `SilasError`: `passkey_needs_a_name` (an IP address cannot have passkeys), `too_many_passkeys`.
@@ -98,7 +99,7 @@ def begin_registration(user: Any, *, rp_id: str, origin: str) -> dict[str, Any]:
     )
 
 
-def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | AnswerRefused:
+def finish_registration(user: User, *, name: str, credential: str) -> Passkey | AnswerRefused:
     """Verify and store a new passkey. `credential` is the JSON of the browser's answer.
 
     Raises `SilasError`: `passkey_known` 409.
@@ -131,7 +132,7 @@ def finish_registration(user: Any, *, name: str, credential: str) -> Passkey | A
     return passkey
 
 
-def remove_passkey(passkey_id: UUID, *, user: Any, actor: str) -> None:
+def remove_passkey(passkey_id: UUID, *, user: User, actor: str) -> None:
     """Take one of the person's passkeys out of use. The row stays, as evidence for what it signed."""
     changed = Passkey.objects.filter(pk=passkey_id, user=user, removed_at=None).update(removed_at=now())
     if not changed:
@@ -139,13 +140,13 @@ def remove_passkey(passkey_id: UUID, *, user: Any, actor: str) -> None:
     record(AuditEvent.PASSKEY_REMOVED, actor=actor, subject=f"passkey:{passkey_id}")
 
 
-def rename_passkey(passkey_id: UUID, *, user: Any, name: str) -> None:
+def rename_passkey(passkey_id: UUID, *, user: User, name: str) -> None:
     new_name = name.strip()[:60]
     if not new_name or not Passkey.objects.filter(pk=passkey_id, user=user, removed_at=None).update(name=new_name):
         raise NotFound()
 
 
-def begin_step_up(card_id: UUID, *, user: Any, face: str, rp_id: str, origin: str) -> dict[str, Any] | None:
+def begin_step_up(card_id: UUID, *, user: User, face: str, rp_id: str, origin: str) -> dict[str, Any] | None:
     """Return the options for `navigator.credentials.get` before this person approves this card; None if no passkey is
     needed. `face` is the hash of what the page showed (`queries.face_hash`).
 
@@ -160,7 +161,7 @@ def begin_step_up(card_id: UUID, *, user: Any, face: str, rp_id: str, origin: st
 
 
 def begin_action_step_up(
-    subject: PasskeySubject, *, risk: Risk, user: Any, rp_id: str, origin: str
+    subject: PasskeySubject, *, risk: Risk, user: User, rp_id: str, origin: str
 ) -> dict[str, Any] | None:
     """Do the same as `begin_step_up` for an action about something that is not a card. Raises the same."""
     if not _action_needs_passkey(risk, user):
@@ -168,7 +169,7 @@ def begin_action_step_up(
     return _authentication_options(subject, user=user, rp_id=rp_id, origin=origin)
 
 
-def _authentication_options(subject: PasskeySubject, *, user: Any, rp_id: str, origin: str) -> dict[str, Any]:
+def _authentication_options(subject: PasskeySubject, *, user: User, rp_id: str, origin: str) -> dict[str, Any]:
     here = queries.passkeys_of(user, rp_id=rp_id)
     if not here:
         known = ", ".join(sorted({passkey.rp_id for passkey in queries.passkeys_of(user)}))
@@ -185,7 +186,7 @@ def _authentication_options(subject: PasskeySubject, *, user: Any, rp_id: str, o
     )
 
 
-def prove(card: Card, *, user: Any, policy: Policy, assertion: str) -> StepUp | None:
+def prove(card: Card, *, user: User, policy: Policy, assertion: str) -> StepUp | None:
     """Verify the assertion behind an approval and return it as proof; None if policy needs none. Spends the challenge.
 
     Raises `SilasError`: `passkey_missing`, `step_up_required` 403; `PasskeyRejected`.
@@ -195,7 +196,7 @@ def prove(card: Card, *, user: Any, policy: Policy, assertion: str) -> StepUp | 
     return _prove(PasskeySubject.for_card(card), user=user, assertion=assertion)
 
 
-def prove_action(subject: PasskeySubject, *, risk: Risk, user: Any, assertion: str) -> StepUp | AnswerRefused | None:
+def prove_action(subject: PasskeySubject, *, risk: Risk, user: User, assertion: str) -> StepUp | AnswerRefused | None:
     """Do the same as `prove` for an action about something that is not a card. A rejected passkey is recorded and
     returned as `AnswerRefused`, which the caller should commit."""
     if not _action_needs_passkey(risk, user):
@@ -206,7 +207,7 @@ def prove_action(subject: PasskeySubject, *, risk: Risk, user: Any, assertion: s
         return record_refusal(rejection, user=user, subject=subject)
 
 
-def _prove(subject: PasskeySubject, *, user: Any, assertion: str) -> StepUp:
+def _prove(subject: PasskeySubject, *, user: User, assertion: str) -> StepUp:
     if not assertion:
         raise SilasError(ErrorCode.STEP_UP_REQUIRED)
     challenge = _spend_challenge(_open_challenge(assertion, subject, user=user))
@@ -230,7 +231,7 @@ def _prove(subject: PasskeySubject, *, user: Any, assertion: str) -> StepUp:
     )
 
 
-def _card_needs_passkey(card: Card, user: Any, policy: Policy) -> bool:
+def _card_needs_passkey(card: Card, user: User, policy: Policy) -> bool:
     if not kinds.get_kind(card.kind).binds:
         return False
     has_one = queries.has_passkey(user)
@@ -238,7 +239,7 @@ def _card_needs_passkey(card: Card, user: Any, policy: Policy) -> bool:
     return _require_passkey_if(needed, has_one=has_one)
 
 
-def _action_needs_passkey(risk: Risk, user: Any) -> bool:
+def _action_needs_passkey(risk: Risk, user: User) -> bool:
     return _require_passkey_if(queries.needs_passkey(risk, user), has_one=queries.has_passkey(user))
 
 
@@ -248,7 +249,7 @@ def _require_passkey_if(needed: bool, *, has_one: bool) -> bool:
     return needed
 
 
-def _create_challenge(subject: PasskeySubject, *, user: Any, rp_id: str, origin: str) -> PasskeyChallenge:
+def _create_challenge(subject: PasskeySubject, *, user: User, rp_id: str, origin: str) -> PasskeyChallenge:
     moment = now()
     PasskeyChallenge.objects.filter(user=user, expires_at__lt=moment).delete()
     challenge: PasskeyChallenge = PasskeyChallenge.objects.create(
@@ -285,7 +286,7 @@ def _read_challenge(answer: str) -> bytes:
         raise PasskeyRejected(gettext("We couldn't read the passkey's response.")) from None
 
 
-def _open_challenge(answer: str, subject: PasskeySubject, *, user: Any) -> PasskeyChallenge:
+def _open_challenge(answer: str, subject: PasskeySubject, *, user: User) -> PasskeyChallenge:
     """Return our open challenge that this answers: made for this person, this purpose, and this subject as it is."""
     signed = _read_challenge(answer)
     challenges: QuerySet[PasskeyChallenge] = PasskeyChallenge.objects.filter(

@@ -24,6 +24,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
+from apps.tenants.models import User
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -112,7 +113,7 @@ def check_token(token: ApprovalToken, subject: Approvable) -> TokenVerdict:
     return rules.run_verdict(signed, subject, now=now(), used=facts.used, used_for_subject=facts.used_for_subject)
 
 
-def revoke_token(token: ApprovalToken, *, user: Any, reason: str) -> TokenRevocation:
+def revoke_token(token: ApprovalToken, *, user: User, reason: str) -> TokenRevocation:
     """Revoke an approval: it is not spent any more, and what it was spent for does not start (again).
 
     `reason` is for people and stays on the row. Raises `SilasError`: `approver_required` 403, `reason_missing`,

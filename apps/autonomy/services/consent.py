@@ -19,7 +19,7 @@ from apps.autonomy.schemas import TaskLimits
 from apps.autonomy.services.bus_messages import enqueue_admission
 from apps.autonomy.signals import automations_enabled
 from apps.tenants.enums import Capability, Role
-from apps.tenants.models import Membership
+from apps.tenants.models import Membership, User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.error_codes import ErrorCode
@@ -35,7 +35,7 @@ _BOUNDS = {
 }
 
 
-def opt_in(user: Any) -> None:
+def opt_in(user: User) -> None:
     """Record that the member allows their tasks to run unattended. Raises 403 for a stranger."""
     role = require_role(user, MAY_SET_UP)
     membership = Membership.objects.get(user_id=user.pk)
@@ -44,7 +44,7 @@ def opt_in(user: Any) -> None:
         record(AuditEvent.AUTONOMY_OPTED, actor=user.actor, data={"allowed": True, "role": role.value})
 
 
-def opt_out(user: Any) -> None:
+def opt_out(user: User) -> None:
     """Start none of the member's tasks any more; what runs continues until it ends or is halted."""
     _withdraw(user.pk, actor=user.actor)
 
@@ -61,19 +61,19 @@ def _withdraw(user_id: UUID, *, actor: str) -> None:
         record(AuditEvent.AUTONOMY_OPTED, actor=actor, data={"allowed": False})
 
 
-def require_task_control(task: Task, user: Any) -> None:
+def require_task_control(task: Task, user: User) -> None:
     """Only its member and owners may change a task, because it runs under its member's consent. Raises 403."""
     if require_role(user, MAY_SET_UP) is not Role.OWNER and task.owner_id != user.pk:
         raise SilasError(ErrorCode.TASK_OF_ANOTHER)
 
 
-def require_opt_in(user: Any) -> None:
+def require_opt_in(user: User) -> None:
     """A member must opt in before they start, set up or delete a task. Raises 403."""
     if not queries.has_opted_in(user.pk):
         raise SilasError(ErrorCode.NOT_OPTED_IN, gettext("First allow your tasks to run unattended."))
 
 
-def change_settings(*, user: Any, **changes: Any) -> AutonomySettings:
+def change_settings(*, user: User, **changes: Any) -> AutonomySettings:
     """Change what the company allows; owners only. Raises `SilasError`: autonomy_settings."""
     require_role(user, (Role.OWNER,))
     return put_settings(actor=user.actor, **changes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
@@ -21,6 +20,7 @@ from apps.autonomy import queries
 from apps.autonomy.models import AutonomousSession, Notification, Trigger
 from apps.autonomy.services.outbox import enqueue_notice_email
 from apps.bus.enums import SetAside
+from apps.tenants.models import User
 from kernel.errors import NotFound
 from kernel.language import gettext, gettext_lazy
 
@@ -94,7 +94,7 @@ def attach_card(session: AutonomousSession, card_id: UUID) -> None:
     Notification.objects.filter(session=session).update(card_id=card_id)
 
 
-def mark_read(notice_id: UUID, *, user: Any) -> Notification:
+def mark_read(notice_id: UUID, *, user: User) -> Notification:
     """Raises `NotFound` for a notice of another member."""
     rows = queries.notices_for(user).filter(pk=notice_id)
     rows.filter(read_at=None).update(read_at=Now())
@@ -104,11 +104,11 @@ def mark_read(notice_id: UUID, *, user: Any) -> Notification:
     return notice
 
 
-def mark_all_read(*, user: Any) -> int:
+def mark_all_read(*, user: User) -> int:
     return int(queries.notices_for(user).filter(read_at=None).update(read_at=Now()))
 
 
-def unread_count(user: Any) -> int:
+def unread_count(user: User) -> int:
     return int(queries.notices_for(user).filter(read_at=None).count())
 
 

@@ -25,7 +25,7 @@ from apps.autonomy.locks import lock_context, lock_precedent
 from apps.autonomy.models import ContextProposal, Precedent
 from apps.autonomy.rules import CONTEXT_TRANSITIONS, PRECEDENT_TRANSITIONS, append_line, context_text
 from apps.autonomy.services.proposals import KEEPER_ROLES, warnings_of
-from apps.tenants.models import Deployment
+from apps.tenants.models import Deployment, User
 from apps.tenants.queries import require_role
 from apps.tenants.services import change_deployment
 from kernel.clock import now
@@ -40,7 +40,7 @@ ACCEPT = "accept"
 _CARD_SECONDS = 14 * 86_400
 
 
-def dismiss_precedent(precedent_id: UUID, *, user: Any) -> Precedent:
+def dismiss_precedent(precedent_id: UUID, *, user: User) -> Precedent:
     """Dismiss it; if it is observed again, it counts from one. Safe to repeat: the first time is kept."""
     require_role(user, KEEPER_ROLES)
     precedent = lock_precedent(precedent_id)
@@ -50,7 +50,7 @@ def dismiss_precedent(precedent_id: UUID, *, user: Any) -> Precedent:
     return precedent
 
 
-def promote_precedent(precedent_id: UUID, *, user: Any, deployment_id: UUID | None = None) -> ContextProposal:
+def promote_precedent(precedent_id: UUID, *, user: User, deployment_id: UUID | None = None) -> ContextProposal:
     """Propose it as a rule for a deployment, by default its task's. Safe to repeat. In a trusted process.
 
     Raises `SilasError`: forbidden_role 403, precedent_settled 409 for one that was dismissed; `NotFound`.
@@ -76,7 +76,7 @@ def promote_precedent(precedent_id: UUID, *, user: Any, deployment_id: UUID | No
     return rule
 
 
-def accept_context(context_id: UUID, *, user: Any) -> ContextProposal:
+def accept_context(context_id: UUID, *, user: User) -> ContextProposal:
     """Add it to what the deployment's bot is told, from its next turn on. Safe to repeat: appended once.
 
     Raises `SilasError`: forbidden_role 403, precedent_settled 409 for what was quarantined; `NotFound`.
@@ -85,7 +85,7 @@ def accept_context(context_id: UUID, *, user: Any) -> ContextProposal:
     return _accept(lock_context(context_id), user)
 
 
-def reject_context(context_id: UUID, *, user: Any) -> ContextProposal:
+def reject_context(context_id: UUID, *, user: User) -> ContextProposal:
     """Reject it. Text that was appended before stays, because the persona may have been edited since."""
     _withdraw_card(context_id, user)
     return _reject(lock_context(context_id), user)
@@ -102,12 +102,12 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
         _reject(rule, decision.user)
 
 
-def _withdraw_card(context_id: UUID, user: Any) -> None:
+def _withdraw_card(context_id: UUID, user: User) -> None:
     require_role(user, KEEPER_ROLES)
     withdraw_cards_about(CONTEXT, context_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
 
-def _accept(rule: ContextProposal, user: Any) -> ContextProposal:
+def _accept(rule: ContextProposal, user: User) -> ContextProposal:
     if rule.precedent.quarantined_at is not None:
         raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was quarantined. Release it first."))
     if rule.state == ContextState.ACCEPTED:
@@ -120,13 +120,13 @@ def _accept(rule: ContextProposal, user: Any) -> ContextProposal:
     return rule
 
 
-def _reject(rule: ContextProposal, user: Any) -> ContextProposal:
+def _reject(rule: ContextProposal, user: User) -> ContextProposal:
     if rule.state != ContextState.REJECTED:
         _settle(rule, ContextState.REJECTED, user, rejected_at=now())
     return rule
 
 
-def _settle(rule: ContextProposal, to: ContextState, user: Any, **changes: Any) -> None:
+def _settle(rule: ContextProposal, to: ContextState, user: User, **changes: Any) -> None:
     if to not in CONTEXT_TRANSITIONS[ContextState(rule.state)]:
         raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was already decided."))
     ContextProposal.objects.filter(pk=rule.pk).update(state=to, decided_by=user, **changes)
@@ -141,7 +141,7 @@ def _move(precedent: Precedent, to: PrecedentState, **changes: Any) -> None:
     precedent.refresh_from_db()
 
 
-def _audit(user: Any, subject: str, verb: str) -> None:
+def _audit(user: User, subject: str, verb: str) -> None:
     record(AuditEvent.PROPOSAL_DECIDED, actor=f"user:{user.pk}", subject=subject, data={"verb": verb})
 
 

@@ -28,6 +28,7 @@ from apps.autonomy.schemas import storable_text
 from apps.autonomy.services import proposal_storage
 from apps.guard import queries as guarded
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -65,7 +66,7 @@ def open_proposal_card(proposal_id: UUID) -> Card | None:
     return card
 
 
-def keep(proposal_id: UUID, *, user: Any, content: str | None = None) -> MemoryProposal:
+def keep(proposal_id: UUID, *, user: User, content: str | None = None) -> MemoryProposal:
     """Keep it, as written or edited (`content`). Safe to repeat: the first time is kept.
 
     Raises `SilasError`: forbidden_role 403, proposal_unanswered, proposal_empty, proposal_too_long,
@@ -75,13 +76,13 @@ def keep(proposal_id: UUID, *, user: Any, content: str | None = None) -> MemoryP
     return _keep(lock_proposal(proposal_id), user, content)
 
 
-def dismiss(proposal_id: UUID, *, user: Any) -> MemoryProposal:
+def dismiss(proposal_id: UUID, *, user: User) -> MemoryProposal:
     """Dismiss it; what was kept is forgotten. Safe to repeat: the first time is kept."""
     _withdraw_card(proposal_id, user)
     return _dismiss(lock_proposal(proposal_id), user)
 
 
-def delete(proposal_id: UUID, *, user: Any) -> None:
+def delete(proposal_id: UUID, *, user: User) -> None:
     """Delete it and forget what was kept; every later call raises `NotFound`."""
     _withdraw_card(proposal_id, user)
     proposal = lock_proposal(proposal_id)
@@ -102,13 +103,13 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
         _dismiss(proposal, decision.user)
 
 
-def _withdraw_card(proposal_id: UUID, user: Any) -> None:
+def _withdraw_card(proposal_id: UUID, user: User) -> None:
     """Before the row is locked: a decision on the card locks card and row in that order too."""
     require_role(user, KEEPER_ROLES)
     withdraw_cards_about(PROPOSAL, proposal_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
 
-def _keep(proposal: MemoryProposal, user: Any, content: str | None) -> MemoryProposal:
+def _keep(proposal: MemoryProposal, user: User, content: str | None) -> MemoryProposal:
     _require_transition(proposal, ProposalState.KEPT)
     if proposal.quarantined_at is not None:
         raise SilasError(ErrorCode.PROPOSAL_QUARANTINED)
@@ -128,7 +129,7 @@ def _keep(proposal: MemoryProposal, user: Any, content: str | None) -> MemoryPro
     return proposal
 
 
-def _dismiss(proposal: MemoryProposal, user: Any) -> MemoryProposal:
+def _dismiss(proposal: MemoryProposal, user: User) -> MemoryProposal:
     if proposal.state == ProposalState.DISMISSED:
         return proposal
     _require_transition(proposal, ProposalState.DISMISSED)
@@ -168,12 +169,12 @@ def _validated(content: str) -> str:
     return text
 
 
-def _write(proposal: MemoryProposal, user: Any, **changes: Any) -> None:
+def _write(proposal: MemoryProposal, user: User, **changes: Any) -> None:
     MemoryProposal.objects.filter(pk=proposal.pk).update(**changes, decided_by=user)
     proposal.refresh_from_db()
 
 
-def _audit(proposal: MemoryProposal, user: Any, verb: str, **data: bool) -> None:
+def _audit(proposal: MemoryProposal, user: User, verb: str, **data: bool) -> None:
     record(
         AuditEvent.PROPOSAL_DECIDED,
         actor=f"user:{user.pk}",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -26,6 +25,7 @@ from apps.bus.queries import is_live
 from apps.guard import services as guard
 from apps.guard.enums import TerminalReason
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 
@@ -46,7 +46,7 @@ _CLOCK = """
 """
 
 
-def halt_session(session_id: UUID, *, user: Any) -> bool:
+def halt_session(session_id: UUID, *, user: User) -> bool:
     """Ask a session to stop; False when it is stopping or over. Raises `NotFound`, and 403 for a viewer."""
     require_role(user, MAY_HALT)
     return stop_session(session_id, reason=TerminalReason.EXTERNAL_HALT, actor=user.actor)

@@ -32,6 +32,7 @@ from apps.autonomy.schemas import (
 from apps.autonomy.services import bus_messages, notices
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in
 from apps.guard.queries import current_pauses, has_content_marks
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -80,7 +81,7 @@ def spawn(
 def run_now(
     task_id: UUID,
     *,
-    user: Any,
+    user: User,
     params: Mapping[str, Any] | None = None,
     cap_usd: Decimal | None = None,
     once: UUID | None = None,
@@ -105,7 +106,7 @@ def run_now(
     return _or_earlier(spawned, occasion)
 
 
-def retry_session(session_id: UUID, *, user: Any, once: UUID | None = None) -> Spawn:
+def retry_session(session_id: UUID, *, user: User, once: UUID | None = None) -> Spawn:
     """Repeat a finished session from the beginning, as a new one. `once` as of `run_now`."""
     require_role(user, MAY_SET_UP)
     require_opt_in(user)

@@ -25,7 +25,7 @@ from apps.autonomy.services.session_control import stop_all
 from apps.autonomy.services.session_run import INTERNAL_TOOLS
 from apps.autonomy.services.trigger_schedule import first_due, schedule_trigger
 from apps.skills import queries as skills_of
-from apps.tenants.models import Deployment
+from apps.tenants.models import Deployment, User
 from apps.tenants.queries import require_role
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -40,7 +40,7 @@ _MOST_DELEGATES = 10
 def save_task(
     task_id: UUID | None,
     *,
-    user: Any,
+    user: User,
     name: str,
     deployment_id: UUID,
     playbook: str = "",
@@ -88,7 +88,7 @@ def save_task(
     return task
 
 
-def delete_task(task_id: UUID, *, user: Any) -> Task:
+def delete_task(task_id: UUID, *, user: User) -> Task:
     """Delete a task and stop its sessions; its results stay. Raises 403 not_opted_in."""
     require_role(user, MAY_SET_UP)
     require_opt_in(user)
@@ -100,7 +100,7 @@ def delete_task(task_id: UUID, *, user: Any) -> Task:
     return task
 
 
-def release_task(task_id: UUID, *, user: Any) -> Task:
+def release_task(task_id: UUID, *, user: User) -> Task:
     """Let a quarantined task run again, with its triggers due as before. Raises 403 not_opted_in."""
     require_role(user, MAY_SET_UP)
     require_opt_in(user)

@@ -20,6 +20,7 @@ from apps.autonomy.schemas import MOST_USD, ChainSpec, GoalCheckSpec, WatchSpec
 from apps.autonomy.services.consent import MAY_SET_UP, require_opt_in, require_task_control
 from apps.autonomy.services.trigger_schedule import first_due, schedule_trigger
 from apps.knowledge.models import Collection
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.work.models import WorkItem
 from kernel.error_codes import ErrorCode
@@ -28,7 +29,7 @@ from kernel.language import gettext
 
 
 def add_trigger(
-    task_id: UUID, *, user: Any, kind: TriggerKind, spec: Mapping[str, Any], cap_usd: Decimal | None = None
+    task_id: UUID, *, user: User, kind: TriggerKind, spec: Mapping[str, Any], cap_usd: Decimal | None = None
 ) -> Trigger:
     """Raises `SilasError` 422: trigger_kind, trigger_spec, trigger_cap, trigger_loop, bad_schedule, and trigger_twice
     for what the task has already; 403 task_of_another; `NotFound` for a foreign task, collection or goal."""
@@ -48,7 +49,7 @@ def add_trigger(
 def change_trigger(
     trigger_id: UUID,
     *,
-    user: Any,
+    user: User,
     spec: Mapping[str, Any] | None = None,
     enabled: bool | None = None,
     cap_usd: Decimal | None = None,
@@ -74,7 +75,7 @@ def change_trigger(
     return trigger
 
 
-def delete_trigger(trigger_id: UUID, *, user: Any) -> None:
+def delete_trigger(trigger_id: UUID, *, user: User) -> None:
     require_role(user, MAY_SET_UP)
     trigger = lock_trigger(trigger_id)
     Trigger.objects.filter(pk=trigger.pk).update(deleted_at=Now(), next_at=None)
@@ -109,7 +110,7 @@ def _require_exists(trigger: Trigger, spec: BaseModel) -> None:
             queries.task(task)
 
 
-def _schedule_and_record(trigger: Trigger, user: Any) -> None:
+def _schedule_and_record(trigger: Trigger, user: User) -> None:
     schedule_trigger(trigger)
     data = {"kind": trigger.kind, "enabled": trigger.enabled, "task": str(trigger.task_id)}
     record(AuditEvent.TRIGGER_SAVED, actor=user.actor, subject=f"trigger:{trigger.pk}", data=data)

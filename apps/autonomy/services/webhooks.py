@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection
-from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from django.conf import settings
@@ -14,6 +13,7 @@ from apps.audit.services import record
 from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import Webhook
 from apps.tenants.enums import Role
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -25,7 +25,9 @@ from kernel.tenancy import current_tenant_id
 _MOST = 10
 
 
-def save_webhook(url: str, *, user: Any, events: Collection[str] = (), once: UUID | None = None) -> tuple[Webhook, str]:
+def save_webhook(
+    url: str, *, user: User, events: Collection[str] = (), once: UUID | None = None
+) -> tuple[Webhook, str]:
     """Create a webhook; return it with its secret, which cannot be read again. Owners only.
 
     Idempotent by `once`: repeated, it returns the webhook that was created, without its secret.
@@ -54,7 +56,7 @@ def save_webhook(url: str, *, user: Any, events: Collection[str] = (), once: UUI
     return hook, secret
 
 
-def delete_webhook(webhook_id: UUID, *, user: Any) -> None:
+def delete_webhook(webhook_id: UUID, *, user: User) -> None:
     require_role(user, (Role.OWNER,))
     deleted, _ = Webhook.objects.filter(pk=webhook_id).delete()
     if not deleted:

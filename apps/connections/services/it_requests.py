@@ -18,6 +18,7 @@ from apps.connections import rules
 from apps.connections.locks import lock_connection
 from apps.connections.models import Connection, ItRequest
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -41,7 +42,7 @@ def draft(row: Connection, *, actor: str) -> ItRequest:
     return request
 
 
-def update(connection_id: UUID, *, to: str, subject: str, text: str, user: Any, actor: str) -> ItRequest:
+def update(connection_id: UUID, *, to: str, subject: str, text: str, user: User, actor: str) -> ItRequest:
     """Change the draft. Raises `SilasError`: `it_request_missing` 409, `it_request_unfit` 422, 403 for a member who may
     not decide."""
     require_role(user, roles_with(Capability.DECIDE))

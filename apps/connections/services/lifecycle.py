@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.lifecycle import withdraw_cards_about
@@ -24,6 +23,7 @@ from apps.connections.services.recovery import BROKEN
 from apps.connections.services.requests import CONNECTION
 from apps.connections.services.status import change_status, schedule_check
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -35,7 +35,7 @@ _ACTIONS = ("done", "trouble")
 _LONGEST_PARAMETER = 4000
 
 
-def pause(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
+def pause(connection_id: UUID, *, actor: str, user: User | None = None) -> Connection:
     """Stop tools from using the connection, and its checks, until it is resumed. Raises 409 `connection_settled`."""
     _require_role(user)
     row = lock_connection(connection_id)
@@ -43,7 +43,7 @@ def pause(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     return row
 
 
-def resume(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
+def resume(connection_id: UUID, *, actor: str, user: User | None = None) -> Connection:
     """Raises 409 `connection_settled` for one that is not paused."""
     _require_role(user)
     row = lock_connection(connection_id)
@@ -55,7 +55,7 @@ def resume(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     return row
 
 
-def remove(connection_id: UUID, *, actor: str, user: Any = None) -> None:
+def remove(connection_id: UUID, *, actor: str, user: User | None = None) -> None:
     """Remove the connection for good: its credentials are deleted with this commit, the audit log stays. Raises
     `NotFound`."""
     _require_role(user)
@@ -73,7 +73,7 @@ def remove(connection_id: UUID, *, actor: str, user: Any = None) -> None:
     record(AuditEvent.CONNECTION_REMOVED, actor=actor, subject=f"connection:{row.pk}")
 
 
-def choose(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
+def choose(connection_id: UUID, *, actor: str, user: User | None = None) -> Connection:
     """Make tools use this account of its skill and no other, whether or not it works. Raises `NotFound`, and 409
     `connection_settled` for one that was never connected."""
     _require_role(user)
@@ -90,7 +90,7 @@ def choose(connection_id: UUID, *, actor: str, user: Any = None) -> Connection:
     return row
 
 
-def answer(connection_id: UUID, *, step_id: str, action: str, actor: str, user: Any = None) -> SetupRun:
+def answer(connection_id: UUID, *, step_id: str, action: str, actor: str, user: User | None = None) -> SetupRun:
     """Answer the step that is shown: it is done, or does not work. Raises 404, and 409 `setup_not_asking`,
     `answered_already`, 422 `answer_unknown`."""
     _require_role(user)
@@ -106,7 +106,7 @@ def answer(connection_id: UUID, *, step_id: str, action: str, actor: str, user: 
     return setup
 
 
-def cancel(connection_id: UUID, *, actor: str, user: Any = None) -> SetupRun:
+def cancel(connection_id: UUID, *, actor: str, user: User | None = None) -> SetupRun:
     """Cancel the set-up that is under way. Raises 409 `setup_over` when there is none."""
     _require_role(user)
     setup = queries.setup_under_way(connection_id)
@@ -115,7 +115,7 @@ def cancel(connection_id: UUID, *, actor: str, user: Any = None) -> SetupRun:
     return setup_state.cancel(setup.pk, actor=actor)
 
 
-def open_redirect(connection_id: UUID, *, user: Any, browser: str) -> str:
+def open_redirect(connection_id: UUID, *, user: User, browser: str) -> str:
     """Return the service's address for this person's browser, and bind the way back to its session. Raises 409
     `setup_not_asking`."""
     _require_role(user)
@@ -127,7 +127,7 @@ def open_redirect(connection_id: UUID, *, user: Any, browser: str) -> str:
     return address
 
 
-def finish_redirect(state: UUID, parameters: Mapping[str, str], *, user: Any, browser: str) -> SetupRun:
+def finish_redirect(state: UUID, parameters: Mapping[str, str], *, user: User, browser: str) -> SetupRun:
     """Take what the service sent back with the browser, a code or a refusal, once. Raises 404 for a state that is
     unknown, foreign, or another browser's; 409 `setup_not_asking`, `answered_already` for a replay."""
     _require_role(user)
@@ -143,7 +143,7 @@ def finish_redirect(state: UUID, parameters: Mapping[str, str], *, user: Any, br
     return setup
 
 
-def _require_role(user: Any) -> None:
+def _require_role(user: User | None) -> None:
     if user is not None:
         require_role(user, roles_with(Capability.DECIDE))
 

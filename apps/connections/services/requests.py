@@ -37,6 +37,7 @@ from apps.skills.models import SkillVersion
 from apps.skills.schemas import SkillManifest
 from apps.tenants import vault
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.clock import now
@@ -54,7 +55,7 @@ _MOST_SETTINGS = 40
 
 
 def request_connection(
-    wanted: NewConnection, *, user: Any = None, actor: str, callback: str = ""
+    wanted: NewConnection, *, user: User | None = None, actor: str, callback: str = ""
 ) -> tuple[Connection, Card | None]:
     """Create a proposed connection and open the card that asks for its approval; the card comes later where the skill's
     `discover.py` has to run first. Raises `SilasError`: `skill_missing` 409, `not_a_connection`, `permission_unknown`,
@@ -248,7 +249,7 @@ def reconnect(
     connection_id: UUID,
     *,
     actor: str,
-    user: Any = None,
+    user: User | None = None,
     permissions: Sequence[str] | None = None,
     later: timedelta = _NO_DELAY,
 ) -> SetupRun:

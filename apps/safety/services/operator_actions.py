@@ -20,6 +20,7 @@ from apps.safety.rules.holds import approval_risk
 from apps.safety.services.challenges import show_code
 from apps.safety.services.confirmations import allow, issue_token
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from kernel.canonical import sha256_hex
@@ -32,13 +33,13 @@ _PURPOSES = {
 }
 
 
-def needs_passkey(kind: str, user: Any) -> bool:
+def needs_passkey(kind: str, user: User) -> bool:
     """Return whether this person must use a passkey to lift a hold of this kind."""
     return approvals.needs_passkey(approval_risk(kind), user)
 
 
 def begin_operator_action(
-    hold_id: UUID, action: OperatorAction, *, user: Any, rp_id: str, origin: str
+    hold_id: UUID, action: OperatorAction, *, user: User, rp_id: str, origin: str
 ) -> dict[str, Any] | None:
     """Return the WebAuthn options for the browser, or None when no passkey is needed.
 
@@ -53,7 +54,7 @@ def begin_operator_action(
 
 
 def perform_operator_action(
-    hold_id: UUID, action: OperatorAction, *, user: Any, step_up: str = ""
+    hold_id: UUID, action: OperatorAction, *, user: User, step_up: str = ""
 ) -> str | AnswerRefused:
     """Perform the action and return the code or token to show to this person alone, "" for `ALLOW`.
 

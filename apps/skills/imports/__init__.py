@@ -8,17 +8,16 @@ transaction: fetching waits on the network.
 
 from __future__ import annotations
 
-from typing import Any
-
 from apps.skills import installation
 from apps.skills.imports.adapter import adapt
 from apps.skills.imports.sources import MAX_ARCHIVE_BYTES, Fetched, from_archive, from_folder, from_git
 from apps.skills.models import SkillVersion
+from apps.tenants.models import User
 
 __all__ = ["MAX_ARCHIVE_BYTES", "Fetched", "adapt", "from_archive", "from_folder", "from_git", "import_skill"]
 
 
-def import_skill(fetched: Fetched, *, by: Any = None, format_hint: str = "") -> SkillVersion:
+def import_skill(fetched: Fetched, *, by: User | str | None = None, format_hint: str = "") -> SkillVersion:
     """Adapt what was fetched and propose it, inside the caller's scope. `format_hint`: silas, openai or claude; else it
     is detected. `by`: a member, or an actor's name.
 

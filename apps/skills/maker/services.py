@@ -21,6 +21,7 @@ from apps.skills.loader import load_files
 from apps.skills.maker import draft_tests, writer
 from apps.skills.models import DraftRevision, SkillDraft, SkillVersion
 from apps.skills.rules import is_skill_name
+from apps.tenants.models import User
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
@@ -31,7 +32,7 @@ LONGEST_WISH, MOST_DRAFTS, MOST_REVISIONS = 4000, 200, 100
 BY_HAND, LAID_OUT = "person", GROUNDED
 
 
-def create_draft(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraft:
+def create_draft(tenant_id: UUID, *, name: str, wish: str, by: User) -> SkillDraft:
     """Create a draft from a wish, written by a model or laid out from the template. Raises `SilasError` 422
     `draft_name`, `draft_wish`; 409 `too_many_drafts`."""
     wish = _words(wish)
@@ -49,7 +50,7 @@ def create_draft(tenant_id: UUID, *, name: str, wish: str, by: Any) -> SkillDraf
         return _store_revision(draft.pk, written.files, by=by, written_by=written.by, seen=0)
 
 
-def revise_draft(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: Any) -> SkillDraft:
+def revise_draft(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: User) -> SkillDraft:
     """Have a model change the draft as described in words. Raises `draft_changed` 409, `no_model` 409, `draft_wish`
     422."""
     words = _words(words)
@@ -64,7 +65,7 @@ def revise_draft(tenant_id: UUID, draft_id: UUID, *, words: str, seen: int, by: 
         return _store_revision(draft_id, written.files, by=by, written_by=written.by, seen=seen, words=words)
 
 
-def write_file(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: int, by: Any) -> SkillDraft:
+def write_file(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: int, by: User) -> SkillDraft:
     """Store one file as a person wrote it; an empty text removes the file. Raises `draft_changed` 409, `draft_file`
     422."""
     text = text.replace("\r\n", "\n")
@@ -77,7 +78,7 @@ def write_file(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: i
         return _store_revision(draft_id, files, by=by, written_by=BY_HAND, seen=seen)
 
 
-def run_draft_tests(tenant_id: UUID, draft_id: UUID, *, seen: int, by: Any) -> dict[str, Any]:
+def run_draft_tests(tenant_id: UUID, draft_id: UUID, *, seen: int, by: User) -> dict[str, Any]:
     """Run the revision's tests and store the result. Raises `draft_changed` 409, `sandbox_unavailable` 503."""
     with tenant_scope(tenant_id):
         files = dict(_current_revision(draft_id, seen).files)
@@ -89,7 +90,7 @@ def run_draft_tests(tenant_id: UUID, draft_id: UUID, *, seen: int, by: Any) -> d
     return tested
 
 
-def propose_draft(draft_id: UUID, *, seen: int, by: Any) -> SkillVersion:
+def propose_draft(draft_id: UUID, *, seen: int, by: User) -> SkillVersion:
     """Propose this revision for approval, inside a scope. Raises `draft_changed` 409 and what `installation.propose`
     raises."""
     revision = _current_revision(draft_id, seen)
@@ -106,7 +107,7 @@ def propose_draft(draft_id: UUID, *, seen: int, by: Any) -> SkillVersion:
     return version
 
 
-def delete_draft(draft_id: UUID, *, by: Any) -> None:
+def delete_draft(draft_id: UUID, *, by: User) -> None:
     """Delete the draft and all its revisions; what was proposed of it stays."""
     rows = SkillDraft.objects.filter(pk=draft_id)
     if not rows.exists():
@@ -116,7 +117,7 @@ def delete_draft(draft_id: UUID, *, by: Any) -> None:
 
 
 def _store_revision(
-    draft_id: UUID, files: Mapping[str, str], *, by: Any, written_by: str, seen: int, words: str = ""
+    draft_id: UUID, files: Mapping[str, str], *, by: User, written_by: str, seen: int, words: str = ""
 ) -> SkillDraft:
     rows = SkillDraft.objects.select_for_update(no_key=True)
     draft: SkillDraft | None = rows.filter(pk=draft_id).first()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 import re
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -21,7 +20,7 @@ from apps.skills.enums import PackageState, SkillSource, SkillStatus
 from apps.skills.models import SkillFile, SkillPackage, SkillVersion, TrustedPublisher
 from apps.skills.packages import archive, keys
 from apps.skills.packages.archive import Package, PackageManifest
-from apps.tenants.models import Tenant
+from apps.tenants.models import Tenant, User
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
@@ -49,7 +48,7 @@ def export_version(version_id: UUID, *, actor: str) -> bytes:
     return raw
 
 
-def receive(package: Package, *, by: Any) -> SkillPackage:
+def receive(package: Package, *, by: User) -> SkillPackage:
     """Take in a package, as `archive.unpack` read it: propose it, or keep it until a person trusts its publisher.
 
     Raises `package_replayed` 409 and what `installation.propose` raises.
@@ -69,7 +68,7 @@ def receive(package: Package, *, by: Any) -> SkillPackage:
     return _propose(row, package, by) if is_trusted(manifest.public_key) else row
 
 
-def trust_publisher(package_id: UUID, fingerprint: str, package: Package, *, by: Any) -> SkillPackage:
+def trust_publisher(package_id: UUID, fingerprint: str, package: Package, *, by: User) -> SkillPackage:
     """Pin the key of a waiting package by the fingerprint that this person saw, and propose the package. `package`: its
     bytes, as `archive.unpack` read them.
 
@@ -99,7 +98,7 @@ def parse_public_key(public_key: str) -> str:
     return key
 
 
-def pin_publisher(public_key: str, *, name: str, last: str, by: Any) -> TrustedPublisher:
+def pin_publisher(public_key: str, *, name: str, last: str, by: User) -> TrustedPublisher:
     """Pin a key before anything came from it; `last`: the end of its fingerprint, as this person typed it.
 
     Raises `SilasError`: `key_unreadable` 422, `publisher_name` 422, `fingerprint_differs` 409.
@@ -158,7 +157,7 @@ def _require_newer(manifest: PackageManifest, *, other_than: SkillPackage | None
         )
 
 
-def _propose(row: SkillPackage, package: Package, by: Any) -> SkillPackage:
+def _propose(row: SkillPackage, package: Package, by: User) -> SkillPackage:
     manifest = package.manifest
     origin = {"publisher": manifest.publisher, "fingerprint": manifest.fingerprint, "number": manifest.number}
     row.version = installation.propose(package.files, source=SkillSource.PACKAGE, by=by, report={"package": origin})
@@ -179,7 +178,7 @@ def _lock_waiting(package_id: UUID) -> SkillPackage:
     return row
 
 
-def _actor(by: Any) -> str:
+def _actor(by: User) -> str:
     return str(by.actor) if by is not None else "system"
 
 

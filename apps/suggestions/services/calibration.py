@@ -9,7 +9,6 @@ proposal changes nothing. All of it runs in web processes and trusted workers.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
@@ -24,7 +23,7 @@ from apps.suggestions.calibration_policy import RANK, CalibrationConfig, Decided
 from apps.suggestions.enums import FreedomState, OutcomeKind
 from apps.suggestions.models import FreedomProposal, InitiativeSettings, Outcome, Suggestion
 from apps.suggestions.services.suggestion_schedule import schedule_suggestions
-from apps.tenants.models import Deployment
+from apps.tenants.models import Deployment, User
 from apps.work.confidence import Thresholds
 from apps.work.enums import Direction
 from apps.work.models import Batch, BatchItem, ThresholdChange, WorkItem
@@ -276,6 +275,6 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
     FreedomProposal.objects.filter(pk=proposal.pk).update(state=state, settled_at=now())
 
 
-def tighten_approvals(deployment_id: UUID, family: str, *, user: Any) -> ThresholdChange | None:
+def tighten_approvals(deployment_id: UUID, family: str, *, user: User) -> ThresholdChange | None:
     """Require approval more often, at once. An open proposal about the family no longer fits and will be refused."""
     return thresholds.tighten(deployment_id, family, user=user)

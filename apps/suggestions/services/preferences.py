@@ -8,7 +8,6 @@ forgotten at once. No preference reaches a gate, an approval or a threshold. In 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.lifecycle import withdraw_cards_about
@@ -30,7 +29,7 @@ from apps.suggestions.enums import OutcomeKind
 from apps.suggestions.models import Outcome, Preference
 from apps.suggestions.preference_policy import DecidedAction, Pattern
 from apps.suggestions.services.calibration import initiative_settings
-from apps.tenants.models import Deployment
+from apps.tenants.models import Deployment, User
 from apps.tenants.queries import require_role
 from kernel.clock import now
 from kernel.errors import NotFound
@@ -62,13 +61,13 @@ def propose_preferences(deployment_id: UUID) -> list[Preference]:
     return [_propose(deployment, pattern) for pattern in patterns[: max(room, 0)]]
 
 
-def keep(preference_id: UUID, *, user: Any) -> Preference:
+def keep(preference_id: UUID, *, user: User) -> Preference:
     """Keep it. Raises `SilasError` forbidden_role 403, `NotFound`."""
     _withdraw_card(preference_id, user)
     return _settle(_locked(preference_id), ProposalState.KEPT, user)
 
 
-def dismiss(preference_id: UUID, *, user: Any) -> Preference:
+def dismiss(preference_id: UUID, *, user: User) -> Preference:
     """Dismiss it: it is forgotten at once, and not inferred again."""
     _withdraw_card(preference_id, user)
     return _settle(_locked(preference_id), ProposalState.DISMISSED, user)
@@ -89,13 +88,13 @@ def _locked(preference_id: UUID) -> Preference:
     return row
 
 
-def _withdraw_card(preference_id: UUID, user: Any) -> None:
+def _withdraw_card(preference_id: UUID, user: User) -> None:
     """Before the row is locked: a decision on the card locks card and row in that order too."""
     require_role(user, KEEPER_ROLES)
     withdraw_cards_about(PREFERENCE, preference_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
 
 
-def _settle(row: Preference, to: ProposalState, user: Any) -> Preference:
+def _settle(row: Preference, to: ProposalState, user: User) -> Preference:
     if row.state == to:
         return row
     Preference.objects.filter(pk=row.pk).update(state=to, decided_by=user, decided_at=now())

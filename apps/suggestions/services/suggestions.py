@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText
@@ -29,7 +28,7 @@ from apps.suggestions.enums import SuggestionAction, SuggestionSource, Suggestio
 from apps.suggestions.models import InitiativeSettings, Suggestion
 from apps.suggestions.services.calibration import initiative_settings, record_dismissal
 from apps.suggestions.suggestion_policy import PastSuggestion, SuggestionLimits
-from apps.tenants.models import Deployment
+from apps.tenants.models import Deployment, User
 from apps.work.enums import WorkItemStatus, WorkItemType
 from apps.work.models import WorkItem
 from kernel.canonical import sha256_hex
@@ -189,7 +188,7 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
     )
 
 
-def _carry_out(row: Suggestion, user: Any) -> str:
+def _carry_out(row: Suggestion, user: User) -> str:
     """Do what accepting the suggestion leads to; "" if its subject is gone by now."""
     kind, _, ref = row.subject.partition(":")
     match SuggestionAction(row.action):

@@ -6,7 +6,6 @@ pool).
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards import pauses
@@ -19,6 +18,7 @@ from apps.bus.deliveries import Delivery
 from apps.guard import services as guard
 from apps.guard.enums import TerminalReason
 from apps.tenants.enums import Capability
+from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from apps.work import rules, visitor_messages
@@ -35,7 +35,7 @@ from kernel.language import gettext
 OPERATORS = roles_with(Capability.ANSWER)
 
 
-def cancel_for_staff(item_id: UUID, *, user: Any) -> WorkItem:
+def cancel_for_staff(item_id: UUID, *, user: User) -> WorkItem:
     """Cancel as staff. Raises `SilasError` without the right, `NotFound` for a foreign id, 409 for finished work."""
     require_role(user, OPERATORS)
     return _cancel(work_item(item_id), by=f"user:{user.pk}")

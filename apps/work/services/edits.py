@@ -18,6 +18,7 @@ from apps.approvals.cards.services import edit_card
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Card
 from apps.gates.schemas import GateResult
+from apps.tenants.models import User
 from apps.work import visitor_messages
 from apps.work.attempt_jobs import gates_of
 from apps.work.enums import WorkItemStatus, WorkItemType
@@ -38,7 +39,7 @@ from llm.calls import PlannedCall, replace_calls
 MAY_CHANGE = frozenset({"title", "body"})
 
 
-def edit_plan(card_id: UUID, *, user: Any, calls: Sequence[Mapping[str, Any]]) -> Card:
+def edit_plan(card_id: UUID, *, user: User, calls: Sequence[Mapping[str, Any]]) -> Card:
     """Change the arguments of a planned task's calls; returns the new card.
 
     Raises `SilasError` 409 `edit_unfit` (other calls), `edit_refused` with the reason when the values are not allowed,

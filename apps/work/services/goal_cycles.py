@@ -17,7 +17,7 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind
 from apps.gates.enums import EscalationKind
 from apps.skills.roles import inherited_skills
-from apps.tenants.models import Tenant
+from apps.tenants.models import Tenant, User
 from apps.tenants.queries import require_role
 from apps.work import goal_templates, rules
 from apps.work.budgets import BudgetUsed
@@ -190,7 +190,7 @@ def on_work_changed(item: WorkItem) -> None:
     goal.save(update_fields=["budget_used"])
 
 
-def resume_goal(goal_id: Any, *, user: Any) -> WorkItem:
+def resume_goal(goal_id: Any, *, user: User) -> WorkItem:
     """Resume a parked goal with its whole budget.
 
     Raises `SilasError` without the right, and 409 for a goal that is not parked.

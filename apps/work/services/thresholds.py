@@ -20,7 +20,7 @@ from apps.approvals.tokens.services import verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.enums import Capability
-from apps.tenants.models import Deployment
+from apps.tenants.models import Deployment, User
 from apps.tenants.queries import require_role
 from apps.tenants.rules import roles_with
 from apps.work.confidence import MAX_BATCH, MIN_EARNED_HIGH, Thresholds, is_wider, stricter_of
@@ -71,7 +71,7 @@ def changes(before: Thresholds, after: Thresholds) -> list[dict[str, str]]:
     ]
 
 
-def apply(payload: Mapping[str, Any], token: ApprovalToken, *, user: Any) -> ThresholdChange | None:
+def apply(payload: Mapping[str, Any], token: ApprovalToken, *, user: User) -> ThresholdChange | None:
     """Make the approved change, in the transaction of the decision; None when it is no longer valid, which is audited.
     Spends the approval either way."""
     deployment, family = _lock(UUID(payload["scope_id"])), str(payload["goal_id"]).removeprefix(_FAMILY)
@@ -89,7 +89,7 @@ def apply(payload: Mapping[str, Any], token: ApprovalToken, *, user: Any) -> Thr
     return _write(deployment, family, before, after, user=user, token=token)
 
 
-def tighten(deployment_id: UUID, family: str, *, user: Any) -> ThresholdChange | None:
+def tighten(deployment_id: UUID, family: str, *, user: User) -> ThresholdChange | None:
     """Drop what was earned; if nothing was, tighten by one step. None at the strictest setting.
 
     Raises `SilasError` forbidden_role 403, `NotFound`.
@@ -132,7 +132,7 @@ def _write(
     before: Thresholds,
     after: Thresholds,
     *,
-    user: Any,
+    user: User,
     token: ApprovalToken | None,
 ) -> ThresholdChange:
     usual, mine = thresholds_of(deployment.pk), ThresholdChange.objects.filter(deployment=deployment, family=family)

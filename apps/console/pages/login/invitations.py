@@ -42,6 +42,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponseBase:
 def _join(request: HttpRequest, row: Invitation) -> HttpResponseBase:
     if request.session.get(ONLY_TENANT):
         raise SilasError(ErrorCode.PROVIDER_LOGIN, _("Log in with your own password first."), status=409)
+    assert request.user.is_authenticated
     with tenant_scope(row.tenant_id):
         invitations.accept(row, user=request.user)
     request.session[TENANT_IN_SESSION] = str(row.tenant_id)
