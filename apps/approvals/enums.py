@@ -1,5 +1,7 @@
 """Enums of the approvals room (contract silas 2, spec 0.5.2, 5.11)."""
 
+from enum import StrEnum
+
 from django.db.models import TextChoices
 
 from kernel.language import gettext_lazy as _
@@ -36,23 +38,23 @@ class Risk(TextChoices):
     IRREVERSIBLE = "irreversible", _("Irreversible")
 
 
-class CardKind(TextChoices):
-    """The kinds of cards (spec 8.2, 0.5.3, 5.10). `cards.kinds` lists what each carries and what its buttons mean."""
+class CardKind(StrEnum):
+    """The kinds of cards (spec 8.2, 0.5.3, 5.10), each with a class in `cards.kinds`."""
 
-    PLAN = "plan", _("Plan")
-    STANDING = "standing", _("Standing permission")
-    GATE = "gate", _("Gate")
-    BATCH_REVIEW = "batch_review", _("Batch")
-    DRAFT_REVIEW = "draft_review", _("Draft")
-    DECISION = "decision", _("Question")
-    SUGGESTION = "suggestion", _("Suggestion")
-    AUTONOMY_THRESHOLD = "autonomy_threshold", _("Approval thresholds")
-    POST_EXECUTION = "post_execution", _("Result")
-    SKILL_INSTALL = "skill_install", _("New skill")
-    BUDGET = "budget", _("Budget")
-    CONNECTION = "connection", _("New connection")
-    PERMISSION_ESCALATION = "permission_escalation", _("More access")
-    CONNECTION_FAILURE = "connection_failure", _("Broken connection")
+    PLAN = "plan"
+    STANDING = "standing"
+    GATE = "gate"
+    BATCH_REVIEW = "batch_review"
+    DRAFT_REVIEW = "draft_review"
+    DECISION = "decision"
+    SUGGESTION = "suggestion"
+    AUTONOMY_THRESHOLD = "autonomy_threshold"
+    POST_EXECUTION = "post_execution"
+    SKILL_INSTALL = "skill_install"
+    BUDGET = "budget"
+    CONNECTION = "connection"
+    PERMISSION_ESCALATION = "permission_escalation"
+    CONNECTION_FAILURE = "connection_failure"
 
 
 class CardStatus(TextChoices):

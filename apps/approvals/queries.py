@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 from pydantic import ValidationError
 
 from apps.approvals import rules
-from apps.approvals.cards.kinds import AWAITED_KINDS, get_kind
+from apps.approvals.cards.kinds import AWAITED_KINDS
 from apps.approvals.cards.schemas import ApprovalRequirements, Policy
 from apps.approvals.enums import ApprovalScope, ApprovalState, ApprovalVerdict, CardStatus, Deciders, Pace, Risk
 from apps.approvals.keys.schemas import KeyFacts
@@ -152,7 +152,7 @@ def active_key(user: User) -> ApproverKey | None:
 
 def approval_requirements(card: Card, user: User) -> ApprovalRequirements:
     """Return what this person's approval of this open card needs, besides the gesture."""
-    if not get_kind(card.kind).binds:
+    if not card.of_kind.binds:
         return ApprovalRequirements()
     policy, risk = policy_for(card), Risk(card.risk)
     # Asking for the passkey costs a query, which most cards do not need.

@@ -8,7 +8,8 @@ import pytest
 
 from apps.approvals import queries
 from apps.approvals.cards import kinds
-from apps.approvals.cards.services import AnswerDetails, answer_card
+from apps.approvals.cards.schemas import AnswerDetails
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.queries import face_hash
@@ -57,7 +58,7 @@ def test_yes_to_a_kind_that_binds_is_signed_once(tenant: Any, owner: Any, kind: 
 @pytest.mark.parametrize("kind", ASKING)
 def test_no_answer_to_a_question_opens_anything(tenant: Any, owner: Any, kind: CardKind) -> None:
     card = make_kind(tenant, kind)
-    first = kinds.choices_for(kind, card.payload)[0]
+    first = kinds.get_kind(kind).all_choices(card.payload)[0]
     answer(card, owner, first.value)
     assert said(card) == {"choice": first.value}
     assert tokens(card) == 0
@@ -66,7 +67,7 @@ def test_no_answer_to_a_question_opens_anything(tenant: Any, owner: Any, kind: C
 OTHERS = [
     (kind, choice.value)
     for kind in CardKind
-    for choice in kinds.choices_for(kind, EXAMPLES[kind]()["payload"])
+    for choice in kinds.get_kind(kind).all_choices(EXAMPLES[kind]()["payload"])
     if choice.verdict == ApprovalVerdict.EDIT_REQUESTED
 ]
 

@@ -10,7 +10,8 @@ from django.db import connections
 
 from apps.approvals.cards import kinds, metrics
 from apps.approvals.cards.lifecycle import record_look
-from apps.approvals.cards.services import AnswerDetails, answer_card
+from apps.approvals.cards.schemas import AnswerDetails
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import CardKind, Risk
 from apps.approvals.models import Card, Decision, Look
 from apps.approvals.queries import face_hash

@@ -66,17 +66,17 @@ def test_every_kind_with_each_of_its_scopes_is_opened_by_product_code() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_can_be_said_no_to(kind: CardKind) -> None:
-    choices = kinds.choices_for(kind, EXAMPLES[kind]()["payload"])
+    choices = kinds.get_kind(kind).all_choices(EXAMPLES[kind]()["payload"])
     assert [each.verdict for each in choices if each.value == kinds.DECLINE] == [ApprovalVerdict.DECLINED]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not CardKind.POST_EXECUTION])
 def test_no_stands_last(kind: CardKind) -> None:
-    assert kinds.choices_for(kind, EXAMPLES[kind]()["payload"])[-1].value == kinds.DECLINE
+    assert kinds.get_kind(kind).all_choices(EXAMPLES[kind]()["payload"])[-1].value == kinds.DECLINE
 
 
 def test_leaving_what_ran_alone_stands_first() -> None:
-    assert kinds.choices_for(CardKind.POST_EXECUTION, {})[0].value == kinds.DECLINE
+    assert kinds.get_kind(CardKind.POST_EXECUTION).all_choices({})[0].value == kinds.DECLINE
 
 
 @pytest.mark.parametrize("kind", KINDS)

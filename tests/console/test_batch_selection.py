@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from apps.approvals.cards.services import AnswerDetails, answer_card
+from apps.approvals.cards.schemas import AnswerDetails
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.queries import face_hash

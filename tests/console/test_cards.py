@@ -78,7 +78,7 @@ def test_card_shows_what_its_kind_has_to_say(tenant: Any, owner: Any, kind: Card
 @pytest.mark.parametrize("kind", CardKind)
 def test_buttons_stand_in_the_order_of_the_answers(tenant: Any, owner: Any, kind: CardKind) -> None:
     card = make_kind(tenant, kind)
-    values = [each.value for each in kinds.choices_for(kind, card.payload)]
+    values = [each.value for each in kinds.get_kind(kind).all_choices(card.payload)]
     if kind == CardKind.BATCH_REVIEW:  # one of its lines is unusual
         values = ["edit_selection", "approve", "decline"]
     assert [button.value for button in presenter.buttons_of(card)] == values
@@ -118,7 +118,7 @@ def test_undoing_has_a_key_of_its_own(tenant: Any, owner: Any) -> None:
     assert [(button.value, button.key) for button in buttons] == [("decline", "d"), ("approve", "u")]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CardKind if kind not in presenter._COMPLETE_LABELS])
+@pytest.mark.parametrize("kind", [kind for kind in CardKind if not kinds.get_kind(kind).labels_are_complete])
 def test_yes_of_medium_risk_or_more_takes_its_gesture(tenant: Any, owner: Any, kind: CardKind) -> None:
     card = make_kind(tenant, kind)
     press(owner, card, "approve")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from apps.approvals.cards.services import AnswerDetails, answer_card
+from apps.approvals.cards.schemas import AnswerDetails
+from apps.approvals.cards.services import answer_card
 from apps.approvals.models import Card
 from apps.approvals.queries import face_hash
 from apps.bus.enums import Queue

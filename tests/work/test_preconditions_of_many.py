@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from apps.approvals import queries as cards
-from apps.approvals.cards.schemas import AnswerRefused
-from apps.approvals.cards.services import AnswerDetails, answer_card
+from apps.approvals.cards.schemas import AnswerDetails, AnswerRefused
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import CardKind
 from apps.approvals.models import ApprovalToken, Card
 from apps.approvals.queries import face_hash

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from apps.approvals import queries, rules
-from apps.approvals.cards import kinds
 from apps.approvals.cards.schemas import AnswerClaims
 from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.keys import signing
@@ -62,7 +61,7 @@ def take_answer(
     answer = Answer(
         card=card, user=user, verdict=verdict, conditions=dict(conditions), said=dict(said), answered_at=now()
     )
-    if verdict in SIGNED and kinds.get_kind(card.kind).binds:
+    if verdict in SIGNED and card.of_kind.binds:
         _sign_answer(answer, step_up)
     answer.save(force_insert=True)
     return answer
@@ -87,7 +86,7 @@ def _sign_answer(answer: Answer, step_up: str) -> None:
 def settles_card(answer: Answer) -> bool:
     """True if this answer settles its card: any answer but an approval does; an approval does when as many people as
     policy requires have given the same one and still may."""
-    if answer.verdict != ApprovalVerdict.APPROVED or not kinds.get_kind(answer.card.kind).binds:
+    if answer.verdict != ApprovalVerdict.APPROVED or not answer.card.of_kind.binds:
         return True
     return len(_matching_approvals(answer)) >= queries.policy_for(answer.card).people
 

@@ -99,6 +99,20 @@ class CardText:
         return [line for fact in self.facts for line in astuple(fact) if line]
 
 
+@dataclass(frozen=True)
+class AnswerDetails:
+    """What a person sends beside the chosen button.
+
+    `selected` are the items of a batch to keep, `text` the new wording of a draft. `ticked` are the boxes that were
+    ticked when the whole batch was approved; None from a page without boxes.
+    """
+
+    freetext: str = ""
+    selected: Sequence[str] = ()
+    text: str = ""
+    ticked: Sequence[str] | None = None
+
+
 class EmptyBody(FrozenModel):
     """The body of a kind that shows nothing beside its payload."""
 
@@ -109,37 +123,11 @@ class BoundPayload(FrozenModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
-class PlanPayload(BoundPayload):
-    id: Key
-    title: Line
-    body: str
-
-
-class ToolCallPayload(BoundPayload):
-    """One call with its arguments."""
-
-    tool: Key
-    args: dict[str, Any]
-
-    @property
-    def texts(self) -> list[str]:
-        return [value for value in self.args.values() if isinstance(value, str)]
-
-
 class GateReason(FrozenModel):
     """A gate that asks for a person's approval, and why."""
 
     name: Key
     reason: Annotated[str, Field(max_length=300)] = ""
-
-
-class GatePayload(BoundPayload):
-    """Content that gates hold back: the text of a message or of an answer, a call with its arguments, or a step."""
-
-    pause_id: Key
-    trigger: Key
-    gates: Annotated[list[GateReason], Field(min_length=1, max_length=32)]
-    holds: Annotated[dict[str, Any], Field(min_length=1)]
 
 
 class BatchPayload(FrozenModel):
@@ -157,42 +145,6 @@ class BatchPayload(FrozenModel):
         return self
 
 
-class ItemFact(FrozenModel):
-    """One line about a record: its value now and after the change, or a text."""
-
-    label: Annotated[str, Field(max_length=300)]
-    text: Annotated[str, Field(max_length=310)] | None = None
-    before: Annotated[str, Field(max_length=310)] | None = None
-    after: Annotated[str, Field(max_length=310)] | None = None
-
-
-class BatchItem(FrozenModel):
-    item_id: Key
-    title: Line
-    actor: Annotated[str, Field(max_length=120)] = ""
-    occurred_at: UtcDatetime | None = None
-    reason: Annotated[str, Field(max_length=500)] = ""
-    confidence: Fraction | None = None
-    unusual: bool = False
-    facts: Annotated[list[ItemFact], Field(max_length=40)] = Field(default_factory=list)
-
-
-class BatchBody(FrozenModel):
-    """The items of a batch. An `unusual` one differs from the others, is marked and not ticked (spec 0.5.4)."""
-
-    items: list[BatchItem]
-    reason_summary: Annotated[str, Field(max_length=1000)] = ""
-    confidence_min: Fraction | None = None
-
-
-class DraftBody(FrozenModel):
-    """The message answered, the text to send as it is in the payload, and other facts: to whom it goes and how."""
-
-    context: Prose = ""
-    draft: Annotated[str, Field(min_length=1, max_length=20_000)]
-    metadata: dict[str, Any] = Field(default_factory=dict)
-
-
 class Option(FrozenModel):
     label: Annotated[str, Field(min_length=1, max_length=80)]
     value: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[\w.:-]+$")]
@@ -207,135 +159,6 @@ def _require_distinct(options: list[Option]) -> list[Option]:
 
 
 Options = Annotated[list[Option], Field(max_length=8), AfterValidator(_require_distinct)]
-
-
-class DecisionPayload(FrozenModel):
-    question: Annotated[str, Field(min_length=1, max_length=500)]
-    options: Annotated[Options, Field(min_length=1)]
-    allow_freetext: bool = False
-
-
-class SuggestionPayload(FrozenModel):
-    suggestion_id: Key
-    scope_id: Key
-    source: Literal["idle_heartbeat", "post_execution", "goal_monitor", "connection_check"]
-    proposed_work_item_id: str | None = None
-    cooldown_key: Key
-    options: Options = Field(default_factory=list)
-
-
-class AutonomyChange(FrozenModel):
-    key: Literal[
-        "standing.scope",
-        "standing.max_executions",
-        "standing.expires_at",
-        "batch_review.default_size",
-        "batch_review.confidence.high_min",
-    ]
-    current_value: Annotated[str, Field(max_length=200)]
-    proposed_value: Annotated[str, Field(max_length=200)]
-    direction: Literal["widen", "tighten"]
-
-
-class AutonomyPayload(FrozenModel):
-    """The six bound keys of contract silas 8."""
-
-    changes: Annotated[list[AutonomyChange], Field(min_length=1, max_length=10)]
-    scope_id: Key
-    goal_id: str | None
-    sample_size: Annotated[int, Field(ge=0)]
-    correction_rate: Fraction
-    evidence_window: Line
-
-
-class ExecutedItem(FrozenModel):
-    title: Line
-    outcome: Annotated[str, Field(max_length=300)] = ""
-    ok: bool = True
-
-
-class PostExecutionBody(FrozenModel):
-    """What ran and with which outcome; the payload is the batch of reverse actions that undoing would run."""
-
-    results: Annotated[list[ExecutedItem], Field(min_length=1, max_length=200)]
-    proof: Annotated[str, Field(max_length=300)] = ""
-
-
-class SkillPayload(BoundPayload):
-    """A version of a skill, bound by the hashes of its content and of its validation report."""
-
-    skill: Key
-    content_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-
-class SourceFile(FrozenModel):
-    path: Annotated[str, Field(min_length=1, max_length=200)]
-    text: Prose
-
-
-class SkillBody(FrozenModel):
-    """What a reviewer reads of a version: its instructions, its scripts, and its diff from the version in use."""
-
-    version: Annotated[str, Field(max_length=40)] = ""
-    description: Annotated[str, Field(max_length=1024)] = ""
-    source: Annotated[str, Field(max_length=300)] = ""
-    scripts: list[Key] = Field(default_factory=list)
-    tools: list[Key] = Field(default_factory=list)
-    report: Annotated[list[Line], Field(max_length=100)] = Field(default_factory=list)
-    instructions: Prose = ""
-    files: Annotated[list[SourceFile], Field(max_length=20)] = Field(default_factory=list)
-    diff: Annotated[str, Field(max_length=60_000)] = ""
-
-
-class BudgetPayload(BoundPayload):
-    """A raised budget: each limit before and after."""
-
-    before: dict[Key, Any]
-    after: Annotated[dict[Key, Any], Field(min_length=1, max_length=12)]
-
-
-class RightsPayload(BoundPayload):
-    """The permissions of a connection, before and after."""
-
-    connection_id: Key
-    before: list[Key]
-    after: Annotated[list[Key], Field(min_length=1, max_length=40)]
-
-
-class ConnectionBody(FrozenModel):
-    service: Key
-    provider: Annotated[str, Field(max_length=120)] = ""
-    skill: Key
-    auth_strategy: Literal["device_code", "browser_redirect", "secure_input"]
-
-
-class PermissionBody(FrozenModel):
-    connection_name: Line
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
-
-
-class RecoveryOption(FrozenModel):
-    """A way to recover a failed connection; its `action` is the value that the button sends."""
-
-    action: Annotated[str, Field(min_length=1, max_length=60, pattern=r"^[\w.:-]+$")]
-    label: Annotated[str, Field(min_length=1, max_length=80)]
-    description: Annotated[str, Field(max_length=300)] = ""
-    risk_level: Literal["low", "medium", "high"] = "low"
-
-
-class FailurePayload(FrozenModel):
-    failure_type: Literal[
-        "enterprise_policy_block",
-        "consent_denied",
-        "mfa_required",
-        "rate_limited",
-        "service_unavailable",
-        "token_revoked",
-        "unknown",
-    ]
-    service: Key
-    message: Annotated[str, Field(min_length=1, max_length=500)]
-    recovery_options: Annotated[list[RecoveryOption], Field(max_length=6)]
 
 
 class Guidance(FrozenModel):

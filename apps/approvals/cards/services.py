@@ -9,7 +9,7 @@ another, with a new payload, a new hash and its own approval. Lock order: card, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from django.db import transaction
 from apps.approvals import locks, queries, registry, rules, signals
 from apps.approvals.cards import answers, kinds, risk, validation
 from apps.approvals.cards.lifecycle import record_card_event, require_approver, require_open, settle_card
-from apps.approvals.cards.schemas import AnswerRefused, Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.schemas import AnswerDetails, AnswerRefused, Binding, CardSubject, CardText
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Risk
 from apps.approvals.models import Answer, ApprovalToken, Card, Decision
 from apps.approvals.passkeys import services as passkeys
@@ -35,11 +35,9 @@ from kernel import fault_points
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext, ngettext
-from kernel.stored_texts import stored_text
-from kernel.unicode_safety import truncate
+from kernel.language import gettext
 
-MAX_FREETEXT, MAX_DRAFT = 2000, 20_000
+MAX_FREETEXT = 2000
 
 
 def open_card(
@@ -79,7 +77,7 @@ def open_card(
         ),
         intent=text.intent,
         rationale=text.rationale,
-        consequence=validation.button_labels(kind, payload, text.consequence),
+        consequence=validation.button_labels(valid_kind, payload, text.consequence),
         affected=text.affected,
         facts=[{name: value for name, value in asdict(fact).items() if value is not None} for fact in text.facts],
         details=dict(text.details),
@@ -106,20 +104,6 @@ def open_card(
     return card
 
 
-@dataclass(frozen=True)
-class AnswerDetails:
-    """What a person sends beside the chosen button.
-
-    `selected` are the items of a batch to keep, `text` the new wording of a draft. `ticked` are the boxes that were
-    ticked when the whole batch was approved; None from a page without boxes.
-    """
-
-    freetext: str = ""
-    selected: Sequence[str] = ()
-    text: str = ""
-    ticked: Sequence[str] | None = None
-
-
 def answer_card(
     card_id: UUID,
     *,
@@ -129,7 +113,7 @@ def answer_card(
     details: AnswerDetails | None = None,
     step_up: str = "",
 ) -> Decision | Card | AnswerRefused | None:
-    """Answer a card with one of its own choices (`kinds.choices_for`). Called by the console, messengers and the API.
+    """Answer a card with one of its own choices (`Kind.choices_on`). Called by the console, messengers and the API.
 
     `face` is the hash of what the person's page showed (`queries.face_hash`); an answer from a page that showed
     anything else decides nothing. Returns
@@ -147,15 +131,14 @@ def answer_card(
     chosen = kinds.get_choice(card.kind, card.payload, choice)
     if card.is_open:
         queries.require_unchanged(card, face)
-    if chosen.value == "edit_selection":
-        return _edit_selection(card, user, details.selected)
-    if chosen.value == "edit":
-        return _edit_draft(card, user, details.text)
+    edit = card.of_kind.edit_for(card, chosen, details)
+    if edit is not None:
+        return edit_card(card_id, user=user, payload=edit.payload, text=edit.text, body=edit.body, reads=edit.reads)
     if chosen.verdict == ApprovalVerdict.APPROVED:
-        _require_all_ticked(card, details.ticked)
+        card.of_kind.check_approval(card, details)
     said = {"choice": chosen.value}
     if freetext := details.freetext.strip():
-        if card.kind != CardKind.DRAFT_REVIEW and not card.payload.get("allow_freetext"):
+        if not card.of_kind.takes_freetext(card.payload):
             raise SilasError(ErrorCode.FREETEXT_NOT_WANTED, gettext("This card doesn't accept free text."), status=400)
         if len(freetext) > MAX_FREETEXT:
             raise SilasError(
@@ -164,52 +147,6 @@ def answer_card(
             )
         said["freetext"] = freetext
     return decide_card(card_id, user=user, verdict=chosen.verdict, said=said, step_up=step_up, face=face)
-
-
-def _require_all_ticked(card: Card, ticked: Sequence[str] | None) -> None:
-    """Refuse the approval of a whole batch by a person who saw boxes and left some unticked (spec 0.5.4)."""
-    if card.kind != CardKind.BATCH_REVIEW or ticked is None:
-        return
-    left = len(set(card.payload["item_ids"]) - set(ticked))
-    if left:
-        message = ngettext(
-            "{count} line is not ticked. Approve only the ticked ones, or look at the rest and tick it too.",
-            "{count} lines are not ticked. Approve only the ticked ones, or look at the rest and tick it too.",
-            left,
-        )
-        raise SilasError(ErrorCode.TICKS_UNFIT, message.format(count=left))
-
-
-def _edit_selection(card: Card, user: User, selected: Sequence[str]) -> Card:
-    """Open the same batch with some of its items, in the order in which they were picked (spec 5.2.4 step 5)."""
-    bound, kept = card.payload["item_ids"], list(dict.fromkeys(selected))
-    if not kept or len(kept) == len(bound) or not set(kept) <= set(bound):
-        raise SilasError(ErrorCode.SELECTION_UNFIT, gettext("Tick some of the items, but not all of them."), status=400)
-    lines = {item["item_id"]: item for item in card.body["items"]}
-    items = [{**lines[item_id], "unusual": False} for item_id in kept]
-    payload = payloads.batch_payload(goal_id=card.payload["goal_id"], action=card.payload["action"], item_ids=kept)
-    count = stored_text("{some:d} of {all:d}").format(some=len(kept), all=len(bound))
-    text = replace(
-        card_text(card),
-        intent=truncate(stored_text("Only {count}: {intent}").format(count=count, intent=card.intent), 300),
-        affected=stored_text("{some:d} of {all:d} items").format(some=len(kept), all=len(bound)),
-        consequence={**card.consequence, "approve": stored_text("Do it for these {count:d}").format(count=len(kept))},
-    )
-    reads = [record for record in card.reads if record.get("item") in kept]
-    return edit_card(card.pk, user=user, payload=payload, text=text, body={**card.body, "items": items}, reads=reads)
-
-
-def _edit_draft(card: Card, user: User, text: str) -> Card:
-    """Open the same call with another text to send, wherever the call would have sent the draft."""
-    if not text.strip() or len(text) > MAX_DRAFT:
-        raise SilasError(ErrorCode.TEXT_MISSING)
-    draft, text = card.body["draft"], text.replace("\r\n", "\n")
-    if text == draft:
-        raise SilasError(ErrorCode.EDIT_UNFIT, gettext("Nothing was changed."), status=400)
-    payload = dict(card.payload)
-    if "args" in payload:
-        payload["args"] = {name: text if value == draft else value for name, value in payload["args"].items()}
-    return edit_card(card.pk, user=user, payload=payload, body={**card.body, "draft": text})
 
 
 def decide_card(
@@ -225,7 +162,7 @@ def decide_card(
     """Take one person's answer to a card. One rejection decides it; an approval does when policy wants no more.
 
     The approval that suffices issues the token and sends `card_decided` in the same transaction. `said` is the choice
-    and what came with it (`kinds.choices_for`), `step_up` the JSON of the passkey's assertion where one is needed,
+    and what came with it (`Kind.choices_on`), `step_up` the JSON of the passkey's assertion where one is needed,
     `face` what the person's page showed (`queries.face_hash`), None for a caller without a page. Returns None while
     policy wants more approvals. Where the records shown on the card have changed, returns the card that shows them
     as they are now (approvals of the old one do not count), or `AnswerRefused` if none can take its place.
@@ -285,7 +222,7 @@ def _require_undamaged(card: Card) -> None:
 
 def _issue_token(card: Card, answer: Answer, decision: Decision) -> ApprovalToken | None:
     """Issue the signed approval; None for a card that asks a question and binds nothing."""
-    if not kinds.get_kind(card.kind).binds:
+    if not card.of_kind.binds:
         return None
     scope = ApprovalScope(card.scope)
     return issue_token(
@@ -343,7 +280,7 @@ def edit_card(
             token_seconds=old.token_seconds,
             reads=old.reads if reads is None else reads,
         ),
-        text=text or card_text(old),
+        text=text or old.text,
         body=old.body if body is None else body,
         supersedes=old,
     )
@@ -352,8 +289,3 @@ def edit_card(
     signals.card_edited(old, new)
     signals.card_changed(old)
     return new
-
-
-def card_text(card: Card) -> CardText:
-    facts = [Fact(**fact) for fact in card.facts]
-    return CardText(card.intent, card.rationale, card.consequence, card.affected, facts, card.details)

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from apps.approvals.cards import kinds
 from apps.approvals.cards.kinds import Kind
-from apps.approvals.cards.schemas import CardText, ToolCallPayload
-from apps.approvals.enums import ApprovalScope, CardKind
+from apps.approvals.cards.schemas import CardText
+from apps.approvals.enums import ApprovalScope
 from apps.approvals.schemas import FrozenModel
 from apps.approvals.tokens import payloads
 from kernel.canonical import canonical_bytes
@@ -54,8 +54,10 @@ def validate_card(
     validate_shape(kind.body, body, ErrorCode.CARD_BODY_UNFIT, "What the card shows does not fit its kind.")
     if kind.binds:
         payloads.approvable(scope, payload)
-    _require_agreement(CardKind(name), payload, body)
-    _require_text(name, payload, text)
+    if disagreement := kind.disagreement(payload, body):
+        field, message = disagreement
+        _refuse(ErrorCode.CARD_BODY_UNFIT, message, field)
+    _require_text(kind, payload, text)
     hidden = [field for field in ("intent", "affected") if has_hidden_characters(getattr(text, field))]
     hidden += [f"consequence.{value}" for value, label in text.consequence.items() if has_hidden_characters(label)]
     if hidden:
@@ -76,10 +78,10 @@ def single_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def button_labels(name: str, payload: Mapping[str, Any], consequence: Mapping[str, str]) -> dict[str, str]:
+def button_labels(kind: Kind, payload: Mapping[str, Any], consequence: Mapping[str, str]) -> dict[str, str]:
     """Return the label of every button: the card's own, else the one of its kind."""
     own = {value: single_line(label) for value, label in consequence.items()}
-    return {choice.value: own.get(choice.value) or choice.label for choice in kinds.choices_for(name, payload)}
+    return {choice.value: own.get(choice.value) or choice.label for choice in kind.all_choices(payload)}
 
 
 def _refuse(code: ErrorCode, message: str, *fields: str) -> Never:
@@ -98,20 +100,12 @@ def _require_size(payload: Mapping[str, Any], body: Mapping[str, Any], text: Car
         _refuse(ErrorCode.CARD_TOO_LONG, "The card says more than a person can read.", *long)
 
 
-def _require_agreement(kind: CardKind, payload: Mapping[str, Any], body: Mapping[str, Any]) -> None:
-    """Require that the items listed are the items bound, in that order, and the draft shown is the text to be sent."""
-    if kind is CardKind.BATCH_REVIEW and [item["item_id"] for item in body["items"]] != payload["item_ids"]:
-        _refuse(ErrorCode.CARD_BODY_UNFIT, "The listed items are not the ones that an approval binds.", "items")
-    if kind is CardKind.DRAFT_REVIEW and body["draft"] not in ToolCallPayload.model_validate(payload).texts:
-        _refuse(ErrorCode.CARD_BODY_UNFIT, "The draft shown is not the one that an approval binds.", "draft")
-
-
-def _require_text(name: str, payload: Mapping[str, Any], text: CardText) -> None:
+def _require_text(kind: Kind, payload: Mapping[str, Any], text: CardText) -> None:
     missing = [field for field in ("intent", "rationale") if not getattr(text, field).strip()]
-    for value, label in button_labels(name, payload, text.consequence).items():
+    for value, label in button_labels(kind, payload, text.consequence).items():
         if not label.strip() or label.strip(" .!").casefold() in _MEANINGLESS_LABELS:
             missing.append(f"consequence.{value}")
-    if CardKind(name) is CardKind.BATCH_REVIEW and not text.affected.strip():
+    if kind.names_affected and not text.affected.strip():
         missing.append("affected")
     if missing:
         _refuse(ErrorCode.CARD_INCOMPLETE, "The card does not say what a person must know.", *missing)

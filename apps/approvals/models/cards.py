@@ -10,11 +10,12 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 
+from apps.approvals.cards.kinds import Kind, get_kind, kind_labels
+from apps.approvals.cards.schemas import CardText, Fact
 from apps.approvals.enums import (
     ApprovalScope,
     ApprovalStrength,
     ApprovalVerdict,
-    CardKind,
     CardStatus,
     Pace,
     Risk,
@@ -45,7 +46,7 @@ class Card(TenantModel):
     Its content never changes. Its lifecycle does: status, assignee, when and why it was settled.
     """
 
-    kind = models.CharField(max_length=24, choices=CardKind.choices)
+    kind = models.CharField(max_length=24, choices=kind_labels)
     risk = models.CharField(max_length=16, choices=Risk.choices)
     intent = models.CharField(max_length=300)
     rationale = models.TextField()
@@ -106,6 +107,15 @@ class Card(TenantModel):
     def is_open(self) -> bool:
         """True while the card can be answered. A card whose time is up may not have been expired yet."""
         return self.status in OPEN_STATUSES and self.expires_at > now()
+
+    @property
+    def of_kind(self) -> Kind:
+        return get_kind(self.kind)
+
+    @property
+    def text(self) -> CardText:
+        facts = [Fact(**fact) for fact in self.facts]
+        return CardText(self.intent, self.rationale, self.consequence, self.affected, facts, self.details)
 
 
 class Decision(TenantModel):

@@ -20,7 +20,6 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from apps.approvals import queries, rules
-from apps.approvals.cards import kinds
 from apps.approvals.cards.schemas import AnswerRefused, Policy
 from apps.approvals.enums import ChallengePurpose, Risk
 from apps.approvals.models import Answer, Card, Passkey, PasskeyChallenge
@@ -232,7 +231,7 @@ def _prove(subject: PasskeySubject, *, user: User, assertion: str) -> StepUp:
 
 
 def _card_needs_passkey(card: Card, user: User, policy: Policy) -> bool:
-    if not kinds.get_kind(card.kind).binds:
+    if not card.of_kind.binds:
         return False
     has_one = queries.has_passkey(user)
     needed = rules.needs_passkey(policy, Risk(card.risk), has_one=has_one)

@@ -15,7 +15,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.approvals.enums import ApprovalScope, CardKind
+from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import Card
 from apps.console.names import Names, names_for
 from apps.work.enums import WorkItemType
@@ -80,8 +80,11 @@ def origins_of(card: Card) -> Origins | None:
     people = names_for([value.ref for _, account in accounts for call in account.calls for value in call.values()])
     lines = [line for calls, account in accounts for line in _lines(calls, account, people)]
     marked = any(line.is_marked for line in lines)
-    offered = card.kind == CardKind.POST_EXECUTION
-    return Origins(str(_OFFERED) if offered else _asked_by([account for _, account in accounts]), tuple(lines), marked)
+    return Origins(
+        str(_OFFERED) if card.of_kind.is_offered else _asked_by([account for _, account in accounts]),
+        tuple(lines),
+        marked,
+    )
 
 
 def _accounts(card: Card) -> Iterator[tuple[Sequence[PlannedCall], PlanOrigins]]:
@@ -89,7 +92,7 @@ def _accounts(card: Card) -> Iterator[tuple[Sequence[PlannedCall], PlanOrigins]]
 
     The account of a call that a gate holds back is on the card itself, covered by the approval's signature.
     """
-    if card.kind == CardKind.GATE and "origins" in card.details:
+    if "origins" in card.details:
         holds = card.payload["holds"]
         yield [PlannedCall(holds["tool"], holds["args"])], PlanOrigins.model_validate(card.details["origins"])
     for body in _bodies(card):

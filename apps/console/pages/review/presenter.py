@@ -9,45 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, pgettext
 
 from apps.approvals.cards import kinds, risk
 from apps.approvals.cards.risk import Friction
-from apps.approvals.enums import ApprovalVerdict, CardKind, Risk
+from apps.approvals.enums import ApprovalVerdict, Risk
 from apps.approvals.models import Card
 from apps.console.labels import inline_label, inline_start
 from kernel.stored_texts import show_stored
 
-# Kinds whose consequences are complete labels; for the other kinds the label begins with Approve or Decline.
-_COMPLETE_LABELS = frozenset(
-    {
-        CardKind.GATE,
-        CardKind.DECISION,
-        CardKind.SUGGESTION,
-        CardKind.POST_EXECUTION,
-        CardKind.CONNECTION_FAILURE,
-    }
-)
 _VERBS = {kinds.APPROVE: gettext_lazy("Approve"), kinds.DECLINE: gettext_lazy("Decline")}
 _VERBS_BEFORE_CONSEQUENCE = {
     kinds.APPROVE: gettext_lazy("Approve, %(consequence)s"),
     kinds.DECLINE: gettext_lazy("Decline, %(consequence)s"),
-}
-_KEYS = {
-    kinds.APPROVE: ("a", pgettext_lazy("a key", "approve")),
-    kinds.DECLINE: ("d", pgettext_lazy("a key", "decline")),
-}
-# A result card appears by itself right after someone pressed A, so undoing has a key of its own.
-_KEYS_OF_RESULTS = {
-    kinds.APPROVE: ("u", pgettext_lazy("a key", "undo")),
-    kinds.DECLINE: ("d", pgettext_lazy("a key", "keep")),
-}
-SELECTION = "edit_selection"
-# In a batch with unusual lines, approving the selected ones comes first and has the first key.
-_KEYS_OF_MIXED = {
-    SELECTION: ("a", pgettext_lazy("a key", "approve selected")),
-    kinds.DECLINE: ("d", pgettext_lazy("a key", "decline")),
 }
 
 
@@ -70,46 +46,32 @@ class Button:
 
 
 def buttons_of(card: Card) -> list[Button]:
-    """Return the answers of the card as buttons. For a batch with unusual lines, the selected lines come first
-    (spec 0.5.4)."""
-    choices = list(kinds.choices_for(card.kind, card.payload))
-    if is_mixed(card):
-        choices.sort(key=lambda choice: choice.value != SELECTION)
-    return [_button(card, position, choice) for position, choice in enumerate(choices)]
+    """Return the answers of the card as buttons."""
+    shortcuts = card.of_kind.shortcuts_on(card)
+    return [
+        _button(card, position, choice, *shortcuts.get(choice.value, ("", "")))
+        for position, choice in enumerate(card.of_kind.choices_on(card))
+    ]
 
 
-def is_mixed(card: Card) -> bool:
-    """True for a batch in which some lines deviate from the pattern."""
-    return card.kind == CardKind.BATCH_REVIEW and any(item.get("unusual") for item in card.body.get("items", ()))
-
-
-def _button(card: Card, position: int, choice: kinds.Choice) -> Button:
-    keys = _KEYS_OF_RESULTS if card.kind == CardKind.POST_EXECUTION else _KEYS_OF_MIXED if is_mixed(card) else _KEYS
-    key, hint = keys.get(choice.value, ("", ""))
+def _button(card: Card, position: int, choice: kinds.Choice, key: str, hint: str | Promise) -> Button:
     label, confirmation = _labels(card, choice.value)
     return Button(
         choice.value,
         label,
         confirmation,
-        approves=choice.verdict == ApprovalVerdict.APPROVED and kinds.get_kind(card.kind).binds,
+        approves=choice.verdict == ApprovalVerdict.APPROVED and card.of_kind.binds,
         key=key,
         hint=str(hint),
-        place="first" if choice.value == SELECTION and position == 0 else _place(position, choice),
+        place="first" if position == 0 else "last" if choice.value == kinds.DECLINE else "middle",
     )
-
-
-def _place(position: int, choice: kinds.Choice) -> str:
-    """Return where the button goes; requesting changes is never recommended."""
-    if position == 0 and choice.verdict != ApprovalVerdict.EDIT_REQUESTED:
-        return "first"
-    return "last" if choice.value == kinds.DECLINE else "middle"
 
 
 def _labels(card: Card, value: str) -> tuple[str, str]:
     """Return the label of a button, and its label when it asks for confirmation."""
     consequence = show_stored(card.consequence.get(value, ""))
     label = consequence
-    if value in _VERBS and card.kind not in _COMPLETE_LABELS:
+    if value in _VERBS and not card.of_kind.labels_are_complete:
         rest = show_stored(_without_verb(str(card.consequence.get(value, ""))))
         rest = rest if rest[1:2].isupper() else inline_start(rest)
         label = str(_VERBS_BEFORE_CONSEQUENCE[value]) % {"consequence": rest} if rest else str(_VERBS[value])
@@ -143,7 +105,7 @@ def _plain_answer(card: Card) -> ApprovalVerdict | None:
     chosen, verdict = str(card.decision.said.get("choice", "")), ApprovalVerdict(card.decision.verdict)
     if verdict == ApprovalVerdict.EDIT_REQUESTED and chosen in ("", "edit", "edit_selection"):
         return verdict
-    if not chosen or (card.kind not in _COMPLETE_LABELS and chosen in (kinds.APPROVE, kinds.DECLINE)):
+    if not chosen or (not card.of_kind.labels_are_complete and chosen in (kinds.APPROVE, kinds.DECLINE)):
         return ApprovalVerdict.APPROVED if verdict == ApprovalVerdict.APPROVED else ApprovalVerdict.DECLINED
     return None
 

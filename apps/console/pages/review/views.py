@@ -22,9 +22,9 @@ from apps.approvals import queries
 from apps.approvals.cards import kinds, metrics
 from apps.approvals.cards.lifecycle import eligible_approvers, record_look
 from apps.approvals.cards.risk import Friction
-from apps.approvals.cards.schemas import AnswerRefused
-from apps.approvals.cards.services import AnswerDetails, answer_card
-from apps.approvals.enums import ApprovalState, CardKind, CardStatus
+from apps.approvals.cards.schemas import AnswerDetails, AnswerRefused
+from apps.approvals.cards.services import answer_card
+from apps.approvals.enums import ApprovalState, CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.console import viewers
 from apps.console.base import page
@@ -122,7 +122,7 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
         return show(request, queries.get_card(next_id), resubmitted=card)
     if outcome is None:
         return show(request, queries.get_card(card.pk))
-    left_out = count_left_out(card.subject_id) if card.kind == CardKind.BATCH_REVIEW else 0
+    left_out = count_left_out(card.subject_id) if card.of_kind.lists_items else 0
     return show(request, None, decided=queries.get_card(card.pk), left_out=left_out)
 
 
@@ -158,8 +158,8 @@ def _details(request: StaffRequest, card: Card) -> dict[str, Any]:
     return {
         "is_open": card.is_open,
         "face": queries.face_hash(card),
-        "kind": kinds.get_kind(card.kind),
-        "body": f"console/cards/{card.kind}.html",
+        "kind": card.of_kind,
+        "body": [f"console/cards/{card.kind}.html", "console/cards/_plain.html"],
         "buttons": presenter.buttons_of(card),
         "editable": may and is_editable(card),
         "conversation": ChatSession.objects.filter(pk=card.session_id).first() if card.session_id else None,

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from apps.approvals.enums import ApprovalScope
 from apps.approvals.models import Answer, Card
 from apps.console.names import Names
 from apps.console.pages.skills import capabilities
@@ -122,7 +123,7 @@ class SkillUnderReview:
 def skill_under_review(card: Card) -> SkillUnderReview | None:
     """Return the skill of the card; None for other kinds, or if no version here has the hashes of the payload."""
     payload = card.payload
-    if card.kind != "skill_install" or "content_hash" not in payload:
+    if card.scope != ApprovalScope.SKILL_INSTALL or "content_hash" not in payload:
         return None
     version = SkillVersion.objects.filter(digest=payload["content_hash"]).order_by("-number").first()
     if version is None or not _matches_payload(version, contents_of(version), payload):
