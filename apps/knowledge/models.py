@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchVector, SearchVectorField
+from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Length, Now
@@ -26,8 +26,16 @@ from kernel.tenancy import TenantModel
 from llm.embedding import DIMENSIONS
 
 
+def _only_english() -> list[str]:
+    return ["english"]
+
+
 class Collection(TenantModel):
-    """Documents that are readable from one access level on. `chunk_count` and `common_words` guide the search."""
+    """Documents that are readable from one access level on.
+
+    `chunk_count`, `common_words` with the number of chunks that contain each, and the PostgreSQL text search
+    configurations of the documents guide the search; outdated ones make it less sharp, never wrong.
+    """
 
     name = models.SlugField(max_length=60)
     title = models.CharField(max_length=120, blank=True)
@@ -37,6 +45,8 @@ class Collection(TenantModel):
     created_at = models.DateTimeField(db_default=Now())
     chunk_count = models.PositiveIntegerField(default=0, editable=False)
     common_words = ArrayField(models.TextField(), default=list, editable=False)
+    common_counts = ArrayField(models.PositiveIntegerField(), default=list, db_default=[], editable=False)
+    search_configs = ArrayField(models.TextField(), default=_only_english, db_default=["english"], editable=False)
 
     class Meta(TenantModel.Meta):
         app_label = "memory"
@@ -54,7 +64,7 @@ class Document(TenantModel):
     """One source, followed through its versions.
 
     `source_ref` is where it came from: a relative path, or path#id; `indexed_with` names the chunking and the embedding
-    of its chunks.
+    of its chunks, `search_config` the PostgreSQL text search configuration of its language.
     """
 
     collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="documents", db_index=False)
@@ -62,6 +72,7 @@ class Document(TenantModel):
     title = models.CharField(max_length=300)
     url = models.CharField(max_length=2000, blank=True)
     indexed_with = models.CharField(max_length=80, blank=True)
+    search_config = models.CharField(max_length=20, default="english", db_default="english")
     created_at = models.DateTimeField(db_default=Now())
     updated_at = models.DateTimeField(db_default=Now())
 
@@ -94,7 +105,10 @@ class DocumentVersion(TenantModel):
 
 
 class Chunk(TenantModel):
-    """One piece of a document's newest version; `start` and `end` are byte offsets into that version's UTF-8."""
+    """One piece of a document's newest version; `start` and `end` are byte offsets into that version's UTF-8.
+
+    `words` are context (weight A) and text (B) by the document's text search configuration.
+    """
 
     collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="+", db_index=False)
     version = models.ForeignKey(DocumentVersion, on_delete=models.CASCADE, related_name="chunks", db_index=False)
@@ -104,12 +118,7 @@ class Chunk(TenantModel):
     context = models.CharField(max_length=300, blank=True)
     text = models.TextField()
     embedding = VectorField(dimensions=DIMENSIONS, null=True)
-    words = models.GeneratedField(
-        expression=SearchVector("context", weight="A", config="english")
-        + SearchVector("text", weight="B", config="english"),
-        output_field=SearchVectorField(),
-        db_persist=True,
-    )
+    words = SearchVectorField(null=True)
 
     class Meta(TenantModel.Meta):
         app_label = "memory"

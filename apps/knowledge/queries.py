@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection as Words
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,10 @@ from llm.briefing import Passage
 
 # PostgreSQL's text parser is asked for no more than this of a question.
 MAX_QUESTION_LENGTH = 4000
+# How many candidates are read for each passage that is wanted; some are near-duplicates of better ones.
+_FETCHED_PER_PASSAGE = 3
+_DUPLICATE_SHARE = 0.9
+_WORD = re.compile(r"\w+")
 _AROUND = 1500
 _PLACE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):(\d{1,9})-(\d{1,9})")
 
@@ -59,27 +64,40 @@ def _search_in_scope(tenant_id: UUID, text: str, levels: Words[str], k: int) -> 
 
 
 def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
-    """The `k` best passages, best first, by reciprocal rank fusion.
+    """The `k` best passages, best first: rank by vectors and rank by words (BM25) fused, near-duplicates left out, and
+    the passage that is best by words always among them.
 
     `title` names document and section; `score` is the cosine similarity, 0 to 1: it says how near a passage is, the
     order says which is best.
     """
-    if vector is None or not levels:
+    if vector is None or not levels or k < 1:
         return ()
-    values: list[Any] = [
-        current_tenant_id(),
-        list(levels),
-        text[:MAX_QUESTION_LENGTH].replace("\0", " "),
-        str(vector),
-        k,
-    ]
+    asked = text[:MAX_QUESTION_LENGTH].replace("\0", " ")
+    values: list[Any] = [current_tenant_id(), list(levels), asked, str(vector), k * _FETCHED_PER_PASSAGE]
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM memory_search(%s::uuid, %s::text[], %s, %s::vector, %s)", values)
         rows = cursor.fetchall()
-    return tuple(
-        Passage(str(document), str(version), title, url, start, end, quote, similarity)
-        for document, version, title, url, start, end, quote, similarity in rows
-    )
+    kept = list(islice(_distinct(rows), k))
+    by_words = next((row for row in rows if row[-1] == 1), None)
+    if by_words is not None and by_words not in kept and k > 1:
+        with_it = list(_distinct([*kept[:-1], by_words]))
+        kept = with_it if len(with_it) == len(kept) else kept
+    return tuple(Passage(str(row[0]), str(row[1]), *row[2:-1]) for row in kept)
+
+
+def _distinct(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Leave out rows whose quote has nearly the words of an earlier one."""
+    seen: list[frozenset[str]] = []
+    for row in rows:
+        words = frozenset(_WORD.findall(row[6].lower()))
+        if not any(_are_duplicates(words, other) for other in seen):
+            seen.append(words)
+            yield row
+
+
+def _are_duplicates(words: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether two texts have nearly the same words: nine of ten that occur in either."""
+    return len(words & others) >= _DUPLICATE_SHARE * len(words | others)
 
 
 def read_quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from django.contrib.postgres.search import SearchVector
 from django.db import connection
+from django.db.models import Value
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -22,6 +24,7 @@ from apps.knowledge import chunks, file_discovery, parsing
 from apps.knowledge.models import Chunk, Collection, Document, DocumentVersion
 from apps.knowledge.parsing import Parsed, ParsedDocument
 from apps.knowledge.schemas import FileReport, IngestReport, Outcome, Progress
+from apps.knowledge.search_configs import search_config
 from apps.knowledge.signals import document_stored
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -31,7 +34,7 @@ from kernel.language import gettext
 from kernel.tenancy import current_tenant_id, tenant_scope
 from llm import embedding
 
-INDEXED_WITH = f"chunks-1 {embedding.MODEL}"
+INDEXED_WITH = f"chunks-2 {embedding.MODEL}"
 _NAME = re.compile(r"[\w-]{1,60}", re.ASCII)
 _ROWS_AT_ONCE = 500
 
@@ -162,9 +165,9 @@ def revise_document(
 
 
 def refresh_collection(collection_id: UUID) -> None:
-    """Update a collection's chunk count and its list of words too common to be distinctive. Inside a scope.
+    """Update a collection's chunk count, its common words with their counts, and its search configurations. In a scope.
 
-    Both are hints: outdated ones make a search slower or less sharp, never wrong.
+    All are hints: outdated ones make a search slower or less sharp, never wrong.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT memory_refresh(%s, %s)", [current_tenant_id(), collection_id])
@@ -231,6 +234,7 @@ def _index(
 ) -> None:
     """Replace the chunks of the previous version by those of this one."""
     Chunk.objects.filter(version__document=row).delete()
+    config = search_config(document.text)
     Chunk.objects.bulk_create(
         (
             Chunk(
@@ -242,13 +246,15 @@ def _index(
                 context=piece.context,
                 text=piece.text,
                 embedding=vector,
+                words=SearchVector(Value(piece.context), weight="A", config=config)
+                + SearchVector(Value(piece.text), weight="B", config=config),
             )
             for piece, vector in zip(pieces, vectors, strict=True)
         ),
         batch_size=_ROWS_AT_ONCE,
     )
     Document.objects.filter(id=row.id).update(
-        title=document.title, url=document.url, indexed_with=INDEXED_WITH, updated_at=now()
+        title=document.title, url=document.url, indexed_with=INDEXED_WITH, search_config=config, updated_at=now()
     )
 
 

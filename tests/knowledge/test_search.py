@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apps.knowledge import queries
-from apps.knowledge.models import Chunk, Collection
+from apps.knowledge.models import Chunk, Collection, Document
 from kernel.tenancy import ScopeError, tenant_scope
 from llm import embedding
 from silas_platform.up.embedded import ROLES_SQL
@@ -39,9 +39,12 @@ def quotes(tenant: Any, question: str, **more: Any) -> list[str]:
 
 
 def make_large(tenant: Any) -> None:
-    """Let the search believe that there is too much to compare exactly, so that it takes the index."""
+    """Let the search believe that there is a thousand times as much, so that it takes the index."""
     with tenant_scope(tenant):
-        Collection.objects.update(chunk_count=100_000)
+        for collection in Collection.objects.all():
+            collection.chunk_count *= 1000
+            collection.common_counts = [count * 1000 for count in collection.common_counts]
+            collection.save()
 
 
 def test_search_by_other_words_finds_the_meaning(knowledge: Any) -> None:
@@ -179,6 +182,57 @@ def test_search_any_question_is_answered(knowledge: Any, question: str) -> None:
 
 def test_search_answers_no_more_than_asked_for(knowledge: Any) -> None:
     assert len(quotes(knowledge, "bicycles", k=2)) == 2
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_search_near_duplicates_are_folded(tenant: Any, tmp_path: Path, large: bool) -> None:
+    text = "Parcels within the city arrive on the next day, before noon, if they were ordered before nine o'clock."
+    copies = {f"copy{number}": f"{text} See page {number}." for number in range(5)}
+    ingest_texts(tenant, tmp_path, **copies, other="Returns are free for thirty days.")
+    if large:
+        make_large(tenant)
+    assert len(quotes(tenant, "when do parcels arrive", k=2)) == 2
+    assert "Returns are free for thirty days." in quotes(tenant, "when do parcels arrive", k=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "config", "question"),
+    [
+        ("Die Lieferungen kommen in zwei Tagen an und sind ab fünfzig Euro kostenlos.", "german", "Lieferung"),
+        ("Les livraisons arrivent en deux jours et sont gratuites pour vous.", "french", "livraison"),
+        ("Las entregas llegan en dos días y son gratis para usted.", "spanish", "entrega"),
+        ("De leveringen komen binnen twee dagen en zijn gratis voor u.", "dutch", "levering"),
+        ("Οι παραδόσεις φτάνουν σε δύο ημέρες και είναι δωρεάν.", "simple", "παραδόσεις"),
+        ("Deliveries arrive in two days and they are free for you.", "english", "delivery"),
+    ],
+)
+def test_document_is_found_by_inflected_words_of_its_language(
+    tenant: Any, tmp_path: Path, text: str, config: str, question: str
+) -> None:
+    far = {f"far{number}": f"Chapter {number} tells of lamps, clocks and boat number {number}." for number in range(20)}
+    ingest_texts(tenant, tmp_path, told=text, **far)
+    with tenant_scope(tenant):
+        assert Document.objects.get(source_ref="told.md").search_config == config
+        rows = queries_by_words(tenant, question)
+    assert rows == [text]
+
+
+def queries_by_words(tenant: Any, question: str) -> list[str]:
+    """The passages that contain a word of the question, best first."""
+    with connection.cursor() as cursor:
+        vector = str(embedding.embed("nothing that is near"))
+        cursor.execute(
+            "SELECT * FROM memory_search(%s, ARRAY['public'], %s, %s::vector, 50)", [tenant.pk, question, vector]
+        )
+        found = [(rank, quote) for *_, quote, _, rank in cursor.fetchall() if rank]
+    return [quote for _, quote in sorted(found)]
+
+
+def test_rarer_word_of_the_question_counts_more(tenant: Any, tmp_path: Path) -> None:
+    crowd = {f"crowd{number}": f"The parcel number {number} was sent by ship and train." for number in range(30)}
+    ingest_texts(tenant, tmp_path, **crowd, rare="The heron was sent.")
+    with tenant_scope(tenant):
+        assert queries_by_words(tenant, "parcel by heron")[0] == "The heron was sent."
 
 
 def test_search_score_is_the_similarity(knowledge: Any) -> None:

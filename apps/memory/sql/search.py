@@ -80,6 +80,88 @@ END $$;
 )
 SEARCH_REVERSE = "DROP FUNCTION memory_search(uuid, text[], text, vector, integer);"
 
+# The search that is installed (ADR 119). Candidates are all visible chunks up to 2000; of more, the nearest 100 and the
+# best 200 that contain a word which is not common. Each is ranked by distance and by BM25 over all words of the
+# question, with a word's frequency inside a chunk taken as one: chunks are short.
+RANKED_SEARCH = """
+CREATE FUNCTION memory_search(p_tenant uuid, p_levels text[], p_question text, p_vector vector, p_k integer)
+RETURNS TABLE (document_id uuid, version_id uuid, title text, url text, "start" integer, "end" integer, quote text,
+               similarity double precision, word_rank bigint)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_collections uuid[];
+    v_size bigint;
+    v_words text[];
+    v_rare tsquery;
+    v_any tsquery;
+    -- Without this declaration row-level security keeps the index on words out of reach (ADR 12).
+    v_indexed boolean := (SELECT proleakproof FROM pg_catalog.pg_proc WHERE oid = 'pg_catalog.ts_match_vq'::regproc);
+BEGIN
+    SELECT array_agg(id), sum(chunk_count) INTO v_collections, v_size
+        FROM public.memory_collection WHERE tenant_id = p_tenant AND min_level = ANY (p_levels);
+    SELECT array_agg(DISTINCT word) INTO v_words FROM (
+        SELECT unnest(tsvector_to_array(to_tsvector(config::regconfig, p_question))) AS word FROM (
+            SELECT DISTINCT unnest(search_configs) AS config FROM public.memory_collection
+                WHERE id = ANY (v_collections)) AS configs
+        LIMIT 200) AS said;
+    SELECT string_agg(quote_literal(word), ' | ')::tsquery,
+           string_agg(quote_literal(word), ' | ') FILTER (WHERE NOT EXISTS (
+               SELECT FROM public.memory_collection WHERE id = ANY (v_collections) AND word = ANY (common_words)
+           ))::tsquery
+        INTO v_any, v_rare FROM unnest(v_words) AS word;
+    PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true);
+    RETURN QUERY
+    WITH near AS MATERIALIZED (
+        SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
+            WHERE v_size > 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
+            ORDER BY embedding <=> p_vector LIMIT 100
+    ), worded AS MATERIALIZED (
+        SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
+            WHERE v_size > 2000 AND v_indexed
+                AND tenant_id = p_tenant AND collection_id = ANY (v_collections) AND words @@ v_rare
+            ORDER BY ts_rank(words, v_rare) DESC, id LIMIT 200
+    ), candidates AS MATERIALIZED (
+        SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
+            WHERE v_size <= 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
+        UNION ALL
+        SELECT DISTINCT ON (id) id, words, distance
+            FROM (SELECT * FROM near UNION ALL SELECT * FROM worded) AS both_ways
+    ), asked AS MATERIALIZED (
+        SELECT word, quote_literal(word)::tsquery AS query FROM unnest(v_words) AS word
+    ), said AS MATERIALIZED (
+        SELECT candidates.id, word FROM candidates, asked WHERE words @@ v_any AND words @@ query
+    ), weights AS (
+        -- BM25's inverse document frequency: of common words as counted at the last change, of rare ones as found.
+        SELECT word, ln(1 + (greatest(v_size, chunks) - chunks + 0.5) / (chunks + 0.5)) AS weight FROM (
+            SELECT word, greatest(count(*), (
+                SELECT sum(common_counts[array_position(common_words, word)]) FROM public.memory_collection
+                    WHERE id = ANY (v_collections) AND v_size > 2000
+            )) AS chunks FROM said GROUP BY word) AS counted
+    ), scores AS (
+        SELECT id, distance, coalesce(weight, 0)
+                / (0.25 + 0.75 * length(words) / (avg(length(words)) OVER () + 0.001) + 1 / 1.2) AS score
+            FROM candidates LEFT JOIN (
+                SELECT id, sum(weight) AS weight FROM said JOIN weights USING (word) GROUP BY id) AS weighed USING (id)
+    ), ranks AS (
+        SELECT id, distance, row_number() OVER (ORDER BY distance, id) AS by_distance,
+                CASE WHEN score > 0 THEN row_number() OVER (ORDER BY score DESC, distance, id) END AS by_words
+            FROM scores
+    ), best AS (
+        -- Reciprocal rank fusion. The weights were tuned with `python -m evals.retrieval`.
+        SELECT id, distance, by_words, 1.0 / (10 + by_distance) + coalesce(0.3 / (10 + by_words), 0) AS score
+            FROM ranks
+    )
+    SELECT version.document_id, version.id, chunk.context::text, document.url::text,
+            chunk."start", chunk."end", chunk.text, coalesce(greatest(0, 1 - best.distance), 0), best.by_words
+        FROM (SELECT * FROM best ORDER BY by_words = 1 DESC NULLS LAST, score DESC, distance, id LIMIT p_k) AS best
+        JOIN public.memory_chunk AS chunk ON chunk.id = best.id
+        JOIN public.memory_documentversion AS version ON version.id = chunk.version_id
+        JOIN public.memory_document AS document ON document.id = version.document_id
+        ORDER BY best.score DESC, best.distance, best.id;
+END $$;
+"""
+
 # How many chunks a collection has, and which words more than one in a hundred of them (and more than forty) hold.
 REFRESH = """
 CREATE FUNCTION memory_refresh(p_tenant uuid, p_collection uuid) RETURNS void LANGUAGE sql AS $$
@@ -95,6 +177,27 @@ CREATE FUNCTION memory_refresh(p_tenant uuid, p_collection uuid) RETURNS void LA
 $$;
 """
 REFRESH_REVERSE = "DROP FUNCTION memory_refresh(uuid, uuid);"
+
+# The same with how often each common word is counted, and the text search configurations of the documents.
+REFRESH_COUNTS = """
+CREATE FUNCTION memory_refresh(p_tenant uuid, p_collection uuid) RETURNS void LANGUAGE sql AS $$
+    WITH mine AS MATERIALIZED (
+        SELECT words FROM public.memory_chunk WHERE tenant_id = p_tenant AND collection_id = p_collection
+    ), size AS (
+        SELECT count(*) AS chunks FROM mine
+    ), common AS (
+        SELECT array_agg(lexeme ORDER BY lexeme) AS words, array_agg(chunks ORDER BY lexeme) AS counts FROM (
+            SELECT word.lexeme, count(*) AS chunks FROM mine, unnest(mine.words) AS word
+                GROUP BY word.lexeme HAVING count(*) > greatest(40, 0.01 * (SELECT chunks FROM size))) AS counted
+    ), configs AS (
+        SELECT array_agg(DISTINCT search_config ORDER BY search_config) AS names FROM public.memory_document
+            WHERE tenant_id = p_tenant AND collection_id = p_collection
+    )
+    UPDATE public.memory_collection SET chunk_count = size.chunks, common_words = coalesce(common.words, '{}'),
+            common_counts = coalesce(common.counts, '{}'), search_configs = coalesce(configs.names, '{english}')
+        FROM size, common, configs WHERE tenant_id = p_tenant AND id = p_collection;
+$$;
+"""
 
 # Embeddings stay in the row (the exact comparison reads thousands); words are compressed before anything leaves it.
 STORAGE = """
