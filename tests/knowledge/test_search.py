@@ -202,7 +202,7 @@ def test_search_near_duplicates_are_folded(tenant: Any, tmp_path: Path, large: b
         ("Les livraisons arrivent en deux jours et sont gratuites pour vous.", "french", "livraison"),
         ("Las entregas llegan en dos días y son gratis para usted.", "spanish", "entrega"),
         ("De leveringen komen binnen twee dagen en zijn gratis voor u.", "dutch", "levering"),
-        ("Οι παραδόσεις φτάνουν σε δύο ημέρες και είναι δωρεάν.", "simple", "παραδόσεις"),
+        ("Παραδόσεις φτάνουν σε δύο ημέρες δωρεάν.", "simple", "παραδόσεις"),
         ("Deliveries arrive in two days and they are free for you.", "english", "delivery"),
     ],
 )

@@ -22,7 +22,7 @@ CREATE INDEX memory_chunk_words ON memory_chunk USING gin (words) WITH (fastupda
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memory', '0003_intakes_on_the_bus'),
+        ('memory', '0004_reworded_labels'),
     ]
 
     operations = [
