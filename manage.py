@@ -16,9 +16,9 @@ def main() -> None:
 
 
 def _command_on_own_machine() -> None:
-    from silas_platform.up.borrowed import borrowed_servers
     from silas_platform.up.environment import StartRefused, with_embedded_addresses, with_keys
     from silas_platform.up.roles import with_bound_roles
+    from silas_platform.up.run import borrowed_servers
 
     try:
         told = with_bound_roles(os.environ, make=sys.argv[1:2] == ["up"])
@@ -33,7 +33,7 @@ def _command_on_own_machine() -> None:
 
 def _command() -> None:
     if sys.argv[1:2] == ["up"]:  # the supervisor does without Django and its memory
-        from silas_platform.up.command import main as up
+        from silas_platform.up.run import main as up
 
         up(sys.argv[2:])
         return

@@ -7,10 +7,3 @@ from datetime import UTC, datetime
 
 def now() -> datetime:
     return datetime.now(UTC)
-
-
-def require_aware(moment: datetime) -> datetime:
-    """Return `moment` in UTC; a naive datetime is a programming error (contract silas 0)."""
-    if moment.tzinfo is None:
-        raise ValueError("naive datetime refused")
-    return moment.astimezone(UTC)

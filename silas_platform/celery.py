@@ -35,9 +35,7 @@ DATABASE_WAIT_SECONDS = 120.0
 app = Celery("silas_platform")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
-app.steps["consumer"].update(
-    {"silas_platform.worker_watchdog:WatchBroker", "silas_platform.worker_watchdog:KillOverdue"}
-)
+app.steps["consumer"].add("silas_platform.worker_watchdog:Watchdog")
 
 
 @setup_logging.connect
@@ -54,22 +52,13 @@ def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
     """
     from django.core.exceptions import ImproperlyConfigured
 
-    from silas_platform.checks import (
-        refuse_mixed_queues,
-        refuse_signing_key,
-        refuse_without_root,
-        refuse_without_signing_key,
-    )
+    from silas_platform.checks import refuse_wrong_keys
 
     given = options.get("queues") or list(app.conf.task_queues)
     queues = given.split(",") if isinstance(given, str) else list(given)
     try:
-        refuse_mixed_queues(queues)
-        refuse_without_root()
-        if queues == [Worker.TRUSTED]:
-            refuse_without_signing_key()
-        else:
-            refuse_signing_key()
+        refuse_wrong_keys(queues)
+        if queues != [Worker.TRUSTED]:
             _refuse_wide_role_with_retry()
     except (ImproperlyConfigured, psycopg.Error) as refusal:
         raise SystemExit(str(refusal)) from None
@@ -115,14 +104,10 @@ def _set_deadline(**_: Any) -> None:
 
 
 @task_postrun.connect
-def _clear_deadline(**_: Any) -> None:
-    deadlines.clear_deadline()
-
-
-@task_postrun.connect
-def _give_line_back(**_: Any) -> None:
-    """To the pool, which throws a broken one away: kept between tasks, one that a restarted database has dropped would
-    break every task after it. (With CELERY_DB_REUSE_MAX Celery keeps the pool, and with it the line.)"""
+def _clear_deadline_and_return_connection(**_: Any) -> None:
+    """Return the connection to its pool, which drops a broken one: kept between tasks, one that a restarted database
+    has dropped would break every task after it. (With CELERY_DB_REUSE_MAX Celery keeps it open.)"""
     from django.db import connection
 
+    deadlines.clear_deadline()
     connection.close()

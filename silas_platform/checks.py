@@ -40,35 +40,29 @@ from silas_platform.up.versions import server_faults
 DEMO_MAIL = ".example"
 
 
-def refuse_mixed_queues(queues: Sequence[str]) -> None:
-    """Raise `ImproperlyConfigured` for an unknown queue, and for `trusted` beside another one: a process
-    with the signing key must not read documents, visit websites or run programs from outside."""
+def refuse_wrong_keys(queues: Sequence[str]) -> None:
+    """Raise `ImproperlyConfigured` when a worker of these queues has keys that it must not have, or lacks one.
+
+    A process with the signing key must not read documents, visit websites or run programs from outside, so the queue
+    `trusted` stands alone. Every worker verifies approvals with the pinned key.
+    """
     if unknown := set(queues) - set(Worker):
         raise ImproperlyConfigured(f"E_CFG_WORKER_QUEUES: no queue is called {', '.join(sorted(unknown))}")
-    if Worker.TRUSTED in queues and len(queues) > 1:
+    is_trusted = Worker.TRUSTED in queues
+    if is_trusted and len(queues) > 1:
         raise ImproperlyConfigured("E_CFG_WORKER_QUEUES: the queue trusted needs a worker of its own")
-
-
-def refuse_without_signing_key() -> None:
-    """Raise `ImproperlyConfigured` when a trusted worker has no signing key."""
-    if not settings.SILAS_SIGNING_KEY:
-        raise ImproperlyConfigured("E_CFG_SIGNING_KEY: the worker of the queue trusted needs SILAS_SIGNING_KEY")
-
-
-def refuse_signing_key() -> None:
-    """Raise `ImproperlyConfigured` when this process could open approvers' keys and must not."""
-    if any(os.environ.get(f"SILAS_SIGNING_KEY{form}") for form in ("", "_FILE", "_OLD", "_OLD_FILE")):
-        raise ImproperlyConfigured(
-            "E_CFG_SIGNING_KEY: only web processes and the trusted worker may hold SILAS_SIGNING_KEY"
-        )
-
-
-def refuse_without_root() -> None:
-    """Raise `ImproperlyConfigured` when this process has no pinned key to verify approvals with."""
     if not trust.roots():
         raise ImproperlyConfigured(
             "E_CFG_ROOT_KEYS: no installation key is pinned; give this worker SILAS_ROOT_KEYS or SILAS_ROOT_KEYS_FILE "
             "(manage.py root_key in the web process prints it)"
+        )
+    if is_trusted and not settings.SILAS_SIGNING_KEY:
+        raise ImproperlyConfigured("E_CFG_SIGNING_KEY: the worker of the queue trusted needs SILAS_SIGNING_KEY")
+    if not is_trusted and any(
+        os.environ.get(f"SILAS_SIGNING_KEY{form}") for form in ("", "_FILE", "_OLD", "_OLD_FILE")
+    ):
+        raise ImproperlyConfigured(
+            "E_CFG_SIGNING_KEY: only web processes and the trusted worker may hold SILAS_SIGNING_KEY"
         )
 
 

@@ -7,11 +7,12 @@ only. Needs the signing key, because an owner signs the standing approval.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import yaml
 from django.conf import settings
@@ -25,8 +26,15 @@ from apps.autonomy.models import AutonomySettings, OpenQuestion
 from apps.autonomy.services.admission import admit_waiting
 from apps.guard.enums import Period
 from apps.guard.services import set_budget
+from apps.inbox import handoff
+from apps.inbox import services as inbox
+from apps.inbox.labels_and_replies import save_label, save_reply
+from apps.inbox.models import CannedReply, Label
 from apps.knowledge.models import Collection
 from apps.knowledge.services import ingest
+from apps.sessions import turn
+from apps.sessions.models import ChatSession
+from apps.sessions.services import accept_message, start_session
 from apps.skills import queries as skills
 from apps.skills.models import Record
 from apps.skills.schemas import SkillManifest
@@ -43,9 +51,8 @@ from apps.work.plans import parse
 from apps.work.services.goals import adopt_goal, install_goal, request_standing_approval
 from apps.work.services.items import move
 from kernel.canonical import sha256_hex
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_scope, tenant_scope
 from llm.offline.words import content
-from silas_platform import demo_inbox
 
 FOLDER = settings.BASE_DIR / "demo"
 SKILLS = settings.BASE_DIR / "skills"
@@ -71,11 +78,8 @@ def seed(*, progress: Progress, copy: str = "") -> list[Login]:
 
     `copy` seeds another pair, with this suffix on slugs and keys.
     """
-    return [login for folder in _folders() for login in _seed_tenant(folder, progress, copy)]
-
-
-def _folders() -> Iterator[Path]:
-    return (path.parent for path in sorted(FOLDER.glob("*/tenant.yaml"), reverse=True))
+    folders = [path.parent for path in sorted(FOLDER.glob("*/tenant.yaml"), reverse=True)]
+    return [login for folder in folders for login in _seed_tenant(folder, progress, copy)]
 
 
 def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
@@ -91,7 +95,7 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
         _card_timings(described, deployment)
         _offers(described, deployment)
         agent = User.objects.get(email=_login(described["slug"], Role.AGENT).email)
-        demo_inbox.labels_and_replies(described, agent)
+        _labels_and_replies(described, agent)
     progress(f"{tenant.name}: skills and records")
     with tenant_scope(tenant):
         for goal_file in ("goal.md", "upkeep.md"):
@@ -99,12 +103,14 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
                 _install(skill)
         load_records(folder)
     with tenant_scope(tenant):
-        goal = _goal(folder, deployment)
+        # The file defines gates, levels and escalations, and pins the goal's skills by content.
+        text = (folder / "goal.md").read_text(encoding="utf-8")
+        goal = install_goal(text, deployment=deployment, requested_by=ACTOR).goal
         _standing_approval(described, goal)
     _scheduled_goal(folder, deployment)
     progress(f"{tenant.name}: knowledge")
     _knowledge(folder, described, tenant, progress)
-    demo_inbox.conversations(described, deployment, agent)
+    _conversations(described, deployment, agent)
     progress(f"{tenant.name}: inbox")
     with tenant_scope(tenant):
         _autonomy(described, deployment)
@@ -173,12 +179,6 @@ def load_records(folder: Path) -> None:
             if (book, key) not in there:
                 data = {name: value for name, value in row.items() if name != "customer"}
                 save_record(book, key, subject=row["customer"], data=data)
-
-
-def _goal(folder: Path, deployment: Deployment) -> WorkItem:
-    """Install the goal, whose file defines gates, levels and escalations and pins its skills by content."""
-    text = (folder / "goal.md").read_text(encoding="utf-8")
-    return install_goal(text, deployment=deployment, requested_by=ACTOR).goal
 
 
 def _standing_approval(described: Mapping[str, Any], goal: WorkItem) -> None:
@@ -253,3 +253,46 @@ def _knowledge(folder: Path, described: Mapping[str, Any], tenant: Tenant, progr
             actor=ACTOR,
         )
         progress(f"{tenant.name}: {len(report.files)} documents in {collection['title']}")
+
+
+def _labels_and_replies(described: Mapping[str, Any], agent: User) -> None:
+    """Create labels and canned replies once, so that later changes of staff stay; inside a scope."""
+    if not Label.objects.exists():
+        for name, colour in described["labels"].items():
+            save_label(agent, name=name, colour=colour)
+    if not CannedReply.objects.exists():
+        for name, text in described["replies"].items():
+            save_reply(agent, name=name, text=text)
+
+
+def _conversations(described: Mapping[str, Any], deployment: Deployment, agent: User) -> None:
+    """Hold conversations between the real bot and an agent, unless there are any; outside any scope, because the bot
+    answers as for a visitor."""
+    with tenant_scope(deployment.tenant_id):
+        if ChatSession.objects.exists():
+            return
+    for talk in described["conversations"]:
+        _hold_conversation(talk, deployment, agent)
+
+
+def _hold_conversation(talk: Mapping[str, Any], deployment: Deployment, agent: User) -> None:
+    session_id = start_session(deployment, locale="en").session_id
+    for line in talk["said"]:
+        asyncio.run(_send_and_answer(deployment.tenant_id, session_id, line))
+    with tenant_scope(deployment.tenant_id):
+        for name in talk["labels"]:
+            inbox.mark(session_id, agent, label_id=Label.objects.get(name=name).pk, on=True)
+        if talk.get("note"):
+            inbox.note(session_id, agent, talk["note"])
+        if talk.get("reply"):
+            handoff.take_over(session_id, agent)
+            handoff.reply(session_id, agent, talk["reply"])
+        if talk.get("resolved"):
+            inbox.resolve(session_id, agent)
+
+
+async def _send_and_answer(tenant_id: UUID, session_id: UUID, text: str) -> None:
+    await in_scope(tenant_id, accept_message, session_id, text=text)
+    state = await in_scope(tenant_id, turn.open_turn, session_id, consumer=ACTOR)
+    if state is not None:
+        await turn.run(state)

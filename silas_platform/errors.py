@@ -60,8 +60,14 @@ def api_exception(error: Exception, context: dict[str, Any]) -> Response | None:
     response = exception_handler(error, context)
     if response is None:
         return None
-    known = SilasError(_code(error), _message(error), extra=_extra(error), status=response.status_code)
-    response.data = known.as_json()
+    code, message = ErrorCode.NOT_FOUND, gettext(ErrorCode.NOT_FOUND.text)
+    extra: dict[str, Any] = {}
+    if isinstance(error, ValidationError):
+        code, message = ErrorCode.INVALID, gettext("Some fields are missing or invalid.")
+        extra = {"fields": error.get_full_details()}
+    elif isinstance(error, APIException):
+        code, message = ErrorCode(error.default_code), str(error.detail)
+    response.data = SilasError(code, message, extra=extra, status=response.status_code).as_json()
     return response
 
 
@@ -74,19 +80,3 @@ def _unavailable(error: Exception) -> SilasError:
 def _headers(error: SilasError) -> dict[str, str]:
     later = error.extra.get("retry_after") if error.status == 503 else None
     return {} if later is None else {"Retry-After": str(later)}
-
-
-def _code(error: Exception) -> ErrorCode:
-    if isinstance(error, ValidationError):
-        return ErrorCode.INVALID
-    return ErrorCode(error.default_code) if isinstance(error, APIException) else ErrorCode.NOT_FOUND
-
-
-def _message(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return gettext("Some fields are missing or invalid.")
-    return str(error.detail) if isinstance(error, APIException) else gettext(ErrorCode.NOT_FOUND.text)
-
-
-def _extra(error: Exception) -> dict[str, Any]:
-    return {"fields": error.get_full_details()} if isinstance(error, ValidationError) else {}

@@ -18,12 +18,33 @@ from psycopg import sql
 
 ROLE = "silas_work"
 
+# Tables that create or reveal approvals, logins, rules, keys or what people wrote (the audit log is written through
+# audit_append). A new table stands here or in the list below.
+_CLOSED = (
+    "approvals_alertchoice approvals_answer approvals_decision approvals_look approvals_passkey"
+    " approvals_passkeychallenge approvals_pushsubscription"
+    " audit_auditcheckpoint audit_auditentry audit_audithead audit_auditkey"
+    " tenants_apikey tenants_firstrun tenants_identitykey tenants_invitation tenants_letter tenants_login"
+    " tenants_loginpasskey tenants_loginprovider tenants_membership tenants_messagekey tenants_provideraccount"
+    " tenants_recoverycode tenants_sighting tenants_totp tenants_user tenants_user_groups"
+    " tenants_user_user_permissions tenants_visit tenants_visitorlimits"
+    " guard_platformbudget"
+    " safety_execution safety_failedtries safety_step safety_stepwindow"
+    " memory_memoryitem"
+    " silas_sessions_accesslevel silas_sessions_cannedreply silas_sessions_consent silas_sessions_deskstate"
+    " silas_sessions_formanswers silas_sessions_formquestion silas_sessions_label silas_sessions_messagenonce"
+    " silas_sessions_note silas_sessions_rating silas_sessions_sessionlabel silas_sessions_transcriptrequest"
+    " silas_sessions_turn silas_sessions_visitorcard silas_sessions_visitorfile silas_sessions_visitoroffers"
+    " skills_draftrevision skills_packagekey skills_skilldraft skills_skillpackage skills_trustedpublisher"
+    " connections_itrequest"
+    " autonomy_contextproposal autonomy_freedomproposal autonomy_preference autonomy_suggestion"
+    " auth_group auth_group_permissions auth_permission django_admin_log django_content_type django_migrations"
+    " django_session"
+)
 # Rights of the worker on each table, in GRANT syntax; columns in parentheses limit a right to them.
-# Add a line for every new table: "" for tables that create or reveal approvals, logins, rules or keys.
 WORKERS_MAY: dict[str, str] = {
+    **dict.fromkeys(_CLOSED.split(), ""),
     # approvals: given in web processes, verified here, spent through approvals_spend
-    "approvals_alertchoice": "",
-    "approvals_answer": "",
     "approvals_approvalpolicy": "SELECT",
     "approvals_approvaltoken": "SELECT",
     "approvals_approverkey": (
@@ -32,24 +53,12 @@ WORKERS_MAY: dict[str, str] = {
     ),
     "approvals_card": "SELECT, UPDATE (status, settled_at, withdrawal)",
     "approvals_cardtiming": "SELECT",
-    "approvals_decision": "",
     "approvals_gatepause": "SELECT, INSERT, UPDATE (state, kept, ended_at, token_id)",
-    "approvals_look": "",
-    "approvals_passkey": "",
-    "approvals_passkeychallenge": "",
-    "approvals_pushsubscription": "",
     "approvals_tokenrevocation": "SELECT",
     "approvals_tokenuse": "SELECT",
-    # audit log: written through audit_append
-    "audit_auditcheckpoint": "",
-    "audit_auditentry": "",
-    "audit_audithead": "",
-    "audit_auditkey": "",
     # queues
     "bus_processed": "SELECT, INSERT",
     "bus_queuemessage": "SELECT, INSERT, UPDATE",
-    # visits of the console
-    "tenants_visit": "",
     # what may be done, at what cost
     "gates_gate": "SELECT",
     "gates_gateversion": "SELECT",
@@ -59,61 +68,33 @@ WORKERS_MAY: dict[str, str] = {
         " cost_total, cost_reserved, cost_cap_reached, content_marks, marked_turn, ended_at)"
     ),
     "guard_modelprice": "SELECT",
-    "guard_platformbudget": "",
     "guard_spendentry": "INSERT",
     "guard_spendingpolicy": "SELECT",
     "guard_systemcontrol": "SELECT",
     "guard_toolcall": "SELECT, INSERT, UPDATE",
     # what may an agent do by itself: a call that acts asks, and may be stopped; who lets it go on is a person
     "safety_challenge": "INSERT",
-    "safety_execution": "",
-    "safety_failedtries": "",
     "safety_hold": "SELECT, INSERT",
     "safety_policyversion": "SELECT",
     "safety_safetyagent": "SELECT, INSERT, UPDATE (created_at)",
-    "safety_step": "",
-    "safety_stepwindow": "",
     # what may be recalled
     "memory_chunk": "SELECT",
     "memory_collection": "SELECT",
     "memory_document": "SELECT",
     "memory_documentversion": "SELECT",
-    "memory_memoryitem": "",
     # what was handed in: a worker reads it and says what it read, which the trusted worker checks and stores
     "memory_intake": "SELECT (id, tenant_id, kind, name, reference, content, ended_at)",
     "memory_readpart": "INSERT",
     # what is said in a conversation: progress, and where it stands
-    "silas_sessions_accesslevel": "",
     "silas_sessions_chatsession": (
         "SELECT, UPDATE (seq, turns, language, preview, last_sender, last_active_at, "
         "wanted_person_at, wanted_queue, wanted_because)"
     ),
     "silas_sessions_chronicleentry": "INSERT",
-    "silas_sessions_consent": "",
-    "silas_sessions_formanswers": "",
-    "silas_sessions_formquestion": "",
-    "silas_sessions_messagenonce": "",
-    "silas_sessions_turn": "",
-    "silas_sessions_visitorcard": "",
-    "silas_sessions_rating": "",
-    "silas_sessions_transcriptrequest": "",
-    "silas_sessions_visitorfile": "",
-    "silas_sessions_visitoroffers": "",
-    # what staff keep beside a conversation, and tell each other about it
-    "silas_sessions_cannedreply": "",
-    "silas_sessions_deskstate": "",
-    "silas_sessions_label": "",
-    "silas_sessions_note": "",
-    "silas_sessions_sessionlabel": "",
     # what an approved action changes, and with which reviewed code
-    "skills_draftrevision": "",
-    "skills_packagekey": "",
     "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
-    "skills_skilldraft": "",
     "skills_skillfile": "SELECT",
-    "skills_skillpackage": "",
     "skills_skillversion": "SELECT",
-    "skills_trustedpublisher": "",
     # which outside tools a person accepted, and on which terms, is said in web processes; a worker that calls one notes
     # what its server says now, and stops it
     "toolservers_outsidetool": "SELECT, UPDATE (state, seen, seen_digest, problem)",
@@ -128,35 +109,16 @@ WORKERS_MAY: dict[str, str] = {
         " next_check_at, warned_at, recovered)"
     ),
     "connections_credential": "SELECT, INSERT, UPDATE, DELETE",
-    "connections_itrequest": "",
     "connections_oncegrant": "SELECT, UPDATE (used_at)",
     "connections_pendingsecret": "SELECT, INSERT",
     "connections_setupanswer": "SELECT, DELETE",
     "connections_setuprun": ("SELECT, UPDATE (state, step_id, step, failure, summary, ignored, deadline, ended_at)"),
     # who exists
-    "tenants_apikey": "",
     "tenants_datakey": "SELECT",
     "tenants_deployment": "SELECT",
-    "tenants_firstrun": "",
-    "tenants_identitykey": "",
-    "tenants_invitation": "",
-    "tenants_letter": "",
-    "tenants_login": "",
-    "tenants_loginpasskey": "",
-    "tenants_loginprovider": "",
-    "tenants_membership": "",
-    "tenants_messagekey": "",
-    "tenants_sighting": "",
     "tenants_policyseal": "SELECT",
     "tenants_retention": "SELECT",
-    "tenants_provideraccount": "",
-    "tenants_recoverycode": "",
     "tenants_tenant": "SELECT",
-    "tenants_totp": "",
-    "tenants_user": "",
-    "tenants_user_groups": "",
-    "tenants_user_user_permissions": "",
-    "tenants_visitorlimits": "",
     # what was promised, and is it done: what a plan says stays, and without a genuine yes it does not run
     "work_artifact": "SELECT, INSERT, UPDATE",
     "work_attempt": "SELECT, INSERT, UPDATE",
@@ -184,31 +146,19 @@ WORKERS_MAY: dict[str, str] = {
     ),
     "autonomy_autonomysettings": "SELECT",
     "autonomy_checkpoint": "SELECT, INSERT, UPDATE (left_at, outcome, state)",
-    "autonomy_contextproposal": "",
     "autonomy_finding": "SELECT, INSERT",
-    "autonomy_freedomproposal": "",
     "autonomy_initiativesettings": "SELECT",
     "autonomy_memberoptin": "SELECT",
     "autonomy_memoryproposal": "SELECT, INSERT",
     "autonomy_notification": "SELECT, INSERT, UPDATE (session_id, reason, counts, created_at, read_at, card_id)",
     "autonomy_occurrence": "SELECT, INSERT, DELETE",
     "autonomy_outcome": "SELECT",
-    "autonomy_preference": "",
-    "autonomy_suggestion": "",
     "autonomy_openquestion": "SELECT, UPDATE (reviewed_at)",
     "autonomy_outbox": "SELECT, INSERT",
     "autonomy_precedent": "SELECT, INSERT, UPDATE (count, evidence, updated_at, task_id, session_id, root_id, skills)",
     "autonomy_task": "SELECT, UPDATE (quarantined_at, quarantine_reason)",
     "autonomy_trigger": "SELECT, UPDATE (next_at, last_at, enabled, disabled_reason)",
     "autonomy_webhook": "SELECT",
-    # Django's own: logins, permissions, the administration's log
-    "auth_group": "",
-    "auth_group_permissions": "",
-    "auth_permission": "",
-    "django_admin_log": "",
-    "django_content_type": "",
-    "django_migrations": "",
-    "django_session": "",
 }
 
 # Functions that the worker may call; all others of ours are closed to it. Triggers run for every role.

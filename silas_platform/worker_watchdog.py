@@ -52,26 +52,28 @@ class BrokerWatch:
         return self.missed >= MAX_MISSED_CHECKS
 
 
-class WatchBroker(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
-    """Consumer step that checks for deafness while the worker is connected to its broker."""
+class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
+    """Consumer step that checks for deafness while the worker is connected to its broker, and for overdue children."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 
     def __init__(self, consumer: Any, **kwargs: Any) -> None:
         super().__init__(consumer, **kwargs)
-        self._watch, self._timer = (
-            BrokerWatch(partial(count_waiting, *consumer.app.amqp.queues.consume_from), _is_busy),
-            None,
-        )
+        self._watch = BrokerWatch(partial(count_waiting, *consumer.app.amqp.queues.consume_from), _is_busy)
+        self._timers: list[Any] = []
         task_received.connect(self._message_received)
 
     def start(self, consumer: Any) -> None:
         self._watch.reset()
-        self._timer = consumer.timer.call_repeatedly(CHECK_SECONDS, stop_if_deaf, (self._watch,))
+        repeatedly = consumer.timer.call_repeatedly
+        self._timers = [
+            repeatedly(CHECK_SECONDS, stop_if_deaf, (self._watch,)),
+            repeatedly(OVERDUE_CHECK_SECONDS, kill_overdue, (consumer.app, deadlines.SHARED)),
+        ]
 
     def stop(self, consumer: Any) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in self._timers:
+            timer.cancel()
 
     shutdown = stop
 
@@ -92,32 +94,11 @@ def count_waiting(*queues: str) -> int:
     return sum(int(redis_client().llen(queue)) for queue in queues)
 
 
-class KillOverdue(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
-    """Consumer step that kills children beyond their deadline with SIGKILL, which they cannot ignore.
+def kill_overdue(app: Any, shared: deadlines.Deadlines) -> None:
+    """Kill overdue children of this process with SIGKILL, which they cannot ignore, and release their leases.
 
     Celery starts another child in their place and requeues their wake-up.
     """
-
-    requires = ("celery.worker.consumer.tasks:Tasks",)
-
-    def __init__(self, consumer: Any, **kwargs: Any) -> None:
-        super().__init__(consumer, **kwargs)
-        self._timer: Any = None
-
-    def start(self, consumer: Any) -> None:
-        self._timer = consumer.timer.call_repeatedly(
-            OVERDUE_CHECK_SECONDS, kill_overdue, (consumer.app, deadlines.SHARED)
-        )
-
-    def stop(self, consumer: Any) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    shutdown = stop
-
-
-def kill_overdue(app: Any, shared: deadlines.Deadlines) -> None:
-    """Kill overdue children of this process, and release the leases that they held."""
     for slot, pid in shared.overdue():
         shared.clear(slot)
         if not _is_child(pid):

@@ -24,7 +24,7 @@ from apps.bus.models import Processed, QueueMessage
 from apps.tenants.queries import retention as tenant_retention
 from kernel.clock import now
 from kernel.errors import error_location
-from kernel.tenancy import INSTALLATION, in_thread, run_in_batches
+from kernel.tenancy import INSTALLATION, in_scope
 
 BATCH = 1000
 SCOPE = "retention"
@@ -53,7 +53,8 @@ async def run(delivery: Delivery) -> None:
     failure: Exception | None = None
     for step in _installation_steps if delivery.tenant_id == INSTALLATION else _tenant_steps:
         try:
-            await in_thread(run_in_batches, delivery.tenant_id, step)
+            while await in_scope(delivery.tenant_id, step):
+                pass
         except Exception as error:  # noqa: BLE001 (one failing step must not stop the others)
             _log.error("cleanup_failed step=%s error=%s", step.__module__, error_location(error))
             failure = error

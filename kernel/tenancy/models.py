@@ -35,7 +35,6 @@ class TenantQuerySet(models.QuerySet[M, M]):
 class TenantManager(models.Manager[M]):
     """`Model.objects`: the current scope's rows, or `ScopeError`."""
 
-    use_in_migrations = False
     _queryset_class = TenantQuerySet
 
     def get_queryset(self) -> models.QuerySet[M, M]:

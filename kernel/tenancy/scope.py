@@ -117,17 +117,6 @@ def tenant_scope(tenant: Any) -> Iterator[UUID]:
         yield tenant_id
 
 
-def run_in_batches(tenant: Any, batch: Callable[[], bool]) -> None:
-    """Call `batch` in short transactions, each in this tenant's scope, until it returns False.
-
-    A process that is killed meanwhile loses only the current batch.
-    """
-    more = True
-    while more:
-        with tenant_scope(tenant):
-            more = batch()
-
-
 @contextmanager
 def savepoint() -> Iterator[None]:
     """A savepoint inside a scope: a block that raises leaves neither rows nor `before_commit` items."""
@@ -136,7 +125,7 @@ def savepoint() -> Iterator[None]:
         {flush: list(items) for flush, items in queues.items()} for queues in (scope.gathered, scope.gathered_last)
     ]
     locked, counted = dict(scope.locked), dict(scope.counted)
-    before = [(row, dict(row.__dict__)) for row in locked.values() if hasattr(row, "__dict__")]
+    before = [(row, dict(row.__dict__)) for row in locked.values()]
     try:
         with transaction.atomic():
             yield

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -29,20 +30,7 @@ LOG_BYTES = 10_000_000
 # A unix socket's path ends at 107 bytes on Linux, 103 on macOS.
 SOCKET_PATH_BYTES = 100
 # Rights of every client of the socket: no command that changes the server, its files or other clients.
-_REDIS_RIGHTS = [
-    "default",
-    "on",
-    "nopass",
-    "~*",
-    "&*",
-    "+@all",
-    "-@admin",
-    "-@dangerous",
-    "-function",
-    "-cluster",
-    "+info",
-    "+flushdb",
-]
+_REDIS_RIGHTS = "default on nopass ~* &* +@all -@admin -@dangerous -function -cluster +info +flushdb"
 # Long enough to replay the write-ahead log after a power failure.
 START_SECONDS = 60.0
 
@@ -88,8 +76,13 @@ def start_postgres(var: Path, *, database: str = "silas", fsync: bool = True) ->
         _initdb(data, user=user, sync=fsync)
     process = _spawn_logged(_postgres_argv(data, sockets, fsync=fsync), log, user=user, dies_by=signal.SIGINT)
     server = PostgresServer(*postgres_dsns(var, database=database), process=process)
-    _await_answer(process, lambda: psycopg.connect(_superuser_dsn(sockets, "postgres"), autocommit=True).close(), log)
-    _ensure_database(_superuser_dsn(sockets, "postgres"), server.superuser_dsn, database)
+    maintenance = _dsn(sockets, "postgres", "postgres")
+    _await_answer(process, lambda: psycopg.connect(maintenance).close(), log)
+    with psycopg.connect(maintenance, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+    with psycopg.connect(server.superuser_dsn) as connection:
+        connection.execute(ROLES_SQL.read_bytes())
     return server
 
 
@@ -101,15 +94,16 @@ def start_redis(var: Path, *, persist: bool = True, watched: bool = False) -> Re
     _clear_leftovers(home, name="valkey-server", stale=[])
     process = _spawn_logged(_redis_argv(home, persist=persist, watched=watched), log, cwd=home, dies_by=signal.SIGTERM)
     server = RedisServer(redis_url(var), process)
-    _await_answer(process, lambda: _ping(server.url), log)
+    with redis.Redis.from_url(server.url) as client:
+        _await_answer(process, client.ping, log)
     return server
 
 
 def postgres_dsns(var: Path, *, database: str = "silas") -> tuple[str, str, str, str]:
     """DSNs of owner, application, workers and superuser for the server on `var`, whether it runs or not."""
     sockets = _postgres_sockets(Path(var).resolve() / "postgres")
-    owner, app, work = (_dsn(sockets, database, role) for role in ("silas_owner", "silas_app", "silas_work"))
-    return owner, app, work, _superuser_dsn(sockets, database)
+    dsn = partial(_dsn, sockets, database)
+    return dsn("silas_owner"), dsn("silas_app"), dsn("silas_work"), dsn("postgres")
 
 
 def redis_url(var: Path) -> str:
@@ -216,7 +210,7 @@ def _redis_argv(home: Path, *, persist: bool, watched: bool) -> list[str | Path]
     _make_private(socket.parent, None)
     listen = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"]
     kept: list[str | Path] = ["--dir", home, "--save", "", "--appendonly", "yes" if persist else "no"]
-    return [binary, *listen, *kept, "--user", *_REDIS_RIGHTS, *(["+monitor"] if watched else [])]
+    return [binary, *listen, *kept, "--user", *_REDIS_RIGHTS.split(), *(["+monitor"] if watched else [])]
 
 
 def _spawn_logged(
@@ -246,23 +240,6 @@ def _await_answer(process: subprocess.Popen[bytes], ask: Callable[[], object], l
     _stop(process, first=signal.SIGTERM)
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
     raise RuntimeError(f"{log.stem} did not start; the end of {log}:\n{tail}")
-
-
-def _ping(url: str) -> None:
-    with redis.Redis.from_url(url) as client:
-        client.ping()
-
-
-def _ensure_database(maintenance_dsn: str, superuser_dsn: str, database: str) -> None:
-    with psycopg.connect(maintenance_dsn, autocommit=True) as connection:
-        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone():
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
-    with psycopg.connect(superuser_dsn) as connection:
-        connection.execute(ROLES_SQL.read_bytes())
-
-
-def _superuser_dsn(sockets: Path, database: str) -> str:
-    return _dsn(sockets, database, "postgres")
 
 
 def _dsn(sockets: Path, database: str, role: str) -> str:

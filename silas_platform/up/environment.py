@@ -82,7 +82,10 @@ def with_keys(env: Mapping[str, str]) -> dict[str, str]:
     result = dict(env)
     for name in KEYS:
         if not is_given(env, name):
-            result[f"{name}_FILE"] = str(_kept_key(_key_path(env, name)))
+            path = _key_path(env, name)
+            if not path.exists():
+                write_private(path, secrets.token_urlsafe(48))
+            result[f"{name}_FILE"] = str(path)
     if not is_given(env, ROOT_KEYS):
         path = _key_path(env, ROOT_KEYS)
         if not path.exists():
@@ -160,12 +163,6 @@ def open_host_faults(env: Mapping[str, str]) -> list[str]:
 
 def _key_path(env: Mapping[str, str], name: str) -> Path:
     return var_directory(env) / "keys" / name.lower()
-
-
-def _kept_key(path: Path) -> Path:
-    if not path.exists():
-        write_private(path, secrets.token_urlsafe(48))
-    return path
 
 
 def write_private(path: Path, text: str) -> None:

@@ -45,7 +45,9 @@ def with_bound_roles(env: Mapping[str, str], *, make: bool) -> dict[str, str]:
 
 def _create_roles(url: str, kept: Path, known: Mapping[str, str]) -> dict[str, str]:
     """Create the roles and store their addresses. Existing passwords are kept; does nothing unless a superuser."""
-    passwords = {name: _password(known.get(name, "")) or secrets.token_urlsafe(32) for name in _ROLES}
+    passwords = {
+        name: unquote(urlsplit(known.get(name, "")).password or "") or secrets.token_urlsafe(32) for name in _ROLES
+    }
     addresses = {name: _address_of(url, role, passwords[name]) for name, role in _ROLES.items()}
     before = kept.read_text() if kept.exists() else ""
     try:
@@ -61,20 +63,12 @@ def _create_roles(url: str, kept: Path, known: Mapping[str, str]) -> dict[str, s
             # Written before the COMMIT at the end of this block: passwords that are not stored would lock us out.
             write_private(kept, json.dumps(addresses))
     except psycopg.Error as error:
-        _restore(kept, before)
+        if before:
+            write_private(kept, before)
+        else:
+            kept.unlink(missing_ok=True)
         raise StartRefused(f"DATABASE_URL cannot be used: {error}") from None
     return addresses
-
-
-def _restore(kept: Path, before: str) -> None:
-    if before:
-        write_private(kept, before)
-    else:
-        kept.unlink(missing_ok=True)
-
-
-def _password(address: str) -> str:
-    return unquote(urlsplit(address).password or "")
 
 
 def _address_of(url: str, role: str, password: str) -> str:

@@ -2,26 +2,69 @@
 
 A program that ends by itself is restarted with growing delays while it keeps failing; the rest of its process group is
 ended first. A stop signals all programs at once, waits, then kills, and ends the servers that they need last. One
-thread, one loop: signals only set a flag. `manage.py up` owns the only instance.
+thread, one loop: signals only set a flag. `manage.py up` owns the only instance. What the programs print appears on one
+screen in whole lines, each prefixed with the program's name.
 """
 
 import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TextIO
 
 import psutil
 
-from silas_platform.up.lines import LineBuffer, Screen
 from silas_platform.up.processes import end_group, is_alive
 
+_COLOURS = (36, 32, 35, 33, 34)
+_WIDTH = 8
 TICK_SECONDS = 0.1
 GRACE_SECONDS = 30.0
 _MIN_PAUSE, _MAX_PAUSE, _STABLE_SECONDS = 0.5, 30.0, 30.0
+
+
+@dataclass
+class Screen:
+    """Writes to the terminal, in colours if it is one; `closed` once its reader is gone (`| head`, a closed window)."""
+
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    colours: dict[str, int] = field(default_factory=dict)
+    closed: bool = False
+
+    def say(self, text: str) -> None:
+        """Print a line without a name, so that scripts can look for `ready …`."""
+        if self.closed:
+            return
+        try:
+            print(text, file=self.out, flush=True)
+        except OSError:
+            self.closed = True
+
+    def show(self, name: str, text: str) -> None:
+        prefix = f"{name:<{_WIDTH}}|"
+        if self.out.isatty():
+            colour = self.colours.setdefault(name, _COLOURS[len(self.colours) % len(_COLOURS)])
+            prefix = f"\x1b[{colour}m{prefix}\x1b[0m"
+        self.say(f"{prefix} {text}")
+
+
+@dataclass
+class LineBuffer:
+    """Turns the pieces that a pipe delivers into whole lines; `finish` returns an unfinished one."""
+
+    rest: bytes = b""
+
+    def feed(self, piece: bytes) -> list[str]:
+        *whole, self.rest = (self.rest + piece).split(b"\n")
+        return [line.decode(errors="replace").rstrip("\r") for line in whole]
+
+    def finish(self) -> list[str]:
+        return self.feed(b"\n") if self.rest else []
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from apps.safety import services
 from apps.safety.models import Hold
 from apps.safety.schemas import Failure, Principal, Reply, Success
 from apps.safety.services.challenges import show_code
+from apps.safety.services.confirmations import allow, issue_token
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
@@ -50,6 +51,22 @@ class Agent:
         with tenant_scope(self.tenant):
             found: Hold = Hold.objects.filter(principal=self.principal.ref, state="open").get()
             return found
+
+    def end(self, outcome: str = "success") -> Reply:
+        return self.do(services.complete_execution, name=self.name, outcome=outcome)
+
+    def abort(self) -> Reply:
+        return self.do(services.abort_execution, name=self.name)
+
+    def let_go(self) -> None:
+        """A person at the console lets it go on."""
+        with tenant_scope(self.tenant):
+            allow(self.hold().pk, actor="user:test")
+
+    def token(self) -> str:
+        """What a person at the console hands to it."""
+        with tenant_scope(self.tenant):
+            return issue_token(self.hold().pk, actor="user:test")
 
     def code(self) -> str:
         """What a person reads at the console."""

@@ -73,15 +73,6 @@ def test_row_that_was_locked_before_is_as_it_was(tenant: Any) -> None:
     assert row.seq == 0
 
 
-def test_fault_beside_a_row_that_is_locked_ahead_is_raised_as_it_is(tenant: Any) -> None:
-    """A run that is locked ahead of a call is kept as the values of its row (`guard.locks.lock_ahead`)."""
-    with tenant_scope(tenant):
-        current_scope().locked["ahead"] = ("a", 1)
-        with pytest.raises(ValueError, match="no"):
-            _fail(Thing())
-        assert current_scope().locked == {"ahead": ("a", 1)}
-
-
 class Thing:
     def __init__(self) -> None:
         self.seq = 0

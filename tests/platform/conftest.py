@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 
 from apps.tenants.models import User
+from tests.factories.audit import tampering
 from tests.platform.administration import browser_of
 from tests.platform.runs import Run
 
@@ -38,3 +39,14 @@ def root(database: None) -> Client:
 def keeper(owner: Any) -> Client:
     """The tenant's owner at the administration."""
     return browser_of(owner)
+
+
+@pytest.fixture
+def tamper(superuser_dsn: str) -> Callable[[str, list[Any]], None]:
+    """Execute one statement as a hostile administrator of the database, with every trigger asleep."""
+
+    def execute(statement: str, values: list[Any]) -> None:
+        with tampering(superuser_dsn) as cursor:
+            cursor.execute(statement.encode(), values)
+
+    return execute

@@ -53,15 +53,12 @@ def test_stranger_that_answers_is_never_ready(server: Address, monkeypatch: pyte
         is_ready(server, run="mine", allowed_hosts=["chat.example.com"])
 
 
-def test_nobody_is_not_ready() -> None:
-    assert not is_ready(Address("127.0.0.1", free_port()), run="mine", allowed_hosts=[])
+def test_nobody_is_not_ready_and_their_address_is_free() -> None:
+    port = free_port()
+    assert not is_ready(Address("127.0.0.1", port), run="mine", allowed_hosts=[])
+    assert free_address({"PORT": str(port)}) == Address("127.0.0.1", port)
 
 
 def test_address_at_which_something_answers_is_not_free(server: Address) -> None:
     with pytest.raises(StartRefused, match="another program answers"):
         free_address({"PORT": str(server.port)})
-
-
-def test_address_at_which_nobody_answers_is_free() -> None:
-    port = free_port()
-    assert free_address({"PORT": str(port)}) == Address("127.0.0.1", port)

@@ -139,30 +139,27 @@ def _queries(work: Callable[[], Any]) -> int:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=label)
-def test_list_brings_what_its_columns_refer_to(model: Any) -> None:
+def test_page_is_of_our_kind_and_its_list_brings_what_its_columns_refer_to(model: Any) -> None:
     """A column that refers to another row is read with the list, or every line would ask for it."""
     page = admin.site._registry[model]
     columns = {field.name for field in model._meta.fields if isinstance(field, ForeignKey)} & {*page.list_display}
     brought = page.list_select_related
+    assert isinstance(page, BaseAdmin)
     assert columns <= ({*brought} if isinstance(brought, list | tuple) else set())
 
 
-@pytest.mark.parametrize("model", MODELS, ids=label)
-def test_every_page_is_of_our_kind(model: Any) -> None:
-    assert isinstance(admin.site._registry[model], BaseAdmin)
-
-
-def test_change_is_kept_with_before_and_after(keeper: Client, deployment: Any) -> None:
-    changed(keeper, deployment, timezone="Europe/Berlin")
+def test_change_is_kept_with_before_and_after_prose_as_a_digest_and_not_in_djangos_log(
+    keeper: Client, deployment: Any
+) -> None:
+    before = LogEntry.objects.count()
+    changed(keeper, deployment, timezone="Europe/Berlin", persona="Be kind to everybody")
     page = keeper.get(page_of(Deployment, "history", deployment.pk)).content.decode()
-    assert '<th scope="row">timezone</th><td></td><td>text:' in page
-
-
-def test_prose_enters_the_chain_as_a_digest(keeper: Client, deployment: Any) -> None:
-    changed(keeper, deployment, persona="Be kind to everybody")
     with tenant_scope(deployment.tenant_id):
         entry = AuditEntry.objects.filter(event=AuditEvent.ADMIN_CHANGED).latest("seq")
-    assert "kind" not in entry.data and '"persona":"text:20:' in entry.data
+    assert '<th scope="row">timezone</th><td></td><td>text:' in page
+    assert "kind" not in entry.data
+    assert '"persona":"text:20:' in entry.data
+    assert LogEntry.objects.count() == before
 
 
 def test_numbers_enter_the_chain_as_they_are(keeper: Client, tenant: Any) -> None:
@@ -195,27 +192,16 @@ def test_history_of_a_tenant_comes_from_its_own_chain(root: Client, tenant: Any)
         assert AuditEntry.objects.filter(event=AuditEvent.ADMIN_CHANGED, subject=f"row:{tenant.pk}").count() == 1
 
 
-def test_nothing_is_kept_in_djangos_own_log(keeper: Client, deployment: Any) -> None:
-    before = LogEntry.objects.count()
-    changed(keeper, deployment, greeting="Hello")
-    assert LogEntry.objects.count() == before
-
-
-def test_action_asks_before_it_acts(keeper: Client, tenant: Any, owner: Any) -> None:
+def test_action_acts_once_it_is_confirmed(keeper: Client, tenant: Any, owner: Any) -> None:
     with tenant_scope(tenant):
         key = MessageKey.objects.create(user=owner, key_id="k1", public_key="PEM")
     data = {"action": "retire", "_selected_action": [str(key.pk)]}
     page = keeper.post(page_of(MessageKey, "changelist"), data).content.decode()
     with tenant_scope(tenant):
         key.refresh_from_db()
-    assert (key.retired_at, "accepted from now on." in page) == (None, True)
-
-
-def test_action_acts_once_it_is_confirmed(keeper: Client, tenant: Any, owner: Any) -> None:
-    with tenant_scope(tenant):
-        key = MessageKey.objects.create(user=owner, key_id="k1", public_key="PEM")
-    data = {"action": "retire", "_selected_action": [str(key.pk)], "post": "yes"}
-    keeper.post(page_of(MessageKey, "changelist"), data)
+    assert "accepted from now on." in page
+    assert key.retired_at is None
+    keeper.post(page_of(MessageKey, "changelist"), data | {"post": "yes"})
     with tenant_scope(tenant):
         key.refresh_from_db()
     assert key.retired_at is not None

@@ -14,7 +14,6 @@ from apps.audit.models import AuditEntry
 from kernel.tenancy import tenant_scope
 from tests.approvals.test_tokens import verify
 from tests.factories.approvals import make_plan, make_token
-from tests.factories.audit import tampering
 
 
 @pytest.fixture
@@ -23,11 +22,10 @@ def plan() -> dict[str, Any]:
 
 
 @pytest.fixture
-def old_token(tenant: Any, owner: Any, plan: dict[str, Any], superuser_dsn: str) -> Any:
+def old_token(tenant: Any, owner: Any, plan: dict[str, Any], tamper: Any) -> Any:
     """A token from before certificates."""
     token = make_token(tenant, owner, plan)
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("UPDATE approvals_approverkey SET certificate = '' WHERE tenant_id = %s", [tenant.pk])
+    tamper("UPDATE approvals_approverkey SET certificate = '' WHERE tenant_id = %s", [tenant.pk])
     return token
 
 
@@ -52,21 +50,15 @@ def test_without_yes_it_counts_and_changes_nothing(tenant: Any, owner: Any, old_
         assert ApproverKey.objects.get(user=owner).certificate == ""
 
 
-def test_with_yes_what_stood_there_is_believed(tenant: Any, old_token: Any, plan: Any) -> None:
+def test_with_yes_what_stood_there_is_believed_audited_and_not_certified_twice(
+    tenant: Any, old_token: Any, plan: Any
+) -> None:
     assert f"certified tenant={tenant.slug} approver_keys=1" in certify("--yes")
     assert verify(tenant, old_token, plan) is Reason.OK
-
-
-def test_it_is_audited(tenant: Any, old_token: Any) -> None:
-    certify("--yes")
     with tenant_scope(tenant):
         entry = AuditEntry.objects.get(event="certified")
     assert entry.actor == "command:certify"
     assert entry.data == '{"approver_keys":1}'
-
-
-def test_second_time_there_is_nothing_to_certify(tenant: Any, old_token: Any) -> None:
-    certify("--yes")
     assert f"certified tenant={tenant.slug} nothing" in certify("--yes")
 
 

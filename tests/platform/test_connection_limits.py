@@ -64,6 +64,11 @@ def _socket(port: int, address: str) -> ClientConnection:
     )
 
 
+def _assert_echoes(line: ClientConnection, text: str = "hello") -> None:
+    line.send(text)
+    assert line.recv(timeout=PATIENCE) == text
+
+
 def _close_code(line: ClientConnection) -> int:
     try:
         while True:
@@ -96,8 +101,7 @@ def test_flood_of_any_kind_of_frame_is_closed_and_its_address_waits(port: int, a
         _socket(port, address)
     assert refused.value.response.status_code == 429
     with _socket(port, "203.0.113.99") as other:
-        other.send("hello")
-        assert other.recv(timeout=PATIENCE) == "hello"
+        _assert_echoes(other)
 
 
 def test_socket_that_was_not_answered_yet_may_say_little(port: int) -> None:
@@ -134,14 +138,12 @@ def test_message_that_is_too_large_closes_before_it_is_whole(port: int) -> None:
 def test_steady_talk_stays_open(port: int) -> None:
     with _socket(port, "203.0.113.9") as line:
         for number in range(FRAMES - 5):
-            line.send(str(number))
-            assert line.recv(timeout=PATIENCE) == str(number)
+            _assert_echoes(line, str(number))
 
 
 def test_frames_wait_for_a_slow_application_and_none_is_lost(port: int) -> None:
     with _socket(port, "203.0.113.10") as line:
-        line.send("hello")
-        assert line.recv(timeout=PATIENCE) == "hello"
+        _assert_echoes(line)
         line.send("sleep")
         for number in range(FRAMES - 5):
             line.send(str(number))
@@ -162,8 +164,7 @@ def test_storm_of_reconnects_from_one_address_is_refused_and_others_come_in(port
     assert len(refused) >= 20
     assert set(refused) == {429}
     with _socket(port, "203.0.113.12") as other:
-        other.send("hello")
-        assert other.recv(timeout=PATIENCE) == "hello"
+        _assert_echoes(other)
 
 
 def _ended(port: int, address: str, said: str, times: int) -> list[int]:
@@ -203,8 +204,7 @@ def test_proxy_that_says_nobody_is_never_made_to_wait(port: int) -> None:
             line.socket.sendall(_frame(9) * 3000)
         assert _close_code(line) == 4008
     with connect(f"ws://127.0.0.1:{port}/", open_timeout=PATIENCE, ping_interval=None) as line:
-        line.send("hello")
-        assert line.recv(timeout=PATIENCE) == "hello"
+        _assert_echoes(line)
 
 
 @pytest.mark.slow

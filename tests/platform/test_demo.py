@@ -22,7 +22,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.skills.models import Record
 from apps.skills.queries import tools_for
 from apps.skills.services import save_record
-from apps.tenants.models import Deployment, Membership, Tenant
+from apps.tenants.models import Deployment, Membership, User
 from apps.tenants.queries import deployment_by_key
 from apps.work.models import Batch, GoalCycle, WorkItem
 from apps.work.queries import active_goal, goals
@@ -104,6 +104,24 @@ def test_seed_again_changes_nothing(meridian, harbor):
     assert [counts(meridian), counts(harbor)] == before
 
 
+def test_seed_again_keeps_what_people_and_actions_changed(meridian, harbor):
+    viewer = User.objects.get(email="viewer@harbor-retail.example")
+    viewer.set_password("my-own-long-password")
+    viewer.save()
+    with tenant_scope(meridian.tenant):
+        save_record("policies", "HM-22310", subject="C-1006", data={"address": "moved"})
+    with tenant_scope(harbor.tenant):
+        CardTiming.objects.filter(pace=Pace.PLAN).update(seconds=600)
+    demo.seed(progress=lambda line: None)
+    assert authenticate(username=viewer.email, password="my-own-long-password") == viewer
+    with tenant_scope(meridian.tenant):
+        assert Record.objects.get(key="HM-22310").data == {"address": "moved"}
+    with tenant_scope(harbor.tenant):
+        timing = CardTiming.objects.filter(pace=Pace.PLAN)
+        assert timing.get().seconds == 600
+        timing.update(seconds=3600)
+
+
 def test_inbox_is_one_that_people_work_in(either):
     with tenant_scope(either.tenant):
         agent = Membership.objects.select_related("user").get(role="agent").user
@@ -128,57 +146,27 @@ def test_seed_again_brings_no_deleted_label_or_reply_back(harbor):
         labels_and_replies.save_reply(owner, name="late", text="It is late.")
 
 
-def test_seed_again_keeps_what_an_action_changed(meridian):
-    with tenant_scope(meridian.tenant):
-        save_record("policies", "HM-22310", subject="C-1006", data={"address": "moved"})
-    demo.seed(progress=lambda line: None)
-    with tenant_scope(meridian.tenant):
-        assert Record.objects.get(key="HM-22310").data == {"address": "moved"}
-
-
-def test_seed_again_keeps_a_changed_password(seeded, harbor):
-    viewer = Membership.user.field.related_model.objects.get(email="viewer@harbor-retail.example")
-    viewer.set_password("my-own-long-password")
-    viewer.save()
-    demo.seed(progress=lambda line: None)
-    assert authenticate(username=viewer.email, password="my-own-long-password") == viewer
-
-
 def test_seed_outside_of_development_is_refused(settings, database):
     settings.DEMO = False
     with pytest.raises(CommandError, match="development only"):
         call_command("seed_demo")
 
 
-def test_login_lines_have_the_agreed_form(seeded):
-    assert seeded[0].line() == (
-        "demo-login tenant=meridian-insurance role=owner user=owner@meridian-insurance.example"
-        " password=owner-of-meridian-insurance"
-    )
-
-
-def test_logins_are_four_roles_in_each_tenant(seeded):
+def test_logins_are_four_roles_in_each_tenant_in_the_agreed_form_and_open_their_own_tenant(seeded, meridian, harbor):
     roles = ["owner", "approver", "agent", "viewer"]
     assert [(login.tenant, login.role) for login in seeded] == [
         (tenant, role) for tenant in ("meridian-insurance", "harbor-retail") for role in roles
     ]
-
-
-def test_login_opens_with_its_printed_password(seeded, meridian):
-    login = seeded[0]
-    user = authenticate(username=login.email, password=login.password)
+    assert seeded[0].line() == (
+        "demo-login tenant=meridian-insurance role=owner user=owner@meridian-insurance.example"
+        " password=owner-of-meridian-insurance"
+    )
+    user = authenticate(username=seeded[0].email, password=seeded[0].password)
     with tenant_scope(meridian.tenant):
         assert Membership.objects.get(user=user).role == "owner"
-
-
-def test_people_of_one_tenant_are_strangers_in_the_other(seeded, harbor):
     with tenant_scope(harbor.tenant):
-        assert not Membership.objects.filter(user__email="owner@meridian-insurance.example").exists()
-
-
-def test_tenants_have_the_agreed_slugs(seeded, database):
-    slugs = {"meridian-insurance", "harbor-retail"}
-    assert set(Tenant.objects.filter(slug__in=slugs).values_list("slug", flat=True)) == slugs
+        assert not Membership.objects.filter(user=user).exists()
+    assert {meridian.tenant.slug, harbor.tenant.slug} == {"meridian-insurance", "harbor-retail"}
 
 
 @pytest.mark.parametrize(
@@ -222,15 +210,12 @@ def test_policy_of_a_demo_tenant_stands_in_its_goal_file_only(either):
         assert active_gates(either.pk).value == ()
 
 
-def test_public_reaches_no_tool_of_a_customer(meridian):
+def test_public_reaches_no_tool_of_a_customer_and_verified_holds_for_900_seconds(meridian):
     with tenant_scope(meridian.tenant):
-        assert active_goal(meridian).spec.access_levels["public"].tools == ["knowledge_search"]
-
-
-def test_verified_holds_for_900_seconds(meridian):
-    with tenant_scope(meridian.tenant):
-        level = active_goal(meridian).spec.access_levels["verified"]
-    assert (level.requires, level.expires_after) == (["identity_verified"], 900)
+        levels = active_goal(meridian).spec.access_levels
+    assert levels["public"].tools == ["knowledge_search"]
+    assert levels["verified"].requires == ["identity_verified"]
+    assert levels["verified"].expires_after == 900
 
 
 def test_refund_small_runs_under_the_standing_approval(harbor):
@@ -267,15 +252,12 @@ def test_appointments_are_offered_while_a_calendar_is_connected(either):
     assert (before, len(during), offered(either) & books) == (set(), 1, set())
 
 
-def test_knowledge_is_there_for_everybody(meridian):
+def test_knowledge_is_there_for_everybody_and_not_ingested_twice(meridian):
     with tenant_scope(meridian.tenant):
         titles = set(Document.objects.filter(collection__name="help").values_list("title", flat=True))
-    assert "Home policy" in titles and len(titles) == 8
-
-
-def test_knowledge_is_not_ingested_twice(meridian):
-    with tenant_scope(meridian.tenant):
         before = DocumentVersion.objects.count()
+    assert "Home policy" in titles
+    assert len(titles) == 8
     demo.seed(progress=lambda line: None)
     with tenant_scope(meridian.tenant):
         assert DocumentVersion.objects.count() == before
@@ -286,18 +268,17 @@ def upkeep(deployment: Deployment) -> WorkItem:
         return goals().exclude(pk=deployment.active_goal_id).get()
 
 
-def test_scheduled_goal_has_been_looked_at_and_will_be_again(either):
+def test_scheduled_goal_has_been_looked_at_and_what_it_found_waits_a_day_as_one_batch(either):
     goal = upkeep(either)
     with tenant_scope(either.tenant):
-        outcomes = list(GoalCycle.objects.filter(goal=goal).values_list("outcome", flat=True))
-    assert (outcomes, goal.status, goal.due_at > now()) == (["failed"], "failed", True)
-
-
-def test_what_the_goal_found_waits_as_one_batch(either):
-    with tenant_scope(either.tenant):
-        batch = Batch.objects.get(goal_ref=upkeep(either).pk)
+        assert list(GoalCycle.objects.filter(goal=goal).values_list("outcome", flat=True)) == ["failed"]
+        batch = Batch.objects.get(goal_ref=goal.pk)
         card = Card.objects.get(subject_id=batch.pk)
-        assert (batch.items.count(), card.kind, card.is_open, len(card.body["items"])) == (3, "batch_review", True, 3)
+        assert batch.items.count() == 3
+    assert goal.status == "failed"
+    assert goal.due_at > now()
+    assert (card.kind, card.is_open, len(card.body["items"])) == ("batch_review", True, 3)
+    assert (card.expires_at - card.created_at).total_seconds() == settings.CARD_SECONDS["calm"]
 
 
 def test_batch_that_nobody_waits_for_comes_after_a_visitor_s_plan(either, meridian, harbor):
@@ -308,26 +289,10 @@ def test_batch_that_nobody_waits_for_comes_after_a_visitor_s_plan(either, meridi
     assert cards[-1].kind == "batch_review"
 
 
-def test_batch_waits_for_a_day(either):
-    with tenant_scope(either.tenant):
-        card = Card.objects.get(kind="batch_review")
-    assert (card.expires_at - card.created_at).total_seconds() == settings.CARD_SECONDS["calm"]
-
-
 def test_visitor_s_plan_waits_for_an_hour_here(harbor):
     with tenant_scope(harbor.tenant):
         seconds = [card_lifetime(pace, harbor.pk) for pace in (Pace.PLAN, Pace.GATE, Pace.CALM)]
     assert seconds == [3600, 3600, settings.CARD_SECONDS["calm"]]
-
-
-def test_seed_again_keeps_how_long_an_owner_lets_cards_wait(harbor):
-    with tenant_scope(harbor.tenant):
-        CardTiming.objects.filter(pace=Pace.PLAN).update(seconds=600)
-    demo.seed(progress=lambda line: None)
-    with tenant_scope(harbor.tenant):
-        found = CardTiming.objects.get(pace=Pace.PLAN)
-        CardTiming.objects.filter(pk=found.pk).update(seconds=3600)
-    assert found.seconds == 600
 
 
 def test_conversation_reaches_no_tool_of_the_upkeep(either):

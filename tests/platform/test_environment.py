@@ -28,12 +28,9 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {"SILAS_VAR": str(tmp_path)}
 
 
-def test_open_host_with_everything_is_allowed() -> None:
-    assert open_host_faults(OPEN) == []
-
-
 @pytest.mark.parametrize("missing", [*KEYS, "ALLOWED_HOSTS"])
 def test_open_host_without_one_condition_is_refused_by_name(missing: str) -> None:
+    assert open_host_faults(OPEN) == []
     faults = open_host_faults({**OPEN, missing: " "})
     assert len(faults) == 1
     assert missing in faults[0]
@@ -53,68 +50,38 @@ def test_everything_else_is_open(host: str) -> None:
     assert not is_loopback(host)
 
 
-def test_made_keys_are_private_long_and_different(env: dict[str, str]) -> None:
+def test_made_keys_are_private_long_different_and_kept_for_the_next_run(env: dict[str, str]) -> None:
     files = [Path(with_keys(env)[f"{name}_FILE"]) for name in KEYS]
+    keys = [file.read_text() for file in files]
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
-    assert len({file.read_text() for file in files}) == 3
-    assert min(len(file.read_text()) for file in files) >= 43
+    assert len(set(keys)) == 3
+    assert min(map(len, keys)) >= 43
+    assert [Path(with_keys(env)[f"{name}_FILE"]).read_text() for name in KEYS] == keys
 
 
-def test_made_keys_are_kept_for_next_run(env: dict[str, str]) -> None:
-    first = Path(with_keys(env)["SILAS_SIGNING_KEY_FILE"]).read_text()
-    assert Path(with_keys(env)["SILAS_SIGNING_KEY_FILE"]).read_text() == first
+@pytest.mark.parametrize("name", ["SILAS_SIGNING_KEY", "SILAS_ROOT_KEYS"])
+def test_key_that_is_given_is_not_made(env: dict[str, str], tmp_path: Path, name: str) -> None:
+    assert f"{name}_FILE" not in with_keys({**env, name: "0" * 64})
+    assert not (tmp_path / "keys" / name.lower()).exists()
 
 
-def test_key_that_is_given_is_not_made(env: dict[str, str], tmp_path: Path) -> None:
-    told = with_keys({**env, "SILAS_SIGNING_KEY": "given"})
-    assert "SILAS_SIGNING_KEY_FILE" not in told
-    assert not (tmp_path / "keys" / "silas_signing_key").exists()
-
-
-@pytest.mark.parametrize("program", ["worker", "beat"])
-@pytest.mark.parametrize("form", ["SILAS_SIGNING_KEY", "SILAS_SIGNING_KEY_FILE"])
-def test_signing_key_is_withheld_from_worker_and_beat(program: str, form: str) -> None:
-    assert form not in for_program({form: "x"}, program)
-
-
-def test_secrets_key_is_withheld_from_beat() -> None:
-    told = for_program({"SILAS_SECRETS_KEY": "x", "SILAS_SECRETS_KEY_FILE": "y"}, "beat")
-    assert not told.keys() & {"SILAS_SECRETS_KEY", "SILAS_SECRETS_KEY_FILE"}
-
-
-@pytest.mark.parametrize("program", ["web", "trusted", "worker", "beat"])
-@pytest.mark.parametrize("name", ["DATABASE_OWNER_URL", "DATABASE_WORK_URL"])
-def test_other_roles_addresses_are_withheld_from_programs(program: str, name: str) -> None:
-    assert name not in for_program({name: "x"}, program)
-
-
-def test_worker_is_told_its_own_roles_address_instead_of_webs() -> None:
-    told = for_program({"DATABASE_URL": "of-web", "DATABASE_WORK_URL": "of-workers"}, "worker")
+@pytest.mark.parametrize("form", ["", "_FILE"])
+def test_program_is_told_its_own_keys_and_database_only(form: str) -> None:
+    keys = {f"{name}{form}": f"{name} of web" for name in KEYS}
+    given = {**keys, "DATABASE_URL": "of-web", "DATABASE_WORK_URL": "of-workers", "DATABASE_OWNER_URL": "of-owner"}
+    given["REDIS_URL"] = "redis://cache"
+    told = for_program(given, "worker")
+    assert for_program(given, "web") == {**keys, "DATABASE_URL": "of-web", "REDIS_URL": "redis://cache"}
+    assert for_program(given, "trusted") == for_program(given, "web")
+    assert for_program(given, "beat") == {"REDIS_URL": "redis://cache"}
+    assert told.keys() == {"SECRET_KEY", f"SILAS_SECRETS_KEY{form}", "DATABASE_URL", "REDIS_URL"}
     assert told["DATABASE_URL"] == "of-workers"
-
-
-def test_beat_is_told_neither_a_key_nor_a_database() -> None:
-    given = dict.fromkeys([*KEYS, "DATABASE_URL", "DATABASE_WORK_URL", "DATABASE_OWNER_URL"], "x")
-    assert for_program({**given, "REDIS_URL": "redis://cache"}, "beat") == {"REDIS_URL": "redis://cache"}
+    assert told["SECRET_KEY"] != "SECRET_KEY of web"
+    assert len(told["SECRET_KEY"]) >= 43
 
 
 def test_worker_without_an_address_of_its_own_is_not_told_webs() -> None:
     assert for_program({"DATABASE_URL": "of-web"}, "worker")["DATABASE_URL"] == ""
-
-
-@pytest.mark.parametrize("given", [{"SECRET_KEY": "of-web"}, {"SECRET_KEY_FILE": "/of/web"}])
-def test_worker_signs_with_a_key_that_web_does_not_have(given: dict[str, str]) -> None:
-    told = for_program(given, "worker")
-    assert (told["SECRET_KEY"] == "of-web", len(told["SECRET_KEY"]) >= 43, "SECRET_KEY_FILE" in told) == (
-        False,
-        True,
-        False,
-    )
-
-
-@pytest.mark.parametrize("program", ["web", "trusted"])
-def test_web_and_the_trusted_worker_are_told_all_three_keys(program: str) -> None:
-    assert for_program(dict.fromkeys(KEYS, "x"), program) == dict.fromkeys(KEYS, "x")
 
 
 def test_address_given_is_left_alone(env: dict[str, str]) -> None:
@@ -134,14 +101,18 @@ def test_address_file_is_read(env: dict[str, str], tmp_path: Path) -> None:
     assert with_addresses_read({**env, "REDIS_URL_FILE": str(tmp_path / "url")})["REDIS_URL"] == "redis://cache"
 
 
-def test_address_file_that_is_not_there_is_refused(env: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(StartRefused, match="REDIS_URL_FILE cannot be read"):
-        with_addresses_read({**env, "REDIS_URL_FILE": str(tmp_path / "nothing")})
-
-
-def test_address_given_twice_is_refused() -> None:
-    with pytest.raises(StartRefused, match="not both"):
-        with_addresses_read({"REDIS_URL_FILE": os.devnull, "REDIS_URL": "redis://cache"})
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({"REDIS_URL_FILE": "/nowhere/url"}, "REDIS_URL_FILE cannot be read"),
+        ({"REDIS_URL_FILE": os.devnull, "REDIS_URL": "redis://cache"}, "not both"),
+    ],
+)
+def test_address_file_that_is_not_there_or_stands_beside_an_address_is_refused(
+    given: dict[str, str], refusal: str
+) -> None:
+    with pytest.raises(StartRefused, match=refusal):
+        with_addresses_read(given)
 
 
 def _pinned(told: dict[str, str]) -> list[str]:
@@ -153,12 +124,6 @@ def test_installation_keys_public_half_is_pinned_for_every_program(env: dict[str
     root = root_of(Path(told["SILAS_SIGNING_KEY_FILE"]).read_text())
     for program in ("web", "trusted", "worker", "beat"):
         assert _pinned(for_program(told, program)) == [root]
-
-
-def test_pin_that_is_given_is_not_made(env: dict[str, str], tmp_path: Path) -> None:
-    told = with_keys({**env, "SILAS_ROOT_KEYS": "0" * 64})
-    assert "SILAS_ROOT_KEYS_FILE" not in told
-    assert not (tmp_path / "keys" / "silas_root_keys").exists()
 
 
 def test_another_signing_key_is_pinned_beside_the_old_one(env: dict[str, str]) -> None:

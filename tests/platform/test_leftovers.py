@@ -32,13 +32,10 @@ def test_folder_without_processes_is_removed(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / name).exists()
 
 
-def test_folder_that_a_process_works_in_is_kept(tmp_path: Path, resident: Resident) -> None:
-    sweep(tmp_path, older_than=-1)
-    assert resident[0].exists()
-
-
-def test_folder_is_removed_when_its_process_is_gone(tmp_path: Path, resident: Resident) -> None:
+def test_folder_is_kept_until_the_process_that_works_in_it_is_gone(tmp_path: Path, resident: Resident) -> None:
     folder, process = resident
+    sweep(tmp_path, older_than=-1)
+    assert folder.exists()
     process.kill()
     process.wait()
     sweep(tmp_path, older_than=-1)

@@ -16,9 +16,7 @@ from apps.approvals.keys.services import rotate_key
 from apps.approvals.tokens import payloads
 from apps.approvals.tokens.services import revoke_token, verify_token
 from apps.audit.checkpoint_file import read_newest
-from apps.gates.queries import active_gates
-from apps.gates.schemas import GateSpec
-from apps.gates.services import check_gates, retire, save_gate
+from apps.gates.services import retire, save_gate
 from apps.sessions import policy
 from apps.skills import installation, integrity
 from apps.skills import queries as skills
@@ -33,8 +31,8 @@ from tests.approvals.test_tokens import check, verify
 from tests.factories.approvals import make_plan, make_token
 from tests.factories.audit import tampering
 from tests.factories.skills import answer, make_folder, propose
+from tests.platform.test_policy_seals import blocks, spec
 
-CONTEXT = {"message": "hello", "recent": [], "verified_gates": {}}
 PutBack = Any
 
 
@@ -96,24 +94,14 @@ def copy(superuser_dsn: str, tenant: Any) -> Any:
 # --- gates and levels
 
 
-def spec(pattern: str) -> GateSpec:
-    return GateSpec(name="guard", on="every_user_message", type="regex", config={"pattern": pattern})
-
-
-def blocks(tenant: Any, deployment: Any) -> bool:
-    with tenant_scope(tenant):
-        gates = active_gates(deployment.pk).value
-    return check_gates(gates, "every_user_message", CONTEXT).blocked
-
-
 def test_earlier_gate_put_back_with_its_list_is_not_believed_by_a_fresh_worker(
     tenant: Any, deployment: Any, copy: PutBack, fresh_worker: Any
 ) -> None:
     with tenant_scope(tenant):
-        save_gate(spec("."), deployment_id=deployment.pk)
+        save_gate(spec("guard", "."), deployment_id=deployment.pk)
     before = copy("gates_gate", "gates_gateversion")
     with tenant_scope(tenant):
-        save_gate(spec("never-said"), deployment_id=deployment.pk)
+        save_gate(spec("guard", "never-said"), deployment_id=deployment.pk)
     before.put_back()
     fresh_worker()
     assert blocks(tenant, deployment)
@@ -121,8 +109,8 @@ def test_earlier_gate_put_back_with_its_list_is_not_believed_by_a_fresh_worker(
 
 def test_fresh_worker_believes_what_is_in_force(tenant: Any, deployment: Any, fresh_worker: Any) -> None:
     with tenant_scope(tenant):
-        save_gate(spec("never-said"), deployment_id=deployment.pk)
-        save_gate(spec("."), deployment_id=deployment.pk)
+        save_gate(spec("guard", "never-said"), deployment_id=deployment.pk)
+        save_gate(spec("guard", "."), deployment_id=deployment.pk)
     fresh_worker()
     assert not blocks(tenant, deployment)
 
@@ -143,20 +131,19 @@ def test_level_that_was_narrowed_is_not_wide_again(
 
 
 def test_another_list_of_the_same_version_is_not_believed(
-    tenant: Any, deployment: Any, superuser_dsn: str, fresh_worker: Any
+    tenant: Any, deployment: Any, tamper: Any, fresh_worker: Any
 ) -> None:
     with suppress(Undone), tenant_scope(tenant):
-        save_gate(spec("."), deployment_id=deployment.pk)
+        save_gate(spec("guard", "."), deployment_id=deployment.pk)
         never = PolicySeal.objects.get(kind=PolicyKind.GATES)
         raise Undone
     with tenant_scope(tenant):
-        save_gate(spec("."), deployment_id=deployment.pk)
+        save_gate(spec("guard", "."), deployment_id=deployment.pk)
         assert PolicySeal.objects.get(kind=PolicyKind.GATES).version == never.version
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute(
-            "UPDATE tenants_policyseal SET items = %s, signature = %s WHERE id = %s",
-            [never.items, never.signature, never.pk],
-        )
+    tamper(
+        "UPDATE tenants_policyseal SET items = %s, signature = %s WHERE id = %s",
+        [never.items, never.signature, never.pk],
+    )
     fresh_worker()
     with tenant_scope(tenant):
         assert policy_seals.load_items(PolicyKind.GATES) is None
@@ -191,25 +178,21 @@ def test_approval_that_was_taken_back_is_not_given_again(
 
 
 def test_row_of_a_revocation_that_was_deleted_alone_takes_nothing_back(
-    tenant: Any, owner: Any, token: Any, plan: Any, superuser_dsn: str
+    tenant: Any, owner: Any, token: Any, plan: Any, tamper: Any
 ) -> None:
     with tenant_scope(tenant):
         verify_token(token, payloads.approvable_plan(plan))
         revoke_token(token, user=owner, reason="wrong customer")
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("DELETE FROM approvals_tokenrevocation WHERE tenant_id = %s", [tenant.pk])
+    tamper("DELETE FROM approvals_tokenrevocation WHERE tenant_id = %s", [tenant.pk])
     assert check(tenant, token, payloads.approvable_plan(plan)) is Reason.TOKEN_REVOKED
     with tenant_scope(tenant):
         assert queries.is_revoked(token.nonce)
 
 
-def test_key_that_was_declared_void_stays_void(
-    tenant: Any, owner: Any, token: Any, plan: Any, superuser_dsn: str
-) -> None:
+def test_key_that_was_declared_void_stays_void(tenant: Any, owner: Any, token: Any, plan: Any, tamper: Any) -> None:
     with tenant_scope(tenant):
         rotate_key(owner, actor="user:test", compromised=True)
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("UPDATE approvals_approverkey SET revoked_at = NULL WHERE tenant_id = %s", [tenant.pk])
+    tamper("UPDATE approvals_approverkey SET revoked_at = NULL WHERE tenant_id = %s", [tenant.pk])
     assert verify(tenant, token, plan) is Reason.KEY_REVOKED
     with tenant_scope(tenant):
         assert queries.is_revoked(token.nonce)
@@ -217,10 +200,9 @@ def test_key_that_was_declared_void_stays_void(
 
 
 def test_without_its_list_of_revocations_nothing_that_was_approved_holds(
-    tenant: Any, token: Any, plan: Any, superuser_dsn: str
+    tenant: Any, token: Any, plan: Any, tamper: Any
 ) -> None:
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("DELETE FROM tenants_policyseal WHERE kind = 'revocations' AND tenant_id = %s", [tenant.pk])
+    tamper("DELETE FROM tenants_policyseal WHERE kind = 'revocations' AND tenant_id = %s", [tenant.pk])
     assert verify(tenant, token, plan) is Reason.KEY_REVOKED
     with tenant_scope(tenant):
         assert queries.is_revoked(token.nonce)
@@ -256,25 +238,21 @@ def test_skill_that_was_switched_off_is_not_in_use_again(
     assert in_use(tenant) == []
 
 
-def test_skill_that_was_switched_off_is_not_switched_on_by_its_row_alone(
-    tenant: Any, first: Any, superuser_dsn: str
-) -> None:
+def test_skill_that_was_switched_off_is_not_switched_on_by_its_row_alone(tenant: Any, first: Any, tamper: Any) -> None:
     with tenant_scope(tenant):
         installation.disable("test-desk")
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("UPDATE skills_skillversion SET status = 'active' WHERE id = %s", [first.pk])
+    tamper("UPDATE skills_skillversion SET status = 'active' WHERE id = %s", [first.pk])
     assert in_use(tenant) == []
 
 
 def test_replaced_version_does_not_take_its_place_again(
-    tenant: Any, first: Any, approver: Any, tmp_path: Path, superuser_dsn: str
+    tenant: Any, first: Any, approver: Any, tmp_path: Path, tamper: Any
 ) -> None:
     (tmp_path / "second").mkdir()
     second = propose(tenant, make_folder(tmp_path / "second", description="Use when a test wants something newer."))
     answer(tenant, second, approver)
     assert in_use(tenant) == [2]
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("UPDATE skills_skillversion SET activated_at = now() WHERE id = %s", [first.pk])
+    tamper("UPDATE skills_skillversion SET activated_at = now() WHERE id = %s", [first.pk])
     assert in_use(tenant) == [2]
 
 
@@ -294,7 +272,7 @@ def test_fresh_worker_without_the_file_believes_no_policy(
     tenant: Any, deployment: Any, file: Path, fresh_worker: Any, caplog: Any, harm: str
 ) -> None:
     with tenant_scope(tenant):
-        save_gate(spec("."), deployment_id=deployment.pk)
+        save_gate(spec("guard", "."), deployment_id=deployment.pk)
     match harm:
         case "missing":
             file.unlink()
@@ -314,7 +292,7 @@ def test_pin_that_no_installation_key_certified_is_left_out(
     tenant: Any, deployment: Any, file: Path, fresh_worker: Any
 ) -> None:
     with tenant_scope(tenant):
-        save_gate(spec("."), deployment_id=deployment.pk)
+        save_gate(spec("guard", "."), deployment_id=deployment.pk)
     row = json.loads(file.read_text().splitlines()[-1])
     with file.open("a") as more:
         more.write(json.dumps({**row, "policy": {"gates": [99, "0" * 64]}}) + "\n")
@@ -327,7 +305,7 @@ def test_copy_of_the_file_that_is_behind_still_serves(
 ) -> None:
     behind = file.read_text()
     with tenant_scope(tenant):
-        save_gate(spec("."), deployment_id=deployment.pk)
+        save_gate(spec("guard", "."), deployment_id=deployment.pk)
     file.write_text(behind)
     fresh_worker()
     assert not blocks(tenant, deployment)
@@ -335,7 +313,7 @@ def test_copy_of_the_file_that_is_behind_still_serves(
 
 def test_change_that_is_rolled_back_is_not_pinned(tenant: Any, deployment: Any, fresh_worker: Any) -> None:
     with suppress(Undone), tenant_scope(tenant):
-        save_gate(spec("never-said"), deployment_id=deployment.pk)
+        save_gate(spec("guard", "never-said"), deployment_id=deployment.pk)
         raise Undone
     fresh_worker()
     assert not blocks(tenant, deployment)
@@ -346,7 +324,7 @@ def test_reader_that_was_overtaken_for_a_moment_believes_the_list_it_read(
 ) -> None:
     before = copy("gates_gate", "gates_gateversion")
     with tenant_scope(tenant):
-        save_gate(spec("never-said"), deployment_id=deployment.pk)
+        save_gate(spec("guard", "never-said"), deployment_id=deployment.pk)
     before.put_back()
     assert not blocks(tenant, deployment)
 
@@ -366,7 +344,7 @@ def test_pin_that_could_not_be_written_is_made_up_for_by_the_next_reader_that_ma
     file.unlink()
     file.mkdir()
     with tenant_scope(tenant):
-        save_gate(spec("."), deployment_id=deployment.pk)
+        save_gate(spec("guard", "."), deployment_id=deployment.pk)
     file.rmdir()
     file.write_text(kept)
     blocks(tenant, deployment)
@@ -378,7 +356,7 @@ def test_certify_pins_what_a_restored_database_holds(
 ) -> None:
     key = settings.SILAS_SIGNING_KEY
     with tenant_scope(tenant):
-        gate = save_gate(spec("."), deployment_id=deployment.pk)
+        gate = save_gate(spec("guard", "."), deployment_id=deployment.pk)
     before = copy("gates_gate", "gates_gateversion")
     with tenant_scope(tenant):
         retire(gate.pk)

@@ -53,14 +53,21 @@ def gate(tenant: Any, deployment: Any) -> Any:
         return save_gate(spec("guard"), deployment_id=deployment.pk)
 
 
-def test_certified_gate_does_its_work(tenant: Any, deployment: Any, gate: Any) -> None:
-    assert not blocks(tenant, deployment)
-
-
-def test_worker_that_knows_the_pinned_key_only_believes_it(
+def test_certified_gate_is_believed_and_put_in_force_by_no_process_without_the_signing_key(
     tenant: Any, deployment: Any, gate: Any, settings: Any
 ) -> None:
+    """A worker knows the pinned key only."""
+    assert not blocks(tenant, deployment)
     settings.SILAS_SIGNING_KEY = ""
+    assert not blocks(tenant, deployment)
+    with pytest.raises(SilasError, match="SILAS_SIGNING_KEY"), tenant_scope(tenant):
+        save_gate(spec("second"), deployment_id=deployment.pk)
+
+
+def test_rolled_back_gate_is_certified(tenant: Any, deployment: Any, gate: Any) -> None:
+    with tenant_scope(tenant):
+        save_gate(spec("guard", STRICT), deployment_id=deployment.pk)
+        roll_back(gate.pk, 1)
     assert not blocks(tenant, deployment)
 
 
@@ -77,35 +84,30 @@ def test_worker_that_knows_the_pinned_key_only_believes_it(
     ],
 )
 def test_gate_in_force_that_was_changed_or_taken_away_by_sql_blocks(
-    tenant: Any, deployment: Any, gate: Any, superuser_dsn: str, forgery: str
+    tenant: Any, deployment: Any, gate: Any, tamper: Any, forgery: str
 ) -> None:
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute(forgery, [gate.pk])
+    tamper(forgery, [gate.pk])
     assert blocks(tenant, deployment)
 
 
-def test_gate_that_was_only_written_blocks(tenant: Any, deployment: Any, superuser_dsn: str) -> None:
+def test_gate_that_was_only_written_blocks(tenant: Any, deployment: Any, tamper: Any) -> None:
     gate_id = uuid4()
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute(
-            "INSERT INTO gates_gate (id, tenant_id, name, status, active, newest) VALUES (%s, %s, 'x', 'active', 1, 1)",
-            [gate_id, tenant.pk],
-        )
-        cursor.execute(
-            'INSERT INTO gates_gateversion (id, tenant_id, gate_id, number, "order", content, written_by, note)'
-            " VALUES (%s, %s, %s, 1, 1, %s, 'system', '')",
-            [uuid4(), tenant.pk, gate_id, json.dumps({"on": "every_user_message", "type": "regex", "config": {}})],
-        )
+    tamper(
+        "INSERT INTO gates_gate (id, tenant_id, name, status, active, newest) VALUES (%s, %s, 'x', 'active', 1, 1)",
+        [gate_id, tenant.pk],
+    )
+    tamper(
+        'INSERT INTO gates_gateversion (id, tenant_id, gate_id, number, "order", content, written_by, note)'
+        " VALUES (%s, %s, %s, 1, 1, %s, 'system', '')",
+        [uuid4(), tenant.pk, gate_id, json.dumps({"on": "every_user_message", "type": "regex", "config": {}})],
+    )
     assert blocks(tenant, deployment)
 
 
-def test_earlier_version_put_back_in_force_by_sql_blocks(
-    tenant: Any, deployment: Any, gate: Any, superuser_dsn: str
-) -> None:
+def test_earlier_version_put_back_in_force_by_sql_blocks(tenant: Any, deployment: Any, gate: Any, tamper: Any) -> None:
     with tenant_scope(tenant):
         save_gate(spec("guard", STRICT), deployment_id=deployment.pk)
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("UPDATE gates_gate SET active = 1 WHERE id = %s", [gate.pk])
+    tamper("UPDATE gates_gate SET active = 1 WHERE id = %s", [gate.pk])
     assert blocks(tenant, deployment)
 
 
@@ -129,7 +131,7 @@ def test_list_that_is_gone_copied_or_emptied_blocks(
 
 
 def test_list_put_back_to_what_it_was_is_found_by_a_process_that_saw_the_later_one(
-    tenant: Any, deployment: Any, gate: Any, superuser_dsn: str, monkeypatch: pytest.MonkeyPatch
+    tenant: Any, deployment: Any, gate: Any, tamper: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy_pins, "OVERTAKEN_SECONDS", 0.0)
     with tenant_scope(tenant):
@@ -138,43 +140,23 @@ def test_list_put_back_to_what_it_was_is_found_by_a_process_that_saw_the_later_o
     with tenant_scope(tenant):
         save_gate(spec("guard", STRICT), deployment_id=deployment.pk)
     assert blocks(tenant, deployment)
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("UPDATE gates_gate SET active = 1 WHERE id = %s", [gate.pk])
-        cursor.execute(
-            "UPDATE tenants_policyseal SET items = %s, signature = %s, version = %s WHERE id = %s",
-            [seal.items, seal.signature, seal.version, seal.pk],
-        )
+    tamper("UPDATE gates_gate SET active = 1 WHERE id = %s", [gate.pk])
+    tamper(
+        "UPDATE tenants_policyseal SET items = %s, signature = %s, version = %s WHERE id = %s",
+        [seal.items, seal.signature, seal.version, seal.pk],
+    )
     assert blocks(tenant, deployment)
 
 
-def test_change_beside_a_forged_gate_does_not_certify_it(
-    tenant: Any, deployment: Any, gate: Any, superuser_dsn: str
-) -> None:
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("UPDATE gates_gate SET name = 'other' WHERE id = %s", [gate.pk])
+def test_change_beside_a_forged_gate_does_not_certify_it(tenant: Any, deployment: Any, gate: Any, tamper: Any) -> None:
+    tamper("UPDATE gates_gate SET name = 'other' WHERE id = %s", [gate.pk])
     with tenant_scope(tenant):
         save_gate(spec("second"), deployment_id=deployment.pk)
     assert blocks(tenant, deployment)
 
 
-def test_gate_is_put_in_force_by_no_process_without_the_signing_key(
-    tenant: Any, deployment: Any, gate: Any, settings: Any
-) -> None:
-    settings.SILAS_SIGNING_KEY = ""
-    with pytest.raises(SilasError, match="SILAS_SIGNING_KEY"), tenant_scope(tenant):
-        save_gate(spec("second"), deployment_id=deployment.pk)
-
-
-def test_rolled_back_gate_is_certified(tenant: Any, deployment: Any, gate: Any) -> None:
-    with tenant_scope(tenant):
-        save_gate(spec("guard", STRICT), deployment_id=deployment.pk)
-        roll_back(gate.pk, 1)
-    assert not blocks(tenant, deployment)
-
-
-def test_what_is_not_believed_is_audited_once(tenant: Any, deployment: Any, gate: Any, superuser_dsn: str) -> None:
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("UPDATE gates_gate SET name = 'other' WHERE id = %s", [gate.pk])
+def test_what_is_not_believed_is_audited_once(tenant: Any, deployment: Any, gate: Any, tamper: Any) -> None:
+    tamper("UPDATE gates_gate SET name = 'other' WHERE id = %s", [gate.pk])
     blocks(tenant, deployment)
     blocks(tenant, deployment)
     with tenant_scope(tenant):
@@ -215,19 +197,17 @@ def test_level_that_was_saved_is_believed(tenant: Any, deployment: Any, level: A
     ],
 )
 def test_level_that_was_changed_by_sql_opens_nothing(
-    tenant: Any, deployment: Any, level: AccessLevel, superuser_dsn: str, forgery: str
+    tenant: Any, deployment: Any, level: AccessLevel, tamper: Any, forgery: str
 ) -> None:
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute(forgery, [level.pk])
+    tamper(forgery, [level.pk])
     assert levels(tenant, deployment) == {"public": ["knowledge_search"]}
 
 
 def test_level_moved_to_another_deployment_opens_nothing(
-    tenant: Any, deployment: Any, level: AccessLevel, superuser_dsn: str
+    tenant: Any, deployment: Any, level: AccessLevel, tamper: Any
 ) -> None:
     other = make_deployment(tenant)
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("UPDATE silas_sessions_accesslevel SET deployment_id = %s WHERE id = %s", [other.pk, level.pk])
+    tamper("UPDATE silas_sessions_accesslevel SET deployment_id = %s WHERE id = %s", [other.pk, level.pk])
     assert levels(tenant, other) == {"public": ["knowledge_search"]}
 
 
@@ -264,10 +244,9 @@ def test_goal_that_was_put_in_force_is_believed(tenant: Any, governed: Any) -> N
     ],
 )
 def test_goal_that_was_changed_or_taken_away_by_sql_blocks(
-    tenant: Any, governed: Any, superuser_dsn: str, forgery: str
+    tenant: Any, governed: Any, tamper: Any, forgery: str
 ) -> None:
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute(forgery, [governed.pk])
+    tamper(forgery, [governed.pk])
     assert goal_blocks(tenant, governed)
 
 
@@ -281,11 +260,10 @@ def test_goal_that_was_changed_or_taken_away_by_sql_blocks(
         "DELETE FROM approvals_approvalpolicy WHERE tenant_id = %s",
     ],
 )
-def test_weaker_rules_for_approvals_by_sql_let_nobody_approve(tenant: Any, superuser_dsn: str, forgery: str) -> None:
+def test_weaker_rules_for_approvals_by_sql_let_nobody_approve(tenant: Any, tamper: Any, forgery: str) -> None:
     with tenant_scope(tenant):
         ApprovalPolicy.objects.create(people=2, who=Deciders.OWNERS)
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute(forgery, [tenant.pk])
+    tamper(forgery, [tenant.pk])
     with tenant_scope(tenant), pytest.raises(SilasError) as refused:
         require_certified_policy()
     assert refused.value.code == "policy_not_certified"
@@ -297,20 +275,24 @@ def test_weaker_rules_for_approvals_by_sql_let_nobody_approve(tenant: Any, super
 
 
 def test_tenant_from_before_the_lists_blocks_until_it_is_certified(
-    tenant: Any, deployment: Any, gate: Any, superuser_dsn: str
+    tenant: Any, deployment: Any, gate: Any, tamper: Any
 ) -> None:
-    with tampering(superuser_dsn) as cursor:
-        cursor.execute("DELETE FROM tenants_policyseal WHERE tenant_id = %s", [tenant.pk])
+    tamper("DELETE FROM tenants_policyseal WHERE tenant_id = %s", [tenant.pk])
     assert blocks(tenant, deployment)
     done = {one.tenant: one.counts for one in certify_all(actor="system")}
     assert done[tenant.slug]["gates"] == 1
     assert not blocks(tenant, deployment)
 
 
-def test_lists_of_a_new_tenant_are_there(database: None) -> None:
-    made = make_tenant()
-    with tenant_scope(made):
+def test_tenant_is_created_with_its_lists_and_by_no_process_without_the_signing_key(
+    database: None, settings: Any
+) -> None:
+    with tenant_scope(make_tenant()):
         assert {seal.kind for seal in PolicySeal.objects.all()} == set(PolicyKind.values)
+    settings.SILAS_SIGNING_KEY = ""
+    with pytest.raises(SilasError, match="SILAS_SIGNING_KEY"):
+        create_tenant("never-made", name="Never", owner_email="never@example.test")
+    assert not Tenant.objects.filter(slug="never-made").exists()
 
 
 def test_lists_are_resealed_for_another_signing_key(tenant: Any, deployment: Any, gate: Any, settings: Any) -> None:
@@ -318,10 +300,3 @@ def test_lists_are_resealed_for_another_signing_key(tenant: Any, deployment: Any
         policy_seals.reseal(old=settings.SILAS_SIGNING_KEY, new="another")
     settings.SILAS_SIGNING_KEY, settings.SILAS_ROOT_KEYS = "another", (trust.root_of("another"),)
     assert not blocks(tenant, deployment)
-
-
-def test_tenant_is_created_by_no_process_without_the_signing_key(database: None, settings: Any) -> None:
-    settings.SILAS_SIGNING_KEY = ""
-    with pytest.raises(SilasError, match="SILAS_SIGNING_KEY"):
-        create_tenant("never-made", name="Never", owner_email="never@example.test")
-    assert not Tenant.objects.filter(slug="never-made").exists()

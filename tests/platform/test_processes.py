@@ -47,15 +47,10 @@ def left(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def test_leftover_of_a_directory_is_ended_whoever_had_its_number_before(
-    tmp_path: Path, left: subprocess.Popen[bytes]
+@pytest.mark.parametrize("by_mark", [False, True])
+def test_leftover_of_a_directory_or_mark_is_ended_whoever_had_its_number_before(
+    tmp_path: Path, left: subprocess.Popen[bytes], by_mark: bool
 ) -> None:
-    processes.end(processes.working_in(tmp_path, name="sleep"))
-    assert left.poll() is not None
-
-
-def test_leftover_with_a_mark_is_ended_whoever_had_its_number_before(
-    tmp_path: Path, left: subprocess.Popen[bytes]
-) -> None:
-    processes.end(processes.marked("SILAS_LEFT", str(tmp_path)))
+    by_folder = processes.working_in(tmp_path, name="sleep")
+    processes.end(processes.marked("SILAS_LEFT", str(tmp_path)) if by_mark else by_folder)
     assert left.poll() is not None

@@ -28,22 +28,13 @@ def env(given: PostgresServer, tmp_path: Path) -> dict[str, str]:
     return {"SILAS_VAR": str(tmp_path), "DATABASE_URL": given.superuser_dsn}
 
 
-def test_superuser_is_replaced_by_application_role(env: dict[str, str]) -> None:
+def test_superuser_is_replaced_by_the_roles_which_later_commands_use(env: dict[str, str], tmp_path: Path) -> None:
     told = with_bound_roles(env, make=True)
-    with psycopg.connect(told["DATABASE_URL"]) as connection:
-        assert connection.execute("SELECT current_user").fetchone() == ("silas_app",)
-
-
-def test_owner_stands_beside_application_role(env: dict[str, str]) -> None:
-    told = with_bound_roles(env, make=True)
-    with psycopg.connect(told["DATABASE_OWNER_URL"]) as connection:
-        assert connection.execute("SELECT current_user").fetchone() == ("silas_owner",)
-
-
-def test_workers_stand_beside_application_role(env: dict[str, str]) -> None:
-    told = with_bound_roles(env, make=True)
-    with psycopg.connect(told["DATABASE_WORK_URL"]) as connection:
-        assert connection.execute("SELECT current_user").fetchone() == ("silas_work",)
+    for name, role in (("URL", "silas_app"), ("OWNER_URL", "silas_owner"), ("WORK_URL", "silas_work")):
+        with psycopg.connect(told[f"DATABASE_{name}"]) as connection:
+            assert connection.execute("SELECT current_user").fetchone() == (role,)
+    assert with_bound_roles(env, make=False) == told
+    assert [file.stat().st_mode & 0o777 for file in (tmp_path / "keys").iterdir()] == [0o600]
 
 
 def test_start_after_an_earlier_version_makes_what_is_new_and_keeps_the_passwords(
@@ -70,27 +61,15 @@ def test_script_of_the_containers_makes_every_role_and_may_run_again(given: Post
         assert found.fetchone() == (3,)
 
 
-def test_later_command_uses_same_roles(env: dict[str, str]) -> None:
-    assert with_bound_roles(env, make=True) == with_bound_roles(env, make=False)
-
-
 def test_command_before_first_start_makes_nothing(env: dict[str, str]) -> None:
     assert with_bound_roles(env, make=False) == env
 
 
-def test_passwords_are_private(env: dict[str, str], tmp_path: Path) -> None:
-    with_bound_roles(env, make=True)
-    assert [file.stat().st_mode & 0o777 for file in (tmp_path / "keys").iterdir()] == [0o600]
-
-
-def test_role_that_is_no_superuser_is_taken_as_it_is(env: dict[str, str], given: PostgresServer) -> None:
-    plain = {**env, "DATABASE_URL": given.dsn_app}
-    assert with_bound_roles(plain, make=True) == plain
-
-
-def test_owner_given_beside_is_left_alone(env: dict[str, str]) -> None:
-    both = {**env, "DATABASE_OWNER_URL": "postgresql://somebody@db/silas"}
-    assert with_bound_roles(both, make=True) == both
+def test_role_that_is_no_superuser_and_one_with_an_owner_beside_it_are_left_alone(
+    env: dict[str, str], given: PostgresServer
+) -> None:
+    for told in ({**env, "DATABASE_URL": given.dsn_app}, {**env, "DATABASE_OWNER_URL": "postgresql://o@db/silas"}):
+        assert with_bound_roles(told, make=True) == told
 
 
 def test_server_that_does_not_answer_is_refused(env: dict[str, str], tmp_path: Path) -> None:

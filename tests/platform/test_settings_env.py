@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from silas_platform.checks import refuse_signing_key, refuse_without_root
+from silas_platform.checks import refuse_wrong_keys
 from silas_platform.settings import env
 
 
@@ -19,43 +20,30 @@ def test_secret_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert env.text("SOME_KEY") == "from-a-file"
 
 
-def test_secret_given_twice_stops_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_KEY", "value")
-    monkeypatch.setenv("SOME_KEY_FILE", os.devnull)
-    with pytest.raises(ImproperlyConfigured, match="E_CFG_SECRET_TWICE"):
-        env.text("SOME_KEY")
-
-
-def test_secret_file_that_cannot_be_read_stops_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("SOME_KEY_FILE", str(tmp_path))
-    with pytest.raises(ImproperlyConfigured, match="E_CFG_SECRET_FILE"):
-        env.text("SOME_KEY")
-
-
-def test_flag_that_is_neither_stops_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_FLAG", "maybe")
-    with pytest.raises(ImproperlyConfigured, match="E_CFG_FLAG"):
-        env.flag("SOME_FLAG", default=False)
-
-
-def test_number_that_is_none_stops_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_NUMBER", "-5")
-    with pytest.raises(ImproperlyConfigured, match="E_CFG_NUMBER"):
-        env.number("SOME_NUMBER", 1)
+@pytest.mark.parametrize(
+    ("given", "read", "code"),
+    [
+        ({"SOME": "value", "SOME_FILE": os.devnull}, env.text, "E_CFG_SECRET_TWICE"),
+        ({"SOME_FILE": "/"}, env.text, "E_CFG_SECRET_FILE"),
+        ({"SOME": "maybe"}, partial(env.flag, default=False), "E_CFG_FLAG"),
+        ({"SOME": "-5"}, lambda name: env.number(name, 1), "E_CFG_NUMBER"),
+        *(({"SOME": key}, env.public_keys, "E_CFG_ROOT_KEYS") for key in ("a" * 63, "g" * 64, f"{'a' * 64} short")),
+    ],
+)
+def test_value_that_makes_no_sense_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], read: Any, code: str
+) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ImproperlyConfigured, match=code):
+        read("SOME")
 
 
 @pytest.mark.parametrize("form", ["SILAS_SIGNING_KEY", "SILAS_SIGNING_KEY_FILE"])
 def test_worker_with_signing_key_refuses_to_start(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     monkeypatch.setenv(form, "/somewhere")
     with pytest.raises(ImproperlyConfigured, match="E_CFG_SIGNING_KEY"):
-        refuse_signing_key()
-
-
-@pytest.mark.parametrize("given", ["a" * 63, "g" * 64, f"{'a' * 64} short"])
-def test_pinned_key_that_is_none_stops_the_start(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
-    monkeypatch.setenv("SILAS_ROOT_KEYS", given)
-    with pytest.raises(ImproperlyConfigured, match="E_CFG_ROOT_KEYS"):
-        env.public_keys("SILAS_ROOT_KEYS")
+        refuse_wrong_keys(["work"])
 
 
 def test_pinned_keys_stand_on_lines_or_between_commas(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,4 +54,4 @@ def test_pinned_keys_stand_on_lines_or_between_commas(monkeypatch: pytest.Monkey
 def test_worker_without_a_pinned_key_is_refused(settings: Any) -> None:
     settings.SILAS_SIGNING_KEY, settings.SILAS_ROOT_KEYS = "", ()
     with pytest.raises(ImproperlyConfigured, match="E_CFG_ROOT_KEYS"):
-        refuse_without_root()
+        refuse_wrong_keys(["work"])

@@ -94,8 +94,9 @@ def test_role_makes_nothing_beside_ours(line: Connection, what: str) -> None:
         line.execute(MAKES[what].encode())
 
 
-def test_role_has_no_more_than_it_needs(line: Connection) -> None:
+def test_role_has_no_more_than_it_needs_and_passes_the_check(line: Connection) -> None:
     assert database_rights.excess(line.cursor()) == []
+    assert database_role_creates_no_objects(databases=["default"]) == []
 
 
 def test_migration_takes_back_what_an_old_installation_gave(
@@ -134,10 +135,6 @@ def test_worker_with_more_is_refused(rights_of_an_old_installation: None, monkey
         refuse_wide_role()
 
 
-def test_application_role_passes_the_check(database: None) -> None:
-    assert database_role_creates_no_objects(databases=["default"]) == []
-
-
 # -- every function ------------------------------------------------------------------------------------------------
 
 # Every function that is not PostgreSQL's own and not an extension's.
@@ -154,11 +151,19 @@ def functions(superuser: Connection) -> list[tuple[Any, ...]]:
     return superuser.execute(FUNCTIONS).fetchall()
 
 
-def test_every_function_looks_at_temporary_objects_last(superuser: Connection) -> None:
+def test_every_function_looks_at_temporary_objects_last_and_is_nobody_elses(superuser: Connection) -> None:
     """A new one is pinned by the `migrate` that makes it (silas_platform/database_rights.py)."""
     found = functions(superuser)
     assert len(found) >= 37
     assert [name for name, _, config, *_ in found if "search_path=pg_catalog, public, pg_temp" not in config] == []
+    assert [name for name, *_, is_everybodys in found if is_everybodys] == []
+
+
+def test_no_string_of_a_function_depends_on_how_the_session_reads_backslashes(superuser: Connection) -> None:
+    """`standard_conforming_strings` is anybody's to set."""
+    literal = re.compile(r"(?<![eE])'[^']*\\[^']*'")
+    found = {name: literal.findall(source) for name, source, *_ in functions(superuser)}
+    assert {name for name, texts in found.items() if texts} <= {"sessions_grams(text)"}
 
 
 OURS = """
@@ -183,17 +188,6 @@ def test_every_function_names_our_tables_and_functions_and_the_catalogs_with_the
         if word in ours or word in ("pg_class", "pg_proc", "pg_roles", "pg_namespace", "pg_trigger", "pg_settings")
     }
     assert sorted(found) == []
-
-
-def test_no_function_is_everybodys(superuser: Connection) -> None:
-    assert [name for name, *_, is_everybodys in functions(superuser) if is_everybodys] == []
-
-
-def test_no_string_of_a_function_depends_on_how_the_session_reads_backslashes(superuser: Connection) -> None:
-    """`standard_conforming_strings` is anybody's to set."""
-    literal = re.compile(r"(?<![eE])'[^']*\\[^']*'")
-    found = {name: literal.findall(source) for name, source, *_ in functions(superuser)}
-    assert {name for name, texts in found.items() if texts} <= {"sessions_grams(text)"}
 
 
 def test_new_function_without_it_is_found_and_pinned(superuser: Connection, line: Connection) -> None:

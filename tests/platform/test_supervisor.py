@@ -13,8 +13,7 @@ import psutil
 import pytest
 
 from silas_platform.up import processes
-from silas_platform.up.lines import LineBuffer, Screen
-from silas_platform.up.supervisor import Program, Supervisor
+from silas_platform.up.supervisor import LineBuffer, Program, Screen, Supervisor
 from tests.platform.runs import eventually, python
 
 WAITS = "import time; time.sleep(60)"
@@ -102,16 +101,13 @@ def test_program_killed_takes_its_children_along(supervisor: Supervisor, started
     assert eventually(lambda: not processes.is_alive(child))
 
 
-def test_output_carries_name_of_program(supervisor: Supervisor, started: Started) -> None:
-    supervisor.supervise(started.program("print('hello'); " + WAITS, name="web"))
-    supervisor.run_until(within(5, lambda: "hello" in output_of(supervisor.screen)))
-    assert "web     | hello" in output_of(supervisor.screen)
-
-
-def test_last_words_without_line_end_are_shown(supervisor: Supervisor, started: Started) -> None:
-    supervisor.supervise(started.program("import sys; sys.stdout.write('last words')"))
+def test_output_carries_name_of_program_also_last_words_without_line_end(
+    supervisor: Supervisor, started: Started
+) -> None:
+    supervisor.supervise(started.program("import sys; sys.stdout.write('hello\\nlast words')", name="web"))
     supervisor.run_until(within(5, lambda: "last words" in output_of(supervisor.screen)))
-    assert "toy     | last words" in output_of(supervisor.screen)
+    assert "web     | hello" in output_of(supervisor.screen)
+    assert "web     | last words" in output_of(supervisor.screen)
 
 
 def test_stop_ends_program_that_ignores_it(screen: Screen, started: Started) -> None:
@@ -123,13 +119,11 @@ def test_stop_ends_program_that_ignores_it(screen: Screen, started: Started) -> 
 
 
 def test_stop_asks_politely_first(supervisor: Supervisor, started: Started) -> None:
-    polite = (
-        "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('set', flush=True);"
-    )
-    supervisor.supervise(started.program(polite + "time.sleep(60)"))
+    supervisor.supervise(started.program(SAYS_GOODBYE.format(pause=0, name="it")))
     supervisor.run_until(within(5, lambda: "set" in output_of(supervisor.screen)))
     supervisor.stop()
-    assert started.processes[0].returncode == 7
+    assert started.processes[0].returncode == 0
+    assert "it ended" in output_of(supervisor.screen)
 
 
 def test_second_request_to_stop_does_not_wait(screen: Screen, started: Started) -> None:

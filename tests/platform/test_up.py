@@ -16,8 +16,8 @@ import pytest
 
 from silas_platform.up.embedded import postgres_dsns
 from silas_platform.up.environment import KEYS, StartRefused
-from silas_platform.up.lines import Screen
-from silas_platform.up.lock import is_running, only_run
+from silas_platform.up.run import is_running, only_run
+from silas_platform.up.supervisor import Screen
 from tests import prepared
 from tests.platform.runs import Run, eventually, remains
 
@@ -63,33 +63,26 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     one.end()
 
 
-def test_ready_line_names_address_that_is_ready(run: Run) -> None:
+def test_ready_line_names_an_address_that_is_ready_after_console_and_admin(run: Run) -> None:
     url = run.wait_for("ready ").split()[1]
     assert url == f"http://127.0.0.1:{run.port}/"
     with urllib.request.urlopen(f"{url}health/ready") as answer:
         assert json.load(answer)["status"] == "ok"
+    said = [line.split()[0] for line in run.lines if line.startswith(("console ", "admin ", "ready "))]
+    assert said == ["console", "admin", "ready"]
 
 
-def test_stranger_sees_no_debug_page(run: Run) -> None:
+def test_stranger_sees_styled_pages_and_no_debug_page(run: Run) -> None:
     url = run.wait_for("ready ").split()[1]
+    for path in ("static/console/console.css", "static/admin/css/base.css"):
+        with urllib.request.urlopen(f"{url}{path}") as answer:
+            assert answer.headers["Content-Type"].startswith("text/css")
     with pytest.raises(urllib.error.HTTPError) as missing:
         urllib.request.urlopen(f"{url}no/such/page")
     said = missing.value.read().decode()
     assert missing.value.code == 404
     assert "DEBUG" not in said
     assert "urlpatterns" not in said
-
-
-@pytest.mark.parametrize("path", ["static/console/console.css", "static/admin/css/base.css"])
-def test_files_of_the_pages_are_served(run: Run, path: str) -> None:
-    url = run.wait_for("ready ").split()[1]
-    with urllib.request.urlopen(f"{url}{path}") as answer:
-        assert answer.headers["Content-Type"].startswith("text/css")
-
-
-def test_console_and_admin_are_named_before_ready(run: Run) -> None:
-    said = [line.split()[0] for line in run.lines if line.startswith(("console ", "admin ", "ready "))]
-    assert said == ["console", "admin", "ready"]
 
 
 def test_address_of_the_first_company_is_printed_while_there_is_none(run: Run) -> None:
@@ -102,38 +95,25 @@ def test_address_of_the_first_company_is_printed_while_there_is_none(run: Run) -
 PROGRAMS = ("daphne", "trusted", "worker", "beat")
 
 
-def test_only_web_and_the_trusted_worker_are_told_the_signing_key(run: Run) -> None:
-    assert [word for word in PROGRAMS if _told(run, word, "SILAS_SIGNING_KEY_FILE")] == ["daphne", "trusted"]
+def test_program_is_told_its_own_keys_and_database_only(run: Run) -> None:
+    told = {word: _environment(run, word) for word in PROGRAMS}
+    for name in ("SILAS_SIGNING_KEY_FILE", "SECRET_KEY_FILE"):
+        assert [word for word in PROGRAMS if name in told[word]] == ["daphne", "trusted"]
+    assert [word for word in PROGRAMS if "silas_work@" in told[word].get("DATABASE_URL", "")] == ["worker"]
+    assert [word for word in PROGRAMS if "DATABASE_OWNER_URL" in told[word]] == []
+    assert "DATABASE_URL" not in told["beat"]
 
 
-def test_worker_speaks_as_the_workers_role_and_beat_to_no_database(run: Run) -> None:
-    speaking = [word for word in PROGRAMS if "silas_work@" in _environment(run, word).get("DATABASE_URL", "")]
-    assert speaking == ["worker"]
-    assert "DATABASE_URL" not in _environment(run, "beat")
-
-
-def test_only_web_and_the_trusted_worker_are_told_webs_secret_key(run: Run) -> None:
-    assert [word for word in PROGRAMS if _told(run, word, "SECRET_KEY_FILE")] == ["daphne", "trusted"]
-
-
-@pytest.mark.parametrize("name", ["celery@", "trusted@"])
-def test_workers_of_the_run_are_up_and_stay(run: Run, name: str) -> None:
-    assert eventually(lambda: any(name in line and "ready" in line for line in run.lines))
-
-
-def test_worker_of_the_run_says_nothing_of_who_started_it(run: Run) -> None:
-    """As root it would, in the midst of the start."""
-    assert eventually(lambda: any("celery@" in line and "ready" in line for line in run.lines))
+def test_workers_of_the_run_are_up_and_stay_and_say_nothing_of_who_started_them(run: Run) -> None:
+    """As root they would, in the midst of the start."""
+    for name in ("celery@", "trusted@"):
+        assert eventually(lambda name=name: any(name in line and "ready" in line for line in run.lines))
     assert [line for line in run.lines if "superuser" in line] == []
 
 
 def test_workers_without_an_address_of_their_own_are_refused(start: Start) -> None:
     said = start("--no-demo", DATABASE_URL="postgresql://somebody@nowhere/x", DATABASE_OWNER_URL="postgresql://o@x/x")
     assert "DATABASE_WORK_URL is not given" in said.whole()
-
-
-def test_no_program_is_told_owners_database_address(run: Run) -> None:
-    assert not any(_told(run, word, "DATABASE_OWNER_URL") for word in PROGRAMS)
 
 
 @pytest.mark.parametrize("word", PROGRAMS)
@@ -152,13 +132,10 @@ def test_database_killed_comes_back_and_site_is_ready_again(run: Run) -> None:
     assert eventually(lambda: _is_ready(run), seconds=40)
 
 
-def test_second_run_on_same_var_is_refused(run: Run) -> None:
+def test_run_that_holds_var_is_seen_and_a_second_one_is_refused(run: Run) -> None:
+    assert is_running(run.var)
     with pytest.raises(StartRefused, match=str(run.process.pid)), only_run(run.var, Screen(), wait_seconds=0):
         pass
-
-
-def test_run_that_holds_var_is_seen(run: Run) -> None:
-    assert is_running(run.var)
 
 
 def test_interrupt_during_start_leaves_nothing_behind(start: Start, tmp_path: Path) -> None:
@@ -168,16 +145,13 @@ def test_interrupt_during_start_leaves_nothing_behind(start: Start, tmp_path: Pa
     assert remains(tmp_path) == []
 
 
-def test_run_after_kill_works_and_keeps_data(again: Run) -> None:
+def test_run_after_kill_works_keeps_data_and_leaves_nothing_behind_when_stopped(again: Run) -> None:
     again.wait_for("ready ")
     with psycopg.connect(postgres_dsns(again.var)[0]) as connection:
         assert connection.execute("SELECT number FROM kept").fetchone() == (7,)
-
-
-def test_stop_leaves_nothing_behind(again: Run) -> None:
-    again.wait_for("ready ")
     assert again.process.poll() is None
-    assert (again.end(signal.SIGTERM), remains(again.var)) == (0, [])
+    assert again.end(signal.SIGTERM) == 0
+    assert remains(again.var) == []
 
 
 def test_run_under_make_ends_when_make_is_killed(start: Start, used: Path) -> None:
@@ -225,10 +199,6 @@ def test_kill_of_supervisor_ends_everything(run: Run) -> None:
     assert _is_ready(run)
     run.end(signal.SIGKILL)
     assert eventually(lambda: not remains(run.var), seconds=30), remains(run.var)
-
-
-def _told(run: Run, word: str, name: str) -> bool:
-    return name in _environment(run, word)
 
 
 def _environment(run: Run, word: str) -> dict[str, str]:

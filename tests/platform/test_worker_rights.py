@@ -103,12 +103,9 @@ def test_rights_are_read_with_their_columns() -> None:
 # -- the database --------------------------------------------------------------------------------------------------
 
 
-def test_role_is_bound_by_row_security_and_makes_nothing(insider: Connection) -> None:
+def test_role_is_bound_by_row_security_makes_nothing_and_is_member_of_no_other(insider: Connection) -> None:
     asked = "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb FROM pg_roles WHERE rolname = %s"
     assert insider.execute(asked, [ROLE]).fetchone() == (False, False, False, False)
-
-
-def test_role_is_member_of_no_other(insider: Connection) -> None:
     asked = "SELECT count(*) FROM pg_auth_members WHERE member = %s::regrole"
     assert insider.execute(asked, [ROLE]).fetchone() == (0,)
 
@@ -235,38 +232,29 @@ def test_role_that_can_make_a_yes_has_more_than_the_list(database: None, address
     assert "INSERT ON approvals_decision" in excess(os.environ[address])
 
 
-def started(*more: str, **env: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo", *more]
+APPLICATION, WORKER = os.environ["DATABASE_URL"], os.environ["DATABASE_WORK_URL"]
+UNTRUSTED = {"SILAS_ROOT_KEYS": "0" * 64, "DJANGO_SETTINGS_MODULE": "silas_platform.settings.prod"}
+
+
+@pytest.mark.parametrize(
+    ("queues", "env", "refusal"),
+    [
+        ("", {"DATABASE_URL": APPLICATION}, "E_CFG_WORK_ROLE"),
+        ("", {"SILAS_SIGNING_KEY": "of-somebody"}, "E_CFG_SIGNING_KEY"),
+        ("trusted", UNTRUSTED, "E_CFG_SIGNING_KEY"),
+        *((queues, {}, "E_CFG_WORKER_QUEUES") for queues in ("trusted,work", "parse,trusted", "work,somewhere")),
+        ("", {"DATABASE_URL": WORKER.replace(ROLE, "nobody_here")}, "nobody_here"),
+    ],
+)
+def test_worker_with_other_rights_than_its_queues_need_does_not_start(
+    database: None, queues: str, env: dict[str, str], refusal: str
+) -> None:
+    argv = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--pool", "solo"]
+    argv += ["-Q", queues] if queues else []
     told = {**for_program(os.environ, "worker"), **env}
-    return subprocess.run(argv, cwd=ROOT, env=told, capture_output=True, text=True, check=False, timeout=120)
-
-
-def test_worker_with_applications_address_does_not_start(database: None) -> None:
-    done = started(DATABASE_URL=os.environ["DATABASE_URL"])
-    assert (done.returncode, "E_CFG_WORK_ROLE" in done.stderr) == (1, True), done.stderr
-
-
-def test_worker_with_the_signing_key_does_not_start(database: None) -> None:
-    done = started(SILAS_SIGNING_KEY="of-somebody")
-    assert (done.returncode, "E_CFG_SIGNING_KEY" in done.stderr) == (1, True), done.stderr
-
-
-def test_trusted_worker_without_the_signing_key_does_not_start(database: None) -> None:
-    done = started("-Q", "trusted", SILAS_ROOT_KEYS="0" * 64, DJANGO_SETTINGS_MODULE="silas_platform.settings.prod")
+    done = subprocess.run(argv, cwd=ROOT, env=told, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1, done.stderr
-    assert "E_CFG_SIGNING_KEY" in done.stderr
-
-
-@pytest.mark.parametrize("queues", ["trusted,work", "parse,trusted", "work,somewhere"])
-def test_worker_of_queues_that_do_not_belong_together_does_not_start(database: None, queues: str) -> None:
-    done = started("-Q", queues)
-    assert done.returncode == 1, done.stderr
-    assert "E_CFG_WORKER_QUEUES" in done.stderr
-
-
-def test_worker_that_cannot_ask_who_it_is_does_not_start(database: None) -> None:
-    done = started(DATABASE_URL=os.environ["DATABASE_WORK_URL"].replace(ROLE, "nobody_here"))
-    assert done.returncode == 1, done.stderr
+    assert refusal in done.stderr
 
 
 @dataclass(frozen=True)
@@ -348,13 +336,6 @@ def test_worker_burns_no_use_for_a_row_that_says_another_plan_than_its_hash(
     assert spend(worker, standing) == (1, None)
 
 
-def test_worker_burns_no_use_for_a_child_that_has_ended(worker: Connection, tenant: Any, standing: Standing) -> None:
-    with tenant_scope(tenant):
-        WorkItem.objects.filter(pk=standing.child["id"]).update(status="blocked")
-    see(worker, tenant)
-    assert spend(worker, standing) == (None, "spawn_not_allowed")
-
-
 @pytest.mark.parametrize(
     ("other", "refusal"),
     [
@@ -378,22 +359,21 @@ def test_worker_spends_no_yes_of_another_tenant(worker: Connection, other_tenant
     assert spend(worker, standing) == (None, "token_unknown")
 
 
-def test_worker_spends_no_yes_that_was_taken_back(
-    worker: Connection, tenant: Any, owner: Any, standing: Standing
-) -> None:
-    with tenant_scope(tenant):
-        revoke_token(standing.token, user=owner, reason="No more.")
-    see(worker, tenant)
-    assert spend(worker, standing) == (None, "token_revoked")
+WITHDRAWN: dict[str, Any] = {
+    "token_revoked": lambda given, owner: revoke_token(given.token, user=owner, reason="No more."),
+    "key_revoked": lambda given, owner: rotate_key(owner, actor="user:test", compromised=True),
+    "spawn_not_allowed": lambda given, owner: WorkItem.objects.filter(pk=given.child["id"]).update(status="blocked"),
+}
 
 
-def test_worker_cannot_spend_what_a_void_key_signed_by_asking_the_database_itself(
-    worker: Connection, tenant: Any, owner: Any, standing: Standing
+@pytest.mark.parametrize("refusal", WITHDRAWN)
+def test_worker_cannot_spend_what_was_taken_back_or_has_ended_by_asking_the_database_itself(
+    worker: Connection, tenant: Any, owner: Any, standing: Standing, refusal: str
 ) -> None:
     with tenant_scope(tenant):
-        rotate_key(owner, actor="user:test", compromised=True)
+        WITHDRAWN[refusal](standing, owner)
     see(worker, tenant)
-    assert spend(worker, standing) == (None, "key_revoked")
+    assert spend(worker, standing) == (None, refusal)
 
 
 # -- what an unattended run needs ----------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def test_worker_without_work_or_with_enough_of_it_is_not_deaf(desk: Desk) -> Non
     assert not any(desk.looks(3 * MAX_MISSED_CHECKS))
 
 
-def test_message_that_arrives_begins_the_count_anew() -> None:
+def test_message_that_arrives_begins_the_count_again() -> None:
     desk = Desk()
     desk.looks(MAX_MISSED_CHECKS - 1)
     desk.watch.reset()
@@ -52,7 +52,7 @@ def test_message_that_arrives_begins_the_count_anew() -> None:
 
 def test_deaf_worker_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
-    monkeypatch.setattr(os, "kill", lambda pid, number: told.append((pid, number)))
+    monkeypatch.setattr(os, "kill", lambda *signalled: told.append(signalled))
     desk = Desk()
     for _ in range(MAX_MISSED_CHECKS):
         assert told == []

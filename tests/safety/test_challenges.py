@@ -13,7 +13,6 @@ from apps.audit.models import AuditEntry
 from apps.safety.models import Challenge, FailedTries, Hold, Step
 from apps.safety.rules.holds import Attempts, after_failure, is_expired, wait_seconds
 from apps.safety.schemas import Failure, Success
-from apps.safety.services.confirmations import allow
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -25,9 +24,18 @@ WRONG = "0" * 32
 
 
 class Blocked:
+    """A stopped agent, and the challenge that it was told."""
+
     def __init__(self, tenant: Any) -> None:
         self.agent = started(tenant)
         self.challenge = challenge_of(self.agent.report(DANGER))
+
+    def verify(self, code: str) -> Any:
+        return self.agent.verify(self.challenge, code)
+
+    def fail(self, times: int) -> list[str]:
+        """Codes of the refusals of wrong codes for unknown challenges."""
+        return [code_of(self.agent.verify(str(uuid4()), WRONG)) for _ in range(times)]
 
 
 @pytest.fixture
@@ -43,35 +51,26 @@ def test_code_has_128_bits_and_is_kept_as_a_hash(blocked: Blocked) -> None:
     assert len(stored) == 64 and code.replace("-", "") not in stored
 
 
-@pytest.mark.parametrize("given", ["{}", " {} ", "{}\n"])
-def test_code_is_taken_as_people_type_it(blocked: Blocked, given: str) -> None:
-    code = blocked.agent.code().upper().replace("-", " ")
-    assert data(blocked.agent.verify(blocked.challenge, given.format(code)))["verified"] is True
-
-
 def test_no_code_is_right_before_somebody_was_shown_one(blocked: Blocked) -> None:
-    assert code_of(blocked.agent.verify(blocked.challenge, "")) == "TOKEN_INVALID"
+    assert code_of(blocked.verify("")) == "TOKEN_INVALID"
 
 
-def test_code_works_once(blocked: Blocked) -> None:
+@pytest.mark.parametrize("given", ["{}", " {} ", "{}\n"])
+def test_code_is_taken_as_people_type_it_and_once(blocked: Blocked, given: str) -> None:
+    code = given.format(blocked.agent.code().upper().replace("-", " "))
+    assert data(blocked.verify(code))["verified"] is True
+    assert code_of(blocked.verify(code)) == "TOKEN_ALREADY_USED"
+
+
+def test_wrong_code_burns_the_challenge_which_is_replaced_at_once(blocked: Blocked) -> None:
     code = blocked.agent.code()
-    blocked.agent.verify(blocked.challenge, code)
-    assert code_of(blocked.agent.verify(blocked.challenge, code)) == "TOKEN_ALREADY_USED"
-
-
-def test_wrong_code_burns_the_challenge(blocked: Blocked) -> None:
-    code = blocked.agent.code()
-    assert code_of(blocked.agent.verify(blocked.challenge, WRONG)) == "TOKEN_INVALID"
-    assert code_of(blocked.agent.verify(blocked.challenge, code)) == "TOKEN_INVALID"
-    assert blocked.agent.report()["stopped"] is True
-
-
-def test_burned_challenge_is_replaced_for_the_person_at_once(blocked: Blocked) -> None:
-    blocked.agent.verify(blocked.challenge, WRONG)
-    code = blocked.agent.code()
-    again = challenge_of(blocked.agent.report())
-    assert again != blocked.challenge
-    assert data(blocked.agent.verify(again, code))["verified"] is True
+    assert code_of(blocked.verify(WRONG)) == "TOKEN_INVALID"
+    assert code_of(blocked.verify(code)) == "TOKEN_INVALID"
+    fresh = blocked.agent.code()
+    directive = blocked.agent.report()
+    assert directive["stopped"] is True
+    assert challenge_of(directive) != blocked.challenge
+    assert data(blocked.agent.verify(challenge_of(directive), fresh))["verified"] is True
 
 
 @pytest.mark.parametrize("hint", [DANGER, TO_VERIFY])
@@ -98,7 +97,7 @@ def test_fresh_code_after_many_wrong_ones_is_for_the_challenge_that_was_told_las
 def test_code_shown_again_makes_the_first_void(blocked: Blocked) -> None:
     first, second = blocked.agent.code(), blocked.agent.code()
     assert first != second
-    assert data(blocked.agent.verify(blocked.challenge, second))["verified"] is True
+    assert data(blocked.verify(second))["verified"] is True
 
 
 @pytest.mark.parametrize(("late", "over"), [(-1, False), (0, True), (1, True)])
@@ -106,29 +105,24 @@ def test_code_expires_by_the_microsecond(late: int, over: bool) -> None:
     assert is_expired(NOON, NOON + timedelta(microseconds=late)) is over
 
 
-def test_late_code_is_refused_and_the_block_stays(blocked: Blocked) -> None:
-    code = blocked.agent.code()
-    with tenant_scope(blocked.agent.tenant):
-        Challenge.objects.update(expires_at=now())
-    assert code_of(blocked.agent.verify(blocked.challenge, code)) == "TOKEN_EXPIRED"
-    assert blocked.agent.report()["stopped"] is True
-
-
-def test_late_code_ends_a_verify_pause(tenant: Any) -> None:
+@pytest.mark.parametrize(("hint", "goes_on"), [(DANGER, False), (TO_VERIFY, True)])
+def test_late_code_is_refused_and_the_block_stays_but_a_verify_pause_ends(
+    tenant: Any, hint: str, goes_on: bool
+) -> None:
     agent = started(tenant)
-    challenge = challenge_of(agent.report(TO_VERIFY))
+    challenge = challenge_of(agent.report(hint))
     code = agent.code()
     with tenant_scope(tenant):
         Challenge.objects.update(expires_at=now())
     assert code_of(agent.verify(challenge, code)) == "TOKEN_EXPIRED"
-    assert agent.report()["continue"] is True
+    assert agent.report()["continue"] is goes_on
 
 
 @pytest.mark.parametrize("challenge", ["", "nonsense", str(uuid4()), "challenge_1_ab", "💥"])
 def test_unknown_challenge_looks_like_a_wrong_code(blocked: Blocked, challenge: str) -> None:
     foreign = Agent(blocked.agent.tenant).verify(blocked.challenge, WRONG)
     unknown = blocked.agent.verify(challenge, WRONG)
-    own = blocked.agent.verify(blocked.challenge, WRONG)
+    own = blocked.verify(WRONG)
     assert foreign == unknown
     assert isinstance(own, Failure)
     assert isinstance(unknown, Failure)
@@ -136,15 +130,11 @@ def test_unknown_challenge_looks_like_a_wrong_code(blocked: Blocked, challenge: 
     assert own.message == unknown.message
 
 
-def test_challenge_of_another_principal_is_unknown(blocked: Blocked) -> None:
-    thief, code = Agent(blocked.agent.tenant), blocked.agent.code()
-    assert code_of(thief.verify(blocked.challenge, code)) == "TOKEN_INVALID"
-    assert data(blocked.agent.verify(blocked.challenge, code))["verified"] is True
-
-
-def test_challenge_of_another_tenant_is_unknown(blocked: Blocked, other_tenant: Any) -> None:
-    thief = Agent(other_tenant, ref=blocked.agent.principal.ref)
-    assert code_of(thief.verify(blocked.challenge, blocked.agent.code())) == "TOKEN_INVALID"
+def test_challenge_of_another_principal_or_tenant_is_unknown(blocked: Blocked, other_tenant: Any) -> None:
+    code = blocked.agent.code()
+    thieves = (Agent(blocked.agent.tenant), Agent(other_tenant, ref=blocked.agent.principal.ref))
+    assert {code_of(thief.verify(blocked.challenge, code)) for thief in thieves} == {"TOKEN_INVALID"}
+    assert data(blocked.verify(code))["verified"] is True
 
 
 def test_what_waits_for_a_yes_has_no_code(tenant: Any) -> None:
@@ -154,34 +144,33 @@ def test_what_waits_for_a_yes_has_no_code(tenant: Any) -> None:
         agent.code()
 
 
-def test_eleventh_wrong_code_in_a_minute_is_not_looked_at(blocked: Blocked) -> None:
-    replies = [code_of(blocked.agent.verify(str(uuid4()), WRONG)) for _ in range(11)]
-    assert replies == ["TOKEN_INVALID"] * 10 + ["RATE_LIMIT_EXCEEDED"]
-    assert code_of(blocked.agent.verify(blocked.challenge, blocked.agent.code())) == "RATE_LIMIT_EXCEEDED"
-
-
-def test_refusal_says_how_long_to_wait(blocked: Blocked) -> None:
-    for _ in range(10):
-        blocked.agent.verify(str(uuid4()), WRONG)
-    reply = blocked.agent.verify(blocked.challenge, WRONG)
-    assert 0 < reply.details["retry_after_seconds"] <= 60  # type: ignore[union-attr]
+def test_eleventh_wrong_code_in_a_minute_is_not_looked_at_until_the_lock_is_over(blocked: Blocked) -> None:
+    assert blocked.fail(11) == ["TOKEN_INVALID"] * 10 + ["RATE_LIMIT_EXCEEDED"]
+    reply = blocked.verify(blocked.agent.code())
+    assert code_of(reply) == "RATE_LIMIT_EXCEEDED"
+    assert 0 < reply.details["retry_after_seconds"] <= 60
+    with tenant_scope(blocked.agent.tenant):
+        FailedTries.objects.update(locked_until=now() - timedelta(microseconds=1))
+    assert data(blocked.verify(blocked.agent.code()))["verified"] is True
 
 
 def test_wrong_codes_count_for_the_agent_whoever_gives_them(blocked: Blocked) -> None:
-    with tenant_scope(blocked.agent.tenant):
-        agent_id = blocked.agent.hold().agent_id
-    blocked.agent.verify(blocked.challenge, WRONG)
+    agent_id = blocked.agent.hold().agent_id
+    blocked.verify(WRONG)
     with tenant_scope(blocked.agent.tenant):
         rows = dict(FailedTries.objects.values_list("key", "failures"))
     assert rows == {f"agent:{agent_id}": 1, f"caller:{blocked.agent.principal.ref}": 1}
 
 
-def test_after_its_time_a_lock_is_over(blocked: Blocked) -> None:
-    for _ in range(10):
-        blocked.agent.verify(str(uuid4()), WRONG)
+def test_wrong_and_shown_codes_are_audited(blocked: Blocked) -> None:
+    blocked.agent.code()
+    blocked.verify(WRONG)
     with tenant_scope(blocked.agent.tenant):
-        FailedTries.objects.update(locked_until=now() - timedelta(microseconds=1))
-    assert data(blocked.agent.verify(blocked.challenge, blocked.agent.code()))["verified"] is True
+        events = list(AuditEntry.objects.order_by("seq").values_list("event", "actor"))
+    assert events[-2:] == [
+        ("safety_code_shown", "user:test"),
+        ("safety_code_refused", blocked.agent.principal.ref),
+    ]
 
 
 def test_each_lock_is_twice_as_long_up_to_an_hour() -> None:
@@ -201,20 +190,9 @@ def test_slow_mistakes_never_lock() -> None:
     assert tries.locked_until is None
 
 
-def test_wrong_and_shown_codes_are_audited(blocked: Blocked) -> None:
-    blocked.agent.code()
-    blocked.agent.verify(blocked.challenge, WRONG)
-    with tenant_scope(blocked.agent.tenant):
-        events = AuditEntry.objects.order_by("seq").values_list("event", "actor")
-        assert list(events)[-2:] == [
-            ("safety_code_shown", "user:test"),
-            ("safety_code_refused", blocked.agent.principal.ref),
-        ]
-
-
 def test_of_two_who_redeem_at_once_one_succeeds(blocked: Blocked) -> None:
     code = blocked.agent.code()
-    replies = race(*[lambda: blocked.agent.verify(blocked.challenge, code)] * 4)
+    replies = race(*[lambda: blocked.verify(code)] * 4)
     assert sorted(type(reply).__name__ for reply in replies) == ["Failure", "Failure", "Failure", "Success"]
     assert {code_of(reply) for reply in replies if not isinstance(reply, Success)} == {"TOKEN_ALREADY_USED"}  # type: ignore[arg-type]
 
@@ -239,13 +217,7 @@ def test_two_names_that_are_stopped_at_once_share_one_block(tenant: Any) -> None
 def test_report_that_races_a_persons_yes_ends_well(tenant: Any) -> None:
     agent = started(tenant)
     agent.report(TO_CONFIRM)
-    hold = agent.hold().pk
-
-    def a_person() -> Any:
-        with tenant_scope(tenant):
-            return allow(hold, actor="user:test")
-
-    answers = race(a_person, lambda: agent.report(TO_CONFIRM), lambda: agent.report(DANGER))
+    answers = race(agent.let_go, lambda: agent.report(TO_CONFIRM), lambda: agent.report(DANGER))
     assert not [each for each in answers if isinstance(each, Exception) and not isinstance(each, SilasError)]
 
 

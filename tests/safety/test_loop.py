@@ -45,33 +45,32 @@ def test_execution_begins_running(tenant: Any) -> None:
 
 def test_harmless_step_goes_on_and_is_written_down(clerk: Agent) -> None:
     directive = clerk.report()
-    assert directive["continue"] is True and directive["factors"]
+    assert directive["continue"] is True
+    assert directive["factors"]
     with tenant_scope(clerk.tenant):
         step = Step.objects.get()
-        assert (step.hint, step.decision, step.seq) == (HARMLESS, "go", 1)
+    assert (step.hint, step.decision, step.seq) == (HARMLESS, "go", 1)
 
 
-def test_report_without_execution_is_refused(tenant: Any) -> None:
+def test_report_needs_a_running_execution(tenant: Any, clerk: Agent) -> None:
     assert code_of(Agent(tenant).do(services.record_step, name="clerk", hint=HARMLESS)) == "NOT_FOUND_RESOURCE"
+    unknown = clerk.do(services.record_step, name="clerk", hint=HARMLESS, execution_id=uuid4())
+    assert code_of(unknown) == "NOT_FOUND_RESOURCE"
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [(Agent.end, "completed"), (lambda clerk: clerk.end("failure"), "failed"), (Agent.abort, "cancelled")],
+)
+def test_execution_ends_once_with_its_outcome(clerk: Agent, end: Any, status: str) -> None:
+    assert data(end(clerk))["status"] == status
+    assert code_of(end(clerk)) == "NOT_FOUND_RESOURCE"
+    assert code_of(clerk.do(services.record_step, name="clerk", hint=HARMLESS)) == "NOT_FOUND_RESOURCE"
 
 
 def test_name_is_trimmed_and_its_case_does_not_matter(clerk: Agent) -> None:
     clerk.name = "  CLERK "
     assert clerk.report()["continue"] is True
-
-
-def test_report_after_the_end_is_refused(clerk: Agent) -> None:
-    assert data(clerk.do(services.complete_execution, name="clerk", outcome="success"))["status"] == "completed"
-    assert code_of(clerk.do(services.record_step, name="clerk", hint=HARMLESS)) == "NOT_FOUND_RESOURCE"
-
-
-def test_failed_outcome_ends_as_failed(clerk: Agent) -> None:
-    assert data(clerk.do(services.complete_execution, name="clerk", outcome="failure"))["status"] == "failed"
-
-
-def test_abort_ends_as_cancelled_and_once(clerk: Agent) -> None:
-    assert data(clerk.do(services.abort_execution, name="clerk"))["status"] == "cancelled"
-    assert code_of(clerk.do(services.abort_execution, name="clerk")) == "NOT_FOUND_RESOURCE"
 
 
 def test_execution_of_another_tenant_is_not_found(clerk: Agent, other_tenant: Any) -> None:
@@ -125,39 +124,29 @@ def test_step_after_the_limit_pauses_and_a_yes_gives_a_new_budget(tenant: Any) -
     policy(tenant, max_steps=2)
     clerk = started(tenant)
     assert [clerk.report()["continue"] for _ in range(3)] == [True, True, False]
-    with tenant_scope(tenant):
-        allow(clerk.hold().pk, actor="user:test")
+    clerk.let_go()
     assert [clerk.report("listing files")["continue"] for _ in range(3)] == [True, True, False]
 
 
-@pytest.mark.parametrize("end", [services.complete_execution, services.abort_execution, None])
+@pytest.mark.parametrize("end", [Agent.end, Agent.abort, None])
 def test_another_execution_is_no_way_around_the_step_limit(tenant: Any, end: Any) -> None:
     policy(tenant, max_steps=2)
     clerk = started(tenant)
     went_on = 0
     for _ in range(6):
-        went_on += clerk.report()["continue"]
-        went_on += clerk.report()["continue"]
+        went_on += clerk.report()["continue"] + clerk.report()["continue"]
         if end is not None:
-            clerk.do(end, name="clerk", **({"outcome": "success"} if end is services.complete_execution else {}))
+            end(clerk)
         clerk.begin()
     assert went_on == 2
 
 
-def test_another_name_is_no_way_around_the_step_limit(tenant: Any) -> None:
+def test_another_name_is_no_way_around_the_step_limit_and_another_principal_has_its_own(tenant: Any) -> None:
     policy(tenant, max_steps=2)
     clerk = started(tenant)
     clerk.report()
     clerk.report()
-    alias = started(tenant, "other", ref=clerk.principal.ref)
-    assert alias.report()["continue"] is False
-
-
-def test_steps_of_another_principal_do_not_count(tenant: Any) -> None:
-    policy(tenant, max_steps=2)
-    clerk = started(tenant)
-    clerk.report()
-    clerk.report()
+    assert started(tenant, "other", ref=clerk.principal.ref).report()["continue"] is False
     assert started(tenant, "other").report()["continue"] is True
 
 
@@ -184,8 +173,7 @@ def test_allowing_more_steps_opens_the_window_of_the_principal_too(tenant: Any) 
     clerk = started(tenant)
     clerk.report()
     clerk.report()
-    with tenant_scope(tenant):
-        allow(clerk.hold().pk, actor="user:test")
+    clerk.let_go()
     clerk.begin()
     assert clerk.report()["continue"] is True
     assert clerk.report()["continue"] is False
@@ -199,55 +187,38 @@ def test_confirm_tier_pauses_and_is_told_as_a_pause(clerk: Agent) -> None:
 
 def test_allowed_action_passes_once(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
-    with tenant_scope(clerk.tenant):
-        allow(clerk.hold().pk, actor="user:test")
+    clerk.let_go()
     assert clerk.report(TO_CONFIRM)["continue"] is True
     assert clerk.report(TO_CONFIRM)["continue"] is False
 
 
-def test_yes_is_for_its_own_action(clerk: Agent) -> None:
+def test_yes_is_for_its_own_action_and_notification_is_cleared_with_its_hold(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
-    with tenant_scope(clerk.tenant):
-        allow(clerk.hold().pk, actor="user:test")
+    clerk.let_go()
+    assert clerk.report(HARMLESS)["notifications"] == []
     assert clerk.report("update the price of article 5")["continue"] is False
 
 
-def test_paused_agent_waits_whatever_it_reports_next(clerk: Agent) -> None:
-    clerk.report(TO_CONFIRM)
-    assert clerk.report(HARMLESS)["continue"] is False
-
-
-def test_repeated_report_asks_nobody_twice(clerk: Agent) -> None:
-    for _ in range(3):
-        clerk.report(TO_CONFIRM)
+def test_paused_agent_waits_whatever_it_reports_next_and_asks_nobody_twice(clerk: Agent) -> None:
+    for hint in (TO_CONFIRM, TO_CONFIRM, HARMLESS):
+        assert clerk.report(hint)["continue"] is False
     with tenant_scope(clerk.tenant):
         assert Hold.objects.count() == 1
-
-
-def test_paused_agent_that_reports_danger_is_stopped(clerk: Agent) -> None:
-    clerk.report(TO_CONFIRM)
     assert clerk.report(DANGER)["stopped"] is True
-
-
-def test_notification_is_cleared_with_its_hold(clerk: Agent) -> None:
-    clerk.report(TO_CONFIRM)
-    with tenant_scope(clerk.tenant):
-        allow(clerk.hold().pk, actor="user:test")
-    assert clerk.report(HARMLESS)["notifications"] == []
 
 
 def test_verify_tier_pauses_with_a_challenge_and_stops_nobody(clerk: Agent) -> None:
     directive = clerk.report(TO_VERIFY)
-    assert directive["continue"] is False and "stopped" not in directive
-    assert challenge_of(directive) in directive["reason"]
+    challenge = challenge_of(directive)
+    assert directive["continue"] is False
+    assert "stopped" not in directive
+    assert challenge in directive["reason"]
+    assert challenge in clerk.report(HARMLESS)["reason"]
+    assert data(clerk.verify(challenge, clerk.code()))["verified"] is True
+    assert clerk.report(TO_VERIFY)["continue"] is True
 
 
-def test_verify_pause_names_its_challenge_again(clerk: Agent) -> None:
-    first = challenge_of(clerk.report(TO_VERIFY))
-    assert first in clerk.report(HARMLESS)["reason"]
-
-
-@pytest.mark.parametrize("end", [services.complete_execution, services.abort_execution, None])
+@pytest.mark.parametrize("end", [Agent.end, Agent.abort, None])
 @pytest.mark.parametrize("name", ["clerk", "other"])
 def test_verify_pause_holds_the_principal_in_every_execution_and_by_every_name(
     clerk: Agent, end: Any, name: str
@@ -255,7 +226,7 @@ def test_verify_pause_holds_the_principal_in_every_execution_and_by_every_name(
     twin = started(clerk.tenant, "twin", ref=clerk.principal.ref)
     challenge = challenge_of(clerk.report(TO_VERIFY))
     if end is not None:
-        clerk.do(end, name="clerk", **({"outcome": "success"} if end is services.complete_execution else {}))
+        end(clerk)
     refusal = Agent(clerk.tenant, name, ref=clerk.principal.ref).begin()
     assert code_of(refusal) == "PERMISSION_DENIED"
     assert refusal.details["verification_id"] == challenge  # type: ignore[union-attr]
@@ -271,16 +242,10 @@ def test_verify_pause_of_another_principal_holds_nobody_else(clerk: Agent) -> No
 
 def test_verification_after_the_end_of_its_execution_lets_the_principal_begin(clerk: Agent) -> None:
     challenge = challenge_of(clerk.report(TO_VERIFY))
-    clerk.do(services.abort_execution, name="clerk")
+    clerk.abort()
     assert data(clerk.verify(challenge, clerk.code()))["verified"] is True
     assert data(clerk.begin())["status"] == "running"
     assert clerk.report()["continue"] is True
-
-
-def test_verified_action_passes(clerk: Agent) -> None:
-    challenge = challenge_of(clerk.report(TO_VERIFY))
-    assert data(clerk.verify(challenge, clerk.code()))["verified"] is True
-    assert clerk.report(TO_VERIFY)["continue"] is True
 
 
 def test_verify_pause_ends_when_its_time_is_over(clerk: Agent) -> None:
@@ -293,7 +258,8 @@ def test_verify_pause_ends_when_its_time_is_over(clerk: Agent) -> None:
 
 def test_danger_stops_the_agent(clerk: Agent) -> None:
     directive = clerk.report(DANGER)
-    assert directive["stopped"] is True and directive["nextStepRisk"] == "danger_zone"
+    assert directive["stopped"] is True
+    assert directive["nextStepRisk"] == "danger_zone"
     assert directive["notifications"][0]["type"] == "danger_zone"
 
 
@@ -302,31 +268,19 @@ def test_denied_pattern_stops_the_agent(tenant: Any) -> None:
     assert started(tenant).report(HARMLESS)["stopped"] is True
 
 
-def test_every_operation_of_a_stopped_agent_is_refused(clerk: Agent) -> None:
+def test_every_operation_of_a_stopped_agent_is_refused_but_aborting_which_lifts_no_block(clerk: Agent) -> None:
     challenge = challenge_of(clerk.report(DANGER))
-    replies = [
-        clerk.begin(),
-        clerk.do(services.complete_execution, name="clerk", outcome="success"),
-        clerk.confirm(DANGER),
-    ]
-    assert {code_of(reply) for reply in replies} == {"PERMISSION_DENIED"}
-    assert replies[0].details["verification_id"] == challenge  # type: ignore[union-attr]
+    begun = clerk.begin()
+    assert {code_of(reply) for reply in (begun, clerk.end(), clerk.confirm(DANGER))} == {"PERMISSION_DENIED"}
+    assert begun.details["verification_id"] == challenge  # type: ignore[union-attr]
     assert clerk.report(HARMLESS)["stopped"] is True
-
-
-def test_aborting_lifts_no_block(clerk: Agent) -> None:
-    clerk.report(DANGER)
-    assert data(clerk.do(services.abort_execution, name="clerk"))["status"] == "cancelled"
+    assert data(clerk.abort())["status"] == "cancelled"
     assert code_of(clerk.begin()) == "PERMISSION_DENIED"
 
 
-def test_block_follows_the_principal_to_every_name(clerk: Agent) -> None:
+def test_block_follows_the_principal_to_every_name_and_reaches_no_other_of_the_same_name(clerk: Agent) -> None:
     clerk.report(DANGER)
     assert code_of(Agent(clerk.tenant, "another", ref=clerk.principal.ref).begin()) == "PERMISSION_DENIED"
-
-
-def test_block_does_not_reach_another_principal_of_the_same_name(clerk: Agent) -> None:
-    clerk.report(DANGER)
     assert started(clerk.tenant, "clerk").report()["continue"] is True
 
 
@@ -335,44 +289,29 @@ def test_stop_is_told_to_every_agent_of_the_company_and_no_other(clerk: Agent, o
     challenge = challenge_of(clerk.report(DANGER))
     heard = colleague.report()["notifications"]
     assert [(each["type"], each["metadata"]["verificationId"]) for each in heard] == [("danger_zone", challenge)]
-    assert DANGER not in str(heard) and foreigner.report()["notifications"] == []
-
-
-def test_old_notification_says_how_old_it_is(clerk: Agent) -> None:
-    colleague = started(clerk.tenant, "colleague")
-    clerk.report(DANGER)
+    assert DANGER not in str(heard)
+    assert foreigner.report()["notifications"] == []
     with tenant_scope(clerk.tenant):
         Hold.objects.update(created_at=now() - timedelta(hours=3))
     assert "3 hours ago" in colleague.report()["notifications"][0]["message"]
 
 
-def test_unblocked_agent_goes_on(clerk: Agent) -> None:
+def test_unblocked_agent_goes_on_but_not_with_the_denied_action(clerk: Agent) -> None:
     challenge = challenge_of(clerk.report(DANGER))
     assert data(clerk.verify(challenge, clerk.code()))["unblocked_agent"] == "clerk"
     directive = clerk.report()
-    assert directive["continue"] is True and directive["notifications"] == []
-
-
-def test_unblocking_does_not_allow_the_denied_action(clerk: Agent) -> None:
-    challenge = challenge_of(clerk.report(DANGER))
-    clerk.verify(challenge, clerk.code())
+    assert directive["continue"] is True
+    assert directive["notifications"] == []
     assert clerk.report(DANGER)["stopped"] is True
 
 
-def test_person_unblocks_in_one_step(clerk: Agent) -> None:
-    clerk.report(DANGER)
-    with tenant_scope(clerk.tenant):
-        allow(clerk.hold().pk, actor="user:test")
-    assert clerk.report()["continue"] is True
-
-
-def test_hold_is_lifted_once(clerk: Agent) -> None:
+def test_person_unblocks_in_one_step_and_once(clerk: Agent) -> None:
     clerk.report(DANGER)
     hold = clerk.hold().pk
-    with tenant_scope(clerk.tenant):
+    clerk.let_go()
+    assert clerk.report()["continue"] is True
+    with pytest.raises(SilasError, match="already"), tenant_scope(clerk.tenant):
         allow(hold, actor="user:test")
-        with pytest.raises(SilasError, match="already"):
-            allow(hold, actor="user:test")
 
 
 def test_hold_of_another_tenant_is_not_found(clerk: Agent, other_tenant: Any) -> None:
@@ -386,9 +325,15 @@ def test_hold_of_another_tenant_is_not_found(clerk: Agent, other_tenant: Any) ->
 
 @pytest.mark.parametrize("mode", ["monitoring", "logging", "disabled"])
 def test_other_modes_hold_nobody(tenant: Any, mode: str) -> None:
-    policy(tenant, mode=mode)
-    directive = started(tenant).report(DANGER)
-    assert directive["continue"] is True and "stopped" not in directive and f"Mode: {mode}." in directive["factors"]
+    policy(tenant, mode=mode, max_steps=1, requires_approval=["*"])
+    clerk = started(tenant)
+    for hint in (TO_CONFIRM, TO_VERIFY, DANGER):
+        directive = clerk.report(hint, outcome="failure")
+        assert directive["continue"] is True
+        assert "stopped" not in directive
+        assert f"Mode: {mode}." in directive["factors"]
+    with tenant_scope(tenant):
+        assert not Hold.objects.exists()
 
 
 def test_block_stands_when_the_mode_changes_and_is_no_stop_in_monitoring(clerk: Agent) -> None:
@@ -426,30 +371,23 @@ def test_steps_and_policies_are_never_rewritten(clerk: Agent) -> None:
 
 def test_token_lifts_a_pause_once(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
-    token = issued(clerk)
+    token = clerk.token()
     assert data(clerk.confirm(TO_CONFIRM, token))["confirmed"] is True
     assert code_of(clerk.confirm(TO_CONFIRM, token)) == "TOKEN_ALREADY_USED"
     assert clerk.report(TO_CONFIRM)["continue"] is True
 
 
-def issued(clerk: Agent) -> str:
-    with tenant_scope(clerk.tenant):
-        return issue_token(clerk.hold().pk, actor="user:test")
-
-
-def test_token_is_bound_to_its_operation(clerk: Agent) -> None:
+def test_token_is_bound_to_its_operation_in_any_spelling_and_to_its_principal(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
-    assert code_of(clerk.confirm("update something else", issued(clerk))) == "TOKEN_SCOPE_MISMATCH"
-
-
-def test_token_is_for_the_operation_in_any_spelling(clerk: Agent) -> None:
-    clerk.report(TO_CONFIRM)
-    assert data(clerk.confirm(f"  {TO_CONFIRM.upper()}\n", issued(clerk)))["confirmed"] is True
+    token = clerk.token()
+    assert code_of(clerk.confirm("update something else", token)) == "TOKEN_SCOPE_MISMATCH"
+    assert code_of(started(clerk.tenant).confirm(TO_CONFIRM, token)) == "TOKEN_INVALID"
+    assert data(clerk.confirm(f"  {TO_CONFIRM.upper()}\n", token))["confirmed"] is True
 
 
 def test_token_expires(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
-    token = issued(clerk)
+    token = clerk.token()
     with tenant_scope(clerk.tenant):
         Hold.objects.update(token_expires_at=now())
     assert code_of(clerk.confirm(TO_CONFIRM, token)) == "TOKEN_EXPIRED"
@@ -461,15 +399,10 @@ def test_unknown_token_is_refused(clerk: Agent, token: str) -> None:
     assert code_of(clerk.confirm(TO_CONFIRM, token)) == "TOKEN_INVALID"
 
 
-def test_token_of_another_principal_is_unknown(clerk: Agent) -> None:
-    clerk.report(TO_CONFIRM)
-    assert code_of(started(clerk.tenant).confirm(TO_CONFIRM, issued(clerk))) == "TOKEN_INVALID"
-
-
 def test_verify_pause_gives_out_no_token(clerk: Agent) -> None:
     clerk.report(TO_VERIFY)
     with pytest.raises(SilasError, match="code"):
-        issued(clerk)
+        clerk.token()
 
 
 @pytest.mark.parametrize("may_confirm", [False, True])
@@ -481,25 +414,10 @@ def test_agent_never_confirms_for_itself(tenant: Any, may_confirm: bool) -> None
     assert code_of(clerk.confirm(TO_CONFIRM)) == "PERMISSION_DENIED"
 
 
-def test_somebody_else_who_may_confirms(clerk: Agent) -> None:
-    clerk.report(TO_CONFIRM)
-    assert data(Agent(clerk.tenant, may_confirm=True).confirm(TO_CONFIRM))["confirmed"] is True
-
-
-def test_somebody_else_who_may_not_does_not(clerk: Agent) -> None:
+def test_somebody_else_who_may_confirms_and_nobody_else(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
     assert code_of(Agent(clerk.tenant).confirm(TO_CONFIRM)) == "NOT_FOUND_RESOURCE"
-
-
-@pytest.mark.parametrize("hint", [TO_VERIFY])
-def test_what_needs_a_code_is_not_confirmed(clerk: Agent, hint: str) -> None:
-    clerk.report(hint)
-    assert code_of(Agent(clerk.tenant, may_confirm=True).confirm(hint)) == "PERMISSION_DENIED"
-
-
-def test_unknown_execution_is_not_found(clerk: Agent) -> None:
-    reply = clerk.do(services.record_step, name="clerk", hint=HARMLESS, execution_id=uuid4())
-    assert code_of(reply) == "NOT_FOUND_RESOURCE"
+    assert data(Agent(clerk.tenant, may_confirm=True).confirm(TO_CONFIRM))["confirmed"] is True
 
 
 # --- prompts: one action asks a person once
@@ -515,25 +433,14 @@ def test_action_asks_a_person_once_at_most(tenant: Any, hint: str, outcome: str,
     for _ in range(5):
         if clerk.report(hint, outcome=outcome)["continue"]:
             break
-        with tenant_scope(tenant):
-            allow(clerk.hold().pk, actor="user:test")
+        clerk.let_go()
     else:
         pytest.fail("no yes was ever enough")
     with tenant_scope(tenant):
         assert Hold.objects.count() <= 1
 
 
-@pytest.mark.parametrize("mode", ["monitoring", "logging", "disabled"])
-def test_other_modes_ask_nobody(tenant: Any, mode: str) -> None:
-    policy(tenant, mode=mode, max_steps=1, requires_approval=["*"])
-    clerk = started(tenant)
-    for hint in (TO_CONFIRM, TO_VERIFY, DANGER):
-        clerk.report(hint, outcome="failure")
-    with tenant_scope(tenant):
-        assert not Hold.objects.exists()
-
-
-@pytest.mark.parametrize("asks", [{"max_steps": 1}, {"requires_approval": ["*"]}])
+@pytest.mark.parametrize("asks", [{}, {"max_steps": 1}, {"requires_approval": ["*"]}])
 def test_grave_action_is_never_let_go_by_a_lighter_yes(tenant: Any, asks: dict[str, Any]) -> None:
     """A step limit or a pattern that comes first makes no mere confirmation of what takes a code."""
     clerk, other = started(tenant), Agent(tenant, may_confirm=True)
@@ -546,7 +453,6 @@ def test_grave_action_is_never_let_go_by_a_lighter_yes(tenant: Any, asks: dict[s
 def test_yes_from_before_the_policy_was_stricter_is_not_enough(tenant: Any) -> None:
     clerk = started(tenant)
     clerk.report(TO_CONFIRM)
-    with tenant_scope(tenant):
-        allow(clerk.hold().pk, actor="user:test")
+    clerk.let_go()
     policy(tenant, scores=[{"pattern": "*", "score": 70}])
     assert challenge_of(clerk.report(TO_CONFIRM))

@@ -23,17 +23,12 @@ def verdict(policy: Policy | None = None, hint: str = READS, **facts: Any) -> Ve
     return evaluate(policy or Policy(), Intended(hint, **facts))
 
 
-def test_harmless_step_goes_on() -> None:
-    assert verdict().decision is Decision.GO
-
-
-@pytest.mark.parametrize(("steps", "decision"), [(3, Decision.GO), (4, Decision.PAUSE)])
-def test_step_after_the_limit_pauses(steps: int, decision: Decision) -> None:
-    assert verdict(Policy(max_steps=3), steps=steps).decision is decision
-
-
-def test_no_limit_is_zero() -> None:
-    assert verdict(Policy(max_steps=0), steps=10_000).decision is Decision.GO
+@pytest.mark.parametrize(
+    ("limit", "steps", "decision"),
+    [(20, 1, Decision.GO), (3, 3, Decision.GO), (3, 4, Decision.PAUSE), (0, 10_000, Decision.GO)],
+)
+def test_step_after_the_limit_pauses(limit: int, steps: int, decision: Decision) -> None:
+    assert verdict(Policy(max_steps=limit), steps=steps).decision is decision
 
 
 @pytest.mark.parametrize(
@@ -44,14 +39,10 @@ def test_failed_step_before_pauses(outcome: str, decision: Decision) -> None:
     assert verdict(outcome=outcome).decision is decision
 
 
-def test_first_stage_that_pauses_ends_it() -> None:
-    said = verdict(Policy(max_steps=1, deny=("*drop*",)), "drop it", outcome="failure", steps=2)
-    assert (said.decision, said.stage) == (Decision.PAUSE, Stage.STEP_LIMIT)
-
-
-def test_failure_comes_before_patterns() -> None:
-    said = verdict(Policy(deny=("*drop*",)), "drop it", outcome="failure")
-    assert (said.decision, said.stage) == (Decision.PAUSE, Stage.OUTCOME)
+@pytest.mark.parametrize(("limit", "stage"), [(1, Stage.STEP_LIMIT), (3, Stage.OUTCOME)])
+def test_first_stage_that_pauses_ends_it(limit: int, stage: Stage) -> None:
+    said = verdict(Policy(max_steps=limit, deny=("*drop*",)), "drop it", outcome="failure", steps=2)
+    assert (said.decision, said.stage) == (Decision.PAUSE, stage)
 
 
 @pytest.mark.parametrize(
@@ -69,14 +60,12 @@ def test_pattern_that_forbids_beats_one_that_allows(lists: dict[str, Any], decis
 
 def test_denied_action_stops_and_wants_a_code() -> None:
     said = verdict(Policy(deny=("read*",)))
-    assert said.verifies and said.tier is Tier.DANGER_ZONE
+    assert said.verifies
+    assert said.tier is Tier.DANGER_ZONE
 
 
-def test_allowed_pattern_skips_tier_and_tolerance() -> None:
+def test_allowed_pattern_skips_tier_and_tolerance_but_counts_for_nothing_that_hides() -> None:
     assert verdict(Policy(auto_approve=("delete*",)), "delete one user").decision is Decision.GO
-
-
-def test_allowed_pattern_counts_for_nothing_that_hides() -> None:
     assert verdict(Policy(auto_approve=("read*",)), "read \u200bfile; cm0gLXJmIC8=").decision is Decision.STOP
 
 
@@ -117,13 +106,10 @@ def test_highest_of_the_policys_own_scores_counts() -> None:
     assert verdict(policy).score == 70
 
 
-def test_fault_inside_pauses() -> None:
-    said = evaluate(Policy(), Intended(None))  # type: ignore[arg-type]
+@pytest.mark.parametrize("hint", [None, "read " * 2000])
+def test_fault_inside_and_a_hint_that_is_too_long_pause(hint: Any) -> None:
+    said = verdict(Policy(auto_approve=("*",)), hint)
     assert (said.decision, said.stage) == (Decision.PAUSE, Stage.FAULT)
-
-
-def test_hint_that_is_too_long_pauses() -> None:
-    assert verdict(Policy(auto_approve=("*",)), "read " * 2000).stage is Stage.FAULT
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -132,21 +118,19 @@ def test_templates_stop_what_nobody_wants(name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", [Mode.MONITORING, Mode.LOGGING, Mode.DISABLED])
-def test_other_modes_hold_nobody(mode: Mode) -> None:
+def test_other_modes_hold_nobody_and_name_what_they_would_have_done(mode: Mode) -> None:
     said = directive(mode, verdict(None, "drop table users"))
-    assert said["continue"] is True and "stopped" not in said and f"Mode: {mode}." in said["factors"]
+    assert said["continue"] is True
+    assert "stopped" not in said
+    assert f"Mode: {mode}." in said["factors"]
+    assert said["nextStepRisk"] == "danger_zone"
 
 
-def test_monitoring_names_what_it_would_have_done() -> None:
-    assert directive(Mode.MONITORING, verdict(None, "drop table users"))["nextStepRisk"] == "danger_zone"
-
-
-def test_stop_says_so() -> None:
+def test_stop_says_so_and_a_pause_is_none() -> None:
     said = directive(Mode.ENFORCING, verdict(None, "drop table users"))
-    assert said["continue"] is False and said["stopped"] is True and said["reason"]
-
-
-def test_pause_is_no_stop() -> None:
+    assert said["continue"] is False
+    assert said["stopped"] is True
+    assert said["reason"]
     assert "stopped" not in directive(Mode.ENFORCING, verdict(None, "update it"))
 
 

@@ -170,8 +170,8 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
-def _act(pattern: str, score: int, reason: str) -> Command:
-    return Command((), re.compile(pattern), score, reason)
+def _act(score: int, reason: str, *patterns: str) -> Command:
+    return Command((), re.compile("|".join(patterns)), score, reason)
 
 
 _ADMIN = r"(?:admin(?:istrator|istrative)?|root|super ?user|super ?admin|sys ?admin|privileged|owner(?=[- ]?level)|domain admin)"
@@ -191,137 +191,121 @@ _MACHINE = (
 # Acts that are grave whatever verb says them: accounts and access, physical things, money, obligations.
 ACTS: tuple[Command, ...] = (
     _act(
-        rf"\b(?:creat|add|mak|set\w* up|regist|provision|open|activat|enabl|generat|new)\w*\b.{{0,40}}\b{_ADMIN}[ -]?(?:level )?"
-        r"(?:accounts?|users?|logins?|roles?|access|rights?|privileges?|permissions?|tokens?|keys?|members?|credentials?)\b",
         78,
         "creates or gives administrator rights",
-    ),
-    _act(
+        rf"\b(?:creat|add|mak|set\w* up|regist|provision|open|activat|enabl|generat|new)\w*\b.{{0,40}}\b{_ADMIN}[ -]?(?:level )?"
+        r"(?:accounts?|users?|logins?|roles?|access|rights?|privileges?|permissions?|tokens?|keys?|members?|credentials?)\b",
         r"\b(?:mak|promot|appoint|turn|invit|upgrad|set|assign|add|put)\w*\b.{0,40}\b(?:an?|as|into|to(?: the)?|the role(?: of)?) "
         r"(?:(?:domain |global |full |system )?(?:admins?|administrators|superusers?|super admins?|sudoers?|wheel)\b(?! note)"
         r"|(?:an? )?(?:new )?administrator\s*$)",
-        78,
-        "creates or gives administrator rights",
+        rf"\b(?:verif|select|choos|list|rank|mark|classif|confirm|recogni[sz]|approv)\w*\b.{{0,40}}\bas (?:an? |the )?(?:new )?(?:{_ADMIN}|owner)\b",
+        rf"\b(?:get|fetch|obtain|request|find)\w* (?:\w+ ){{1,3}}?(?:an? )?(?:new )?{_ADMIN} (?:accounts?|logins?|access|rights?|roles?|tokens?)\b",
+        rf"\b(?:creat|add|regist|provision|appoint|promot|hir)\w*\b.{{0,30}}\b{_ADMIN}s?\b(?! (?:panel|page|console|guide|docs?|notes?|team|dashboard|area|settings|ui|handbook|manual|e-?mail))",
     ),
     _act(
-        r"\b(?:giv|grant|allow|let|provid|hand|extend|open|enabl|activat)\w*\b.{0,50}\b(?:(?:full |remote |root |write |edit |physical |unlimited )?access(?! to (?:the )?(?:faq|help))"
-        r"|permissions?|privileges|admin rights|(?:key ?cards?|badges?|door codes?|pass ?codes?|combinations?|master keys?)\b|keys to\b)",
         68,
         "changes who may do what",
+        r"\b(?:giv|grant|allow|let|provid|hand|extend|open|enabl|activat)\w*\b.{0,50}\b(?:(?:full |remote |root |write |edit |physical |unlimited )?access(?! to (?:the )?(?:faq|help))"
+        r"|permissions?|privileges|admin rights|(?:key ?cards?|badges?|door codes?|pass ?codes?|combinations?|master keys?)\b|keys to\b)",
     ),
     _act(
-        rf"\b(?:verif|select|choos|list|rank|mark|classif|confirm|recogni[sz]|approv)\w*\b.{{0,40}}\bas (?:an? |the )?(?:new )?(?:{_ADMIN}|owner)\b",
-        78,
-        "creates or gives administrator rights",
-    ),
-    _act(
-        rf"\b(?:get|fetch|obtain|request|find)\w* (?:\w+ ){{1,3}}?(?:an? )?(?:new )?{_ADMIN} (?:accounts?|logins?|access|rights?|roles?|tokens?)\b",
-        78,
-        "creates or gives administrator rights",
-    ),
-    _act(
-        r"\bopen\w* (?:an?|another|up) (?:[\w-]+ ){0,3}(?:accounts?|lines? of credit|credit lines?|wallets?|positions?|overdrafts?)\b",
         68,
         "opens an account",
+        r"\bopen\w* (?:an?|another|up) (?:[\w-]+ ){0,3}(?:accounts?|lines? of credit|credit lines?|wallets?|positions?|overdrafts?)\b",
     ),
     _act(
-        r"\bopen\w*\b.{0,20}\b(?:ports? \d|firewalls?|remote (?:sessions?|desktops?|logins?))",
         70,
         "opens a way in",
+        r"\bopen\w*\b.{0,20}\b(?:ports? \d|firewalls?|remote (?:sessions?|desktops?|logins?))",
     ),
     _act(
-        r"\b(?:creat|open|set\w* up|register|provision|add)\w*\b.{0,30}\b(?:user|service|staff|employee|login|system|ssh|database|back ?door)[ -]?(?:accounts?|logins?|access)\b",
         66,
         "creates an account",
+        r"\b(?:creat|open|set\w* up|register|provision|add)\w*\b.{0,30}\b(?:user|service|staff|employee|login|system|ssh|database|back ?door)[ -]?(?:accounts?|logins?|access)\b",
     ),
     _act(
-        r"\b(?:chang|reset|set|updat|replac|edit|swap|overwrit)\w*\b.{0,40}\b(?:pass ?words?|pass ?codes?|pins?|recovery (?:e-?mail|phone|codes?|address)|security questions?|mfa|2fa|two[- ]factor|authenticator)\b",
         70,
         "changes how an account is secured",
+        r"\b(?:chang|reset|set|updat|replac|edit|swap|overwrit)\w*\b.{0,40}\b(?:pass ?words?|pass ?codes?|pins?|recovery (?:e-?mail|phone|codes?|address)|security questions?|mfa|2fa|two[- ]factor|authenticator)\b",
     ),
     _act(
-        r"\b(?:add|regist|enrol|install|upload|insert)\w*\b.{0,40}\b(?:ssh keys?|public keys?|pass ?keys?|authenticators?|api keys?|oauth apps?|certificates?|trusted devices?)\b",
         68,
         "gives a key or a device access",
+        r"\b(?:add|regist|enrol|install|upload|insert)\w*\b.{0,40}\b(?:ssh keys?|public keys?|pass ?keys?|authenticators?|api keys?|oauth apps?|certificates?|trusted devices?)\b",
     ),
     _act(
-        r"\b(?:log|sign)\w*\s?(?:in|on)\b.{0,20}\bas\b|\btak\w* over\b.{0,30}\b(?:accounts?|sessions?|identity|numbers?)\b|\bport\w*\b.{0,20}\bphone number\b",
         72,
         "acts as another person",
+        r"\b(?:log|sign)\w*\s?(?:in|on)\b.{0,20}\bas\b|\btak\w* over\b.{0,30}\b(?:accounts?|sessions?|identity|numbers?)\b|\bport\w*\b.{0,20}\bphone number\b",
     ),
     _act(
-        r"\b(?:clos|lock|freez|unfreez|merg|transferr?|terminat)\w*\b.{0,40}\baccounts?\b",
         66,
         "changes who has an account",
+        r"\b(?:clos|lock|freez|unfreez|merg|transferr?|terminat)\w*\b.{0,40}\baccounts?\b",
     ),
     _act(
-        rf"\b(?:open|leav|keep|prop|unlock|unbolt|unlatch|releas|unseal|break|forc)\w*\b.{{0,40}}\b{_PLACE}\b(?! (?:settings?|page|menu|tab))|\b{_PLACE}\b.{{0,20}}\b(?:open|unlocked|ajar|unattended|unsecured)\b",
         75,
         "leaves a place open",
+        rf"\b(?:open|leav|keep|prop|unlock|unbolt|unlatch|releas|unseal|break|forc)\w*\b.{{0,40}}\b{_PLACE}\b(?! (?:settings?|page|menu|tab))|\b{_PLACE}\b.{{0,20}}\b(?:open|unlocked|ajar|unattended|unsecured)\b",
     ),
     _act(
-        rf"\b(?:let|allow|admit|bring|escort|wav|buzz)\w*\b.{{0,40}}\b(?:in|into|inside|through)\b.{{0,20}}\b{_PLACE}\b",
         70,
         "lets people in",
+        rf"\b(?:let|allow|admit|bring|escort|wav|buzz)\w*\b.{{0,40}}\b(?:in|into|inside|through)\b.{{0,20}}\b{_PLACE}\b",
     ),
     _act(
-        r"\b(?:shar|expos|mak|open)\w*\b.{0,50}\b(?:with|to|for) (?:the (?:whole )?(?:world|public)|everyone|everybody|anyone|anybody)\b",
         66,
         "makes something public",
+        r"\b(?:shar|expos|mak|open)\w*\b.{0,50}\b(?:with|to|for) (?:the (?:whole )?(?:world|public)|everyone|everybody|anyone|anybody)\b",
     ),
     _act(
-        rf"\b(?:creat|add|regist|provision|appoint|promot|hir)\w*\b.{{0,30}}\b{_ADMIN}s?\b(?! (?:panel|page|console|guide|docs?|notes?|team|dashboard|area|settings|ui|handbook|manual|e-?mail))",
-        78,
-        "creates or gives administrator rights",
-    ),
-    _act(
-        rf"\b(?:book|order|reserv|subscrib|commit|pledg|bid|purchas|renew)\w*\b.{{0,50}}{_SUM}",
         66,
         "spends money",
+        rf"\b(?:book|order|reserv|subscrib|commit|pledg|bid|purchas|renew)\w*\b.{{0,50}}{_SUM}",
     ),
     _act(
-        rf"\b(?:disarm|silenc|switch|mut|disabl|turn|cut|shut|remov|cover|block|deactivat|stop|bypass)\w*\b.{{0,30}}\b{_GUARD}\b",
         90,
         "takes a safeguard of people or places away",
+        rf"\b(?:disarm|silenc|switch|mut|disabl|turn|cut|shut|remov|cover|block|deactivat|stop|bypass)\w*\b.{{0,30}}\b{_GUARD}\b",
     ),
     _act(
-        rf"\b(?:start|run|turn\w* on|switch\w* on|activat|fir|launch|ignit|releas|driv|fly|mov|operat|engag|open|clos|heat|accelerat|steer)\w*\b.{{0,30}}\b{_MACHINE}\b(?! (?:report|status|manual|page))",
         68,
         "moves or starts a machine",
+        rf"\b(?:start|run|turn\w* on|switch\w* on|activat|fir|launch|ignit|releas|driv|fly|mov|operat|engag|open|clos|heat|accelerat|steer)\w*\b.{{0,30}}\b{_MACHINE}\b(?! (?:report|status|manual|page))",
     ),
     _act(
-        r"\b(?:administer|inject|prescrib|dispens|dos)\w*\b.{0,40}\b(?:\d+\s?(?:mg|ml|mcg|units?)|medic\w+|drugs?|doses?|insulin|morphine|opioids?|patients?|vaccines?)\b"
-        r"|\b(?:chang|increas|doubl|set|rais)\w*\b.{0,30}\b(?:dosage|dose|prescription|infusion)\b",
         88,
         "treats a person",
+        r"\b(?:administer|inject|prescrib|dispens|dos)\w*\b.{0,40}\b(?:\d+\s?(?:mg|ml|mcg|units?)|medic\w+|drugs?|doses?|insulin|morphine|opioids?|patients?|vaccines?)\b"
+        r"|\b(?:chang|increas|doubl|set|rais)\w*\b.{0,30}\b(?:dosage|dose|prescription|infusion)\b",
     ),
     _act(
+        70,
+        "moves money",
         rf"\b(?:send|mov|put|giv|hand|releas|wir|top\w* up|forward|deliver|spend|stak|bet|tip|bid)\w*\b.{{0,50}}(?:{_SUM}|\b(?:money|funds|cash|bitcoins?|payouts?|gift cards?|crypto)\b)",
-        70,
-        "moves money",
-    ),
-    _act(
         rf"\b(?:get|fetch|retriev|collect|tak|draw|pull)\w*\b.{{0,30}}(?:{_SUM}|\b(?:money|funds|cash)\b).{{0,20}}\b(?:from|out of|back)\b",
-        70,
-        "moves money",
     ),
-    _act(r"\bget\w* rid of\b", 74, "destroys something"),
     _act(
-        r"\b(?:chang|updat|set|replac|edit|add|swap|redirect)\w*\b.{0,40}\b(?:iban|bank (?:account|details)|account number|sort code|pay ?outs?|payees?|beneficiar\w+|direct debits?|standing orders?|payment (?:details|method|address)|wallet address)\b",
+        74,
+        "destroys something",
+        r"\bget\w* rid of\b",
+    ),
+    _act(
         72,
         "changes where money goes",
+        r"\b(?:chang|updat|set|replac|edit|add|swap|redirect)\w*\b.{0,40}\b(?:iban|bank (?:account|details)|account number|sort code|pay ?outs?|payees?|beneficiar\w+|direct debits?|standing orders?|payment (?:details|method|address)|wallet address)\b",
     ),
     _act(
+        68,
+        "changes what is owed",
         r"\b(?:rais|increas|lift|remov|chang)\w*\b.{0,30}\b(?:credit|spending|transfer|withdrawal|payment|overdraft|card|refund)s? limits?\b"
         r"|\b(?:waiv|writ\w* off|forgiv|cancel)\w*\b.{0,30}\b(?:fees?|debts?|invoices?|penalt\w+|balances?)\b"
         r"|\b(?:tak\w* out|apply for|sign\w* for|grant|approv)\w*\b.{0,20}\b(?:loans?|mortgages?|credit lines?|overdrafts?)\b",
-        68,
-        "changes what is owed",
     ),
     _act(
-        r"\b(?:sign|accept|agree|conclud|enter)\w*\b.{0,30}\b(?:contracts?|leases?|settlements?|purchase orders?|binding offers?|non-?disclosure|terms of sale)\b",
         66,
         "binds the company",
+        r"\b(?:sign|accept|agree|conclud|enter)\w*\b.{0,30}\b(?:contracts?|leases?|settlements?|purchase orders?|binding offers?|non-?disclosure|terms of sale)\b",
     ),
 )
 PATHS = re.compile(

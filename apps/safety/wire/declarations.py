@@ -47,7 +47,6 @@ class Operation:
 
     name: str
     endpoint: Endpoint
-    category: str
     description: str
     params: tuple[Param, ...]
     returns: tuple[str, str]
@@ -90,7 +89,6 @@ _OPERATIONS = (
     Operation(
         "introspect",
         Endpoint.READ,
-        "READ",
         "Discover the operations and types. Begin here: introspect with query 'operations'.",
         (
             Param("query", "string", "What to tell of.", required=True, enum=("operations", "types")),
@@ -101,7 +99,6 @@ _OPERATIONS = (
     Operation(
         "execute_agent",
         Endpoint.EXECUTE,
-        "EXECUTE",
         "Open the loop for one stretch of work. Report every intended action before you act.",
         (_AGENT, Param("parameters", "object", "What the work is about; it is not kept.")),
         ("ExecutionState", "object"),
@@ -110,7 +107,6 @@ _OPERATIONS = (
     Operation(
         "record_execution_step",
         Endpoint.CREATE,
-        "CREATE",
         "Report the next intended action, with its target and detail, and read the directive: stopped means cease"
         " everything, continue false means do not act and tell the user, continue true means go on. After 20 steps,"
         " or as many as the policy says, a person has to confirm.",
@@ -143,7 +139,6 @@ _OPERATIONS = (
     Operation(
         "complete_execution",
         Endpoint.EXECUTE,
-        "EXECUTE",
         "End the execution normally.",
         (
             _AGENT,
@@ -157,7 +152,6 @@ _OPERATIONS = (
     Operation(
         "abort_execution",
         Endpoint.EXECUTE,
-        "EXECUTE",
         "End the execution early. A stopped agent stays stopped.",
         (_AGENT, Param("reason", "string", "Why; it is not kept.", max_length=4000), _EXECUTION),
         ("ExecutionState", "object"),
@@ -166,7 +160,6 @@ _OPERATIONS = (
     Operation(
         "confirm_operation",
         Endpoint.EXECUTE,
-        "EXECUTE",
         "Lift a pause that a person may confirm: with a confirmation token that a person handed out, never by the agent"
         " itself. 'operation' is the hint that was paused, and travels inside params.",
         (
@@ -187,7 +180,6 @@ _OPERATIONS = (
     Operation(
         "verify_challenge",
         Endpoint.CREATE,
-        "CREATE",
         "Submit the code that a person read at the console. It works once and for a few minutes.",
         (
             Param(

@@ -89,7 +89,7 @@ def introspect(given: Mapping[str, Any], policy: Policy, *, surface: str, prefix
     listed = [
         {
             "name": operation.name,
-            "semantic_category": operation.category,
+            "semantic_category": operation.endpoint.name,
             "endpoint": operation.endpoint.value,
             "description": operation.description,
         }
@@ -122,7 +122,7 @@ def _details(operation: Operation, surface: str, prefix: str) -> dict[str, Any]:
     reads = operation.endpoint is Endpoint.READ
     return {
         "name": operation.name,
-        "semantic_category": operation.category,
+        "semantic_category": operation.endpoint.name,
         "endpoint": operation.endpoint.value,
         "mcpTool": tool_name(None if surface == "single" else operation.endpoint, prefix),
         "description": operation.description,

@@ -1,10 +1,10 @@
-"""`manage.py up` in the list of commands; `manage.py` itself runs `silas_platform.up.command` without Django."""
+"""`manage.py up` in the list of commands; `manage.py` itself runs `silas_platform.up.run` without Django."""
 
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from silas_platform.up.command import HELP, add_arguments, start
+from silas_platform.up.run import HELP, add_arguments, start
 
 
 class Command(BaseCommand):
