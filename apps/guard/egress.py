@@ -7,11 +7,11 @@ the company's records or its staff; words of private data may leave only if the 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from apps.guard.enums import RefusalCode
-from kernel.provenance import Origin, Sources, leaves
+from kernel.provenance import Origin, Source, Sources, leaves
 
 _MAX_CHARS, _LONG_WORD, _SHORT_WORD = 20_000, 24, 4
 _ADDRESS = re.compile(
@@ -44,8 +44,9 @@ def egress_refusal(args: Mapping[str, Any], shown: Sources) -> RefusalCode | Non
     addresses = {address for text in texts for address in addresses_in(text)}
     if any(not shown.trace(address).is_vouched for address in addresses):
         return RefusalCode.SENDS_ELSEWHERE
-    rest = [_without(addresses, text) for text in texts]
-    return RefusalCode.SENDS_PRIVATE if _leaks(rest, shown) else None
+    for address in addresses:
+        texts = [text.replace(address, " ") for text in texts]
+    return RefusalCode.SENDS_PRIVATE if _leaks(texts, shown) else None
 
 
 def addresses_in(text: str) -> list[str]:
@@ -56,16 +57,11 @@ def addresses_in(text: str) -> list[str]:
     return [match[0] for match in _ADDRESS.finditer(text)]
 
 
-def _without(addresses: Collection[str], text: str) -> str:
-    for address in addresses:
-        text = text.replace(address, " ")
-    return text
-
-
 def _leaks(texts: Collection[str], shown: Sources) -> bool:
     """True if a word is from private data and was not said by the customer, or could encode anything while the models
     have read private data."""
-    requested, private = _words_of(shown, _REQUESTERS), _private_words(shown)
+    requested = _words_of(shown, lambda source: source.traced.origin in _REQUESTERS)
+    private = _words_of(shown, lambda source: source.is_private or source.traced.origin in _PRIVATE)
     if not private:
         return False
     secret = {word for word in private - requested if len(word) > _SHORT_WORD}
@@ -82,13 +78,8 @@ def _is_opaque(word: str) -> bool:
     return len(word) > _LONG_WORD or (has_digit and not _YEAR.fullmatch(word))
 
 
-def _words_of(shown: Sources, origins: Collection[Origin]) -> set[str]:
-    return {word for source in shown.sources if source.traced.origin in origins for word in _words(source.text)}
-
-
-def _private_words(shown: Sources) -> set[str]:
-    in_accounts = {word for source in shown.sources if source.is_private for word in _words(source.text)}
-    return in_accounts | _words_of(shown, _PRIVATE)
+def _words_of(shown: Sources, which: Callable[[Source], bool]) -> set[str]:
+    return {word for source in shown.sources if which(source) for word in _words(source.text)}
 
 
 def _words(text: str) -> set[str]:

@@ -60,23 +60,15 @@ def current_pauses() -> Pauses:
     controls: dict[UUID | None, frozenset[str]] = {}
     for deployment_id, pause in SystemControl.objects.exclude(pause=Pause.NONE).values_list("deployment_id", "pause"):
         controls[deployment_id] = controls.get(deployment_id, frozenset()) | {pause}
-    on_limit = SpendingPolicy.objects.values_list("on_limit", flat=True).first()
-    return Pauses(controls, _reached(), on_limit or OnLimit.PAUSE_ALL)
-
-
-def _reached() -> frozenset[UUID | None]:
-    rows = Budget.objects.filter(paused_in__isnull=False, visitor_ref=None, task_ref=None)
-    paused = [
-        (deployment_id, period, window)
-        for deployment_id, period, window in rows.values_list("deployment_id", "period", "paused_in")
-        if window is not None
-    ]
-    if not paused:
-        return frozenset()
-    day = current_days()[0]
-    return frozenset(
-        deployment for deployment, period, window in paused if rules.current_pause([(period, window)], day)
+    paused = list(
+        Budget.objects.filter(paused_in__isnull=False, visitor_ref=None, task_ref=None).values_list(
+            "deployment_id", "period", "paused_in"
+        )
     )
+    day = current_days()[0] if paused else date.min
+    limits = frozenset(pk for pk, period, window in paused if window and rules.current_pause([(period, window)], day))
+    on_limit = SpendingPolicy.objects.values_list("on_limit", flat=True).first()
+    return Pauses(controls, limits, on_limit or OnLimit.PAUSE_ALL)
 
 
 def tenants_with_lost_calls() -> list[UUID]:

@@ -37,19 +37,16 @@ def served(consume: Any, tenant: Any, other_tenant: Any) -> Iterator[list[tuple[
         disperse(one)
 
 
-def place_of(found: list[tuple[Any, str]], tenant: Any, scope: str) -> int:
-    return found.index((tenant.pk, scope))
-
-
-@pytest.mark.parametrize("scopes", [1, CROWD])
-def test_crowd_of_one_tenant_does_not_delay_another_tenants_message(
-    tenant: Any, other_tenant: Any, served: Any, drain: Any, monkeypatch: Any, scopes: int
+@pytest.mark.parametrize(("scopes", "is_same"), [(1, False), (CROWD, False), (1, True)])
+def test_crowd_does_not_delay_a_message_of_another_tenant_or_scope(
+    tenant: Any, other_tenant: Any, served: Any, drain: Any, monkeypatch: Any, scopes: int, is_same: bool
 ) -> None:
     monkeypatch.setattr(worker, "SHIFT_SECONDS", 0.5)
     crowd(tenant, CROWD, scopes=scopes, queue=Queue.RUNTIME)
-    make_message(other_tenant, queue=Queue.RUNTIME, scope_id="alone")
+    whose = tenant if is_same else other_tenant
+    make_message(whose, queue=Queue.RUNTIME, scope_id="zz-alone")
     drain()
-    before = [served_tenant for served_tenant, _ in served[: place_of(served, other_tenant, "alone")]]
+    before = [served_tenant for served_tenant, _ in served[: served.index((whose.pk, "zz-alone"))]]
     assert before.count(tenant.pk) <= 1
 
 
@@ -73,17 +70,6 @@ def test_message_that_comes_during_a_crowd_waits_for_one_list(
     drain()
     disperse(tenant)
     assert order.index(other_tenant.pk) < 20
-
-
-def test_crowd_in_one_scope_does_not_delay_another_scopes_message(
-    tenant: Any, served: Any, drain: Any, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(worker, "SHIFT_SECONDS", 0.5)
-    crowd(tenant, CROWD, scopes=1, queue=Queue.RUNTIME)
-    make_message(tenant, queue=Queue.RUNTIME, scope_id="zz-alone")
-    drain()
-    mine = [one for one in served if one[0] == tenant.pk]
-    assert place_of(mine, tenant, "zz-alone") <= 1
 
 
 def test_scopes_of_a_tenant_are_served_in_turn(tenant: Any, served: Any, drain: Any) -> None:

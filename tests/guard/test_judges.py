@@ -28,13 +28,18 @@ GATE = GateSpec(name="kind", on="every_user_message", provider="llm", config={"p
 BINDING = GATE.model_copy(update={"promote_to_policy": True})
 
 
-def judged(run: Any, *replies: Reply, gate: GateSpec = GATE, model: str = MODEL) -> GateReport:
+def judged(run: Any, *replies: Reply, gate: GateSpec = GATE, model: str = MODEL, may_ask: Any = None) -> GateReport:
     """The gate's report, asked in a thread as turns do."""
 
     async def ask() -> GateReport:
         async with serving(list(replies)) as fake:
             judge = GateJudge(
-                run.ref, model, asyncio.get_running_loop(), keys=ProviderKeys(environment=True), base_url=fake.base_url
+                run.ref,
+                model,
+                asyncio.get_running_loop(),
+                keys=ProviderKeys(environment=True),
+                base_url=fake.base_url,
+                may_ask=may_ask,
             )
             allowance = Allowance(ask=judge)
             context = {"message": "hello"}
@@ -117,12 +122,7 @@ def test_gate_is_not_asked_where_there_were_too_many_runs(tenant: Any, run: Any)
     async def never(model: str) -> bool:
         return False
 
-    async def ask() -> GateReport:
-        judge = GateJudge(
-            run.ref, MODEL, asyncio.get_running_loop(), keys=ProviderKeys(environment=True), may_ask=never
-        )
-        gates, context = [BINDING], {"message": "hello"}
-        return await asyncio.to_thread(check_gates, gates, GATE.on, context, allowance=Allowance(ask=judge))
-
-    report = asyncio.run(ask())
-    assert report.blocked is not None and (report.blocked.code, rows(tenant)) == ("llm_error", [])
+    report = judged(run, final({"action": "continue"}), gate=BINDING, may_ask=never)
+    assert report.blocked is not None
+    assert report.blocked.code == "llm_error"
+    assert rows(tenant) == []

@@ -58,11 +58,6 @@ def ask(tools: AbstractToolset[Any], name: str = "look_up", args: Any = None) ->
     return json.loads(output) if isinstance(output, str) else None, output, shown
 
 
-def test_result_of_a_tool_reaches_the_model(tenant: Any, handle: Handle) -> None:
-    handle(answer({"claim": "open"}))
-    assert ask(toolset(make_run(tenant)))[0] == {"claim": "open"}
-
-
 def test_tool_of_a_level_that_ended_during_the_turn_is_refused(tenant: Any, handle: Handle) -> None:
     handle(never)
     tools = toolset(make_run(tenant), access_until=now() - timedelta(seconds=1))
@@ -77,17 +72,32 @@ def test_refusal_is_a_sentence_for_the_model(tenant: Any, handle: Handle) -> Non
     assert ask(toolset(run))[0]["refused"] == "halted"
 
 
-def test_failure_is_a_sentence_for_the_model(tenant: Any, handle: Handle) -> None:
-    handle(failing(CallFailed("no_such_claim", "There is no such claim.")))
-    told = {"failed": "no_such_claim", "reason": "There is no such claim.", "uncertain": False}
+@pytest.mark.parametrize(
+    ("handler", "told"),
+    [
+        (answer({"claim": "open"}), {"claim": "open"}),
+        (answer("x" * MAX_RESULT_CHARS), "x" * MAX_RESULT_CHARS),
+        (
+            failing(CallFailed("no_such_claim", "There is no such claim.")),
+            {"failed": "no_such_claim", "reason": "There is no such claim.", "uncertain": False},
+        ),
+    ],
+    ids=["result", "just fits", "failure"],
+)
+def test_result_or_failure_of_a_tool_reaches_the_model(tenant: Any, handle: Handle, handler: Any, told: Any) -> None:
+    handle(handler)
     assert ask(toolset(make_run(tenant)))[0] == told
 
 
 @pytest.mark.parametrize("args", [{}, {"n": "one"}, {"n": 1, "more": 2}])
-def test_wrong_arguments_do_not_reach_the_door(tenant: Any, handle: Handle, args: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", ["look_up", "act"])
+def test_wrong_arguments_are_told_before_the_door_or_a_person_is_asked(
+    tenant: Any, handle: Handle, name: str, args: dict[str, Any]
+) -> None:
     handle(never)
     run = make_run(tenant)
-    assert (ask(toolset(run), args=args)[0]["refused"], audited(run)) == ("invalid_arguments", [])
+    assert ask(toolset(run), name, args)[0]["refused"] == "invalid_arguments"
+    assert audited(run) == []
 
 
 def test_acting_tool_in_a_conversation_is_deferred(tenant: Any, handle: Handle) -> None:
@@ -105,15 +115,11 @@ def test_gate_that_asks_defers_the_call(tenant: Any, handle: Handle) -> None:
     assert isinstance(output, DeferredToolRequests) and next(iter(output.metadata.values()))["gate"] == "ask"
 
 
-def test_approved_acting_tool_is_made_where_the_run_carries_the_yes(tenant: Any, handle: Handle) -> None:
+def test_acting_tool_needs_the_yes_of_its_run_where_nobody_can_be_asked(tenant: Any, handle: Handle) -> None:
     handle(answer("done"))
-    run = make_run(tenant, approval=approving(make_call(tool="act")))
-    assert ask(toolset(run, defer_acting=False), "act")[0] == "done"
-
-
-def test_unapproved_acting_tool_is_refused_where_nobody_can_be_asked(tenant: Any, handle: Handle) -> None:
-    handle(never)
-    assert ask(toolset(make_run(tenant), defer_acting=False), "act")[0]["refused"] == "approval_missing"
+    approved, unapproved = make_run(tenant, approval=approving(make_call(tool="act"))), make_run(tenant)
+    assert ask(toolset(approved, defer_acting=False), "act")[0] == "done"
+    assert ask(toolset(unapproved, defer_acting=False), "act")[0]["refused"] == "approval_missing"
 
 
 def test_observer_hears_of_every_outcome_and_context_reaches_the_handler_and_not_the_audit(
@@ -190,11 +196,6 @@ def test_model_that_names_a_tool_above_the_level_reaches_no_handler(tenant: Any,
     assert told.startswith("Unknown tool name") and audited(run) == []
 
 
-def test_last_link_tells_wrong_arguments_before_anybody_is_asked(tenant: Any, handle: Handle) -> None:
-    handle(never)
-    assert ask(toolset(make_run(tenant)), "act", {"n": "one"})[0]["refused"] == "invalid_arguments"
-
-
 def test_link_around_the_chain_opens_nothing(tenant: Any, handle: Handle) -> None:
     """What wraps outermost may only take away (spec 5.1 step 6)."""
     handle(never)
@@ -217,12 +218,6 @@ def test_result_of_ten_megabytes_reaches_the_model_as_its_beginning_the_caller_w
     assert isinstance(outcome, Done)
     assert outcome.value is BOOK
     assert max(len(data) for _, data in audited(run)) < 200
-
-
-def test_result_that_fits_is_told_as_it_is(tenant: Any, handle: Handle) -> None:
-    text = "x" * MAX_RESULT_CHARS
-    handle(answer(text))
-    assert ask(toolset(make_run(tenant)))[0] == text
 
 
 @pytest.mark.parametrize("is_outside", [True, False], ids=["an account", "records"])

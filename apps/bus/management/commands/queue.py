@@ -26,7 +26,10 @@ class Command(BaseCommand):
         decision.add_argument("--retry-all", action="store_true", help=f"retry all that failed, at most {MAX_SHOWN}")
 
     def handle(self, *, tenant: str, retry: UUID | None, drop: UUID | None, retry_all: bool, **_: object) -> None:
-        with tenant_scope(_tenant_id(tenant)):
+        company = Tenant.objects.filter(slug=tenant).first() if tenant else INSTALLATION
+        if company is None:
+            raise CommandError(f"There is no tenant {tenant}.")
+        with tenant_scope(company):
             try:
                 if drop is not None:
                     dead_letters.drop(drop, user=None)
@@ -49,12 +52,3 @@ class Command(BaseCommand):
                 f"failed id={message.pk} queue={message.queue} kind={message.kind} attempts={message.attempts}"
                 f" reason={message.reason or '-'}"
             )
-
-
-def _tenant_id(slug: str) -> UUID:
-    if not slug:
-        return INSTALLATION
-    tenant = Tenant.objects.filter(slug=slug).first()
-    if tenant is None:
-        raise CommandError(f"There is no tenant {slug}.")
-    return tenant.pk
