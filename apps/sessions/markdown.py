@@ -89,7 +89,7 @@ def _for_visitors() -> MarkdownIt:
     parser.disable("reference")
     assert parser.linkify is not None
     parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
-    parser.validateLink = lambda _: True  # type: ignore[method-assign] # `_unlink` keeps the label of a refused one
+    parser.validateLink = lambda url: True  # type: ignore[method-assign] # `_unlink` keeps the label of a refused one
     parser.inline.ruler.before("link", "citation", _cite)
     parser.core.ruler.push("unlink", _unlink)
     parser.add_render_rule("citation", _render_citation)
