@@ -22,7 +22,6 @@ class TriggerKind(TextChoices):
 
 
 TIMED = frozenset({TriggerKind.CRON, TriggerKind.INTERVAL})
-EVENT_DRIVEN = frozenset({TriggerKind.EVENT, TriggerKind.WATCH, TriggerKind.GOAL_CHECK})
 
 
 class Topic(TextChoices):

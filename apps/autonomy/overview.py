@@ -37,7 +37,10 @@ def task_overviews(tasks: list[Task] | None = None) -> list[TaskOverview]:
     """Overviews of these tasks, or of all that are not deleted."""
     chosen = queries.tasks() if tasks is None else tasks
     ids = [task.pk for task in chosen]
-    triggers, newest, spent = _triggers(ids), _newest(ids), _spent(ids)
+    triggers: dict[UUID, list[Trigger]] = defaultdict(list)
+    for trigger in Trigger.objects.filter(task_id__in=ids, deleted_at=None).order_by("created_at"):
+        triggers[trigger.task_id].append(trigger)
+    newest, spent = _newest(ids), _spent(ids)
     return [
         TaskOverview(task, tuple(triggers[task.pk]), newest.get(task.pk), spent.get(task.pk, Decimal(0)))
         for task in chosen
@@ -80,13 +83,6 @@ def webhooks() -> list[Webhook]:
 def _sessions() -> QuerySet[AutonomousSession]:
     rows: QuerySet[AutonomousSession] = AutonomousSession.objects.select_related("task", "run")
     return rows
-
-
-def _triggers(task_ids: list[UUID]) -> dict[UUID, list[Trigger]]:
-    by_task: dict[UUID, list[Trigger]] = defaultdict(list)
-    for trigger in Trigger.objects.filter(task_id__in=task_ids, deleted_at=None).order_by("created_at"):
-        by_task[trigger.task_id].append(trigger)
-    return by_task
 
 
 def _newest(task_ids: list[UUID]) -> dict[UUID, AutonomousSession]:

@@ -183,10 +183,11 @@ async def _steps(client: GuardedClient, notes: ResearchNotes) -> None:
         if step is None:
             return
         # Recorded before the step is taken, so that a brake in it is in the trace.
+        tool = next((tool for tool in client.job.tools if step.action == "tool" and tool.name == step.tool), None)
         notes.decisions.append(
             {
                 "step": number,
-                "intent": _intent_of(client, step),
+                "intent": tool.via.value if tool else _INTENTS[step.action],
                 "tool": step.tool or ("ask" if step.task else rules.KNOWLEDGE),
             }
         )
@@ -322,12 +323,6 @@ def _quote_documents(client: GuardedClient, notes: ResearchNotes) -> Draft:
         sources=tuple(Source.model_validate(citation.model_dump()) for citation in answer.citations),
     )
     return Draft(summary=storable_text(quotes, 8000), findings=(finding,))
-
-
-def _intent_of(client: GuardedClient, step: Step) -> str:
-    """The intent of a step, as the trace records it."""
-    tool = next((tool for tool in client.job.tools if step.action == "tool" and tool.name == step.tool), None)
-    return tool.via.value if tool else _INTENTS[step.action]
 
 
 def _task_prompt(client: GuardedClient) -> str:

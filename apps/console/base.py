@@ -20,7 +20,7 @@ from apps.guard.queries import highest_alert
 from apps.inbox.queries import unassigned_count
 from apps.tenants import first_run, visits
 from kernel.error_codes import ErrorCode
-from kernel.errors import SilasError
+from kernel.errors import NotFound, SilasError
 
 
 @require_safe
@@ -52,6 +52,14 @@ def idempotency_key(request: StaffRequest) -> UUID | None:
         return UUID(text) if text else None
     except ValueError:
         raise SilasError(ErrorCode.FORM_UNREADABLE) from None
+
+
+def sent_id(text: str) -> UUID:
+    """Return the id that a form sent. Raises `NotFound` for anything else."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound() from None
 
 
 def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **context: Any) -> TemplateResponse:

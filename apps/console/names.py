@@ -109,7 +109,10 @@ def names_for(words: Iterable[str]) -> Names:
         if id_text:
             ids[kind].add(id_text)
     known = {f"{kind}:{key}": name for kind, wanted in ids.items() for key, name in _names_by_id(kind, wanted).items()}
-    return Names({**known, **_tools(ids["run"])})
+    runs = ids["run"]
+    rows = ToolCall.objects.filter(run_id__in=runs).values_list("run_id", "seq", "intent", "tool") if runs else ()
+    tools = {f"tool:run:{run}:{seq}": _tool(intent, tool) for run, seq, intent, tool in rows}
+    return Names({**known, **tools})
 
 
 def address_of(subject: str, *, owner: bool) -> str:
@@ -179,11 +182,6 @@ def _runs(ids: set[UUID]) -> _NamesById:
     ids = set(owners.values())
     names = {**_sessions(ids), **_works(ids), **_unattended(ids), **_connections(ids)}
     return {run: names[owner] for run, owner in owners.items() if owner in names}
-
-
-def _tools(runs: set[UUID]) -> dict[str, str]:
-    rows = ToolCall.objects.filter(run_id__in=runs).values_list("run_id", "seq", "intent", "tool") if runs else ()
-    return {f"tool:run:{run}:{seq}": _tool(intent, tool) for run, seq, intent, tool in rows}
 
 
 def _tool(intent: str, tool: str) -> str:

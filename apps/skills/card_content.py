@@ -34,10 +34,11 @@ def card_body(version: SkillVersion, before: SkillVersion | None, report: Mappin
     manifest, files = SkillManifest.model_validate(version.manifest), readable_files(version)
     scripts = [path for path in sorted(files) if path.startswith(("scripts/", "checks/", "guards/"))]
     tools = [tool.name for tool in (*manifest.tools, *argv.derived_tools(manifest))]
+    uri = str((report.get("origin") or {}).get("source") or "")
     return {
         "version": str(version.number),
         "description": manifest.description,
-        "source": _source(version, report),
+        "source": truncate(f"{in_english(SkillSource(version.source).label)}{f': {uri}' if uri else ''}", 300),
         "scripts": [path[:120] for path in scripts[:MOST_LINES]],
         "tools": tools[:MOST_LINES],
         "report": report_lines(report),
@@ -74,7 +75,11 @@ def report_lines(report: Mapping[str, Any]) -> list[str]:
 def readable_files(version: SkillVersion) -> dict[str, str]:
     """Return the text files that are shown, by path."""
     rows = SkillFile.objects.filter(version_id=version.pk).values_list("path", "content")
-    return {path: bytes(content).decode("utf-8", "replace") for path, content in rows if _is_shown(path)}
+    return {
+        path: bytes(content).decode("utf-8", "replace")
+        for path, content in rows
+        if PurePosixPath(path).suffix.lower() in _SHOWN
+    }
 
 
 def unified_diff(before: SkillVersion, after: SkillVersion) -> str:
@@ -98,15 +103,6 @@ def _lines_of(path: str, content: bytes) -> list[str]:
         return content.decode("utf-8").splitlines()
     except UnicodeDecodeError:
         return [f"binary, {len(content)} bytes, sha256 {sha256_hex(content)}"]
-
-
-def _source(version: SkillVersion, report: Mapping[str, Any]) -> str:
-    uri = str((report.get("origin") or {}).get("source") or "")
-    return truncate(f"{in_english(SkillSource(version.source).label)}{f': {uri}' if uri else ''}", 300)
-
-
-def _is_shown(path: str) -> bool:
-    return PurePosixPath(path).suffix.lower() in _SHOWN
 
 
 def _cut(text: str, most: int) -> str:

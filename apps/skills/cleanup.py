@@ -28,17 +28,13 @@ def delete_batch() -> bool:
     if days is None:
         return False
     before = now() - timedelta(days=days)
-    counts = {"drafts": _delete_drafts(before), "packages": _refuse_packages(before)}
+    due = _lock_due(SkillDraft.objects.filter(updated_at__lt=before).order_by("updated_at"))
+    SkillDraft.objects.filter(pk__in=due).delete()
+    counts = {"drafts": len(due), "packages": _refuse_packages(before)}
     for kind, count in counts.items():
         if count:
             record(AuditEvent.RETENTION_SWEPT, data={"kind": kind, "count": count})
     return BATCH in counts.values()
-
-
-def _delete_drafts(before: datetime) -> int:
-    due = _lock_due(SkillDraft.objects.filter(updated_at__lt=before).order_by("updated_at"))
-    SkillDraft.objects.filter(pk__in=due).delete()
-    return len(due)
 
 
 def _refuse_packages(before: datetime) -> int:

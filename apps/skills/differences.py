@@ -43,9 +43,9 @@ def _change(path: str, before: bytes | None, after: bytes | None) -> FileChange:
     if old is None or new is None:
         return FileChange(path, kind, is_text=False)
     diff = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=_CONTEXT)
-    lines = [_line(line) for number, line in enumerate(diff) if number > 1]
+    lines = [
+        (line[:1], "" if line[:1] == "@" else line[1 : LONGEST_LINE + 1])
+        for number, line in enumerate(diff)
+        if number > 1
+    ]
     return FileChange(path, kind, tuple(lines[:MOST_LINES]), cut=len(lines) > MOST_LINES)
-
-
-def _line(line: str) -> tuple[str, str]:
-    return line[:1], ("" if line[:1] == "@" else line[1 : LONGEST_LINE + 1])

@@ -52,14 +52,23 @@ def problems(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
         messages += [f"{path}: {problem}" for problem in _file_problems(path, content, known)]
     for tool in manifest.tools:
         messages += [f"{tool.name}: {path} is missing" for path in _tool_paths(tool) if path not in files]
-        messages += [f"{tool.name}: asks for {name}, which it does not take" for name in _unknown_questions(tool)]
+        messages += [
+            f"{tool.name}: asks for {name}, which it does not take"
+            for name in sorted(set(tool.ask) - set(tool.args.get("properties") or {}))
+        ]
     return [*messages, *_missing_paths(manifest, files)]
 
 
 def notes(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
     """Return what a person should know before they approve."""
-    messages = [f"Needs the package {name}; a sandbox has the standard library only." for name in _packages(manifest)]
-    networked = sorted(path for path, content in files.items() if _opens_network(path, content))
+    messages = [
+        f"Needs the package {name}; a sandbox has the standard library only." for name in manifest.requirements.packages
+    ]
+    networked = sorted(
+        path
+        for path, content in files.items()
+        if path.startswith("scripts/") and path.endswith(".py") and python_analysis.opens_network(content)
+    )
     if networked and not manifest.requirements.network:
         messages.append(f"{networked[0]} opens the network, which this skill is not given.")
     if manifest.requirements.network:
@@ -118,37 +127,25 @@ def _is_placeholder(value: str) -> bool:
 def _missing_paths(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
     """Return the files that the front matter or the instructions name, or a connection needs, and that are not
     there."""
-    named = [*manifest.script_args, *_dry_run_paths(manifest), *(_SIGNS_IN if manifest.type == "connection" else ())]
+    declared = manifest.metadata.get("dry_run")
+    named = [
+        *manifest.script_args,
+        *(list(declared) if isinstance(declared, dict) else []),
+        *(_SIGNS_IN if manifest.type == "connection" else ()),
+    ]
     if manifest.ui.icon:
         named.append(manifest.ui.icon.removeprefix("./"))
     body = files.get("SKILL.md", b"").decode("utf-8", "replace")
     named += [path.rstrip(".") for path in _NAMED.findall(body)]
     named += [path.removeprefix("./") for path in _LINKED.findall(body)]
-    return [f"{path} is missing" for path in dict.fromkeys(named) if path not in files and not _is_folder(path, files)]
-
-
-def _is_folder(path: str, files: Mapping[str, bytes]) -> bool:
-    return any(file.startswith(f"{path.rstrip('/')}/") for file in files)
-
-
-def _dry_run_paths(manifest: SkillManifest) -> list[str]:
-    declared = manifest.metadata.get("dry_run")
-    return list(declared) if isinstance(declared, dict) else []
+    return [
+        f"{path} is missing"
+        for path in dict.fromkeys(named)
+        if path not in files and not any(file.startswith(f"{path.rstrip('/')}/") for file in files)
+    ]
 
 
 def _tool_paths(tool: Any) -> list[str]:
     """Return the tool's script, and what its checks run inside `/sandbox/skill/`."""
     checks = [part for check in tool.verify for part in check.run.split() if part.startswith("/sandbox/skill/")]
     return [tool.script, *(part.removeprefix("/sandbox/skill/") for part in checks)]
-
-
-def _unknown_questions(tool: Any) -> list[str]:
-    return sorted(set(tool.ask) - set(tool.args.get("properties") or {}))
-
-
-def _packages(manifest: SkillManifest) -> list[str]:
-    return list(manifest.requirements.packages)
-
-
-def _opens_network(path: str, content: bytes) -> bool:
-    return path.startswith("scripts/") and path.endswith(".py") and python_analysis.opens_network(content)

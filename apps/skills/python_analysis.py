@@ -174,14 +174,13 @@ def _forbidden_calls(tree: ast.AST, names: Mapping[str, str]) -> Iterator[str]:
         name = _full_name(node.func, names)
         if name in _SHELLS:
             yield name
-        if any(word.arg == "shell" and not _is(word.value, False) for word in node.keywords):
+        if any(
+            word.arg == "shell" and not (isinstance(word.value, ast.Constant) and word.value.value is False)
+            for word in node.keywords
+        ):
             yield "shell=True"
         if name.startswith(_STARTS) and _runs_shell_command(list(_words(node))):
             yield "a shell with text that is put together"
-
-
-def _is(node: ast.expr, value: object) -> bool:
-    return isinstance(node, ast.Constant) and node.value is value
 
 
 def _words(call: ast.Call) -> Iterator[ast.expr]:
@@ -210,7 +209,7 @@ def _undeclared_env(tree: ast.AST, names: Mapping[str, str], known: Known) -> It
         if key is not None:
             seen_nodes |= {id(child) for child in ast.walk(node)}
             variable = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
-            if not _is_declared(variable, known):
+            if not (variable.startswith("SILAS_") or variable in known.env or variable.upper() in _HARNESS_ENV):
                 yield variable or "a variable that is computed"
     for node in _nodes(tree):
         is_whole = isinstance(node, ast.Attribute | ast.Name) and _full_name(node, names) in (
@@ -230,10 +229,6 @@ def _env_key(node: ast.AST, names: Mapping[str, str]) -> ast.expr | None:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
         return node.left if _full_name(node.comparators[0], names) == "os.environ" else None
     return None
-
-
-def _is_declared(variable: str, known: Known) -> bool:
-    return variable.startswith("SILAS_") or variable in known.env or variable.upper() in _HARNESS_ENV
 
 
 def _undeclared(tree: ast.AST, known: Known) -> Iterator[str]:

@@ -94,6 +94,8 @@ def _run(
         "effect_key": ctx.effect_key,
         "now": now().isoformat(),
     }
+    # Files of earlier work, mounted at `/sandbox/inputs/`; without any, there is no such folder.
+    inputs = ctx.context.get("inputs")
     spec = SandboxSpec(
         argv.command_line(runnable.tool.script, args, runnable.script_args if runnable.is_plain else None),
         work={"call.json": canonical_bytes(call)},
@@ -101,7 +103,7 @@ def _run(
             **script_library.mounts(runnable.folder),
             "records": queries.as_files(runnable.rows),
             **({"knowledge": documents} if documents else {}),
-            **_inputs(ctx),
+            **({"inputs": inputs} if inputs else {}),
         },
         env=opened.env if opened else {},
         hidden=HIDDEN_FOLDERS,
@@ -127,13 +129,6 @@ def _parse_outcome(
 def _with_effect(failure: CallFailed, runnable: Runnable) -> CallFailed:
     reached_out = runnable.tool.acting and runnable.tool.connection and failure.code != "refused_by_tool"
     return CallFailed(failure.code, failure.reason, effect_free=not reached_out)
-
-
-def _inputs(ctx: CallContext) -> dict[str, Mapping[str, bytes]]:
-    """Mount files of earlier work that this call starts with at `/sandbox/inputs/`; without any, there is no such
-    folder."""
-    inputs = ctx.context.get("inputs")
-    return {"inputs": inputs} if inputs else {}
 
 
 def _parse_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def unpack(digest: str, fetch: Fetch) -> Path:
 
     Raises `SilasError("skill_damaged")` when what is fetched has another hash.
     """
-    path = _root() / digest
+    path = Path(settings.VAR_DIR) / "skills" / digest
     with _lock:
         if digest in _checked and path.is_dir():
             return path
@@ -40,10 +40,6 @@ def unpack(digest: str, fetch: Fetch) -> Path:
     return path
 
 
-def _root() -> Path:
-    return Path(settings.VAR_DIR) / "skills"
-
-
 def _unpack_files(path: Path, digest: str, files: Mapping[str, bytes]) -> None:
     if rules.content_digest(files) != digest:
         raise SilasError(ErrorCode.SKILL_DAMAGED)
@@ -51,22 +47,15 @@ def _unpack_files(path: Path, digest: str, files: Mapping[str, bytes]) -> None:
     fresh = Path(tempfile.mkdtemp(prefix=f".{digest[:12]}-", dir=path.parent))
     try:
         for name, content in files.items():
-            _write(fresh / name, content)
-        _make_read_only(fresh)
+            file = fresh / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+            file.chmod(0o444)
+        for root, _, _ in os.walk(fresh):
+            os.chmod(root, 0o555)  # noqa: S103 - the sandbox's own user must read it
         _replace(fresh, path)
     finally:
         _remove(fresh)
-
-
-def _write(file: Path, content: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content)
-    file.chmod(0o444)
-
-
-def _make_read_only(folder: Path) -> None:
-    for root, _, _ in os.walk(folder):
-        os.chmod(root, 0o555)  # noqa: S103 - the sandbox's own user must read it
 
 
 def _replace(fresh: Path, path: Path) -> None:

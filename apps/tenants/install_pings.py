@@ -19,7 +19,9 @@ _PRECISION = timedelta(minutes=1)
 
 def record_ping(deployment: Deployment, referer: str) -> None:
     """Record a load of the widget, at most once a minute per origin. Opens its own scope. Ignores other origins."""
-    origin = as_origin(_origin_of(referer))
+    scheme, _, rest = referer.partition("://")
+    host = rest.partition("/")[0].partition("?")[0]
+    origin = as_origin(f"{scheme}://{host}" if rest else "")
     if not origin or origin not in deployment.allowed_origins:
         return
     moment = now()
@@ -32,9 +34,3 @@ def record_ping(deployment: Deployment, referer: str) -> None:
 def last_pings(deployment: Deployment) -> dict[str, datetime]:
     """When the widget was last loaded from each origin. Inside a scope."""
     return dict(Sighting.objects.filter(deployment=deployment).values_list("origin", "last_at"))
-
-
-def _origin_of(referer: str) -> str:
-    scheme, _, rest = referer.partition("://")
-    host = rest.partition("/")[0].partition("?")[0]
-    return f"{scheme}://{host}" if rest else ""

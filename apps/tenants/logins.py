@@ -73,7 +73,7 @@ def seen(session: Any) -> None:
 def _is_news(login_id: str) -> bool:
     """True if the cache has no recent record. A cache that cannot be reached delays no request."""
     try:
-        return bool(cache.add(_seen_key(login_id), 1, _SEEN_EVERY_SECONDS))
+        return bool(cache.add(f"login:seen:{login_id}", 1, _SEEN_EVERY_SECONDS))
     except RedisError:
         return False
 
@@ -81,7 +81,9 @@ def _is_news(login_id: str) -> bool:
 def logins_of(user: User) -> list[Login]:
     """Where the person is logged in, the newest use first. Those that ran out are forgotten on the way."""
     rows = list(Login.objects.filter(user_id=user.pk))
-    living = _living(row.session_key for row in rows)
+    keys = [row.session_key for row in rows]
+    sessions = Session.objects.filter(session_key__in=keys, expire_date__gt=now())
+    living = set(sessions.values_list("session_key", flat=True))
     gone = [row.pk for row in rows if row.session_key not in living]
     Login.objects.filter(pk__in=gone).delete()
     return [row for row in rows if row.session_key in living]
@@ -154,14 +156,5 @@ def _end(rows: Any, user: User) -> int:
     return len(ended)
 
 
-def _living(keys: Iterable[str]) -> set[str]:
-    rows = Session.objects.filter(session_key__in=list(keys), expire_date__gt=now())
-    return set(rows.values_list("session_key", flat=True))
-
-
 def _store(key: str) -> Any:
     return import_module(settings.SESSION_ENGINE).SessionStore(key)
-
-
-def _seen_key(login_id: str) -> str:
-    return f"login:seen:{login_id}"

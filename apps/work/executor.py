@@ -30,7 +30,7 @@ from apps.work.meter import BudgetExhausted, Meter
 from apps.work.schemas import VerificationReport
 from apps.work.services import attempts
 from apps.work.services.attempts import AttemptOutcome
-from apps.work.step_gates import PendingReview, ReviewRequired, StepGates, StepStopped
+from apps.work.step_gates import ReviewRequired, StepGates, StepStopped
 from apps.work.verification import run_checks
 from kernel import fault_points
 from kernel.provenance import Origin, Source, Traced, as_text
@@ -93,7 +93,9 @@ async def _run_agent(job: AttemptJob, ledger: Ledger, meter: Meter, steps: StepG
         return await _cut_short(job, admitted, "effect_uncertain", WorkReason.UNCERTAIN)
     except ReviewRequired as wanted:
         outcome = await _cut_short(job, admitted, "person_wanted", WorkReason.NONE)
-        return replace(outcome, review=_with_timeout(job, wanted.review))
+        asking = {result.gate_name for result in wanted.review.asking}
+        named = [gate.wait_seconds for gate in job.gates if gate.name in asking and gate.wait_seconds]
+        return replace(outcome, review=replace(wanted.review, seconds=min(named, default=None)))
     except StepStopped as stopped:
         return await _cut_short(job, admitted, f"gate {stopped.gate}", WorkReason.GATE)
     except BudgetExhausted as gone:
@@ -125,12 +127,6 @@ async def _cut_short(job: AttemptJob, admitted: Admitted, error: str, stop: Work
     """Settle with the estimate: what the model had used by then is not known."""
     await in_scope(job.tenant_id, guard.settle, admitted, cost=None, failed=error.split()[0])
     return AttemptOutcome("", BudgetUsed(), error=error, stop=stop)
-
-
-def _with_timeout(job: AttemptJob, review: PendingReview) -> PendingReview:
-    asking = {result.gate_name for result in review.asking}
-    named = [gate.wait_seconds for gate in job.gates if gate.name in asking and gate.wait_seconds]
-    return replace(review, seconds=min(named, default=None))
 
 
 async def _charge(job: AttemptJob, admitted: Admitted, run: AgentRun[ExecutorAgentOutput]) -> AttemptOutcome:

@@ -81,7 +81,10 @@ def _handle_event(delivery: Delivery) -> None:
         case outbox.ASK:
             _open_card(message.task_id)
         case outbox.ASK_AGAIN:
-            _open_fresh_card(message.task_id)
+            item = lock_item(message.task_id)
+            if needs_card(item):
+                batches.remove_item(item)
+                fresh_cards.open_fresh_card(item)
         case outbox.REVIEW:
             gate_pauses.open_card(UUID(payload["pause"]))
         case outbox.REVIEW_OVER:
@@ -97,13 +100,6 @@ def _open_card(item_id: UUID) -> None:
         if origins_in(item.spec.body) is None:
             proposals.record_origins(item, calls, trace_to(Traced(Origin.AUTHOR)))
         request_approval(item, calls, None)
-
-
-def _open_fresh_card(item_id: UUID) -> None:
-    item = lock_item(item_id)
-    if needs_card(item):
-        batches.remove_item(item)
-        fresh_cards.open_fresh_card(item)
 
 
 def _end_undeliverable(message: QueueMessage) -> bool:

@@ -88,7 +88,8 @@ async def _verify_call(job: AttemptJob, tool: OutsideToolSpec, planned: PlannedC
         outcome = await _call_reader(job, call)
     if not isinstance(outcome, Done):
         return None
-    return _compare(tool, planned.args, _text(outcome.value))
+    answer = outcome.value if isinstance(outcome.value, Mapping) else {}
+    return _compare(tool, planned.args, str(answer.get("text") or answer.get("data") or ""))
 
 
 async def _call_reader(job: AttemptJob, call: Call) -> CallOutcome:
@@ -105,9 +106,3 @@ def _compare(tool: OutsideToolSpec, args: Mapping[str, Any], text: str) -> Check
     return CheckResult(
         f"{tool.name}, as {tool.proof['tool']} says", passed, reason, replace_unstorable(text[:OUTPUT_CHARS]), 0
     )
-
-
-def _text(value: Any) -> str:
-    """Return the text of an answer, or its data where a server returns data alone."""
-    answer = value if isinstance(value, Mapping) else {}
-    return str(answer.get("text") or answer.get("data") or "")

@@ -182,13 +182,11 @@ def _validate(front: _Front, body: str, *, lenient: bool) -> WorkItemSpec:
     try:
         return WorkItemSpec.model_validate({**known, "body": body})
     except ValidationError as error:
-        _refuse_field(error, front)
-
-
-def _refuse_field(error: ValidationError, front: _Front) -> NoReturn:
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"]) or "plan"
-    raise_plan_error(ErrorCode.PLAN_FIELD_INVALID, f"{place}: {first['msg']}.", front.line(first["loc"]), field=place)
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "plan"
+        raise_plan_error(
+            ErrorCode.PLAN_FIELD_INVALID, f"{place}: {first['msg']}.", front.line(first["loc"]), field=place
+        )
 
 
 class _PlainLoader(yaml.SafeLoader):

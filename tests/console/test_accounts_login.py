@@ -40,7 +40,7 @@ def test_wait_grows_with_every_lock_out() -> None:
     waits = []
     for _ in range(3):
         for _ in range(ratelimit.MAX_PER_ACCOUNT):
-            ratelimit.may_try(address, account)
+            ratelimit.wait_before(address, account)
         wait = ratelimit.wait_before(address, account)
         assert wait is not None
         waits.append(wait.seconds)
@@ -54,7 +54,7 @@ def test_wait_is_never_longer_than_a_working_day() -> None:
     own, *_ = ratelimit._limits(address, account)
     cache.set(f"{own.key}:strikes", 40, 60)
     for _ in range(ratelimit.MAX_PER_ACCOUNT):
-        ratelimit.may_try(address, account)
+        ratelimit.wait_before(address, account)
     wait = ratelimit.wait_before(address, account)
     assert wait is not None and wait.seconds == ratelimit.LONGEST_WAIT_SECONDS
 

@@ -95,7 +95,7 @@ def test_throttle_of_one_address_leaves_others_alone(owner: Any, address: str) -
 
 def test_guessing_many_accounts_from_one_address_is_throttled(owner: Any, address: str) -> None:
     for number in range(ratelimit.MAX_PER_ADDRESS):
-        ratelimit.may_try(address, f"u{number}@example.test")
+        ratelimit.wait_before(address, f"u{number}@example.test")
     assert _log_in(address, owner.email).status_code == 429
 
 

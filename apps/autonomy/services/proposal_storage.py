@@ -47,7 +47,7 @@ def enqueue_storage(proposal: MemoryProposal) -> None:
 
 def remove_from_memory(proposal: MemoryProposal) -> None:
     """Remove what it was stored as, with this transaction. Under the proposal's lock; idempotent."""
-    memories.delete_by_reference(_scope(), memory_reference(proposal))
+    memories.delete_by_reference(Scope(ScopeKind.TENANT, str(current_tenant_id())), memory_reference(proposal))
     document = Document.objects.filter(
         source_ref=document_reference(proposal), collection__name=_collection_name(proposal)
     ).first()
@@ -169,7 +169,3 @@ def _note(proposal: MemoryProposal, tenant_id: UUID, *, marked: bool) -> Note:
 
 def _collection_name(proposal: MemoryProposal) -> str:
     return proposal.target or DEFAULT_COLLECTION
-
-
-def _scope() -> Scope:
-    return Scope(ScopeKind.TENANT, str(current_tenant_id()))

@@ -89,7 +89,10 @@ def end(session: AutonomousSession, ending: Ending, *, actor: str = "system") ->
     _leave_phase(session, ending)
     _close_run(session, ending)
     if ending.awaits:
-        approved = _current_approval(UUID(ending.awaits))
+        # Locked, because a decision under way would not find this session waiting yet.
+        rows = WorkItem.objects.select_for_update(no_key=True).filter(pk=UUID(ending.awaits))
+        status = rows.values_list("status", flat=True).first()
+        approved = False if status is None else approval_in_status(status)
         if approved is None:
             _park(session, ending)
             return
@@ -107,7 +110,8 @@ def end(session: AutonomousSession, ending: Ending, *, actor: str = "system") ->
         bus_messages.enqueue_dispatch(session)
     _announce(session)
     if ending.fault:
-        _retry_or_quarantine(session)
+        # A task whose rows cannot be read is quarantined without a retry: a person has to repair it.
+        run_isolated(_retry, session, lambda error: _set_aside(session, reason=type(error).__name__))
 
 
 def _with_halt_reason(session: AutonomousSession, ending: Ending) -> Ending:
@@ -131,13 +135,6 @@ def approval_in_status(status: str) -> bool | None:
     if status == WorkItemStatus.RUNNING or status in work_rules.FINAL:
         return status in (WorkItemStatus.RUNNING, WorkItemStatus.DONE)
     return None
-
-
-def _current_approval(work_item_id: UUID) -> bool | None:
-    """The decision so far. Locks the item: a decision under way would not find this session waiting yet."""
-    rows = WorkItem.objects.select_for_update(no_key=True).filter(pk=work_item_id)
-    status = rows.values_list("status", flat=True).first()
-    return False if status is None else approval_in_status(status)
 
 
 def _with_approval(ending: Ending, *, approved: bool) -> Ending:
@@ -192,14 +189,9 @@ def _announce(session: AutonomousSession) -> None:
     if session.status == SessionStatus.COMPLETED:
         record_occurrence(f"chain:{session.task_id}", str(session.pk))
     elif session.error_code or session.status != SessionStatus.CANCELLED:
-        _notify_owner(session, reason)
-
-
-def _notify_owner(session: AutonomousSession, reason: TerminalReason) -> None:
-    """Notify the owner of a bad end; where a limit of its own stopped it, a card offers to raise the limit."""
-    notices.notify_of_session(session, reason=reason.value)
-    if reason in limit_increases.RAISABLE:
-        bus_messages.enqueue_review(bus_messages.RAISE, session.pk)
+        notices.notify_of_session(session, reason=reason.value)
+        if reason in limit_increases.RAISABLE:
+            bus_messages.enqueue_review(bus_messages.RAISE, session.pk)
 
 
 def _belongs_to_collector(session: AutonomousSession) -> bool:
@@ -211,11 +203,6 @@ def _belongs_to_collector(session: AutonomousSession) -> bool:
 def _receipt(session: AutonomousSession) -> dict[str, Any]:
     """The receipt, or a short one if a row cannot be read: the session ends in any case."""
     return run_isolated(build_receipt, session, partial(build_short_receipt, session))
-
-
-def _retry_or_quarantine(session: AutonomousSession) -> None:
-    """A task whose rows cannot be read is quarantined without a retry: a person has to repair it."""
-    run_isolated(_retry, session, lambda error: _set_aside(session, reason=type(error).__name__))
 
 
 def _retry(session: AutonomousSession) -> None:
@@ -240,15 +227,10 @@ def _retry(session: AutonomousSession) -> None:
 
 def _set_aside(session: AutonomousSession, *, reason: str) -> None:
     notices.notify_of_session(session, reason=notices.SET_ASIDE)
-    _quarantine(session.task, reason=reason)
-    signals.task_event(session, TaskEvent.DEAD_LETTER, {"error_code": reason[:60]})
-
-
-def _quarantine(task: Task, *, reason: str) -> None:
-    """Start nothing of this task until a member releases it."""
-    active = Task.objects.filter(pk=task.pk, quarantined_at=None)
+    active = Task.objects.filter(pk=session.task.pk, quarantined_at=None)
     if active.update(quarantined_at=Now(), quarantine_reason=reason[:60]):
-        record(AuditEvent.TASK_QUARANTINED, subject=f"task:{task.pk}", data={"reason": reason[:60]})
+        record(AuditEvent.TASK_QUARANTINED, subject=f"task:{session.task.pk}", data={"reason": reason[:60]})
+    signals.task_event(session, TaskEvent.DEAD_LETTER, {"error_code": reason[:60]})
 
 
 def _limits_for_retry(session: AutonomousSession) -> TaskLimits:

@@ -105,7 +105,10 @@ def _open_run(session: AutonomousSession) -> None:
     if session.trigger_kind == TriggerKind.DELEGATED and session.parent is not None:
         reachable, denied = _reachable_tools(session.parent)
         allow, deny = reachable if allow is None else allow & reachable, deny | denied
-        limits = rules.smallest_limits(limits, TaskLimits(wall_seconds=_seconds_left(session)))
+        # The parent session would have to stop by then.
+        deadline = session.params.get("deadline")
+        left = None if deadline is None else max(int((datetime.fromisoformat(deadline) - now()).total_seconds()), 0)
+        limits = rules.smallest_limits(limits, TaskLimits(wall_seconds=left))
     session.run = guard.open_run(
         Origin.BACKGROUND,
         session.pk,
@@ -130,12 +133,6 @@ def _reachable_tools(parent: AutonomousSession) -> tuple[set[str], set[str]]:
     run = parent.run
     allowed = reachable if run is None or run.allow is None else reachable & set(run.allow)
     return allowed, set(run.deny if run else ())
-
-
-def _seconds_left(session: AutonomousSession) -> int | None:
-    """Seconds until the parent session would have had to stop."""
-    deadline = session.params.get("deadline")
-    return None if deadline is None else max(int((datetime.fromisoformat(deadline) - now()).total_seconds()), 0)
 
 
 def enter_phase(session_id: UUID, phase: Phase, *, outcome: str, state: Mapping[str, Any] | None) -> bool:

@@ -177,15 +177,12 @@ def _check_tools(task: Task) -> None:
     if stored == {name: getattr(task, name) for name in ("tool_allow", "tool_deny", "skills", "delegates_to")}:
         return
     named = {*(task.tool_allow or ()), *task.tool_deny}
-    if unknown := sorted(named - INTERNAL_TOOLS - {rules.KNOWLEDGE, rules.WEB} - _tools_of(task)):
-        message = gettext("No tool of this task is called {listed}.").format(listed=", ".join(unknown))
-        raise SilasError(ErrorCode.TASK_TOOLS, message, extra={"tools": unknown})
-
-
-def _tools_of(task: Task) -> set[str]:
     delegates = Task.objects.filter(pk__in=task.delegates_to).values_list("skills", flat=True)
     refs = {*task.skills, *(ref for delegate_skills in delegates for ref in delegate_skills)}
-    return {tool.name for tool in skills_of.tools_in_use(refs)}
+    installed = {tool.name for tool in skills_of.tools_in_use(refs)}
+    if unknown := sorted(named - INTERNAL_TOOLS - {rules.KNOWLEDGE, rules.WEB} - installed):
+        message = gettext("No tool of this task is called {listed}.").format(listed=", ".join(unknown))
+        raise SilasError(ErrorCode.TASK_TOOLS, message, extra={"tools": unknown})
 
 
 def _limits(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,10 @@ def next_due(trigger: Trigger, *, after: datetime, zone: str) -> datetime | None
         case CronSpec(schedule=schedule):
             return schedules.next_due(schedule, after=after, zone=zone)
         case IntervalSpec(seconds=seconds):
-            return _after(trigger.next_at, after, timedelta(seconds=seconds))
+            step = timedelta(seconds=seconds)
+            if trigger.next_at is None or trigger.next_at > after:
+                return after + step if trigger.next_at is None else trigger.next_at
+            return trigger.next_at + step * ((after - trigger.next_at) // step + 1)
     return None
 
 
@@ -33,10 +36,3 @@ def schedule_trigger(trigger: Trigger) -> None:
     """Call after `next_at` of the locked trigger was written. A message that is no longer due starts nothing."""
     if trigger.next_at is not None:
         bus.schedule(Kind.TRIGGER_DUE, scope_id=trigger.pk, due_at=trigger.next_at)
-
-
-def _after(due: datetime | None, after: datetime, step: timedelta) -> datetime:
-    """The next multiple of `step` from `due`, so that a late delivery does not shift the interval."""
-    if due is None or due > after:
-        return after + step if due is None else due
-    return due + step * ((after - due) // step + 1)

@@ -21,7 +21,6 @@ from kernel.language import gettext
 FORMATS = ("silas", "openai", "claude")
 # Only their own platforms read these.
 _PLATFORM_FILES = ("agents/openai.yaml", ".claude-plugin/", ".claude/", "hooks/", ".github/", ".gitignore", ".codex/")
-_CLAUDE_KEYS = frozenset({"allowed-tools", "context", "hooks", "model", "agent", "disable-model-invocation"})
 _OURS = frozenset({"activation", "script_args", "composes_with", "ui", "type"})
 
 
@@ -59,9 +58,13 @@ def adapt(fetched: Fetched, *, format_hint: str = "") -> Adapted:
     meta = front_matter.normalise(given, report, called=fetched.called, ours=shape == "silas")
     if shape != "silas":
         meta, files = scripts.adapt_scripts(meta, files, report)
-    _report_placeholders(body, report)
+    if "{{" in body or "!`" in body:
+        report.unresolved.append(
+            "The instructions hold placeholders that other platforms fill in; here they stay text."
+        )
     if meta != given:
-        files = {**files, MANIFEST: _skill_md(meta, body)}
+        head = yaml.safe_dump(dict(meta), sort_keys=False, allow_unicode=True, width=110)
+        files = {**files, MANIFEST: f"---\n{head}---\n\n{body.strip()}\n".encode()}
     return Adapted(files, _as_json(fetched, shape, report))
 
 
@@ -86,18 +89,6 @@ def _keep_files(files: Mapping[str, bytes], report: Report) -> dict[str, bytes]:
         else:
             kept[path] = content
     return kept
-
-
-def _report_placeholders(body: str, report: Report) -> None:
-    if "{{" in body or "!`" in body:
-        report.unresolved.append(
-            "The instructions hold placeholders that other platforms fill in; here they stay text."
-        )
-
-
-def _skill_md(meta: Mapping[str, Any], body: str) -> bytes:
-    head = yaml.safe_dump(dict(meta), sort_keys=False, allow_unicode=True, width=110)
-    return f"---\n{head}---\n\n{body.strip()}\n".encode()
 
 
 def _as_json(fetched: Fetched, shape: str, report: Report) -> dict[str, Any]:

@@ -74,7 +74,10 @@ def write_file(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: i
         files = {**before.files, path: text}
         if not text.strip():
             files.pop(path)
-        _require_shape(files)
+        try:
+            writer.WrittenSkill.model_validate({"files": [{"path": name, "content": files[name]} for name in files]})
+        except ValueError as error:
+            raise SilasError(ErrorCode.DRAFT_FILE) from error
         return _store_revision(draft_id, files, by=by, written_by=BY_HAND, seen=seen)
 
 
@@ -160,13 +163,6 @@ def _current_revision(draft_id: UUID, seen: int) -> DraftRevision:
         raise _changed(draft)
     revision: DraftRevision = DraftRevision.objects.select_related("draft").get(draft=draft, number=seen)
     return revision
-
-
-def _require_shape(files: Mapping[str, str]) -> None:
-    try:
-        writer.WrittenSkill.model_validate({"files": [{"path": path, "content": text} for path, text in files.items()]})
-    except ValueError as error:
-        raise SilasError(ErrorCode.DRAFT_FILE) from error
 
 
 def _changed(draft: SkillDraft) -> SilasError:

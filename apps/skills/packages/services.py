@@ -44,7 +44,7 @@ def export_version(version_id: UUID, *, actor: str) -> bytes:
         public_key=key.public_key().public_bytes_raw(),
         sign=key.sign,
     )
-    record(AuditEvent.SKILL_EXPORTED, actor=actor, subject=_skill(version), data={"number": version.number})
+    record(AuditEvent.SKILL_EXPORTED, actor=actor, subject=f"skill:{version.pk}", data={"number": version.number})
     return raw
 
 
@@ -180,10 +180,6 @@ def _lock_waiting(package_id: UUID) -> SkillPackage:
 
 def _actor(by: User) -> str:
     return str(by.actor) if by is not None else "system"
-
-
-def _skill(version: SkillVersion) -> str:
-    return f"skill:{version.pk}"
 
 
 def _package(row: SkillPackage) -> str:

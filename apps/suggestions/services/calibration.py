@@ -133,7 +133,8 @@ def propose_changes(deployment_id: UUID) -> list[FreedomProposal]:
         return []
     # The lock keeps rivals from passing the weekly limit together.
     deployment = Deployment.objects.select_for_update(of=("self",), no_key=True).get(pk=deployment_id)
-    _expire(deployment, moment)
+    late = FreedomProposal.objects.filter(deployment=deployment, state=FreedomState.OPEN, expires_at__lte=moment)
+    late.update(state=FreedomState.EXPIRED, settled_at=moment)
     proposals = FreedomProposal.objects.filter(deployment=deployment)
     room = settings.most_proposals_a_week - proposals.filter(created_at__gt=moment - timedelta(days=7)).count()
     made: list[FreedomProposal] = []
@@ -155,17 +156,16 @@ def _families(deployment: Deployment, config: CalibrationConfig, moment: datetim
     return list(recent.values_list("family", flat=True).distinct())
 
 
-def _expire(deployment: Deployment, moment: datetime) -> None:
-    late = FreedomProposal.objects.filter(deployment=deployment, state=FreedomState.OPEN, expires_at__lte=moment)
-    late.update(state=FreedomState.EXPIRED, settled_at=moment)
-
-
 def _propose(
     deployment: Deployment, family: str, config: CalibrationConfig, moment: datetime
 ) -> FreedomProposal | None:
     last = ThresholdChange.objects.filter(deployment=deployment, family=family).order_by("-number").first()
+    rows = Outcome.objects.filter(deployment=deployment, family=family).order_by("-decided_at")[:500]
     evidence = calibration_policy.collect_evidence(
-        _decided_actions(deployment, family), config, now=moment, since=_since(deployment, family, last)
+        [DecidedAction(OutcomeKind(row.kind), row.risk, row.decided_at) for row in rows],
+        config,
+        now=moment,
+        since=_since(deployment, family, last),
     )
     direction = calibration_policy.proposed_direction(
         evidence, config, last=Direction(last.direction) if last else None
@@ -189,11 +189,6 @@ def _propose(
     )
     _open_card(proposal, deployment, evidence, config, before, after)
     return proposal
-
-
-def _decided_actions(deployment: Deployment, family: str) -> list[DecidedAction]:
-    rows = Outcome.objects.filter(deployment=deployment, family=family).order_by("-decided_at")[:500]
-    return [DecidedAction(OutcomeKind(row.kind), row.risk, row.decided_at) for row in rows]
 
 
 def _since(deployment: Deployment, family: str, last: ThresholdChange | None) -> datetime | None:

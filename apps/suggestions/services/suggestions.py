@@ -86,7 +86,8 @@ def _suggest(deployment_id: UUID, ideas: Iterator[Idea]) -> list[Suggestion]:
     deployment = rows.filter(pk=deployment_id, enabled=True).first()
     if deployment is None:
         return []
-    _expire(deployment)
+    expired = Suggestion.objects.filter(deployment=deployment, state=SuggestionState.OPEN, expires_at__lte=now())
+    expired.update(state=SuggestionState.EXPIRED)
     made = (_suggest_one(deployment, idea, settings) for idea in ideas)
     return [suggestion for suggestion in made if suggestion is not None]
 
@@ -132,11 +133,6 @@ def _limits(settings: InitiativeSettings) -> SuggestionLimits:
         most_open=settings.most_open,
         most_an_hour=settings.most_an_hour,
     )
-
-
-def _expire(deployment: Deployment) -> None:
-    expired = Suggestion.objects.filter(deployment=deployment, state=SuggestionState.OPEN, expires_at__lte=now())
-    expired.update(state=SuggestionState.EXPIRED)
 
 
 def _open_card(row: Suggestion, idea: Idea, *, seconds: int) -> Card:

@@ -181,22 +181,18 @@ def _open_run_once(item: WorkItem, authority: Authority) -> None:
     if item.run_id is not None:
         return
     spec = item.spec
+    # What was approved, and reading tools that prove outside calls.
+    called = {call.tool for call in spec.calls}
     run = guard.open_run(
         Origin.WORK,
         item.pk,
         deployment_id=item.deployment_id,
         phase=Phase.EXECUTION,
-        allow=_callable_tools(spec),
+        allow=called | outside_tools.proof_tools(spec.skills, called),
         limits=_limits(spec),
         approval=_approved_calls(spec, authority),
     )
     item.run_id = run.pk
-
-
-def _callable_tools(spec: WorkItemSpec) -> set[str]:
-    """Return what the run may call: what was approved, and reading tools that prove outside calls."""
-    called = {call.tool for call in spec.calls}
-    return called | outside_tools.proof_tools(spec.skills, called)
 
 
 def _approved_calls(spec: WorkItemSpec, authority: Authority) -> ApprovedCalls:

@@ -50,7 +50,9 @@ def authority_of(item: WorkItem) -> Authority:
 
 def _own(item: WorkItem, token: ApprovalToken) -> Authority:
     if item.is_part and token.work_item_id == str(item.pk):
-        return _of_part(item, token)
+        project = item.parent
+        running = project is not None and project.status == WorkItemStatus.RUNNING
+        return _check_token(token, bound_by(item, token)) if running else Authority("project_over")
     if item.batch is not None:
         return _of_batch(item, item.batch, token)
     if item.parent is not None and item.parent.type == WorkItemType.PROJECT:
@@ -68,13 +70,6 @@ def bound_by(item: WorkItem, token: ApprovalToken) -> Approvable:
     if token.scope == ApprovalScope.STANDING and item.parent is not None:
         return approvable_child(item, item.parent)
     return item.spec.approvable()
-
-
-def _of_part(item: WorkItem, token: ApprovalToken) -> Authority:
-    """An approval of this task alone, requested because its records changed, while its project runs."""
-    project = item.parent
-    running = project is not None and project.status == WorkItemStatus.RUNNING
-    return _check_token(token, bound_by(item, token)) if running else Authority("project_over")
 
 
 def _of_project(item: WorkItem, project: WorkItem, token: ApprovalToken) -> Authority:

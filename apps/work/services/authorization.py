@@ -24,17 +24,13 @@ def authorize(item: WorkItem, token: ApprovalToken) -> TokenVerdict:
     verdict = verify_token(token, bound_by(item, token))
     if verdict.ok:
         announce(item, visitor_messages.about(visitor_messages.APPROVED, item.title))
-        _start(item, token)
+        if item.type == WorkItemType.PROJECT:
+            projects.start(item, token)
+        else:
+            attach_and_enqueue(item, token)
     else:
         move(item, WorkItemStatus.BLOCKED, reason=WorkReason.NOT_APPROVED, last_error=verdict.reason.value)
     return verdict
-
-
-def _start(item: WorkItem, token: ApprovalToken) -> None:
-    if item.type == WorkItemType.PROJECT:
-        projects.start(item, token)
-    else:
-        attach_and_enqueue(item, token)
 
 
 def authorize_standing(item: WorkItem, goal: WorkItem) -> TokenVerdict | None:

@@ -46,7 +46,9 @@ def edit_plan(card_id: UUID, *, user: User, calls: Sequence[Mapping[str, Any]]) 
     and what `edit_card` raises. Lock order: card, then item.
     """
     card = cards.get_card(card_id)
-    item = _editable(card)
+    item: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first() if is_editable(card) else None
+    if item is None or item.type != WorkItemType.TASK:
+        raise SilasError(ErrorCode.EDIT_UNFIT, gettext("This can't be edited."))
     planned = [PlannedCall(str(call["tool"]), dict(call["args"])) for call in calls]
     if [call.tool for call in planned] != [call.tool for call in item.spec.calls]:
         raise SilasError(ErrorCode.EDIT_UNFIT, gettext("Only the values of the planned calls can be edited."))
@@ -74,13 +76,6 @@ def is_editable(card: Card) -> bool:
     return card.kind == CardKind.PLAN and card.subject_kind == "work_item" and bool(card.details.get("calls"))
 
 
-def _editable(card: Card) -> WorkItem:
-    item: WorkItem | None = WorkItem.objects.filter(pk=card.subject_id).first() if is_editable(card) else None
-    if item is None or item.type != WorkItemType.TASK:
-        raise SilasError(ErrorCode.EDIT_UNFIT, gettext("This can't be edited."))
-    return item
-
-
 def _allowed(item: WorkItem, spec: WorkItemSpec) -> tuple[tuple[RequestedCall, ...], GateResult | None]:
     """Return the calls with their tools, and the gate that needs a person. Raises `SilasError` with the harness's
     reason."""
@@ -97,7 +92,10 @@ def _allowed(item: WorkItem, spec: WorkItemSpec) -> tuple[tuple[RequestedCall, .
 
 def apply_edit(item: WorkItem, payload: Mapping[str, Any]) -> None:
     """Make `payload` the item's plan. Raises `SilasError`: `plan_invalid`, `edit_outside_plan`, `work_settled`."""
-    spec = _spec(payload)
+    try:
+        spec = WorkItemSpec.model_validate(dict(payload))
+    except ValidationError as error:
+        raise SilasError(ErrorCode.PLAN_INVALID) from error
     before = item.spec
     old, new = before.as_plan(), spec.as_plan()
     tools = [[call.tool for call in spec_.calls] for spec_ in (before, spec)]
@@ -117,10 +115,3 @@ def announce_edit(item: WorkItem) -> None:
         announce(
             item, visitor_messages.join("\n", visitor_messages.about(visitor_messages.WAITING, item.title), values)
         )
-
-
-def _spec(payload: Mapping[str, Any]) -> WorkItemSpec:
-    try:
-        return WorkItemSpec.model_validate(dict(payload))
-    except ValidationError as error:
-        raise SilasError(ErrorCode.PLAN_INVALID) from error

@@ -34,11 +34,12 @@ from kernel.taint import Taint
 def handle_failed_attempt(delivery: Delivery, item: WorkItem, course: Course) -> bool:
     """Retry, consult, re-plan or escalate: True when this delivery is over, False for another attempt."""
     counter = item.used.exhausted(item.spec.budget)
+    plan, account = budget_account_of(item, course)
     step = cascade.next_step(
         attempts=item.attempts_made,
         exhausted=bool(counter),
         on_stuck=item.spec.on_stuck,
-        planner_may_help=_planner_may_help(item, course),
+        planner_may_help=not account.used.exhausted(plan.spec.budget, ignoring=frozenset({"attempts"})),
         # A task of a project cannot be replanned (`_in_project`), which the maximum depth rules out.
         depth=cascade.MAX_DEPTH if _in_project(item) else course.depth,
     )
@@ -46,9 +47,13 @@ def handle_failed_attempt(delivery: Delivery, item: WorkItem, course: Course) ->
         case Step.RETRY:
             return False
         case Step.CONSULT:
-            _consult(item, course)
+            _wait(item, course, Waiting.GUIDANCE, settings.GUIDANCE_SECONDS)
+            _send_question(item, 0)
+            record(AuditEvent.PLANNER_CONSULTED, subject=f"work:{item.pk}", data={"attempt": item.attempts_made})
         case Step.REPLAN:
-            _request_plan(item, course, _stop_reason(item, counter))
+            _wait(item, course, Waiting.REPLAN, settings.REPLAN_SECONDS, reason=_stop_reason(item, counter))
+            _send_replan_request(item, course, 0)
+            record(AuditEvent.REPLAN_ASKED, subject=f"work:{item.pk}", data={"depth": course.depth + 1})
         case Step.ESCALATE:
             error = item.last_error or counter
             completion.end_item(item, WorkItemStatus.STUCK, _stop_reason(item, counter), error=error)
@@ -72,18 +77,6 @@ def budget_account_of(item: WorkItem, course: Course) -> tuple[WorkItem, Course]
 def _in_project(item: WorkItem) -> bool:
     """A project's approval names its tasks by their plans, so replanning a task would need another project."""
     return item.parent is not None and item.parent.type == WorkItemType.PROJECT
-
-
-def _planner_may_help(item: WorkItem, course: Course) -> bool:
-    plan, account = budget_account_of(item, course)
-    return not account.used.exhausted(plan.spec.budget, ignoring=frozenset({"attempts"}))
-
-
-def _consult(item: WorkItem, course: Course) -> None:
-    """Pause; the question goes to the planner with the same trace and attempt."""
-    _wait(item, course, Waiting.GUIDANCE, settings.GUIDANCE_SECONDS)
-    _send_question(item, 0)
-    record(AuditEvent.PLANNER_CONSULTED, subject=f"work:{item.pk}", data={"attempt": item.attempts_made})
 
 
 def repeat_question(item: WorkItem, course: Course, planning: Planning) -> None:
@@ -118,13 +111,6 @@ def _send_question(item: WorkItem, round_: int) -> None:
 
 def question_id(item: WorkItem) -> str:
     return f"consult:{item.pk}:{item.attempts_made}"
-
-
-def _request_plan(item: WorkItem, course: Course, why: WorkReason) -> None:
-    """Everything else is used up: request another plan, which a person must approve."""
-    _wait(item, course, Waiting.REPLAN, settings.REPLAN_SECONDS, reason=why)
-    _send_replan_request(item, course, 0)
-    record(AuditEvent.REPLAN_ASKED, subject=f"work:{item.pk}", data={"depth": course.depth + 1})
 
 
 def _send_replan_request(item: WorkItem, course: Course, round_: int) -> None:

@@ -20,7 +20,7 @@ from apps.work.attempt_jobs import gates_of, keys_of, model_name
 from apps.work.enums import WorkItemStatus
 from apps.work.locks import lock_item
 from apps.work.models import WorkItem
-from apps.work.provenance import Tracer, follow_up_tracer
+from apps.work.provenance import follow_up_tracer
 from apps.work.queries import course_of
 from apps.work.schemas import Proposal
 from apps.work.services.planning import granted_tools
@@ -77,19 +77,15 @@ def open_job(item_id: UUID, wish: str, *, asked_by: UUID) -> FollowUpJob | None:
     )
 
 
-def _tracing(item: WorkItem) -> Tracer:
-    """The assistant suggested the follow-up and a colleague accepted it: neither its words nor the earlier result count
-    as the colleague's."""
-    result = Source(Traced(From.TOOL, label="the result of the earlier work"), item.summary)
-    return follow_up_tracer(item.spec, result, started=Traced(From.STAFF))
-
-
 def propose_follow_up(job: FollowUpJob, plan_markdown: str, *, trace_id: str) -> Proposal:
     """Propose the plan. In a process that may open cards."""
     guard.close_run(job.run.run_id, status=RunStatus.COMPLETED, reason=TerminalReason.COMPLETED)
     item = lock_item(job.item_id)
     if not plan_markdown or item.deployment is None:
         return Proposal("refused", reason="No plan does this.", code="no_plan")
+    # The assistant suggested the follow-up and a colleague accepted it: neither its words nor the earlier result count
+    # as the colleague's.
+    result = Source(Traced(From.TOOL, label="the result of the earlier work"), item.summary)
     return propose(
         deployment=item.deployment,
         session_id=item.session_id,
@@ -102,7 +98,7 @@ def propose_follow_up(job: FollowUpJob, plan_markdown: str, *, trace_id: str) ->
         continuation_of=item.pk,
         always_asks=True,
         marks=(READ_INSTRUCTIONS,) if guarded.has_content_marks(item.pk) else (),
-        tracing=_tracing(item),
+        tracing=follow_up_tracer(item.spec, result, started=Traced(From.STAFF)),
     )
 
 

@@ -123,7 +123,8 @@ def _failed(goal: WorkItem, report: VerificationReport, trace_id: str) -> tuple[
         move(goal, WorkItemStatus.FAILED, reason=WorkReason.VERIFICATION, last_error=report.explain())
     if not _spawns(goal.spec):
         return CycleOutcome.FAILED, None
-    if _repair_under_way(goal):
+    repairs = GoalCycle.objects.filter(goal=goal, spawned__isnull=False)
+    if repairs.exclude(spawned__status__in=rules.FINAL).exists():
         return CycleOutcome.UNDER_WAY, None
     counter = goal.used.exhausted(goal.spec.budget)
     if counter:
@@ -137,12 +138,6 @@ def _spawns(spec: WorkItemSpec) -> bool:
     return spec.on_failure == EscalationKind.SPAWN_TASK or (
         escalation is not None and escalation.action == EscalationKind.SPAWN_TASK
     )
-
-
-def _repair_under_way(goal: WorkItem) -> bool:
-    """Whether an earlier repair has not ended yet."""
-    cycles = GoalCycle.objects.filter(goal=goal, spawned__isnull=False)
-    return bool(cycles.exclude(spawned__status__in=rules.FINAL).exists())
 
 
 def _spawn(goal: WorkItem, report: VerificationReport, trace_id: str) -> tuple[CycleOutcome, WorkItem]:

@@ -70,7 +70,10 @@ def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: st
     Raises the `SilasError`s of `goal_rules.read_goal`, goal_too_many_gates, goal_tool_unknown, skill_missing,
     bad_template and bad_schedule.
     """
-    _lock(deployment)
+    # Imports for one deployment are serialized: the second one sees, and ends, the goal of the first. Nothing is locked
+    # before it.
+    locked = Deployment.objects.select_for_update(of=("self",), no_key=True)
+    deployment.active_goal_id = locked.values_list("active_goal_id", flat=True).get(pk=deployment.pk)
     parsed = check_goal(plan_markdown, deployment=deployment)
     before = active_goal(deployment)
     pinned = parsed.spec.model_copy(update={"skills": list(skills.pin(parsed.spec.skills))})
@@ -81,13 +84,6 @@ def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: st
     if before is not None and before.status != WorkItemStatus.BLOCKED:
         move(before, WorkItemStatus.BLOCKED, reason=WorkReason.REPLANNED)
     return InstalledGoal(goal, changed=True)
-
-
-def _lock(deployment: Deployment) -> None:
-    """Serialize imports for one deployment: the second one sees, and ends, the goal of the first. Nothing is locked
-    before it."""
-    rows = Deployment.objects.select_for_update(of=("self",), no_key=True)
-    deployment.active_goal_id = rows.values_list("active_goal_id", flat=True).get(pk=deployment.pk)
 
 
 def check_goal(plan_markdown: str, *, deployment: Deployment) -> plans.ParsedPlan:

@@ -42,7 +42,10 @@ def on_work_changed(item: WorkItem) -> None:
     if WorkItemStatus(item.status) not in rules.FINAL:
         return
     if item.type == WorkItemType.PROJECT:
-        _end_tasks(item)
+        # Only tasks that have not begun: a running task ends by itself and starts nothing more.
+        reason = WorkReason(item.reason) if item.reason in _INHERITED_REASONS else WorkReason.DEPENDENCY
+        for task in WorkItem.objects.filter(parent=item, status__in=[WorkItemStatus.PENDING, WorkItemStatus.PAUSED]):
+            completion.end_item(lock_item(task.pk), WorkItemStatus.BLOCKED, reason)
     elif item.parent_id and item.parent and item.parent.type == WorkItemType.PROJECT:
         _task_ended(item)
 
@@ -113,13 +116,6 @@ def conclude(project: WorkItem, report: VerificationReport) -> None:
 
 def _summary(tasks: Sequence[WorkItem]) -> str:
     return "\n".join(task.summary or task.title for task in tasks)
-
-
-def _end_tasks(project: WorkItem) -> None:
-    """End tasks that have not begun. A running task ends by itself and starts nothing more."""
-    reason = WorkReason(project.reason) if project.reason in _INHERITED_REASONS else WorkReason.DEPENDENCY
-    for task in WorkItem.objects.filter(parent=project, status__in=[WorkItemStatus.PENDING, WorkItemStatus.PAUSED]):
-        completion.end_item(lock_item(task.pk), WorkItemStatus.BLOCKED, reason)
 
 
 _INHERITED_REASONS = (WorkReason.DECLINED, WorkReason.EXPIRED, WorkReason.CANCELLED, WorkReason.NOT_APPROVED)

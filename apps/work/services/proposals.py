@@ -130,7 +130,8 @@ def screen(
         asks = screening.check_call_gates(asked_for, gates, goal)
         visible = screening.visible_values(asked_for, gates) if session_id else ""
         screening.require_room(asked_for, subject=subject, session_id=session_id, replaces=replaces)
-        _require_followed_item(terms, session_id)
+        if continuation_of and not finished_item_of(continuation_of, subject=subject, session_id=session_id):
+            raise SilasError(ErrorCode.LINKAGE_MISSING, _NOT_FOLLOWABLE, status=400)
     except SilasError as refusal:
         record(AuditEvent.WORK_REFUSED, subject=f"session:{session_id}", data={"code": refusal.code})
         gate = str(refusal.extra.get("gate", ""))
@@ -162,13 +163,6 @@ def accept_plan(screened: ScreenedPlan, *, always_asks: bool = False) -> Proposa
     return Proposal("card", item.pk)
 
 
-def _require_followed_item(terms: Terms, session_id: UUID | None) -> None:
-    if terms.follow_up_of is None:
-        return
-    if finished_item_of(terms.follow_up_of, subject=terms.subject, session_id=session_id) is None:
-        raise SilasError(ErrorCode.LINKAGE_MISSING, _NOT_FOLLOWABLE, status=400)
-
-
 def _create(spec: WorkItemSpec, source: _Source, subject: str) -> WorkItem:
     item = create_item(
         spec,
@@ -178,14 +172,10 @@ def _create(spec: WorkItemSpec, source: _Source, subject: str) -> WorkItem:
         subject=subject,
         requested_by=source.requested_by,
     )
-    _begin_course(item, source)
-    return item
-
-
-def _begin_course(item: WorkItem, source: _Source) -> None:
-    """Store what another plan may call later (what this level allows now), and how many plans came before."""
+    # What another plan may call later is what this level allows now.
     depth = lock_course(source.replaces).depth + 1 if source.replaces else 0
     Course.objects.create(work_item=item, granted=sorted(source.access), replaces=source.replaces, depth=depth)
+    return item
 
 
 def _create_project(

@@ -52,7 +52,8 @@ def read_plan(plan_markdown: str) -> WorkItemSpec | ProjectPlan:
         plan = plans.parse(plan_markdown, lenient=True)
         if plan.type != WorkItemType.PROJECT:
             return _without_claims(plan)
-        project = _project(plan)
+        project = plans.read_project(plan, lenient=True)
+        project_rules.require_no_tasks_block(project.spec.body)
         return ProjectPlan(_without_claims(project.spec), tuple(map(_without_claims, project.tasks)))
     except SilasError as refusal:
         raise SilasError(refusal.code, _UNREADABLE) from refusal
@@ -60,12 +61,6 @@ def read_plan(plan_markdown: str) -> WorkItemSpec | ProjectPlan:
 
 def _without_claims(plan: WorkItemSpec) -> WorkItemSpec:
     return plan.model_copy(update={"body": without_claims(plan.body)})
-
-
-def _project(plan: WorkItemSpec) -> ProjectPlan:
-    project = plans.read_project(plan, lenient=True)
-    project_rules.require_no_tasks_block(project.spec.body)
-    return project
 
 
 def tasks_of(plan: WorkItemSpec | ProjectPlan) -> tuple[WorkItemSpec, ...]:
@@ -162,8 +157,11 @@ def check_call_gates(
         for event, data in report.audit:
             record(AuditEvent(event), data=data)
         if report.blocked:
+            escalation, _ = escalation_for(report.blocked.on_block, goal.spec.escalation if goal else {})
             raise SilasError(
-                ErrorCode.GATE_BLOCKED, _sentence(report.blocked, goal), extra={"gate": report.blocked.gate_name}
+                ErrorCode.GATE_BLOCKED,
+                escalation.message or report.blocked.reason,
+                extra={"gate": report.blocked.gate_name},
             )
         if report.context["tool_args"] != requested.call.args:
             raise SilasError(ErrorCode.GATE_BLOCKED, gettext("the values are outside of what is allowed"))
@@ -212,9 +210,3 @@ def _one_line(value: Any) -> str:
 def _allowance() -> Allowance:
     """32 gates for each text and each call, and one time limit for the transaction (`TRANSACTION_SECONDS`)."""
     return Allowance(compute_limit=current_scope().counted.setdefault(ComputeLimit, ComputeLimit()))
-
-
-def _sentence(blocked: GateResult, goal: WorkItem | None) -> str:
-    """Return the company's own message for this refusal, else the gate's reason."""
-    escalation, _ = escalation_for(blocked.on_block, goal.spec.escalation if goal else {})
-    return escalation.message or blocked.reason

@@ -48,6 +48,8 @@ def child_task(policy: WorkItemSpec, values: ChildValues) -> WorkItemSpec | None
     if not {tool.skill for tool in tools} <= set(values.skills) <= set(policy.skills):
         return None
     own = [check for check in checks_of(tools) if check not in policy.verify]
+    # A goal may ask for less than usual, never for more.
+    default = Budget()
     return WorkItemSpec(
         id=values.id or str(uuid4()),
         type=WorkItemType.TASK,
@@ -55,7 +57,9 @@ def child_task(policy: WorkItemSpec, values: ChildValues) -> WorkItemSpec | None
         parent=policy.id,
         spawned_by=policy.id,
         domain=rules.domain_of(values.subject),
-        budget=_within_defaults(policy.budget),
+        budget=Budget(
+            **{name: min(getattr(policy.budget, name), getattr(default, name)) for name in Budget.model_fields}
+        ),
         body=body,
         interaction_mode=values.interaction_mode,
         verify=[*policy.verify, *own],
@@ -89,9 +93,3 @@ def _rendered_hash(item: WorkItem, policy: WorkItemSpec) -> str:
     except (SilasError, ValueError):
         return ""
     return rendered.plan_hash if rendered else ""
-
-
-def _within_defaults(budget: Budget) -> Budget:
-    """Cap the budget: a goal may ask for less than usual, never for more."""
-    default = Budget()
-    return Budget(**{name: min(getattr(budget, name), getattr(default, name)) for name in Budget.model_fields})

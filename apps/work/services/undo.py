@@ -87,7 +87,11 @@ def offer_undo(subject_id: UUID) -> Batch | None:
     per subject."""
     batch = Batch.objects.filter(pk=subject_id).first()
     items = items_of(batch) if batch else list(WorkItem.objects.filter(pk=subject_id))
-    entries = _usable_entries(items)
+    unused = UndoEntry.objects.filter(work_item__in=items, undone_by=None)
+    entries = list(unused.select_related("work_item").order_by("created_at", "pk"))
+    # All of them can be undone until the last one expires.
+    if entries and now() > _window_end(entries):
+        entries = []
     reads = _records_left_by(entries)
     entries = [
         entry for entry in entries if not skills.have_changed(reads[entry.work_item_id], entry.work_item.subject)
@@ -142,13 +146,6 @@ def _records_left_by(entries: Sequence[UndoEntry]) -> dict[UUID, list[dict[str, 
         ]
         later += [(book, key) for book, key, _ in changes]
     return records
-
-
-def _usable_entries(items: Sequence[WorkItem]) -> list[UndoEntry]:
-    """Return the entries that can still be undone, in execution order: all of them until the last one expires."""
-    unused = UndoEntry.objects.filter(work_item__in=items, undone_by=None)
-    entries = list(unused.select_related("work_item").order_by("created_at", "pk"))
-    return entries if entries and now() <= _window_end(entries) else []
 
 
 def _window_end(entries: Sequence[UndoEntry]) -> datetime:

@@ -30,7 +30,8 @@ PAGE = 50
 @staff_view()
 def activity(request: StaffRequest) -> HttpResponseBase:
     """Show the entries that match the filter, paged by entry number."""
-    chosen, before = filter_from(request.GET), _before(request)
+    text = request.GET.get("before", "")
+    chosen, before = filter_from(request.GET), int(text) if text.isdecimal() and len(text) < 18 else None
     chain = request.member.tenant.pk
     condition = chosen.condition(chain) if chosen.is_active else None
     entries = newest_entries(chain, below=before, limit=PAGE + 1, events=chosen.events, where=condition)
@@ -91,8 +92,3 @@ def _chain(request: StaffRequest) -> Chain:
 def _inspect(view: ChainView) -> Verification:
     chain = str(view.chain.id)
     return verify_entries(view.entries, chain=chain, head=view.head, checkpoints=view.checkpoints, keys=view.keys)
-
-
-def _before(request: StaffRequest) -> int | None:
-    text = request.GET.get("before", "")
-    return int(text) if text.isdecimal() and len(text) < 18 else None

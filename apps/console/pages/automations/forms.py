@@ -153,7 +153,9 @@ class TaskForm(forms.Form):
         self._offer("delegates_to", askable)
         chosen = self.fields["skills"]
         assert isinstance(chosen, forms.MultipleChoiceField)
-        chosen.choices = _skills(task)
+        names = sorted(set(skill_rows.active_versions().values_list("name", flat=True)))
+        pinned = {ref.split("@")[0]: ref for ref in (task.skills if task else ())}
+        chosen.choices = [(pinned.get(name, name), name) for name in names]
         if not chosen.choices:
             del self.fields["skills"]
         if not askable.exists():
@@ -304,13 +306,6 @@ def initial_settings() -> dict[str, Any]:
     row = queries.autonomy_settings()
     names = [name for name in SettingsForm.base_fields if name not in _LIMITS]
     return {**{name: getattr(row, name) for name in names}, **row.limits}
-
-
-def _skills(task: Task | None) -> list[tuple[str, str]]:
-    """Return the installed skills, pinned to a version where the automation is."""
-    names = sorted(set(skill_rows.active_versions().values_list("name", flat=True)))
-    pinned = {ref.split("@")[0]: ref for ref in (task.skills if task else ())}
-    return [(pinned.get(name, name), name) for name in names]
 
 
 def _route(cleaned: dict[str, Any]) -> dict[str, Any]:

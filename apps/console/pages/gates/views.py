@@ -15,7 +15,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.console.base import page
+from apps.console.base import page, sent_id
 from apps.console.members import StaffRequest, staff_view
 from apps.console.names import names_for
 from apps.gates import queries, services
@@ -140,7 +140,7 @@ def dry_run(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
         gate_id,
         _number(request, "version"),
         actor=_actor(request),
-        deployment_id=_uuid(chosen) if chosen else None,
+        deployment_id=sent_id(chosen) if chosen else None,
         messages=int(many) if many in map(str, TRIALS) else TRIALS[1],
         ask_models="ask_models" in request.POST,
     )
@@ -250,13 +250,6 @@ def _number(request: HttpRequest, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 9):
         raise NotFound()
     return int(text)
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound() from None
 
 
 def _actor(request: StaffRequest) -> str:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.base import page
+from apps.console.base import page, sent_id
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.bulk import action_from, result_message, selected_ids
 from apps.console.pages.inbox.views import list_address, to_conversation
@@ -22,7 +22,7 @@ from apps.inbox.rules import VISITOR_NAME
 from apps.tenants.models import User
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
-from kernel.errors import NotFound, SilasError
+from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
 
@@ -66,7 +66,7 @@ def assign(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
 def mark(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Add (`on`) or remove (`off`) a label by its id. Repeating the same request changes nothing."""
     on = "on" in request.POST
-    label = _uuid(request.POST.get("on" if on else "off", ""))
+    label = sent_id(request.POST.get("on" if on else "off", ""))
     services.mark(session_id, request.member.user, label_id=label, on=on)
     return to_conversation(request, session_id)
 
@@ -147,10 +147,3 @@ def _member(text: str) -> User:
     if user is None:
         raise SilasError(ErrorCode.ASSIGNEE_UNFIT, _("This person can't answer this conversation."))
     return user
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound() from None

@@ -49,7 +49,11 @@ def action_from(
         done = _("{number} assigned") if to else _("{number} unassigned")
         return Action(done, _already, lambda pk: services.assign(pk, user, to=to))
     if "snooze" in parameters:
-        until = _snoozed_until(parameters["snooze"], moment)
+        text = parameters["snooze"]
+        if text not in Snooze.values:
+            raise _NO_ACTION
+        until = rules.snoozed_until(Snooze(text), moment=moment)
+        until = until.astimezone(UTC) if until else None
         return Action(_("{number} snoozed"), _already, lambda pk: services.snooze(pk, user, until=until))
     if "label" in parameters:
         added = _uuid(parameters["label"])
@@ -92,13 +96,6 @@ def selected_ids(values: list[str]) -> list[UUID]:
     if not values:
         raise SilasError(ErrorCode.NOTHING_TICKED)
     return [_uuid(value) for value in values]
-
-
-def _snoozed_until(text: str, moment: datetime) -> datetime | None:
-    if text not in Snooze.values:
-        raise _NO_ACTION
-    until = rules.snoozed_until(Snooze(text), moment=moment)
-    return until.astimezone(UTC) if until else None
 
 
 def _uuid(text: str) -> UUID:

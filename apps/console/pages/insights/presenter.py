@@ -114,7 +114,11 @@ def tiles(figures: ConversationFigures) -> list[Tile]:
             # The percent sign is text: xgettext:no-python-format
             _("95 % of the answers were faster"),
         ),
-        Tile(_("Rating"), _score(ratings.mean), _rating_note(ratings)),
+        Tile(
+            _("Rating"),
+            _("none yet") if ratings.mean is None else number_format(ratings.mean, 1),
+            _rating_note(ratings),
+        ),
     ]
 
 
@@ -182,10 +186,6 @@ def rows(figures: ConversationFigures) -> list[tuple[str, str, object]]:
 
 def _share(share: float | None) -> str:
     return _("none yet") if share is None else percent(share)
-
-
-def _score(mean: float | None) -> str:
-    return _("none yet") if mean is None else number_format(mean, 1)
 
 
 def _time(number: float | None) -> str:

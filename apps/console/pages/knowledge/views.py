@@ -14,7 +14,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.access.rules import PUBLIC
-from apps.console.base import page
+from apps.console.base import page, sent_id
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.knowledge.uploads import Upload, idempotency_key_of
 from apps.knowledge import intake
@@ -110,7 +110,7 @@ def tester(request: StaffRequest) -> HttpResponseBase:
     chosen, level = request.POST.get("deployment", ""), request.POST.get("level", PUBLIC)
     tried = None
     if question and chosen:
-        tried = try_question(request.member.tenant.pk, _uuid(chosen), question, level=level)
+        tried = try_question(request.member.tenant.pk, sent_id(chosen), question, level=level)
     with tenant_scope(request.member.tenant):
         places = list(Deployment.objects.order_by("created_at"))
         context: dict[str, Any] = {
@@ -175,10 +175,3 @@ def _document(document_id: UUID) -> Document:
     if row is None:
         raise NotFound()
     return row
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise NotFound() from None

@@ -53,11 +53,6 @@ class Wait:
         )
 
 
-def may_try(address: str, account: str) -> bool:
-    """Count one attempt; False if it is blocked."""
-    return wait_before(address, account) is None
-
-
 def wait_before(address: str, account: str) -> Wait | None:
     """Count one attempt and return None, or count nothing and return how long to wait."""
     return _wait(_limits(address, account))

@@ -28,7 +28,6 @@ from apps.console.pages.login.flow import is_own_page, log_in_user, next_address
 from apps.console.pages.login.reauthentication import passkey_origin
 from apps.tenants import oidc, providers
 from apps.tenants.enums import LoginMethod
-from apps.tenants.models import LoginProvider
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
@@ -89,7 +88,10 @@ def back(request: HttpRequest, slug: str) -> HttpResponseBase:
         with tenant_scope(provider.tenant_id):
             user = providers.person_of(provider, claims)
     except SilasError as refusal:
-        _record_refusal(provider, refusal)
+        if refusal is not _START_OVER:
+            with tenant_scope(provider.tenant_id):
+                subject = f"login_provider:{provider.pk}"
+                record(AuditEvent.LOGIN_PROVIDER_REFUSED, subject=subject, data={"reason": refusal.code})
         return _page(request, problem=refusal.message, status=refusal.status)
     log_in_user(request, user, method=LoginMethod.PROVIDER, only_tenant=str(provider.tenant_id))
     then = away["next"]
@@ -107,13 +109,6 @@ def _own_request(request: HttpRequest, away: dict[str, Any], slug: str) -> oidc.
 
 def _back(request: HttpRequest, slug: str) -> str:
     return passkey_origin(request)[1] + reverse("console-company-back", args=[slug])
-
-
-def _record_refusal(provider: LoginProvider, refusal: SilasError) -> None:
-    if refusal is not _START_OVER:
-        with tenant_scope(provider.tenant_id):
-            subject = f"login_provider:{provider.pk}"
-            record(AuditEvent.LOGIN_PROVIDER_REFUSED, subject=subject, data={"reason": refusal.code})
 
 
 def _page(request: HttpRequest, *, status: int = 200, **context: Any) -> HttpResponseBase:

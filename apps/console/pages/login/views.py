@@ -47,7 +47,8 @@ WRONG = gettext_lazy("Wrong email address or password. Try again.")
 def log_in(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         return redirect(next_address(request)) if request.user.is_authenticated else _form(request)
-    account, address = _typed(request), request.META.get("REMOTE_ADDR", "")
+    account = request.POST.get("username", "")[:254].replace("\0", "").strip()
+    address = request.META.get("REMOTE_ADDR", "")
     if wait := ratelimit.wait_before(address, account):
         if wait.is_new:
             emails.enqueue(EmailKind.LOCKED, account, origin=passkey_origin(request)[1])
@@ -57,10 +58,6 @@ def log_in(request: HttpRequest) -> HttpResponseBase:
         return _form(request, WRONG, status=400)
     ratelimit.password_was_right(address, account)
     return continue_after_password(request, user, next_address(request))
-
-
-def _typed(request: HttpRequest) -> str:
-    return request.POST.get("username", "")[:254].replace("\0", "").strip()
 
 
 def _registered(account: str) -> str:

@@ -62,7 +62,8 @@ def search(member: Member, words: str) -> list[Group]:
 
 def _objects(member: Member, words: str) -> list[Group]:
     if not words:
-        return [Group(_("Waiting for a decision"), _cards(_waiting()))]
+        waiting: QuerySet[Card] = Card.objects.filter(status__in=OPEN_STATUSES).order_by("created_at")
+        return [Group(_("Waiting for a decision"), _cards(waiting))]
     if len(words) < _MIN_CHARS:
         return []
     groups = [
@@ -88,11 +89,6 @@ def _contains_all(words: str, *columns: str) -> Q:
             in_any_column |= Q(**{f"{column}__icontains": word})
         condition &= in_any_column
     return condition
-
-
-def _waiting() -> QuerySet[Card]:
-    waiting: QuerySet[Card] = Card.objects.filter(status__in=OPEN_STATUSES).order_by("created_at")
-    return waiting
 
 
 def _cards(rows: QuerySet[Card]) -> list[Hit]:

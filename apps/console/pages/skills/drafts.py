@@ -135,7 +135,7 @@ def _draft(
         newest=newest,
         texts=sorted(newest.files.items()) if newest else (),
         before=before,
-        changes=_between(before, newest) if before and newest else (),
+        changes=differences.compare(_encoded(before), _encoded(newest)) if before and newest else (),
         revisions=revisions,
         is_template=bool(newest and newest.written_by == services.LAID_OUT),
         has_model=writer.has_model(),
@@ -144,10 +144,6 @@ def _draft(
         refusal=refusal,
         problems=presenter.problems_in(refusal),
     )
-
-
-def _between(before: DraftRevision, after: DraftRevision) -> tuple[differences.FileChange, ...]:
-    return differences.compare(_encoded(before), _encoded(after))
 
 
 def _encoded(revision: DraftRevision) -> dict[str, bytes]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
@@ -85,6 +84,9 @@ def spending_page(request: StaffRequest) -> HttpResponseBase:
     lines, running = queries.budget_lines(today), queries.running_with_a_cap(_RUNNING)
     names = _names(lines, running)
     policy = SpendingPolicy.objects.first()
+    daily = [(date_format(day, "j M"), amount) for day, amount in queries.spent_by_day(since, today)]
+    amounts = [float(amount) for _, amount in daily]
+    chart = columns([name for name, _ in daily], amounts, least=min(max(amounts), 1.0) or 1.0, text_of=usd)
     context = {
         "days": days,
         "spans": [(span, ngettext("%(number)s day", "%(number)s days", span) % {"number": span}) for span in SPANS],
@@ -92,7 +94,9 @@ def spending_page(request: StaffRequest) -> HttpResponseBase:
         "paused": any(line.is_paused for line in lines),
         "on_limit": OnLimit(policy.on_limit if policy else OnLimit.PAUSE_ALL),
         "running": [_running(run, names) for run in running],
-        **_chart(since, today),
+        "daily": daily,
+        "chart": chart,
+        "total": sum((amount for _, amount in daily), ZERO),
         "tables": _tables(since, titles),
     }
     return page(request, "console/spending.html", at="spending", **context)
@@ -103,13 +107,6 @@ def spending_page(request: StaffRequest) -> HttpResponseBase:
 def resume(request: StaffRequest) -> HttpResponseBase:
     services.resume_spending(actor=f"user:{request.member.user.pk}")
     return redirect("console-spending")
-
-
-def _chart(since: date, today: date) -> dict[str, Any]:
-    daily = [(date_format(day, "j M"), amount) for day, amount in queries.spent_by_day(since, today)]
-    amounts = [float(amount) for _, amount in daily]
-    chart = columns([name for name, _ in daily], amounts, least=min(max(amounts), 1.0) or 1.0, text_of=usd)
-    return {"daily": daily, "chart": chart, "total": sum((amount for _, amount in daily), ZERO)}
 
 
 def _tables(since: date, titles: dict[UUID, str]) -> list[tuple[str, str, list[Row]]]:

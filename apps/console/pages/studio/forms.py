@@ -143,7 +143,10 @@ class DeploymentForm(forms.Form):
     @property
     def values(self) -> dict[str, Any]:
         """The arguments of `change_deployment`. Theme values that this form does not ask for are kept."""
-        cleaned = {name: _storable(value) for name, value in self.cleaned_data.items()}
+        cleaned = {
+            name: replace_unstorable(value) if isinstance(value, str) else value
+            for name, value in self.cleaned_data.items()
+        }
         plain = ("title", "persona", "timezone", "after_hours")
         looks = {name: cleaned.get(name, "") for name in _LOOKS}
         kept = {name: value for name, value in self.theme.items() if name not in _LOOKS}
@@ -206,10 +209,6 @@ def initial_of(place: Deployment) -> dict[str, Any]:
         **{f"model_{role}": place.model_names.get(role, "") for role in (*MODEL_ROLES, *OPTIONAL_ROLES)},
         **{f"hours_{day}": place.opening_hours.get(day, "") for day in DAYS},
     }
-
-
-def _storable(value: Any) -> Any:
-    return replace_unstorable(value) if isinstance(value, str) else value
 
 
 def _in_order(ticked: list[str], first: str) -> list[str]:

@@ -171,7 +171,9 @@ def _studio(
     keys: ModelForm | None = None,
 ) -> TemplateResponse:
     form = form or DeploymentForm(initial=initial_of(place), theme=place.theme)
-    features = features or _features_form(place)
+    if features is None:
+        initial = visitor_forms.initial_of(offers.offers_of(place.pk), offers.questions_of(place.pk))
+        features = VisitorFeaturesForm(place=place, initial=initial)
     return page(
         request,
         "console/studio.html",
@@ -192,11 +194,6 @@ def _studio(
         builtin=GROUNDED,
         ticket=test_ticket(place.public_key),
     )
-
-
-def _features_form(place: Deployment) -> VisitorFeaturesForm:
-    initial = visitor_forms.initial_of(offers.offers_of(place.pk), offers.questions_of(place.pk))
-    return VisitorFeaturesForm(place=place, initial=initial)
 
 
 def _groups(form: Form, groups: Iterable[tuple[str | Promise, tuple[str, ...]]]) -> list[dict[str, Any]]:

@@ -30,7 +30,11 @@ class Command(BaseCommand):
         parser.add_argument("--check", action="store_true", help="validate the file without changing anything")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        markdown = self._text(options["file"])
+        file: Path = options["file"]
+        try:
+            markdown = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{file} cannot be read: {error}", returncode=2) from error
         tenant = Tenant.objects.filter(slug=options["tenant"]).first()
         if tenant is None:
             raise CommandError(f"There is no tenant {options['tenant']!r}.", returncode=2)
@@ -41,14 +45,8 @@ class Command(BaseCommand):
             try:
                 message = self._checked(markdown, deployment, check_only=options["check"])
             except SilasError as refused:
-                raise CommandError(f"{options['file']}: {refused.code}: {refused.message}", returncode=1) from refused
+                raise CommandError(f"{file}: {refused.code}: {refused.message}", returncode=1) from refused
         self.stdout.write(message)
-
-    def _text(self, file: Path) -> str:
-        try:
-            return file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"{file} cannot be read: {error}", returncode=2) from error
 
     def _checked(self, markdown: str, deployment: Deployment, *, check_only: bool) -> str:
         if check_only:
