@@ -33,6 +33,14 @@ def make_test(checkout: Path, *tests: str, **env: str) -> subprocess.CompletedPr
     )
 
 
+def test_quick_run_has_two_parts_and_wants_no_browser(checkout: Path) -> None:
+    made = make_test(checkout, "quick", SILAS_REQUIRE_BROWSER="1")
+    first, second = made.stdout.splitlines()
+    assert made.returncode == 0
+    assert "tests/guard" in first
+    assert "tests/architecture" in second
+
+
 def test_browser_of_machine_is_named_by_its_path_unless_another_is_named(checkout: Path) -> None:
     _program(checkout / "bin" / "chromium", "#!/bin/sh\n")
     said = make_test(checkout, "tests/bus").stdout
