@@ -21,7 +21,7 @@ from sandbox.readers import Reader, ReaderFailed, run_reader
 
 FILE_SECONDS, PAGE_SECONDS = 75, 20
 _MOST_DOCUMENTS = 10_000
-_BRINGS = ("apps.knowledge.parsing",)
+_BRINGS = ("apps.knowledge.parsing", "kernel.stored_texts")
 # A character is written in JSON with six bytes at most.
 _FILE = Reader(
     "apps.knowledge.parsing.readers", "read_file", _BRINGS, seconds=FILE_SECONDS, most_bytes=8 * MAX_TEXT_LENGTH
