@@ -50,8 +50,7 @@ _INSERT = f"""
     ON CONFLICT (tenant_id, queue, message_id)"""  # noqa: S608  (our own column names)
 _ENQUEUE = f"{_INSERT} DO NOTHING RETURNING position, created_at, available_at"
 _SCHEDULE = f"""{_INSERT} DO UPDATE SET
-        available_at = excluded.available_at, payload = excluded.payload, state = 'queued', attempts = 0,
-        finished_at = NULL, reason = ''
+        available_at = excluded.available_at, state = 'queued', attempts = 0, finished_at = NULL, reason = ''
     WHERE bus_queuemessage.state <> 'leased'
     RETURNING position, created_at, available_at
 """
@@ -140,7 +139,7 @@ def enqueue(
     )
 
 
-def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Mapping[str, Any] | None = None) -> None:
+def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime) -> None:
     """Deliver the recurring job of this kind and scope at `due_at`: inserts its one row, or moves it.
 
     A row that is leased is not changed: its handler computes the next time itself, from the row that the job is about,
@@ -157,7 +156,6 @@ def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Map
         scope_id=scope,
         sender=Sender.RUNTIME,
         taint=Taint.AUTH,
-        payload=payload,
     )
     _insert(_SCHEDULE, row, due_at)
     _wake(QUEUE_OF[kind], due_at)
@@ -166,8 +164,9 @@ def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime, payload: Map
 def _insert(statement: str, row: QueueMessage, due_at: datetime | None) -> Any:
     """Returns the row's generated values, None if it was there already and is not changed."""
     values = (getattr(row, name) for name in _COLUMNS)
+    parameters: list[Any] = [Jsonb(value) if isinstance(value, dict) else value for value in values]
     with connection.cursor() as cursor:
-        cursor.execute(statement, [*(Jsonb(value) if isinstance(value, dict) else value for value in values), due_at])
+        cursor.execute(statement, [*parameters, due_at])
         return cursor.fetchone()
 
 
