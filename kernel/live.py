@@ -40,12 +40,12 @@ def serve_from(loop: asyncio.AbstractEventLoop) -> None:
         _outbox.end_with_loop()
 
 
-def publish_on_commit(group: str, event: dict[str, Any]) -> None:
+def publish_on_commit(group: str, event: dict[str, object]) -> None:
     """Publish when the current transaction has committed; at once if there is none."""
     transaction.on_commit(lambda: publish(group, event))
 
 
-def poke_on_commit(group: str, event: dict[str, Any]) -> None:
+def poke_on_commit(group: str, event: dict[str, object]) -> None:
     """Publish on commit, without duplicates; for events that may as well be sent twice.
 
     All events of a scope are sent together, so that a worker that starts hundreds of sessions opens one connection.
@@ -53,12 +53,12 @@ def poke_on_commit(group: str, event: dict[str, Any]) -> None:
     before_commit(_flush_pokes, (group, event))
 
 
-def _flush_pokes(pokes: list[tuple[str, dict[str, Any]]]) -> None:
+def _flush_pokes(pokes: list[tuple[str, dict[str, object]]]) -> None:
     unique = list({repr(poke): poke for poke in pokes}.values())
     transaction.on_commit(lambda: _publish_batch(unique))
 
 
-def _publish_batch(pokes: list[tuple[str, dict[str, Any]]]) -> None:
+def _publish_batch(pokes: list[tuple[str, dict[str, object]]]) -> None:
     outbox = _outbox
     if outbox is None or not outbox.loop.is_running():
         asyncio.run(_publish_batch_async(pokes))
@@ -67,14 +67,14 @@ def _publish_batch(pokes: list[tuple[str, dict[str, Any]]]) -> None:
         outbox.hand_over(*poke)
 
 
-async def _publish_batch_async(pokes: list[tuple[str, dict[str, Any]]]) -> None:
+async def _publish_batch_async(pokes: list[tuple[str, dict[str, object]]]) -> None:
     for group, event in pokes:
         for hear in tuple(_listeners.get(group, ())):
             await _deliver(hear, group, event)
     await _publish_by_group(pokes)
 
 
-def publish(group: str, event: dict[str, Any]) -> None:
+def publish(group: str, event: dict[str, object]) -> None:
     """Publish to a group, in a web process without waiting; equal events in quick succession may be merged."""
     outbox = _outbox
     if outbox is not None and outbox.loop.is_running():
@@ -92,7 +92,7 @@ async def send(group: str, event: dict[str, Any]) -> None:
     await _publish_event(group, event, is_poke=False)
 
 
-async def _publish_event(group: str, event: dict[str, Any], *, is_poke: bool) -> None:
+async def _publish_event(group: str, event: dict[str, object], *, is_poke: bool) -> None:
     for hear in tuple(_listeners.get(group, ())):
         await _deliver(hear, group, event)
     outbox = _outbox
@@ -111,9 +111,9 @@ class _Outbox:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._waiting: list[tuple[str, dict[str, Any]]] = []
+        self._waiting: list[tuple[str, dict[str, object]]] = []
         self._posting: asyncio.Task[None] | None = None
-        self._handed: deque[tuple[str, dict[str, Any]]] = deque()
+        self._handed: deque[tuple[str, dict[str, object]]] = deque()
         self._telling: asyncio.Task[None] | None = None
         self._woken = False
         self._ended = False
@@ -135,7 +135,7 @@ class _Outbox:
                 if task is not None:
                     await asyncio.wait((task,))
 
-    def hand_over(self, group: str, event: dict[str, Any]) -> None:
+    def hand_over(self, group: str, event: dict[str, object]) -> None:
         """Queue an event from any thread; the loop is woken once for all events of a transaction."""
         self._handed.append((group, event))
         if not self._woken:
@@ -152,7 +152,7 @@ class _Outbox:
         while self._handed:
             await _publish_event(*self._handed.popleft(), is_poke=True)
 
-    def put(self, group: str, event: dict[str, Any], *, is_poke: bool) -> None:
+    def put(self, group: str, event: dict[str, object], *, is_poke: bool) -> None:
         if not is_poke or (group, event) not in self._waiting:
             self._waiting.append((group, event))
         if self._posting is None:
@@ -171,15 +171,15 @@ class _Outbox:
 _outbox: _Outbox | None = None
 
 
-async def _publish_by_group(pokes: list[tuple[str, dict[str, Any]]]) -> None:
-    by_group: dict[str, list[dict[str, Any]]] = {}
+async def _publish_by_group(pokes: list[tuple[str, dict[str, object]]]) -> None:
+    by_group: dict[str, list[dict[str, object]]] = {}
     for group, event in pokes:
         by_group.setdefault(group, []).append(event)
     for group, events in by_group.items():
         await _publish(group, *events)
 
 
-async def _publish(group: str, *events: dict[str, Any]) -> None:
+async def _publish(group: str, *events: dict[str, object]) -> None:
     """Publish to one group. After a failure publishing pauses for a moment, so that a hanging Redis delays little."""
     global _quiet_until
     if time.monotonic() < _quiet_until:

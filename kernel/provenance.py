@@ -126,7 +126,7 @@ class Sources:
     def joined(self, *sources: Source) -> Sources:
         return replace(self, sources=(*self.sources, *sources))
 
-    def _trace_one(self, value: Any) -> Traced:
+    def _trace_one(self, value: object) -> Traced:
         if value is None or isinstance(value, bool):
             return MADE_UP
         holding = [source.traced for source in self.sources if source.holds(value)]
@@ -149,7 +149,7 @@ def clean_label(label: str) -> str:
     return " ".join(visible.split())[:MAX_LABEL_LENGTH]
 
 
-def contains_value(value: Any, text: str) -> bool:
+def contains_value(value: object, text: str) -> bool:
     """Whether the text contains exactly this value, not as part of a longer word or number.
 
     A number matches in any usual notation, text in any case and spacing, a code (an account, a telephone number) with
@@ -215,6 +215,6 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """A tool's answer as searchable text: each scalar value on a line of its own."""
     return "\n".join(str(leaf) for leaf in leaves(value) if leaf is not None)

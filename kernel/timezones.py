@@ -6,7 +6,6 @@ older than the validation, or the machine's time zone database may differ.
 
 from __future__ import annotations
 
-from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.core.exceptions import ValidationError
@@ -19,7 +18,7 @@ UTC_NAME = "UTC"
 _OF_THIS_MACHINE = frozenset({"localtime", "Factory", "posixrules"})
 
 
-def timezone_error(zone: Any) -> str:
+def timezone_error(zone: object) -> str:
     """Why the name is invalid, or "". An empty name is valid here: the field decides whether one is required."""
     return (
         ""
@@ -28,7 +27,7 @@ def timezone_error(zone: Any) -> str:
     )
 
 
-def validate_timezone(zone: Any) -> None:
+def validate_timezone(zone: object) -> None:
     """For model fields. Raises Django's ValidationError, code `unknown_timezone`."""
     if problem := timezone_error(zone):
         raise ValidationError(problem, code=ErrorCode.UNKNOWN_TIMEZONE)
@@ -43,7 +42,7 @@ def get_timezone(*zones: str) -> ZoneInfo:
     return ZoneInfo(first_known_timezone(*zones))
 
 
-def _is_known(zone: Any) -> bool:
+def _is_known(zone: object) -> bool:
     try:
         ZoneInfo(str(zone))
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -52,7 +52,7 @@ def is_root(text: str) -> bool:
     return _PUBLIC.match(text) is not None
 
 
-def certify(kind: str, fields: Mapping[str, Any], *, signing_key: str = "") -> str:
+def certify(kind: str, fields: Mapping[str, object], *, signing_key: str = "") -> str:
     """Sign a statement with the installation key; base64. Raises `SilasError("signing_key_missing")` in a process that
     may not sign."""
     key = signing_key or settings.SILAS_SIGNING_KEY
@@ -71,7 +71,7 @@ def is_certified(kind: str, fields: Mapping[str, Any], certificate: str, *, by: 
     return bool(certificate) and _is_signed(_statement(kind, fields), certificate, roots() if by is None else by)
 
 
-def _statement(kind: str, fields: Mapping[str, Any]) -> bytes:
+def _statement(kind: str, fields: Mapping[str, object]) -> bytes:
     return canonical_bytes({"silas": "certificate-1", "kind": kind, "fields": dict(fields)})
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
 
 # Line breaks and tabs; the zero-width joiners that Persian or Hindi is written with.
 _PLAIN_LAYOUT = frozenset("\n\r\t\u200c\u200d")
@@ -24,7 +23,7 @@ _WORD = re.compile(r"\S+")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def has_hidden_characters(value: Any) -> bool:
+def has_hidden_characters(value: object) -> bool:
     """Whether a text, or any key or value inside, has such a character."""
     if isinstance(value, str):
         return any(_is_hidden(character) for character in value) or _JOINER.search(value) is not None

@@ -30,7 +30,7 @@ class PlannedCall:
     args: dict[str, Any]
 
 
-def is_plain_json(value: Any) -> bool:
+def is_plain_json(value: object) -> bool:
     """Whether the value is JSON; NaN and infinity come through the readers of providers, and are not."""
     try:
         canonical_json(value)

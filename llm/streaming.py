@@ -24,13 +24,13 @@ Reader = Callable[[dict[str, Any]], object]
 OUTPUT_TOOL = "final_result"
 
 
-def proxy_message(output: dict[str, Any]) -> object:
+def proxy_message(output: dict[str, object]) -> object:
     """The text of a `RouteDecision` that is known to be direct."""
     response = output.get("response")
     return response.get("message") if output.get("route") == "direct" and isinstance(response, dict) else None
 
 
-def planner_message(output: dict[str, Any]) -> object:
+def planner_message(output: dict[str, object]) -> object:
     return output.get("message")
 
 

@@ -50,7 +50,7 @@ class OnceToolset(WrapperToolset[Any]):
     ledger: CallLedger
 
     async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+        self, name: str, tool_args: dict[str, object], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         return await self.ledger.once(name, tool_args, lambda: self.wrapped.call_tool(name, tool_args, ctx, tool))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from sandbox.spec import SandboxUnavailable
 
@@ -46,7 +46,7 @@ class Backend(Protocol):
     @property
     def user_namespace(self) -> bool: ...
 
-    def building(self, plan: Plan) -> dict[str, Any]:
+    def building(self, plan: Plan) -> dict[str, object]:
         """What the keeper needs to build the run's namespaces: `bwrap` its arguments, or `root` the file system."""
         ...
 
@@ -58,7 +58,7 @@ class Bubblewrap:
     user_namespace: bool
     name: str = "bubblewrap"
 
-    def building(self, plan: Plan) -> dict[str, Any]:
+    def building(self, plan: Plan) -> dict[str, object]:
         return {"bwrap": self.arguments(plan), "root": None}
 
     def arguments(self, plan: Plan) -> list[str]:
@@ -90,7 +90,7 @@ class Unshare:
     user_namespace: bool
     name: str = "unshare"
 
-    def building(self, plan: Plan) -> dict[str, Any]:
+    def building(self, plan: Plan) -> dict[str, object]:
         parts = {"binds": plan.binds, "links": plan.links, "mounts": plan.mounts, "devices": DEVICES}
         more = {"hidden": plan.hidden, "covered": COVERED, "disk_bytes": plan.disk_bytes}
         return {"bwrap": None, "root": {**parts, **more}}
@@ -104,7 +104,7 @@ class Docker:
     user_namespace: bool = True
     name: str = "docker"
 
-    def building(self, plan: Plan) -> dict[str, Any]:
+    def building(self, plan: Plan) -> dict[str, object]:
         return {"bwrap": None, "root": None}
 
 

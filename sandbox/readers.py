@@ -75,7 +75,7 @@ class ReaderResult:
     blob: bytes
 
 
-def run_reader(reader: Reader, data: bytes, **named: Any) -> ReaderResult:
+def run_reader(reader: Reader, data: bytes, **named: object) -> ReaderResult:
     """Raises `ReaderFailed`, and `SilasError` 503: `sandbox_unavailable`, or `reader_busy` if too many wait."""
     request = {"module": reader.module, "function": reader.function, "named": named}
     spec = SandboxSpec(

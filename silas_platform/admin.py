@@ -42,7 +42,7 @@ class SilasAdminSite(AdminSite):
         """Redirect to the console's login, which limits attempts."""
         return redirect_to_login(request.GET.get("next") or reverse("admin:index"), reverse("console-login"))
 
-    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[object]:
         """Sort apps with settings before those that are read-only."""
         app_list = super().get_app_list(request, app_label)
         return sorted(app_list, key=lambda app: _ORDER.index(app["app_label"]) if app["app_label"] in _ORDER else 99)

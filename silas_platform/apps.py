@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.apps import AppConfig, apps
 from django.contrib.admin.apps import AdminConfig
 from django.db import connections
@@ -33,7 +31,7 @@ class PlatformConfig(AppConfig):
         post_migrate.connect(_set_rights, sender=apps.get_app_config("tenants"))
 
 
-def _set_rights(using: str, **_: Any) -> None:
+def _set_rights(using: str, **_: object) -> None:
     """Set database rights after the last migration: workers' rights on every table as listed, who may write which audit
     entries, the bundled skills, and every function's search path."""
     from apps.audit.sql import chain

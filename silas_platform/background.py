@@ -42,7 +42,7 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
 
 
-async def _every(seconds: float, work: Callable[[], Awaitable[Any]]) -> None:
+async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
     while True:
         try:
             await work()

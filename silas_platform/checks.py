@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Sequence
-from typing import Any
 
 import psycopg
 import redis
@@ -108,13 +107,13 @@ def disable_core_dumps() -> None:
 
 
 @register(Tags.security)
-def open_host_is_guarded(**_: Any) -> list[CheckMessage]:
+def open_host_is_guarded(**_: object) -> list[CheckMessage]:
     """Beyond loopback every key and ALLOWED_HOSTS must be given (contract interfaces, Environment)."""
     return [Error(fault, id="silas.E001") for fault in open_host_faults(os.environ)]
 
 
 @register(Tags.security)
-def keys_are_distinct(**_: Any) -> list[CheckMessage]:
+def keys_are_distinct(**_: object) -> list[CheckMessage]:
     """The holder of one key must not know another (architecture: who can sign, who can unseal)."""
     given = [key for key in (settings.SECRET_KEY, settings.SILAS_SIGNING_KEY, settings.SILAS_SECRETS_KEY) if key]
     if len(set(given)) == len(given):
@@ -124,14 +123,14 @@ def keys_are_distinct(**_: Any) -> list[CheckMessage]:
 
 
 @register()
-def registries_are_complete(**_: Any) -> list[CheckMessage]:
+def registries_are_complete(**_: object) -> list[CheckMessage]:
     """Every kind of card and every intent needs a room that handles it."""
     unhandled = [*kinds_without_handlers(), *intents_without_handlers()]
     return [Error(f"no room handles {name}", id="silas.E007") for name in unhandled]
 
 
 @register(Tags.database)
-def database_role_is_bound(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+def database_role_is_bound(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
     """The application's role must be no superuser, not bypass row-level security and own no table."""
     if "default" not in (databases or ()):
         return []
@@ -149,7 +148,7 @@ def database_role_is_bound(databases: Sequence[str] | None = None, **_: Any) -> 
 
 
 @register(Tags.database)
-def database_role_creates_no_objects(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+def database_role_creates_no_objects(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
     """The application's role must not create objects that could shadow ours (database_rights)."""
     if "default" not in (databases or ()):
         return []
@@ -167,7 +166,7 @@ def database_role_creates_no_objects(databases: Sequence[str] | None = None, **_
 
 
 @register(Tags.database)
-def servers_have_their_fixes(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+def servers_have_their_fixes(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
     """Warn about servers with known vulnerabilities. Unreachable servers are left to other checks."""
     if not databases or "default" not in databases:
         return []
@@ -179,7 +178,7 @@ def servers_have_their_fixes(databases: Sequence[str] | None = None, **_: Any) -
 
 
 @register(Tags.database)
-def demo_logins_stay_home(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+def demo_logins_stay_home(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
     """The demo's passwords are public (contract interfaces, Demo data: development only)."""
     if "default" not in (databases or ()) or is_loopback(env.text("HOST", "127.0.0.1")):
         return []
@@ -190,7 +189,7 @@ def demo_logins_stay_home(databases: Sequence[str] | None = None, **_: Any) -> l
 
 
 @register(Tags.database)
-def migrations_are_complete(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+def migrations_are_complete(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
     """An app must have all of the migrations that its squashed one replaces, or none (ADR 68). Django itself would skip
     the app without an error."""
     if "owner" not in (databases or ()):

@@ -63,7 +63,7 @@ class LimitedWebSocket(WebSocketProtocol):  # type: ignore[misc]  # Daphne has n
         self.transport.registerProducer(self, True)
         super().onOpen()
 
-    def connectionLost(self, reason: Any) -> None:
+    def connectionLost(self, reason: object) -> None:
         _unregister(self.transport)
         self.resumeProducing()
         if not (self._was_answered or self.is_cut_off or is_own_machine(self.address)):
@@ -72,7 +72,7 @@ class LimitedWebSocket(WebSocketProtocol):  # type: ignore[misc]  # Daphne has n
                 penalties.punish(name)
         super().connectionLost(reason)
 
-    def serverSend(self, content: Any, binary: bool = False) -> None:
+    def serverSend(self, content: object, binary: bool = False) -> None:
         self._was_answered = True
         super().serverSend(content, binary)
 
@@ -195,7 +195,7 @@ class LimitedHTTPChannel(_http.HTTPChannel):  # type: ignore[misc]  # Twisted's 
         self.transport.write(_REFUSAL)
         self.transport.loseConnection()
 
-    def connectionLost(self, reason: Any) -> None:
+    def connectionLost(self, reason: object) -> None:
         self._cancel_head_timer()
         _unregister(self.transport)
         super().connectionLost(reason)
@@ -246,7 +246,7 @@ def _register(transport: Any) -> bool:
     return True
 
 
-def _unregister(transport: Any) -> None:
+def _unregister(transport: object) -> None:
     peer = _open.pop(transport, None)
     if peer is not None:
         _by_peer[peer] -= 1

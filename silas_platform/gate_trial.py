@@ -6,7 +6,6 @@ tenants is audited.
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.admin import AdminSite
@@ -21,7 +20,7 @@ from kernel.errors import NotFound
 from kernel.tenancy import platform_scope, tenant_scope
 
 
-def try_newest(request: HttpRequest, gate_id: UUID, *, site: AdminSite, own_tenant: Any) -> HttpResponse:
+def try_newest(request: HttpRequest, gate_id: UUID, *, site: AdminSite, own_tenant: object) -> HttpResponse:
     """Try the newest version of a gate on recorded messages, and show what would change."""
     tenant_id, number = _where(request, gate_id, own_tenant)
     done = backtest_version(
@@ -39,7 +38,7 @@ def try_newest(request: HttpRequest, gate_id: UUID, *, site: AdminSite, own_tena
     return response.render()
 
 
-def _where(request: HttpRequest, gate_id: UUID, own_tenant: Any) -> tuple[UUID, int]:
+def _where(request: HttpRequest, gate_id: UUID, own_tenant: object) -> tuple[UUID, int]:
     if getattr(request.user, "is_superuser", False):
         with platform_scope("admin POST gates_gate_try"):
             found: Gate | None = Gate.objects.filter(pk=gate_id).first()

@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -71,7 +70,7 @@ def _levels(rows: tuple[tuple[str, str], ...], sealed: str) -> tuple[Mapping[str
     return levels, tuple(doubts)
 
 
-def sealed_level(row: AccessLevelRow) -> dict[str, Any]:
+def sealed_level(row: AccessLevelRow) -> dict[str, object]:
     """All of a level that decides what it opens, as `_LEVELS` reads it."""
     return {
         "deployment": str(row.deployment_id),
@@ -84,6 +83,6 @@ def sealed_level(row: AccessLevelRow) -> dict[str, Any]:
     }
 
 
-def sealed_levels() -> dict[str, dict[str, Any]]:
+def sealed_levels() -> dict[str, dict[str, object]]:
     """What the rows say in this tenant, for `manage.py certify`."""
     return {str(row.pk): sealed_level(row) for row in AccessLevelRow.objects.all()}

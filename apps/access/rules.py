@@ -192,7 +192,7 @@ def requires_problem(listed: Any, known: Collection[str], *, is_public: bool) ->
     return "" if listed else gettext("Add at least one gate: without one, every visitor would have this level.")
 
 
-def _names_problem(listed: Any, known: Collection[str], unknown: str) -> str:
+def _names_problem(listed: object, known: Collection[str], unknown: str) -> str:
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         return gettext('Give a list of names, such as ["{known}"].').format(known=min(known, default="name"))
     wrong = [name for name in listed if name not in known]

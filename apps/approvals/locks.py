@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection
@@ -31,7 +30,7 @@ def lock_pause(pause_id: UUID) -> GatePause:
     return pause
 
 
-def lock_open_cards(**filters: Any) -> list[Card]:
+def lock_open_cards(**filters: object) -> list[Card]:
     """Return the open cards that match, locked in order of their id until the scope ends."""
     return list(Card.objects.select_for_update(no_key=True).filter(status__in=OPEN_STATUSES, **filters).order_by("pk"))
 

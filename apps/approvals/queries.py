@@ -112,11 +112,11 @@ def require_certified_policy() -> None:
         raise policy_seals.not_certified_error(PolicyKind.APPROVALS)
 
 
-def policy_fields(row: ApprovalPolicy) -> dict[str, Any]:
+def policy_fields(row: ApprovalPolicy) -> dict[str, object]:
     return {name: getattr(row, name) for name in Policy.model_fields}
 
 
-def policies_to_certify() -> dict[str, dict[str, Any]]:
+def policies_to_certify() -> dict[str, dict[str, object]]:
     """Return the tenant's policies as stored, for `manage.py certify`."""
     return {str(row.pk): policy_fields(row) for row in ApprovalPolicy.objects.all()}
 
@@ -247,14 +247,14 @@ def revoked_token_name(nonce: str) -> str:
     return f"approval:{nonce}"
 
 
-def revocations_to_certify() -> dict[str, dict[str, Any]]:
+def revocations_to_certify() -> dict[str, dict[str, object]]:
     """Return the tenant's revocations as stored, for `manage.py certify`."""
     keys = ApproverKey.objects.exclude(revoked_at=None).values_list("key_id", flat=True)
     nonces = TokenRevocation.objects.values_list("token_nonce", flat=True)
     return {name: {} for name in [*map(revoked_key_name, keys), *map(revoked_token_name, nonces)]}
 
 
-def _sealed_revocations(seal: Sequence[Any]) -> policy_seals.Items | None:
+def _sealed_revocations(seal: Sequence[object]) -> policy_seals.Items | None:
     """Return the sealed list of revoked keys and approvals. None if it cannot be trusted: then no approval is valid."""
     rows = [tuple(seal)] if seal[0] is not None else []
     return policy_seals.verified_items(current_tenant_id(), PolicyKind.REVOCATIONS, rows)
@@ -309,7 +309,7 @@ def standing_approvals() -> list[Approval]:
     return [approval for approval in approvals if approval.is_valid]
 
 
-def _approvals(**filters: Any) -> list[Approval]:
+def _approvals(**filters: object) -> list[Approval]:
     used = TokenUse.objects.filter(token_nonce=OuterRef("nonce")).order_by().values("token_nonce")
     void = ApproverKey.objects.filter(key_id=OuterRef("key_id"), revoked_at__isnull=False)
     tokens = (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -187,10 +186,10 @@ def spawn_policy_hash(policy: SpawnPolicy) -> str:
     )
 
 
-def _as_sorted_text(dumps: Iterable[dict[str, Any]]) -> list[str]:
+def _as_sorted_text(dumps: Iterable[dict[str, object]]) -> list[str]:
     return sorted(canonical_json(dump) for dump in dumps)
 
 
-def _reachable_escalations(policy: SpawnPolicy) -> dict[str, dict[str, Any]]:
+def _reachable_escalations(policy: SpawnPolicy) -> dict[str, dict[str, object]]:
     names = {policy.on_failure, *(str(gate.get("on_block")) for gate in policy.gates)}
     return {name: policy.escalation[name] for name in sorted(names & set(policy.escalation))}

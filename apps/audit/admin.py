@@ -22,7 +22,7 @@ class EventFilter(admin.SimpleListFilter):
     title = gettext_lazy("event")
     parameter_name = "event"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, StrOrPromise]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, StrOrPromise]]:
         return list(AuditEvent.choices)
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:

@@ -104,13 +104,13 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Write nothing to Django's log: the audit chain has it."""
 
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+    def log_change(self, request: HttpRequest, obj: object, message: object) -> Any:
         """Write nothing, as `log_addition`."""
 
-    def log_deletion(self, request: HttpRequest, obj: Any, object_repr: str) -> Any:
+    def log_deletion(self, request: HttpRequest, obj: object, object_repr: str) -> Any:
         """Write nothing, as `log_addition`."""
 
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+    def log_deletions(self, request: HttpRequest, queryset: object) -> Any:
         """Write nothing, as `log_addition`."""
 
 
@@ -249,11 +249,11 @@ class ReadOnlyAdmin(BaseAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return True

@@ -36,7 +36,7 @@ def record(
     return UUID(entry["entry_id"])
 
 
-def _entry(event: AuditEvent, actor: str, subject: str | UUID, data: Mapping[str, Any] | None) -> dict[str, str]:
+def _entry(event: AuditEvent, actor: str, subject: str | UUID, data: Mapping[str, object] | None) -> dict[str, str]:
     """Return the entry as the database function takes it; the function adds number, time and hash."""
     values = dict(data or {})
     for word in (actor, str(subject), *_texts(values)):

@@ -123,7 +123,7 @@ def _find_contradictions(
 
 
 def _contradiction_finding(
-    document: Mapping[str, Any], statement: str, passage: Passage, contradiction: contradictions.Contradiction
+    document: Mapping[str, object], statement: str, passage: Passage, contradiction: contradictions.Contradiction
 ) -> DraftFinding:
     title = f"{contradiction.ours.text} in {document['title']}, {contradiction.theirs.text} in {passage.title}"
     content = f"{document['title']} says:\n> {statement}\n\n{passage.title} says:\n> {contradiction.sentence}\n"

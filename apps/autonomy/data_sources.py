@@ -43,7 +43,7 @@ def new_documents(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[s
     return {"documents": [_statements(row) for row in rows]}
 
 
-def _statements(version: DocumentVersion) -> dict[str, Any]:
+def _statements(version: DocumentVersion) -> dict[str, object]:
     before = DocumentVersion.objects.filter(document_id=version.document_id, number=version.number - 1).first()
     statements = contradictions.statements_with_figures(version.text, but=before.text if before else "")
     return {

@@ -118,7 +118,7 @@ class PhaseRunner:
         if not entered:
             raise _EndedElsewhere
 
-    def _phase_result(self) -> Mapping[str, Any] | None:
+    def _phase_result(self) -> Mapping[str, object] | None:
         """What the phase that ends has produced, stored so that another attempt does not pay for it again."""
         if self.failure or self.client.phase not in (Phase.INTAKE, Phase.ANALYSIS):
             return None
@@ -126,7 +126,7 @@ class PhaseRunner:
             return {"passages": [vars(passage) for passage in self.passages]}
         return {"draft": self.draft.model_dump(mode="json"), "trace": self.trace}
 
-    def _interrupted_notes(self) -> Mapping[str, Any] | None:
+    def _interrupted_notes(self) -> Mapping[str, object] | None:
         """What a stopped analysis has seen so far, for a session that continues it."""
         if self.client.phase is Phase.ANALYSIS and self.notes is not None:
             return self.notes.checkpoint_state

@@ -86,7 +86,7 @@ class GuardedClient:
         Raises `Braked`, and `LeaseLost` when another worker has taken the session over.
         """
         job = self.job
-        call_context: dict[str, Any] = {
+        call_context: dict[str, object] = {
             "session": str(job.session_id),
             "task": job.task_name,
             "deployment": str(job.deployment_id),

@@ -120,7 +120,7 @@ def _delegates(session: AutonomousSession) -> dict[str, UUID]:
     return dict(rows.values_list("name", "pk"))
 
 
-def _done_before(session: AutonomousSession) -> dict[str, Mapping[str, Any]]:
+def _done_before(session: AutonomousSession) -> dict[str, Mapping[str, object]]:
     """The results of reading phases of earlier attempts, so that they are not paid for twice.
 
     Phases that write run again; what they wrote before is stored once (`root`).

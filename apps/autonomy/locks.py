@@ -6,7 +6,7 @@ Locked until the scope ends. Every function raises `NotFound` for an unknown, fo
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from django.db import connection
@@ -19,7 +19,7 @@ from kernel.tenancy import current_tenant_id
 M = TypeVar("M", bound=Model)
 
 
-def _lock_one(model: type[M], what: str, *related: str, **which: Any) -> M:
+def _lock_one(model: type[M], what: str, *related: str, **which: object) -> M:
     rows = model._default_manager.select_for_update(of=("self",), no_key=True).filter(**which)
     row: M | None = (rows.select_related(*related) if related else rows).first()
     if row is None:

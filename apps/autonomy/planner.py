@@ -112,7 +112,7 @@ class ResearchNotes:
     delegated: list[DelegatedQuestion] = field(default_factory=list)
 
     @property
-    def checkpoint_state(self) -> dict[str, Any]:
+    def checkpoint_state(self) -> dict[str, object]:
         """As stored in a checkpoint, for a session that continues where this one was stopped."""
         notes = {
             "seen": self.observations,
@@ -248,7 +248,7 @@ async def _take_step(client: GuardedClient, notes: ResearchNotes, step: Step) ->
     )
 
 
-async def _call_tool(client: GuardedClient, step: Step) -> dict[str, Any]:
+async def _call_tool(client: GuardedClient, step: Step) -> dict[str, object]:
     tool = next(tool for tool in client.job.tools if tool.name == step.tool)
     gates = client.job.call_gates
     return await client.call_value(

@@ -16,7 +16,7 @@ from apps.guard.rules import format_amount
 from kernel.clock import now
 
 
-def build_receipt(session: AutonomousSession) -> dict[str, Any]:
+def build_receipt(session: AutonomousSession) -> dict[str, object]:
     """Inside a scope. The same keys for every ending, and while it runs."""
     run: GuardedRun | None = session.run
     return {
@@ -35,12 +35,12 @@ def build_receipt(session: AutonomousSession) -> dict[str, Any]:
     }
 
 
-def build_short_receipt(session: AutonomousSession, error: Exception) -> dict[str, Any]:
+def build_short_receipt(session: AutonomousSession, error: Exception) -> dict[str, object]:
     """Why the session started and how it ended, where its other rows cannot be read; `unreadable` names the error."""
     return {**_cause(session), **_state(session, session.run), "unreadable": type(error).__name__}
 
 
-def _cause(session: AutonomousSession) -> dict[str, Any]:
+def _cause(session: AutonomousSession) -> dict[str, object]:
     return {
         "session_id": str(session.pk),
         "task_id": str(session.task_id),
@@ -86,7 +86,7 @@ def _money(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]
     }
 
 
-def _phases(session: AutonomousSession) -> list[dict[str, Any]]:
+def _phases(session: AutonomousSession) -> list[dict[str, object]]:
     return [
         {
             "to_phase": checkpoint.phase,
@@ -98,7 +98,7 @@ def _phases(session: AutonomousSession) -> list[dict[str, Any]]:
     ]
 
 
-def _trace(session: AutonomousSession) -> dict[str, Any] | None:
+def _trace(session: AutonomousSession) -> dict[str, object] | None:
     """The planner's decisions, if a planner ran: intents and codes."""
     analysis = session.checkpoints.filter(phase="analysis").first()
     return None if analysis is None or analysis.state is None else analysis.state.get("trace")
@@ -110,7 +110,7 @@ def _calls(run: GuardedRun | None) -> list[dict[str, Any]]:
     return [_call(call) for call in ToolCall.objects.filter(run=run).order_by("seq")]
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
+def _call(call: ToolCall) -> dict[str, object]:
     fields = {"seq": call.seq, "intent": call.intent, "tool": call.tool, "outcome": call.state}
     error = {"error_code": call.error_code} if call.error_code else {}
     cost = (
@@ -119,19 +119,19 @@ def _call(call: ToolCall) -> dict[str, Any]:
     return {**fields, **error, **cost, "timestamp": _iso(call.settled_at or call.created_at)}
 
 
-def _findings(session: AutonomousSession) -> list[dict[str, Any]]:
+def _findings(session: AutonomousSession) -> list[dict[str, object]]:
     rows = Finding.objects.filter(session=session, quarantined_at=None).order_by("created_at")
     return [
         {"id": str(row.pk), "severity": row.severity, "title": row.title, "sources": len(row.sources)} for row in rows
     ]
 
 
-def _proposals(session: AutonomousSession) -> list[dict[str, Any]]:
+def _proposals(session: AutonomousSession) -> list[dict[str, object]]:
     rows = MemoryProposal.objects.filter(session=session, deleted_at=None).order_by("number")
     return [{"id": str(row.pk), "kind": row.kind, "title": row.title, "state": row.state} for row in rows]
 
 
-def _precedents(session: AutonomousSession) -> list[dict[str, Any]]:
+def _precedents(session: AutonomousSession) -> list[dict[str, object]]:
     rows = Precedent.objects.filter(session=session)
     return [{"id": str(row.pk), "pattern": row.pattern_kind, "count": row.count} for row in rows]
 
@@ -142,7 +142,7 @@ def _route(session: AutonomousSession) -> dict[str, Any]:
     return {"kind": session.task.route["kind"], "outcome": (delivered.outcome or None) if delivered else None}
 
 
-def _children(session: AutonomousSession) -> list[dict[str, Any]]:
+def _children(session: AutonomousSession) -> list[dict[str, object]]:
     rows = session.children.select_related("task").order_by("queued_at")
     return [
         {"session_id": str(row.pk), "task": row.task.name, "kind": row.trigger_kind, "status": row.status}

@@ -6,7 +6,6 @@ Receivers run in the announcing transaction (`kernel.events`). Imported once, wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from django.utils.functional import Promise
@@ -99,7 +98,7 @@ def _on_skill_purged(name: str, actor: str) -> None:
 
 
 @task_event.connect
-def _on_task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any]) -> None:
+def _on_task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, object]) -> None:
     enqueue_webhooks(session, data, event=event, subscribed_only=True)
 
 

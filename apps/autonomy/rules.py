@@ -191,7 +191,7 @@ def retry_seconds(attempt: int, *, base: float, most: float, chance: float) -> f
     return whole * (0.5 + chance / 2)
 
 
-def parse_spec(kind: TriggerKind, spec: Mapping[str, Any]) -> BaseModel:
+def parse_spec(kind: TriggerKind, spec: Mapping[str, object]) -> BaseModel:
     """The validated specification of a trigger of this kind. Raises `SilasError`: trigger_kind, trigger_spec."""
     shape = SPECS.get(kind)
     if shape is None:

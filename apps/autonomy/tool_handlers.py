@@ -103,7 +103,7 @@ def notify(ctx: CallContext) -> HandlerResult:
     return HandlerResult(result, on_settle=deliver)
 
 
-def _clean(shape: type[Any], args: Mapping[str, Any]) -> Any:
+def _clean(shape: type[Any], args: Mapping[str, object]) -> Any:
     """The draft without secrets and personal data other than names. Raises `CallFailed` for a malformed one."""
     try:
         draft: BaseModel = shape.model_validate(dict(args))

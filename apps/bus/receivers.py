@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from django.db.models.signals import post_save
 from django.dispatch import receiver
@@ -24,7 +23,7 @@ CHECKPOINTS_EVERY = timedelta(minutes=1)
 
 
 @receiver(post_save, sender=Tenant)
-def _schedule_retention(instance: Tenant, created: bool, **_: Any) -> None:
+def _schedule_retention(instance: Tenant, created: bool, **_: object) -> None:
     if created:
         with tenant_scope(instance):
             retention.schedule_first()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -113,7 +112,7 @@ def is_error(message: Message) -> bool:
     return message.payload is not None and "error_code" in message.payload
 
 
-def _fits(schema: type[BaseModel], payload: Mapping[str, Any]) -> bool:
+def _fits(schema: type[BaseModel], payload: Mapping[str, object]) -> bool:
     try:
         schema.model_validate(payload)
     except ValidationError:

@@ -54,7 +54,7 @@ def missing(wanted: Iterable[str], granted: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys(wanted) if name not in have]
 
 
-def operation(purpose: str, *, skill: str, strategy: str, settings: Mapping[str, Any]) -> str:
+def operation(purpose: str, *, skill: str, strategy: str, settings: Mapping[str, object]) -> str:
     """Return what an approval binds beside the permissions: the exact files, the way of signing in, and the
     settings."""
     return f"{purpose} {skill} {strategy} {sha256_hex(dict(settings))}"

@@ -126,14 +126,14 @@ def new_credentials(secret_out: bytes | None, output: str) -> dict[str, str]:
     return values
 
 
-def egress_places(network: list[str], settings: dict[str, Any]) -> tuple[str, ...]:
+def egress_places(network: list[str], settings: dict[str, object]) -> tuple[str, ...]:
     """Return the places that the skill may reach, as `host:port`. A slot such as `{endpoint}` is filled from the
     connection's settings; a host without a port means https."""
     places = (_egress_place(entry, settings) for entry in network)
     return tuple(dict.fromkeys(place for place in places if place))
 
 
-def _egress_place(entry: str, settings: dict[str, Any]) -> str:
+def _egress_place(entry: str, settings: dict[str, object]) -> str:
     address = str(settings.get(entry[1:-1], "")) if entry.startswith("{") else entry
     if "://" in address:
         try:

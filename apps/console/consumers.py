@@ -55,7 +55,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
         self._look_rate = TokenBucket(10, 2.0)
         self._bad_rate = TokenBucket(BAD_FRAMES, BAD_FRAMES_A_SECOND)
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: object, receive: object, send: object) -> None:
         """Unregister the socket however it ends, also after an error of ours."""
         presence.presence_opened()
         try:
@@ -101,7 +101,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
                 for group in self._groups():
                     await self.channel_layer.group_discard(group, self.channel_name)
 
-    async def dispatch(self, message: dict[str, Any]) -> None:
+    async def dispatch(self, message: dict[str, object]) -> None:
         for event in live.unpack_events(message, attending=False):
             await super().dispatch(event)
 
@@ -142,7 +142,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
             event = {"type": "console.changed", "what": f"{changed.what}:{changed.pk}", "by": self.channel_name}
             await live.send(group_of(tenant_id), event)
 
-    async def console_ended(self, event: dict[str, Any]) -> None:
+    async def console_ended(self, event: dict[str, object]) -> None:
         """Close the socket after a logout or the end of the membership."""
         await self.close(NOT_AUTHENTICATED)
 

@@ -130,7 +130,7 @@ def staff_view(
     return decorate
 
 
-def _in_scope(view: View, request: StaffRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+def _in_scope(view: View, request: StaffRequest, *args: object, **kwargs: object) -> HttpResponseBase:
     with tenant_scope(request.member.tenant):
         response = view(request, *args, **kwargs)
         if isinstance(response, SimpleTemplateResponse):

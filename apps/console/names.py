@@ -137,7 +137,7 @@ def parse_reference(word: str) -> tuple[str, UUID | None]:
         return kind, None
 
 
-def data_of(entry: AuditEntry) -> dict[str, Any]:
+def data_of(entry: AuditEntry) -> dict[str, object]:
     data: dict[str, Any] = json.loads(entry.data)
     return data
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from django.utils.functional import Promise
@@ -73,6 +72,6 @@ def _member_removed(user_id: UUID) -> None:
 
 
 @task_event.connect
-def _task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, Any]) -> None:
+def _task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, object]) -> None:
     """Tell consoles about `task:…` events with their ids only; the page reads the rest."""
     _poke(event.value, task=str(session.task_id), session=str(session.pk))

@@ -56,7 +56,7 @@ class GateAdmin(TenantRowAdmin):
         (gettext_lazy("This change"), {"fields": ("note", "seen")}),
     ]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
         fields = super().get_readonly_fields(request, obj)
         return (*fields, "name", "deployment") if obj else fields
 

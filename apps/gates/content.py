@@ -56,7 +56,7 @@ class ContentMark:
 
 
 def check_content(
-    value: Any, gates: Iterable[GateSpec] = (), *, kind: str, name: str = "", ref: str
+    value: object, gates: Iterable[GateSpec] = (), *, kind: str, name: str = "", ref: str
 ) -> ContentMark | None:
     """Check text or plain data; returns a mark if a gate matches. Only the first `MAX_TEXT` characters are checked. CPU
     work only, no database."""
@@ -74,7 +74,7 @@ def sentences(marks: Sequence[ContentMark]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mark.sentence for mark in marks))
 
 
-def plain_text(value: Any) -> str:
+def plain_text(value: object) -> str:
     """The strings of plain data, one per line, so that JSON quotes and escapes do not separate words."""
     return value if isinstance(value, str) else "\n".join(_within(_texts(value), MAX_TEXT))
 

@@ -69,13 +69,13 @@ class Difference:
     after: str
 
 
-def lines_of(content: Mapping[str, Any], *, order: int) -> list[Line]:
+def lines_of(content: Mapping[str, object], *, order: int) -> list[Line]:
     """The fields and settings of a version, one line each; empty ones are left out."""
     return [line for line in _lines({**content, "order": order}) if line.value]
 
 
 def differences(
-    old: Mapping[str, Any], new: Mapping[str, Any], *, old_order: int, new_order: int
+    old: Mapping[str, object], new: Mapping[str, object], *, old_order: int, new_order: int
 ) -> tuple[Difference, ...]:
     before = {line.field: line for line in lines_of(old, order=old_order)}
     after = {line.field: line for line in lines_of(new, order=new_order)}
@@ -93,7 +93,7 @@ def _value_of(line: Line | None) -> str:
     return line.value if line else ""
 
 
-def _lines(content: Mapping[str, Any]) -> Iterator[Line]:
+def _lines(content: Mapping[str, object]) -> Iterator[Line]:
     provider = PROVIDERS.get(str(content.get("provider")))
     for field, label in LABELS.items():
         if field == "type" and not (provider and provider.has_condition):
@@ -106,7 +106,7 @@ def _lines(content: Mapping[str, Any]) -> Iterator[Line]:
         yield Line(f"config.{name}", gettext("Setting: {name}").format(name=name), _plain(value))
 
 
-def _words(field: str, value: Any) -> str:
+def _words(field: str, value: object) -> str:
     if field in ("auto_approve", "require_approval") and isinstance(value, Mapping):
         return gettext("{low} to {high}").format(low=_plain(value.get("min")), high=_plain(value.get("max")))
     if field == "block" and isinstance(value, Mapping):

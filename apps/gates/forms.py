@@ -122,7 +122,7 @@ class GateForm(forms.Form):
         self.fields.pop("name", None)
         self.named = name
 
-    def clean_config(self) -> dict[str, Any]:
+    def clean_config(self) -> dict[str, object]:
         config = _parse_json(self.cleaned_data["config"]) or {}
         if not isinstance(config, dict):
             raise forms.ValidationError(gettext('Settings are an object, such as {"pattern": "..."}.'))
@@ -173,7 +173,7 @@ def initial_of(version: GateVersion) -> dict[str, Any]:
     return {**fields, **lists, **texts, **named, "block_low": outside[0], "block_high": outside[1]}
 
 
-def _as_json(value: Any) -> str:
+def _as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
 
 

@@ -68,7 +68,7 @@ def is_installed() -> bool:
     return (folder() / "guardrails").is_dir()
 
 
-def validate(name: str, text: str, config: Mapping[str, Any], spellings: Spellings) -> tuple[bool, Detection]:
+def validate(name: str, text: str, config: Mapping[str, object], spellings: Spellings) -> tuple[bool, Detection]:
     """Run a detector under guardrails-ai: whether the text fails, and what was found. `spellings` are not used; the
     program has its own.
 
@@ -109,7 +109,7 @@ class Program:
         with self._asking:
             self._end()
 
-    def _answer(self, question: Mapping[str, Any]) -> _Reply:
+    def _answer(self, question: Mapping[str, object]) -> _Reply:
         self._asked += 1
         line = json.dumps({**question, "id": self._asked}, allow_nan=False)
         answer = self._exchange(line) if self._is_running() else None

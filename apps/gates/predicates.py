@@ -43,7 +43,7 @@ Search = Callable[[str, str, int], bool]
 
 
 def judge(
-    gate: GateSpec, value: Any, *, file: FileFacts | None = None, clock: Callable[[], float] = time.monotonic
+    gate: GateSpec, value: object, *, file: FileFacts | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Answer:
     """Apply the gate's type and the text conditions of its config; `custom_check` has the config only. Raises
     `TimeoutError` if one pattern, or all together, take too long."""
@@ -72,7 +72,7 @@ def _within(clock: Callable[[], float]) -> Search:
     return search
 
 
-def _judge_text(config: Mapping[str, Any], value: Any, search: Search, *, depth: int = 0) -> Answer:
+def _judge_text(config: Mapping[str, object], value: object, search: Search, *, depth: int = 0) -> Answer:
     """Apply all conditions of `config` to one text."""
     if not isinstance(value, str) or len(value) > rules.MAX_TEXT or depth > MAX_DEPTH:
         return Answer(GateAction.BLOCK, GateCode.UNREADABLE, stored_text("No text, or it's too long to check"))
@@ -119,7 +119,7 @@ def _required(config: Mapping[str, Any], text: str, search: Search) -> Answer:
 _CHECKS: Sequence[Callable[[Mapping[str, Any], str, Search], Answer]] = (_pattern, _lengths, _blocked, _required)
 
 
-def _contains(text: str, words: Sequence[str], config: Mapping[str, Any], search: Search) -> bool:
+def _contains(text: str, words: Sequence[str], config: Mapping[str, object], search: Search) -> bool:
     """Whether the text has one of these words or phrases, ignoring case unless `case_sensitive`."""
     flags = 0 if config.get("case_sensitive") else patterns.IGNORECASE
     return search(rf"(?<!\w)(?:{'|'.join(map(patterns.escape, words))})(?!\w)", text, int(flags))

@@ -100,7 +100,7 @@ def _sealed_name(gate_id: str, deployment_id: object) -> str:
     return f"{gate_id}@{deployment_id or 'all'}"
 
 
-def sealed_value(gate: Gate, version: GateVersion) -> dict[str, Any]:
+def sealed_value(gate: Gate, version: GateVersion) -> dict[str, object]:
     """Everything that determines what the gate does while this version is active."""
     return {
         "deployment": str(gate.deployment_id) if gate.deployment_id else None,
@@ -111,13 +111,13 @@ def sealed_value(gate: Gate, version: GateVersion) -> dict[str, Any]:
     }
 
 
-def sealed_gates() -> dict[str, dict[str, Any]]:
+def sealed_gates() -> dict[str, dict[str, object]]:
     """The tenant's active gates by the rows, for `manage.py certify`."""
     rows = GateVersion.objects.select_related("gate").filter(number=F("gate__active"))
     return {sealed_name(row.gate): sealed_value(row.gate, row) for row in rows}
 
 
-def specs_of(name: str, content: Mapping[str, Any]) -> tuple[GateSpec, ...]:
+def specs_of(name: str, content: Mapping[str, object]) -> tuple[GateSpec, ...]:
     """The gate with this content. An invalid content becomes gates without a provider, which block, at each trigger
     where it may have been."""
     try:

@@ -57,7 +57,7 @@ class FileFacts(NamedTuple):
 PASS = Answer(GateAction.CONTINUE, GateCode.PASSED)
 
 
-def judge(gate: GateSpec, value: Any, *, file: FileFacts | None = None) -> Answer:
+def judge(gate: GateSpec, value: object, *, file: FileFacts | None = None) -> Answer:
     """Apply the gate's predicate to the extracted value. `file` only for `file_valid`."""
     if gate.type == GateType.NUMERIC_RANGE:
         return numeric_range(gate, value)
@@ -74,7 +74,7 @@ def judge(gate: GateSpec, value: Any, *, file: FileFacts | None = None) -> Answe
     )
 
 
-def numeric_range(gate: GateSpec, value: Any) -> Answer:
+def numeric_range(gate: GateSpec, value: object) -> Answer:
     """The order is normative (contract silas 6): not a number, hard block, automatic, approval, else block."""
     number = as_number(value)
     if number is None:
@@ -102,7 +102,7 @@ def numeric_range(gate: GateSpec, value: Any) -> Answer:
     )
 
 
-def as_number(value: Any) -> float | None:
+def as_number(value: object) -> float | None:
     """A finite float, or None. Booleans and None are not numbers."""
     if value is None or isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -113,7 +113,7 @@ def as_number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def string_match(gate: GateSpec, value: Any) -> Answer:
+def string_match(gate: GateSpec, value: object) -> Answer:
     text = value if isinstance(value, str) else None
     if text is not None and text in (gate.allowed_values or ()):
         return PASS
@@ -122,7 +122,7 @@ def string_match(gate: GateSpec, value: Any) -> Answer:
     return Answer(GateAction.BLOCK, GateCode.NOT_ALLOWED, stored_text("This value is not allowed"))
 
 
-def regex(gate: GateSpec, value: Any) -> Answer:
+def regex(gate: GateSpec, value: object) -> Answer:
     """Block unless `config.pattern` is found; with `config.redact`, rewrite matches and continue instead. Raises
     `TimeoutError` if a pattern takes too long."""
     if not isinstance(value, str) or len(value) > MAX_TEXT:
@@ -140,7 +140,7 @@ def regex(gate: GateSpec, value: Any) -> Answer:
     return PASS if matches else Answer(GateAction.BLOCK, GateCode.NO_MATCH, stored_text("The text does not match"))
 
 
-def flags_of(config: Mapping[str, Any]) -> int:
+def flags_of(config: Mapping[str, object]) -> int:
     """Regex flags. Patterns are case-sensitive unless `ignore_case` or `case_sensitive: false` is set; `multiline` lets
     ^ and $ match at every line."""
     ignores = config.get("ignore_case") or config.get("case_sensitive") is False
@@ -158,7 +158,7 @@ def file_valid(gate: GateSpec, file: FileFacts | None) -> Answer:
     return PASS
 
 
-def is_permitted_path(path: Any) -> bool:
+def is_permitted_path(path: object) -> bool:
     """Whether the path stays within its directory by its form, checked before any file access (contract silas 5.2)."""
     return isinstance(path, str) and bool(path) and "\0" not in path and ".." not in PurePosixPath(path).parts
 
@@ -213,7 +213,7 @@ def escalation_steps(name: str, escalations: Mapping[str, EscalationSpec]) -> tu
     return tuple(spec for _, spec in escalation_chain(name, escalations))
 
 
-def split_mutations(changes: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def split_mutations(changes: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
     """The changes that may be merged, and the names of those that may not.
 
     `tool_args` must be a mapping, others text.
@@ -233,7 +233,7 @@ def merge(context: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-def lookup(context: Mapping[str, Any], name: str) -> Any:
+def lookup(context: Mapping[str, object], name: str) -> Any:
     """The value that a gate names: from the tool's arguments, then from script values, then from the context.
     `tool_name` is never taken from the arguments, because a model chooses those."""
     if name == "tool_name":
@@ -244,7 +244,7 @@ def lookup(context: Mapping[str, Any], name: str) -> Any:
     return None
 
 
-def _has_valid_type(name: str, value: Any) -> bool:
+def _has_valid_type(name: str, value: object) -> bool:
     return isinstance(value, Mapping) if name == "tool_args" else isinstance(value, str)
 
 

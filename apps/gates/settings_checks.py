@@ -15,7 +15,7 @@ MAX_WORDS, MAX_WORD = 100, 80
 _ANY = frozenset({"tools", "standing_approval_counts", "wait_seconds"})
 
 
-def check_names(config: Mapping[str, Any], known: frozenset[str]) -> Problems:
+def check_names(config: Mapping[str, object], known: frozenset[str]) -> Problems:
     unknown = sorted(map(str, set(config) - known - _ANY))
     if unknown:
         yield "config", gettext("unknown setting: {names}").format(names=", ".join(unknown)[:80])

@@ -20,8 +20,8 @@ Judge = Callable[[str, str, Mapping[str, Any], Spellings], tuple[bool, Detection
 
 def judge_text(
     name: str | None,
-    value: Any,
-    config: Mapping[str, Any],
+    value: object,
+    config: Mapping[str, object],
     *,
     judge: Judge | None = None,
     spellings: Spellings | None = None,
@@ -42,7 +42,7 @@ def judge_text(
     return Answer(GateAction.BLOCK, GateCode.FOUND, _reason(detection))
 
 
-def fails(name: str, text: str, config: Mapping[str, Any], spellings: Spellings) -> tuple[bool, Detection]:
+def fails(name: str, text: str, config: Mapping[str, object], spellings: Spellings) -> tuple[bool, Detection]:
     least = threshold(name, config)
     detection = detect(name, text, config, spellings)
     return detection.score >= least, detection

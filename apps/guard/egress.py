@@ -34,7 +34,7 @@ _REQUESTERS = frozenset({Origin.VISITOR, Origin.AUTHOR})
 _PRIVATE = frozenset({Origin.RECORDS, Origin.MEMORY, Origin.STAFF, Origin.MODEL})
 
 
-def egress_refusal(args: Mapping[str, Any], shown: Sources) -> RefusalCode | None:
+def egress_refusal(args: Mapping[str, object], shown: Sources) -> RefusalCode | None:
     """Return why these arguments may not leave; None if they may."""
     texts = [str(value) for value in leaves(args) if value is not None and not isinstance(value, bool)]
     # An argument's name that is not a plain identifier was made up by the model and can carry data too.

@@ -11,7 +11,7 @@ from kernel.events import Event
 ATTEMPT = "attempt"
 # (call, its result, the caller's context): a call had its effect. Sent only for calls of an attempt, so that any other
 # call is settled in one statement.
-call_done: Event[[Admitted, Any, Mapping[str, Any]]] = Event("call_done")
+call_done: Event[[Admitted, Any, Mapping[str, object]]] = Event("call_done")
 
 # (budget, threshold): so many percent of its limit are spent. Sent once for each budget, window and threshold, inside
 # the transaction that passed it.

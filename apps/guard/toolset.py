@@ -97,7 +97,7 @@ class GuardedToolset(AbstractToolset[Any]):
         return {tool.name: self._toolset_tool(tool) for tool in self.tools}
 
     async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+        self, name: str, tool_args: dict[str, object], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         offered = self._by_name.get(name)
         if offered is None:
@@ -132,7 +132,7 @@ class GuardedToolset(AbstractToolset[Any]):
     def _by_name(self) -> dict[str, OfferedTool]:
         return {tool.name: tool for tool in self.tools}
 
-    def _must_wait(self, name: str, args: dict[str, Any]) -> bool:
+    def _must_wait(self, name: str, args: dict[str, object]) -> bool:
         """True for an acting call that a person has to approve; one with invalid arguments is refused first."""
         offered = self._by_name[name]
         return self.defer_acting and offered.acting and not _argument_errors(offered, args)
@@ -162,7 +162,9 @@ class GuardedToolset(AbstractToolset[Any]):
         assert_never(outcome)
 
 
-def source_of_result(intent: Intent, value: Any, *, leaves: bool, outside: bool, args: Mapping[str, Any]) -> Source:
+def source_of_result(
+    intent: Intent, value: object, *, leaves: bool, outside: bool, args: Mapping[str, object]
+) -> Source:
     """Return the result of a call as a source of later values. The content of one of the company's outside accounts,
     such as a mailbox, is private like its records, but may have been written by anyone."""
     origin = Origin.TOOL if leaves or outside or intent in OUTSIDE_INTENTS else Origin.RECORDS
@@ -170,7 +172,7 @@ def source_of_result(intent: Intent, value: Any, *, leaves: bool, outside: bool,
     return Source(Traced(origin), as_text(value), as_text(args), is_private=outside and not leaves)
 
 
-def _truncated(value: Any) -> Any:
+def _truncated(value: object) -> Any:
     """Return the result whole, or its beginning with a note that there was more."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     if len(text) <= MAX_RESULT_CHARS:
@@ -178,7 +180,7 @@ def _truncated(value: Any) -> Any:
     return {"cut": f"The first {MAX_RESULT_CHARS} of {len(text)} characters.", "beginning": text[:MAX_RESULT_CHARS]}
 
 
-def _argument_errors(tool: OfferedTool, args: Mapping[str, Any]) -> str:
+def _argument_errors(tool: OfferedTool, args: Mapping[str, object]) -> str:
     """Return what is wrong with the arguments, for the model to correct; "" if nothing is."""
     errors = Draft202012Validator(tool.parameters).iter_errors(args)
     return "; ".join(f"{error.json_path}: {error.message}" for error in errors)[:500]

@@ -126,7 +126,7 @@ def _move(state: DeskState, to: DeskStatus, until: datetime | None, event: Audit
     return True
 
 
-def _told(event: AuditEvent, session_id: UUID, user: User, **data: Any) -> None:
+def _told(event: AuditEvent, session_id: UUID, user: User, **data: object) -> None:
     session_changed(session_id)
     kept: Mapping[str, Any] = data
     record(event, actor=f"user:{user.pk}", subject=f"session:{session_id}", data=dict(kept))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -111,7 +110,7 @@ def parse_website_address(text: str) -> str:
     return url
 
 
-def _create_intake(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str, **fields: Any) -> Intake:
+def _create_intake(collection_id: UUID, kind: IntakeKind, *, once: UUID, actor: str, **fields: object) -> Intake:
     if not Collection.objects.filter(pk=collection_id).exists():
         raise NotFound()
     if Intake.objects.filter(state__in=(IntakeState.WAITING, IntakeState.RUNNING)).count() >= MAX_WAITING:

@@ -161,7 +161,7 @@ class DocumentText:
     text: str
 
 
-def list_documents(*, levels: Words[str] | None = None) -> list[dict[str, Any]]:
+def list_documents(*, levels: Words[str] | None = None) -> list[dict[str, object]]:
     """List the documents of the collections that these levels reach (None: of all), without their texts. In a scope.
 
     Each has `collection`, `document`, `title` and `version`. Emptied documents are left out.

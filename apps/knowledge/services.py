@@ -113,7 +113,7 @@ def forget_document(document_id: UUID, *, actor: str = "system") -> None:
 
 
 def store_parsed(
-    tenant: Any, collection_id: UUID, parsed: Parsed, *, reference: str, actor: str = "system"
+    tenant: object, collection_id: UUID, parsed: Parsed, *, reference: str, actor: str = "system"
 ) -> tuple[Outcome, ...]:
     """Store the documents of one file under `reference` (and `#part`); returns the outcome of each."""
     named = {f"{reference}#{each.part}" if each.part else reference: each for each in parsed.documents}
@@ -128,7 +128,7 @@ def store_parsed(
 
 
 def revise_document(
-    tenant: Any,
+    tenant: object,
     place: DocumentPlace,
     *,
     seen: int,
@@ -173,7 +173,7 @@ def refresh_collection(collection_id: UUID) -> None:
         cursor.execute("SELECT memory_refresh(%s, %s)", [current_tenant_id(), collection_id])
 
 
-def _ingest_file(tenant: Any, collection_id: UUID, path: Path, reference: str, *, actor: str) -> FileReport:
+def _ingest_file(tenant: object, collection_id: UUID, path: Path, reference: str, *, actor: str) -> FileReport:
     parsed = parsing.read(path)
     outcomes = store_parsed(tenant, collection_id, parsed, reference=reference, actor=actor)
     return FileReport(path, outcomes, parsed.problems)

@@ -66,10 +66,10 @@ class PolicyForm(forms.Form):
     note = forms.CharField(label=gettext_lazy("Reason"), required=False, max_length=200)
     seen = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
 
-    def clean_scores(self) -> list[dict[str, Any]]:
+    def clean_scores(self) -> list[dict[str, object]]:
         return [self._parse_score(line.strip()) for line in self.cleaned_data["scores"].splitlines() if line.strip()]
 
-    def _parse_score(self, line: str) -> dict[str, Any]:
+    def _parse_score(self, line: str) -> dict[str, object]:
         score, _, pattern = line.partition(" ")
         if not (score.isascii() and score.isdecimal() and int(score) <= 100 and pattern.strip()):
             raise forms.ValidationError(
@@ -85,7 +85,7 @@ class PolicyForm(forms.Form):
         return content | {name: [line for line in content[name].splitlines() if line.strip()] for name in _LISTS}
 
 
-def initial_values(policy: Policy, number: int) -> dict[str, Any]:
+def initial_values(policy: Policy, number: int) -> dict[str, object]:
     """Initial values of the form."""
     stored = policy.stored()
     lists = {name: "\n".join(stored[name]) for name in _LISTS}

@@ -139,7 +139,7 @@ def create_server(mode: str, prefix: str, key: str = "") -> Server[Any]:
     scope."""
     offered = tools(mode, prefix)
 
-    async def list_tools(_: Any, __: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(_: object, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[tool for _, tool in offered.values()])
 
     async def call_tool(context: Any, call: CallToolRequestParams) -> CallToolResult:
@@ -166,7 +166,7 @@ def create_server(mode: str, prefix: str, key: str = "") -> Server[Any]:
     return Server("silas-safety", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def _failure(code: str, message: str) -> dict[str, Any]:
+def _failure(code: str, message: str) -> dict[str, object]:
     return {"success": False, "error": {"code": code, "message": message}}
 
 

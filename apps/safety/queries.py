@@ -99,7 +99,7 @@ def notifications(agent: SafetyAgent, execution: Execution | None) -> list[dict[
     return [_notification(hold, agent) for hold in holds.order_by("created_at")]
 
 
-def _notification(hold: Hold, agent: SafetyAgent) -> dict[str, Any]:
+def _notification(hold: Hold, agent: SafetyAgent) -> dict[str, object]:
     age = _age(int((now() - hold.created_at).total_seconds()))
     metadata: dict[str, Any] = {"level": hold.tier}
     challenge = pending_challenge(hold) or hold.challenges.first()

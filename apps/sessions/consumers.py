@@ -84,7 +84,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
 
     # -- coming and going ------------------------------------------------------------------------------------------
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: object, receive: object, send: object) -> None:
         """Remove the socket from all registries when it ends, also after an error."""
         live.serve_from(asyncio.get_running_loop())
         sockets.presence_opened()
@@ -198,7 +198,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         else:
             await self._error(error.code, error.args[0], **error.extra)
 
-    async def _handle(self, frame: Any) -> None:
+    async def _handle(self, frame: object) -> None:
         if isinstance(frame, AuthFrame):
             if self.visitor is None:
                 await self._authenticate(frame)
@@ -263,7 +263,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
 
     # -- to the visitor --------------------------------------------------------------------------------------------
 
-    async def dispatch(self, message: dict[str, Any]) -> None:
+    async def dispatch(self, message: dict[str, object]) -> None:
         """What this process sent came by `_hear` already, without the way over Redis. Channels would look for unused
         database connections in a thread before each message; ours go back to their pool with each step.
         """
@@ -273,7 +273,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
                 raise ValueError(f"no handler for {event['type']}")
             await handle(event)
 
-    async def _hear(self, event: dict[str, Any]) -> None:
+    async def _hear(self, event: dict[str, object]) -> None:
         if self.visitor is None:
             self._heard_too_early = True
         else:
@@ -305,7 +305,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         if self.visitor is not None and event["epoch"] >= self.epoch:
             await self._send({"type": "delta", "turn": event["turn"], "text": event["text"]})
 
-    async def chat_typing(self, event: dict[str, Any]) -> None:
+    async def chat_typing(self, event: dict[str, object]) -> None:
         if event.get("from") != self.channel_name and self.visitor is not None and event["sender"] != "visitor":
             await self._send({"type": "typing", "sender": event["sender"]})
 
@@ -353,7 +353,7 @@ def _parse(text: str) -> Any:
         ) from None
 
 
-def _named(frame: Any) -> dict[str, str]:
+def _named(frame: object) -> dict[str, str]:
     """Whose message or card an error is about, in the client's own words."""
     if isinstance(frame, DecisionFrame):
         return {"request_id": str(frame.request_id)}

@@ -79,7 +79,7 @@ def _asked_for(deployment: Deployment, many: int) -> list[Recorded]:
     return [_call(item, call.tool, dict(call.args)) for item in items for call in item.spec.calls]
 
 
-def _call(item: WorkItem, tool: str, args: dict[str, Any]) -> Recorded:
+def _call(item: WorkItem, tool: str, args: dict[str, object]) -> Recorded:
     excerpt = f"{tool} {canonical_json(args)}"[:_EXCERPT]
     context = {"tool_name": tool, "tool_args": args}
     return Recorded(GateTrigger.ON_TOOL_CALL, item.pk, 0, item.created_at, excerpt, context)

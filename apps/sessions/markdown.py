@@ -70,7 +70,7 @@ def _unlink(state: StateCore) -> None:
         block.children = kept if block.children is not None else None
 
 
-def _render_citation(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
+def _render_citation(_: object, tokens: Sequence[Token], index: int, *__: object) -> str:
     number = tokens[index].content
     return f'<span data-cite="{number}">[{number}]</span>'
 
@@ -79,7 +79,7 @@ def _render_image(renderer: Any, tokens: Sequence[Token], index: int, options: A
     return str(renderer.render(tokens[index].children or [], options, env)) if tokens[index].children else ""
 
 
-def _render_heading(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
+def _render_heading(_: object, tokens: Sequence[Token], index: int, *__: object) -> str:
     """The page's headings are its own: a message's are bold lines."""
     return "<p><strong>" if tokens[index].nesting == 1 else "</strong></p>\n"
 

@@ -8,7 +8,7 @@ settled in the closing one. A reached budget, or too many runs within a minute, 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from apps.guard import services as guard
 from apps.guard.enums import Intent, RefusalCode
@@ -102,5 +102,5 @@ async def _admitted(state: TurnState, role: Role, model: str, briefing: Briefing
     return await in_scope(state.tenant_id, guard.admit, state.run, Intent.CONVERSE, call)
 
 
-def _code(outcome: Any) -> str:
+def _code(outcome: object) -> str:
     return outcome.code.value if isinstance(outcome, Refused) else "approval"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from apps.access.rules import PUBLIC
@@ -21,8 +20,8 @@ class Arrival:
     """The `ready` frame, the missed frames in order, after which `seq` they begin, the epoch that live deltas are
     held against, how much may be sent, and whether a form has to be answered before."""
 
-    ready: dict[str, Any]
-    missed: list[dict[str, Any]]
+    ready: dict[str, object]
+    missed: list[dict[str, object]]
     after: int
     epoch: int
     bounds: Bounds
@@ -44,16 +43,16 @@ def form_is_due(session_id: UUID) -> bool:
     return registry.is_form_due(queries.session_by_id(session_id))
 
 
-def missed(session_id: UUID, after_seq: int) -> list[dict[str, Any]]:
+def missed(session_id: UUID, after_seq: int) -> list[dict[str, object]]:
     """Every frame after `after_seq`, in order."""
-    frames: list[dict[str, Any]] = []
+    frames: list[dict[str, object]] = []
     while batch := queries.chronicle_after(session_id, after_seq):
         frames += [rules.frame_of(entry) for entry in batch]
         after_seq = batch[-1].seq
     return frames
 
 
-def _ready(session: ChatSession) -> dict[str, Any]:
+def _ready(session: ChatSession) -> dict[str, object]:
     deployment = session.deployment
     level = session.level_at(now())
     ends = session.level_expires_at if level != PUBLIC else None

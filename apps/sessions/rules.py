@@ -5,7 +5,7 @@ Frames are those of the contract's widget socket; error texts about levels are f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from apps.sessions.markdown import render_for_visitors
@@ -25,7 +25,7 @@ def group_of(session_id: UUID) -> str:
     return f"chat.{session_id.hex}"
 
 
-def frame_of(entry: ChronicleEntry) -> dict[str, Any]:
+def frame_of(entry: ChronicleEntry) -> dict[str, object]:
     """The frame a visitor gets for a recorded entry: type, seq, time and what its kind says."""
     frame = {"type": entry.kind, "seq": entry.seq, "timestamp": entry.created_at.isoformat(), **entry.payload}
     if entry.kind == "message":

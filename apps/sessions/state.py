@@ -185,7 +185,7 @@ class TurnState:
         """True when this turn goes on with an answer that was held back."""
         return self.resumed is not None and self.resumed.trigger == PauseTrigger.OUTPUT
 
-    def hear(self, tool: str, args: Mapping[str, Any], outcome: CallOutcome) -> None:
+    def hear(self, tool: str, args: Mapping[str, object], outcome: CallOutcome) -> None:
         """Observe a call of the turn's toolset. Of what a gate refused the last word counts: a model that was refused
         and then asked rightly has mended it itself."""
         if isinstance(outcome, Done):

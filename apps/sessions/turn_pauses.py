@@ -36,7 +36,7 @@ MOST_WAITING, MOST_FOR_A_MESSAGE = 3, 3
 _REASON_CHARS = 300
 
 
-def held_back(state: TurnState, report: GateReport, trigger: PauseTrigger, holds: Mapping[str, Any]) -> Stop | None:
+def held_back(state: TurnState, report: GateReport, trigger: PauseTrigger, holds: Mapping[str, object]) -> Stop | None:
     """How the turn waits when gates ask for a person; None when people have let exactly this through already."""
     asking = tuple(
         result
@@ -102,7 +102,7 @@ def _seconds(state: TurnState, held: Held) -> int | None:
     return min(named, default=None)
 
 
-def _kept(state: TurnState, held: Held, before: list[str]) -> dict[str, Any]:
+def _kept(state: TurnState, held: Held, before: list[str]) -> dict[str, object]:
     kept: dict[str, Any] = {
         "seq": state.message.seq,
         "epoch": state.epoch,

@@ -53,7 +53,7 @@ def _typed(entry: Said) -> Traced:
     return Traced(origin, f"seq:{entry.seq}", at=entry.at.isoformat() if entry.at else "")
 
 
-def _passage(passage: Passage | Mapping[str, Any]) -> Source:
+def _passage(passage: Passage | Mapping[str, object]) -> Source:
     get = passage.get if isinstance(passage, Mapping) else lambda name: getattr(passage, name)
     ref = f"document:{get('document_id')}@{get('version_id')}"
     return Source(Traced(Origin.DOCUMENT, ref, clean_label(str(get("title")))), str(get("quote")))
@@ -93,6 +93,6 @@ def _host(value: Any) -> str:
     return host_of(value, schemes=("https", "http")) if isinstance(value, str) and "://" in value else ""
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     """The plain values line by line, and the answer as a model reads it."""
     return f"{as_text(value)}\n{json.dumps(value, ensure_ascii=False, default=str)}"

@@ -137,7 +137,7 @@ def _in_reach(state: TurnState, name: str) -> bool:
     return name in state.access.allowed_tools() or state.access.withholding_level(name) is not None
 
 
-def _tool(kind: str, tool: ToolBrief | ToolSpec) -> dict[str, Any]:
+def _tool(kind: str, tool: ToolBrief | ToolSpec) -> dict[str, object]:
     told = {"id": id_of_tool(kind, tool), "kind": Kind.SYSTEM.value, "tokens": weight(tool), "taint": Taint.AUTH.value}
     return told | {"pinned": True}
 

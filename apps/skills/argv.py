@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any
 
 from jsonschema import Draft202012Validator
 
@@ -18,7 +17,7 @@ from apps.skills.schemas import ArgSpec, SkillManifest, ToolDeclaration
 _INTERPRETER = ("python3", "-I", "-S")
 
 
-def command_line(script: str, args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> list[str]:
+def command_line(script: str, args: Mapping[str, object], spec: Mapping[str, ArgSpec] | None) -> list[str]:
     """Return the command line. Without a `spec` the script reads `call.json`."""
     base = [*_INTERPRETER, f"/sandbox/skill/{script}"]
     if spec is None:
@@ -28,13 +27,13 @@ def command_line(script: str, args: Mapping[str, Any], spec: Mapping[str, ArgSpe
     return [*base, *options, *(["--", *positional] if positional and _looks_like_option(positional) else positional)]
 
 
-def with_defaults(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> dict[str, Any]:
+def with_defaults(args: Mapping[str, object], spec: Mapping[str, ArgSpec] | None) -> dict[str, object]:
     """Return the arguments with the declared defaults for those that were left out."""
     defaults = {name: arg.default for name, arg in (spec or {}).items() if arg.default is not None}
     return {**defaults, **args}
 
 
-def schema_of(spec: Mapping[str, ArgSpec]) -> dict[str, Any]:
+def schema_of(spec: Mapping[str, ArgSpec]) -> dict[str, object]:
     """Return the arguments as a closed JSON schema."""
     return {
         "type": "object",
@@ -44,7 +43,7 @@ def schema_of(spec: Mapping[str, ArgSpec]) -> dict[str, Any]:
     }
 
 
-def argument_problem(args: Mapping[str, Any], spec: Mapping[str, ArgSpec] | None) -> str:
+def argument_problem(args: Mapping[str, object], spec: Mapping[str, ArgSpec] | None) -> str:
     """Return what is wrong with the arguments, undeclared ones included; "" when they fit."""
     if spec is None:
         return ""
@@ -72,7 +71,7 @@ def _derived(manifest: SkillManifest, script: str, spec: Mapping[str, ArgSpec]) 
     )
 
 
-def _option(name: str, value: Any) -> list[str]:
+def _option(name: str, value: object) -> list[str]:
     flag = f"--{name.replace('_', '-')}"
     if value is None or value is False:
         return []

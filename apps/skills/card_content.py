@@ -24,12 +24,12 @@ MOST_TEXT, MOST_FILES, MOST_DIFF, MOST_LINES = 12_000, 12, 40_000, 100
 _SHOWN = frozenset({".py", ".sh", ".md"})
 
 
-def approval_payload(version: SkillVersion, report: Mapping[str, Any]) -> dict[str, Any]:
+def approval_payload(version: SkillVersion, report: Mapping[str, object]) -> dict[str, object]:
     """Return what an approval of this version binds (contract silas 8)."""
     return {"skill": version.name, "content_hash": version.digest, "report_hash": sha256_hex(dict(report))}
 
 
-def card_body(version: SkillVersion, before: SkillVersion | None, report: Mapping[str, Any]) -> dict[str, Any]:
+def card_body(version: SkillVersion, before: SkillVersion | None, report: Mapping[str, object]) -> dict[str, object]:
     """Return what the card shows beside it."""
     manifest, files = SkillManifest.model_validate(version.manifest), readable_files(version)
     scripts = [path for path in sorted(files) if path.startswith(("scripts/", "checks/", "guards/"))]

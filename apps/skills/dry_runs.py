@@ -46,7 +46,7 @@ def scripts_of(manifest: SkillManifest) -> list[str]:
     return list(dict.fromkeys([*(tool.script for tool in manifest.tools), *manifest.script_args]))[:MAX_SCRIPTS]
 
 
-def as_report(trials: list[Trial]) -> list[dict[str, Any]]:
+def as_report(trials: list[Trial]) -> list[dict[str, object]]:
     return [asdict(trial) for trial in trials]
 
 
@@ -54,11 +54,13 @@ def all_passed(trials: list[Trial]) -> bool:
     return all(trial.ok is not False for trial in trials)
 
 
-def _declared(manifest: SkillManifest) -> dict[str, Mapping[str, Any]]:
+def _declared(manifest: SkillManifest) -> dict[str, Mapping[str, object]]:
     """Return the inputs by script: `metadata.dry_run`, else the arguments' examples and defaults."""
     given = manifest.metadata.get("dry_run")
     listed = given.items() if isinstance(given, dict) else ()
-    inputs: dict[str, Mapping[str, Any]] = {path: declared for path, declared in listed if isinstance(declared, dict)}
+    inputs: dict[str, Mapping[str, object]] = {
+        path: declared for path, declared in listed if isinstance(declared, dict)
+    }
     for script, spec in manifest.script_args.items():
         values = {name: arg.default if arg.example is None else arg.example for name, arg in spec.items()}
         known = {name: value for name, value in values.items() if value is not None}
@@ -67,7 +69,7 @@ def _declared(manifest: SkillManifest) -> dict[str, Mapping[str, Any]]:
     return inputs
 
 
-def _try(script: str, inputs: Mapping[str, Any] | None, manifest: SkillManifest, folder: Path) -> Trial:
+def _try(script: str, inputs: Mapping[str, object] | None, manifest: SkillManifest, folder: Path) -> Trial:
     if inputs is None:
         return Trial(script, None, stored_text("no dry-run input declared, so it was not run"))
     try:

@@ -9,7 +9,6 @@ ships with the installation does not (`services.install_version`).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -38,7 +37,7 @@ def propose(
     *,
     source: SkillSource | str,
     by: User | str | None = None,
-    report: Mapping[str, Any] | None = None,
+    report: Mapping[str, object] | None = None,
 ) -> SkillVersion:
     """Check the contents of a skill's folder (paths from its root, `SKILL.md` among them) and propose them for
     approval.
@@ -69,7 +68,7 @@ def _propose_version(
     existing: SkillVersion | None,
     source: SkillSource,
     by: User | str | None,
-    report: Mapping[str, Any] | None,
+    report: Mapping[str, object] | None,
 ) -> SkillVersion:
     if SkillVersion.objects.filter(status=SkillStatus.PROPOSED).count() >= MAX_WAITING:
         raise SilasError(

@@ -14,7 +14,6 @@ import json
 from collections.abc import Mapping
 from datetime import UTC
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 
@@ -33,7 +32,7 @@ from kernel.tenancy import current_tenant_id
 
 BUNDLED = Path(__file__).with_name("bundled.json")
 _MOST_PROVEN = 16_384
-_proven: set[tuple[Any, ...]] = set()
+_proven: set[tuple[object, ...]] = set()
 
 
 def is_authentic(version: SkillVersion, sealed: policy_seals.Items | None) -> bool:
@@ -112,7 +111,7 @@ def _is_approved(version: SkillVersion) -> bool:
     return is_spent_for(version.approval_token, subject)
 
 
-def _binds(payload: Any, version: SkillVersion) -> bool:
+def _binds(payload: object, version: SkillVersion) -> bool:
     if not isinstance(payload, Mapping):
         return False
     return payload.get("skill") == version.name and payload.get("content_hash") == version.digest

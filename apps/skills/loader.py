@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 from frontmatter.default_handlers import YAMLHandler
@@ -105,7 +104,7 @@ def _parse(raw: bytes | None) -> tuple[SkillManifest, str]:
         raise skill_invalid([f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in problems]) from error
 
 
-def read_front_matter(raw: bytes) -> tuple[dict[str, Any], str]:
+def read_front_matter(raw: bytes) -> tuple[dict[str, object], str]:
     """Return the front matter of a SKILL.md, and the text below it. Raises `SilasError("skill_invalid")`."""
     try:
         text = raw.decode("utf-8").replace("\r\n", "\n").strip()
@@ -134,7 +133,7 @@ def _require_plain(front: str) -> None:
             raise ValueError("its values are nested too deeply")
 
 
-def manifest_of(front: Mapping[str, Any]) -> SkillManifest:
+def manifest_of(front: Mapping[str, object]) -> SkillManifest:
     """Return the declared manifest; an unknown key is refused. Raises ValueError, pydantic's included."""
     metadata = front.get("metadata")
     if "tools" in front:

@@ -115,7 +115,7 @@ def records_for(customer: str, books: Iterable[str]) -> Rows:
     return _records(books, subject__in={"", customer})
 
 
-def _records(books: Iterable[str], **whose: Any) -> Rows:
+def _records(books: Iterable[str], **whose: object) -> Rows:
     wanted = list(dict.fromkeys(books))
     rows: Rows = {book: [] for book in wanted}
     if not wanted:
@@ -131,7 +131,7 @@ def record_keys(customer: str, books: Iterable[str]) -> set[str]:
     return set(mine.values_list("key", flat=True))
 
 
-def as_files(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, bytes]:
+def as_files(rows: Mapping[str, Sequence[Mapping[str, object]]]) -> dict[str, bytes]:
     return {f"{book}.json": canonical_bytes(list(records)) for book, records in rows.items()}
 
 
@@ -190,14 +190,14 @@ def _places(manifest: SkillManifest, tool: ToolDeclaration) -> list[str]:
     return manifest.requirements.network if tool.network is None else tool.network
 
 
-def card_facts(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, str]]:
+def card_facts(tool: ToolSpec, args: Mapping[str, object], customer: str) -> list[dict[str, str]]:
     """Return what a card about this call shows: values before, from the customer's records, and after, from the
     arguments."""
     books = [fact.book for fact in tool.facts if fact.book]
     return rules.card_facts(tool, args, records_for(customer, books))
 
 
-def card_reads(tool: ToolSpec, args: Mapping[str, Any], customer: str) -> list[dict[str, Any]]:
+def card_reads(tool: ToolSpec, args: Mapping[str, object], customer: str) -> list[dict[str, object]]:
     """Return the records that a card about this call shows, with the revision at which it shows them; 0 for none."""
     shown = {(fact.book, rules.fill(fact.key or "", args)) for fact in tool.facts if fact.book}
     rows = records_for(customer, [book for book, _ in shown])
@@ -219,7 +219,7 @@ def have_changed(reads: Iterable[Mapping[str, Any]], customer: str) -> bool:
 
 
 def verification_mounts(
-    tools: Sequence[ToolSpec], customer: str, calls: Sequence[Mapping[str, Any]]
+    tools: Sequence[ToolSpec], customer: str, calls: Sequence[Mapping[str, object]]
 ) -> dict[str, Mount]:
     """Return the mounts for the checks of tools of one skill after a run: the skill, the customer's records as they are
     now, and the calls (`[{"tool", "args"}]`) at `/sandbox/call/calls.json`."""
@@ -331,5 +331,5 @@ def tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
     return _parsed[version.digest]
 
 
-def _export(row: Record) -> dict[str, Any]:
+def _export(row: Record) -> dict[str, object]:
     return {"key": row.key, "subject": row.subject, "revision": row.revision, "data": row.data}

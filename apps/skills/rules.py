@@ -81,7 +81,7 @@ def egress_of(hosts: Sequence[str]) -> tuple[str, ...]:
     return tuple(host if ":" in host else f"{host}:443" for host in hosts if not host.startswith("{"))
 
 
-def argument_problem(tool: ToolSpec, args: Mapping[str, Any]) -> str:
+def argument_problem(tool: ToolSpec, args: Mapping[str, object]) -> str:
     """Return what is wrong with the first argument that does not fit the tool's schema, formats included; "" when all
     fit. It may repeat the arguments: it is for the model that wrote them only."""
     error = _first_error(tool, args)
@@ -102,7 +102,7 @@ def faulty_argument(tool: ToolSpec, args: Mapping[str, Any]) -> str:
     return str(properties[argument].get("title") or argument) if argument else ""
 
 
-def decides_destination(tool: ToolSpec, name: str, value: Any) -> bool:
+def decides_destination(tool: ToolSpec, name: str, value: object) -> bool:
     """True when this argument decides where something goes: to whom, to which account or address, or how much.
 
     The tool's author names such arguments (`decides`), beside those whose name or format says so.
@@ -124,19 +124,19 @@ def has_listed_values(tool: ToolSpec, name: str) -> bool:
     return isinstance(schema, Mapping) and ("enum" in schema or "const" in schema or schema.get("type") == "boolean")
 
 
-def undeclared_names(tool: ToolSpec, value: Any) -> list[str]:
+def undeclared_names(tool: ToolSpec, value: object) -> list[str]:
     """Return the names inside a value that its tool does not declare: the author of the value chose them."""
     declared = set(_declared(tool.args))
     return [name for name in _names(value) if name not in declared]
 
 
-def destinations_in(value: Any) -> list[str]:
+def destinations_in(value: object) -> list[str]:
     """Return the web and mail addresses, bank accounts and telephone numbers inside the texts and names of a value."""
     texts = [*(leaf for leaf in leaves(value) if isinstance(leaf, str)), *_names(value)]
     return [match[0] for text in texts for match in _DESTINATION.finditer(text[:_MOST_READ])]
 
 
-def amounts_in(value: Any) -> list[str]:
+def amounts_in(value: object) -> list[str]:
     """Return the amounts of money inside the texts of a value, as they are written."""
     texts = [leaf for leaf in leaves(value) if isinstance(leaf, str)]
     matches = [match for text in texts for match in _AMOUNT.finditer(text[:_MOST_READ])]
@@ -151,7 +151,7 @@ def _names(value: Any) -> Iterator[str]:
         yield from _names(part)
 
 
-def _declared(schema: Any) -> Iterator[str]:
+def _declared(schema: object) -> Iterator[str]:
     """Yield the names of all properties that a schema declares, its parts and definitions included."""
     if isinstance(schema, Mapping):
         properties = schema.get("properties")
@@ -166,13 +166,13 @@ def _names_destination(name: str) -> bool:
     return not _DESTINATION_WORDS.isdisjoint(words)
 
 
-def _has_destination_names(value: Any) -> bool:
+def _has_destination_names(value: object) -> bool:
     if isinstance(value, Mapping):
         return any(_names_destination(str(name)) or _has_destination_names(part) for name, part in value.items())
     return isinstance(value, list | tuple) and any(map(_has_destination_names, value))
 
 
-def _first_error(tool: ToolSpec, args: Mapping[str, Any]) -> Any:
+def _first_error(tool: ToolSpec, args: Mapping[str, object]) -> Any:
     validator = Draft202012Validator(tool.args, format_checker=FormatChecker())
     return next(iter(sorted(validator.iter_errors(dict(args)), key=lambda error: list(error.absolute_path))), None)
 
@@ -201,7 +201,7 @@ def fill(template: str, args: Mapping[str, Any]) -> str:
     return " ".join(_SLOT.sub(lambda slot: _plain(args.get(slot[1], "")), template).split())
 
 
-def undo_args(tool: ToolSpec, args: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any] | None:
+def undo_args(tool: ToolSpec, args: Mapping[str, object], answer: Mapping[str, object]) -> dict[str, object] | None:
     """Return the arguments of the tool's declared inverse for one call of it; None when it has none, or when the call
     or its answer lacks a value that the inverse needs."""
     if tool.undo is None or not tool.reversible:
@@ -210,7 +210,7 @@ def undo_args(tool: ToolSpec, args: Mapping[str, Any], answer: Mapping[str, Any]
     return None if any(value is None for value in values.values()) else values
 
 
-def _undo_value(value: Any, args: Mapping[str, Any], answer: Mapping[str, Any]) -> Any:
+def _undo_value(value: object, args: Mapping[str, object], answer: Mapping[str, object]) -> Any:
     if not isinstance(value, str) or not value.startswith("$"):
         return value
     if value.startswith("$answer."):
@@ -219,7 +219,7 @@ def _undo_value(value: Any, args: Mapping[str, Any], answer: Mapping[str, Any]) 
 
 
 def card_facts(
-    tool: ToolSpec, args: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
+    tool: ToolSpec, args: Mapping[str, object], rows: Mapping[str, Sequence[Mapping[str, object]]]
 ) -> list[dict[str, str]]:
     """Return the lines of a card for this call: `{label, before?, after?, text?}`, the shapes of the approvals room.
 
@@ -266,7 +266,7 @@ def _require_allowed(change: Change, tool: ToolSpec, customer: str) -> None:
         raise ValueError("a value that cannot be stored")
 
 
-def _is_storable(value: Any) -> bool:
+def _is_storable(value: object) -> bool:
     """True for plain JSON without what PostgreSQL cannot store."""
     if isinstance(value, str):
         return "\0" not in value and not re.search("[\ud800-\udfff]", value)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
-from typing import Any
 
 from django.db import IntegrityError
 from django.db.models import F, Max
@@ -57,7 +56,7 @@ def find_version(folder: Folder) -> SkillVersion | None:
     return version
 
 
-def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, **fields: Any) -> SkillVersion:
+def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, **fields: object) -> SkillVersion:
     """Store the next version of its skill, with its files."""
     name = folder.manifest.name
     number = (SkillVersion.objects.filter(name=name).aggregate(last=Max("number"))["last"] or 0) + 1
@@ -81,7 +80,7 @@ def store_version(folder: Folder, *, status: SkillStatus, source: SkillSource, *
     return version
 
 
-def change_status(version: SkillVersion, status: SkillStatus, **fields: Any) -> SkillVersion:
+def change_status(version: SkillVersion, status: SkillStatus, **fields: object) -> SkillVersion:
     """One step of its course, only from where the caller saw it; what is in use is sealed (apps.tenants.policy_seals).
 
     Raises `SilasError`: `skill_moved` 409; when it comes into use or out of it, as `policy_seals.seal_item`.
@@ -103,12 +102,12 @@ def change_status(version: SkillVersion, status: SkillStatus, **fields: Any) -> 
     return version
 
 
-def audit_data(version: SkillVersion) -> dict[str, Any]:
+def audit_data(version: SkillVersion) -> dict[str, object]:
     """Return what the audit log says of a version."""
     return {"skill": version.name, "digest": version.digest, "number": version.number}
 
 
-def save_record(book: str, key: str, *, subject: str, data: Mapping[str, Any]) -> Record:
+def save_record(book: str, key: str, *, subject: str, data: Mapping[str, object]) -> Record:
     """Create or change the tenant's own record, as an import of their data would; a changed record gets the next
     revision."""
     row: Record

@@ -111,7 +111,7 @@ def _with_folder(version_id: UUID) -> tuple[SkillVersion, Path] | None:
     return None if version is None else (version, queries.folder_of(version))
 
 
-def _enqueue_report(version: SkillVersion, trials: list[dict[str, Any]] | None) -> None:
+def _enqueue_report(version: SkillVersion, trials: list[dict[str, object]] | None) -> None:
     payload = {"approved": version.approval_token_id is not None, "trials": trials}
     enqueue(Kind.SKILL_TRIED, scope_id=version.pk, payload=payload)
 

@@ -38,7 +38,7 @@ def lacks_second_factor(session: Any, user: User, tenant: Tenant) -> bool:
     return tenant.second_factor_required and not session.get(ONLY_TENANT) and not has_second_factor(user)
 
 
-def require_second_factor(session: Any, user: User, tenant: Tenant) -> None:
+def require_second_factor(session: object, user: User, tenant: Tenant) -> None:
     """Raises 403 `second_factor_required`."""
     if lacks_second_factor(session, user, tenant):
         message = gettext("{name} requires two-factor authentication. Set it up under My account first.").format(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
-from typing import Any
 
 from kernel.language import gettext
 from kernel.timezones import get_timezone
@@ -21,7 +20,7 @@ _MAX_SPANS, _LOOK_AHEAD_DAYS = 4, 8
 _EXAMPLE = '{"mon": "08:00-18:00", "sat": "09:00-12:00"}'
 
 
-def hours_problem(hours: Any) -> str:
+def hours_problem(hours: object) -> str:
     """What is wrong with these opening hours, as a sentence; empty if nothing is."""
     if not isinstance(hours, dict):
         return gettext("Enter opening hours by day, for example {example}.").format(example=_EXAMPLE)

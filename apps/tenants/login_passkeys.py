@@ -43,7 +43,7 @@ def passkeys_of(user: User) -> list[LoginPasskey]:
     return list(LoginPasskey.objects.filter(user_id=user.pk))
 
 
-def begin_registration(session: Any, user: User, *, rp_id: str, origin: str) -> dict[str, Any]:
+def begin_registration(session: object, user: User, *, rp_id: str, origin: str) -> dict[str, object]:
     """What `navigator.credentials.create` is called with. Raises `SilasError`: `passkey_needs_a_name`,
     `too_many_passkeys` 409."""
     _require_name(rp_id)
@@ -100,7 +100,7 @@ def remove(passkey_id: UUID, *, user: User) -> None:
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REMOVED, data={"factor": "passkey"})
 
 
-def begin_login(session: Any, *, rp_id: str, origin: str, user: User | None = None) -> dict[str, Any]:
+def begin_login(session: object, *, rp_id: str, origin: str, user: User | None = None) -> dict[str, object]:
     """What `navigator.credentials.get` is called with: of `user` after their password, of anybody without."""
     _require_name(rp_id)
     known: Iterable[str] = ()
@@ -116,7 +116,7 @@ def begin_login(session: Any, *, rp_id: str, origin: str, user: User | None = No
     )
 
 
-def finish_login(session: Any, *, credential: str, user: User | None = None) -> User:
+def finish_login(session: object, *, credential: str, user: User | None = None) -> User:
     """Whose passkey answered; of `user` where one was named. Raises `NotBelieved` 409."""
     asked = _spend(session, _LOG_IN, credential, user=user)
     passkey = _passkey_of(credential, user)
@@ -177,7 +177,7 @@ def _passkey_of(answered: str, user: User | None) -> LoginPasskey:
     return found
 
 
-def _believed(verify: Callable[[], Any]) -> Any:
+def _believed(verify: Callable[[], object]) -> Any:
     """Return the library's result. The input is hostile, and every exception is a refusal."""
     try:
         return verify()

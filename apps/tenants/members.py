@@ -71,7 +71,7 @@ def record_in_all_tenants(
     user: User,
     event: AuditEvent,
     *,
-    data: Mapping[str, Any] | None = None,
+    data: Mapping[str, object] | None = None,
     of: Iterable[Membership] | None = None,
     actor: str = "",
 ) -> None:

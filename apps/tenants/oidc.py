@@ -123,7 +123,7 @@ def _verified(token: str, *, issuer: str, client_id: str, keys: Any) -> dict[str
     return said
 
 
-def _discovered(issuer: str) -> dict[str, Any]:
+def _discovered(issuer: str) -> dict[str, object]:
     """The provider's own description; one that is of another issuer is none."""
     found = _fetched(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
     if found.get("issuer") != issuer:
@@ -131,7 +131,7 @@ def _discovered(issuer: str) -> dict[str, Any]:
     return found
 
 
-def _endpoint(found: dict[str, Any], name: str) -> str:
+def _endpoint(found: dict[str, object], name: str) -> str:
     url = found.get(name)
     schemes = ("https", "http") if settings.LOGIN_PROVIDERS_PRIVATE else ("https",)
     if not isinstance(url, str) or not host_of(url, schemes=schemes):

@@ -57,7 +57,7 @@ def seal_empty_lists(tenant_id: UUID) -> None:
     policy_pins.pin(tenant_id, {PolicyKind(seal.kind): (seal.version, seal.items) for seal in seals})
 
 
-def seal_item(kind: PolicyKind, name: str, value: Mapping[str, Any]) -> None:
+def seal_item(kind: PolicyKind, name: str, value: Mapping[str, object]) -> None:
     """Add or replace an active item with exactly this value, in the transaction that writes it.
 
     Raises `SilasError`: `signing_key_missing` 403; `policy_not_certified` 409 if the list does not verify.
@@ -136,7 +136,7 @@ def certify_rows(model: type[Model], kind: PolicyKind, value: Callable[[Any], Ma
     post_delete.connect(deleted, sender=model, weak=False, dispatch_uid=f"policy:{kind.value}:deleted")
 
 
-def certify(kind: PolicyKind, current: Mapping[str, Mapping[str, Any]]) -> int:
+def certify(kind: PolicyKind, current: Mapping[str, Mapping[str, object]]) -> int:
     """Seal these items as the whole list, replacing what was sealed; returns how many are new, changed or gone, at
     least one if there was no list. For `manage.py certify` only."""
     wanted = {name: digest(value) for name, value in current.items()}

@@ -14,14 +14,14 @@ from kernel.tenancy import tenant_scope
 
 
 @receiver(post_save, sender=Tenant)
-def _seal_new_tenant(instance: Tenant, created: bool, **_: Any) -> None:
+def _seal_new_tenant(instance: Tenant, created: bool, **_: object) -> None:
     if created:
         with tenant_scope(instance):
             policy_seals.seal_empty_lists(instance.pk)
 
 
 @receiver(user_logged_in)
-def _record_login(request: Any, user: User, **_: Any) -> None:
+def _record_login(request: object, user: User, **_: object) -> None:
     logins.begin(request, user)
 
 

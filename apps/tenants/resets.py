@@ -67,7 +67,7 @@ def set_new_password(user: User, password: str) -> bool:
         return True
 
 
-def change_password(request: Any, user: User, password: str) -> None:
+def change_password(request: object, user: User, password: str) -> None:
     """Change the password of a person who has just entered the old one; every other login ends."""
     with transaction.atomic():
         user.set_password(password)

@@ -96,7 +96,7 @@ def as_origin(text: Any) -> str:
     return f"{parts.scheme}://{host}{suffix}"
 
 
-def deployment_problems(fields: Mapping[str, Any], *, knows_model: Callable[[str], bool]) -> dict[str, str]:
+def deployment_problems(fields: Mapping[str, object], *, knows_model: Callable[[str], bool]) -> dict[str, str]:
     """Problems of the given deployment settings, by field."""
     checks: dict[str, Callable[[Any], str]] = {
         "allowed_origins": origins_problem,
@@ -111,7 +111,7 @@ def deployment_problems(fields: Mapping[str, Any], *, knows_model: Callable[[str
     return {name: problem for name, problem in problems.items() if problem}
 
 
-def origins_problem(listed: Any) -> str:
+def origins_problem(listed: object) -> str:
     """The value must be a list of exact origins: https, or http on localhost."""
     if not isinstance(listed, list):
         return gettext('Give a list, such as ["https://www.example.com"].')
@@ -123,14 +123,14 @@ def origins_problem(listed: Any) -> str:
     )
 
 
-def _is_exact_origin(text: Any) -> bool:
+def _is_exact_origin(text: object) -> bool:
     if not isinstance(text, str) or as_origin(text) != text:
         return False
     parts = urlsplit(text)
     return parts.scheme == "https" or parts.hostname in _LOOPBACK
 
 
-def theme_problem(theme: Any) -> str:
+def theme_problem(theme: object) -> str:
     if not isinstance(theme, dict):
         return gettext('Give an object, such as {"accent": "#1f5f8b"}.')
     return next(iter(theme_problems(theme).values()), "")
@@ -149,7 +149,7 @@ def theme_problems(theme: Mapping[str, Any]) -> dict[str, str]:
     return problems
 
 
-def suggestions_problem(listed: Any) -> str:
+def suggestions_problem(listed: object) -> str:
     if not isinstance(listed, list) or not all(isinstance(item, str) and item.strip() for item in listed):
         return gettext('Give a list of texts, such as ["Where is my order?"].')
     if len(listed) > MOST_SUGGESTIONS or any(len(item) > LONGEST_SUGGESTION for item in listed):
@@ -159,14 +159,14 @@ def suggestions_problem(listed: Any) -> str:
     return ""
 
 
-def languages_problem(listed: Any) -> str:
+def languages_problem(listed: object) -> str:
     """The value must list some of `LANGUAGES`, each once; an empty list means all."""
     if not isinstance(listed, list) or not all(isinstance(item, str) and item in LANGUAGES for item in listed):
         return gettext("Give a list of languages of the widget: {listed}.").format(listed=", ".join(LANGUAGES))
     return "" if len(set(listed)) == len(listed) else gettext('Give each language once, such as ["en", "de"].')
 
 
-def models_problem(names: Any, *, knows_model: Callable[[str], bool]) -> str:
+def models_problem(names: object, *, knows_model: Callable[[str], bool]) -> str:
     """The value must name a known model for each of `MODEL_ROLES`, and may name one for `OPTIONAL_ROLES`."""
     if not isinstance(names, dict) or set(names) - set(OPTIONAL_ROLES) != set(MODEL_ROLES):
         return gettext("Name a model for each of {listed}, such as builtin:grounded.").format(
@@ -199,7 +199,7 @@ def identity_key_problem(algorithm: str, public_key: str) -> str:
     )
 
 
-def _is_key_for(algorithm: str, key: Any) -> bool:
+def _is_key_for(algorithm: str, key: object) -> bool:
     match algorithm:
         case IdentityAlgorithm.RS256:
             return isinstance(key, RSAPublicKey) and key.key_size >= SHORTEST_RSA
@@ -210,7 +210,7 @@ def _is_key_for(algorithm: str, key: Any) -> bool:
     return False
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(value)[:80]
 
 

@@ -179,7 +179,7 @@ def set_first_password(user: User, password: str) -> bool:
     return User.objects.filter(pk=user.pk, password=before).update(password=user.password) == 1
 
 
-def create_deployment(slug: str, *, actor: str = "system", **fields: Any) -> Deployment:
+def create_deployment(slug: str, *, actor: str = "system", **fields: object) -> Deployment:
     """Create a deployment of the scope's tenant.
 
     Raises `SilasError("invalid_deployment")` with the problems by field.
@@ -190,7 +190,7 @@ def create_deployment(slug: str, *, actor: str = "system", **fields: Any) -> Dep
     return deployment
 
 
-def change_deployment(deployment: Deployment, *, actor: str = "system", **changes: Any) -> Deployment:
+def change_deployment(deployment: Deployment, *, actor: str = "system", **changes: object) -> Deployment:
     """Write the changed ones of `changes`. Raises `SilasError("invalid_deployment")` with the problems by field."""
     _check_deployment(changes)
     before = {name: getattr(deployment, name) for name in changes}
@@ -214,12 +214,12 @@ def _audit_value(name: str, value: Any) -> Any:
     return value
 
 
-def deployment_problems(fields: Mapping[str, Any]) -> dict[str, str]:
+def deployment_problems(fields: Mapping[str, object]) -> dict[str, str]:
     """Problems of these settings, by field, with the models that this installation knows."""
     return rules.deployment_problems(fields, knows_model=is_known)
 
 
-def _check_deployment(fields: Mapping[str, Any]) -> None:
+def _check_deployment(fields: Mapping[str, object]) -> None:
     if problems := deployment_problems(fields):
         raise SilasError(ErrorCode.INVALID_DEPLOYMENT, " ".join(problems.values()), extra={"fields": problems})
 

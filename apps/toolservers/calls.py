@@ -46,7 +46,7 @@ async def call_tool(ctx: CallContext) -> HandlerResult:
     return HandlerResult(value, cost=None)
 
 
-def format_reply(reply: Reply, server: str, secret: str) -> dict[str, Any]:
+def format_reply(reply: Reply, server: str, secret: str) -> dict[str, object]:
     """Return the answer as models and people get it."""
     raw = "\n\n".join(reply.texts)
     text = rules.redact(secret, rules.clean(raw))
@@ -60,7 +60,7 @@ def format_reply(reply: Reply, server: str, secret: str) -> dict[str, Any]:
     return value
 
 
-def _clean_data(data: Any, secret: str) -> Any:
+def _clean_data(data: object, secret: str) -> Any:
     """Return structured content, which is used where there is no text; None when it is too large."""
     if len(str(data)) > rules.MOST_READ_CHARS:
         return None
@@ -85,7 +85,7 @@ def _load(ctx: CallContext) -> tuple[RemoteTool, Address]:
         raise _call_failed(refusal.code, refusal.message) from refusal
 
 
-def _require_arguments(tool: RemoteTool, args: Mapping[str, Any]) -> None:
+def _require_arguments(tool: RemoteTool, args: Mapping[str, object]) -> None:
     error = next(iter(Draft202012Validator(tool.schema).iter_errors(dict(args))), None)
     if error is not None:
         raise _call_failed("bad_arguments", error.message[:200])

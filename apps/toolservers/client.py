@@ -37,7 +37,7 @@ async def list_tools(address: Address) -> tuple[Descriptor, ...]:
     return await _with_deadline(LIST_SECONDS, _list, address)
 
 
-async def call_tool(address: Address, name: str, args: Mapping[str, Any], *, digest: str, seconds: float) -> Reply:
+async def call_tool(address: Address, name: str, args: Mapping[str, object], *, digest: str, seconds: float) -> Reply:
     """Call the tool if it is still described as it was accepted (`digest`). Raises `ServerFailed`; once `asked` is set,
     the call may have had an effect."""
     progress = _Progress()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
 
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
@@ -31,7 +30,7 @@ def disabled_name(pk: object) -> str:
     return f"off:{pk}"
 
 
-def server_value(row: ToolServer) -> dict[str, Any]:
+def server_value(row: ToolServer) -> dict[str, object]:
     """Return what is sealed of a server: where it is, and what it may reach."""
     return {
         "name": row.name,
@@ -43,7 +42,7 @@ def server_value(row: ToolServer) -> dict[str, Any]:
     }
 
 
-def tool_value(row: OutsideTool) -> dict[str, Any]:
+def tool_value(row: OutsideTool) -> dict[str, object]:
     """Return what is sealed of a tool: what a person read, and their terms."""
     return {
         "server": str(row.server_id),
@@ -62,7 +61,7 @@ def tool_value(row: OutsideTool) -> dict[str, Any]:
 
 def search_value(
     provider: str, base_url: str, *, domains: Sequence[str], most_results: int, price: Decimal, level: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what is sealed of the web search: the provider, its address, and the terms."""
     return {
         "provider": str(provider),
@@ -86,11 +85,11 @@ def is_authentic_tool(row: OutsideTool, server: ToolServer, sealed: policy_seals
     return sealed is not None and disabled_name(server.pk) not in sealed
 
 
-def is_authentic_search(value: dict[str, Any], sealed: policy_seals.Items | None) -> bool:
+def is_authentic_search(value: dict[str, object], sealed: policy_seals.Items | None) -> bool:
     return _is_sealed(SEARCH, value, sealed)
 
 
-def sealed_tools() -> dict[str, dict[str, Any]]:
+def sealed_tools() -> dict[str, dict[str, object]]:
     """Return the items of this tenant as the rows have them, for `manage.py certify`."""
     servers = list(ToolServer.objects.filter(removed=False))
     items = {server_name(row.pk): server_value(row) for row in servers}
@@ -101,7 +100,7 @@ def sealed_tools() -> dict[str, dict[str, Any]]:
     return items | ({SEARCH: search_row_value(search)} if search is not None else {})
 
 
-def search_row_value(row: WebSearch) -> dict[str, Any]:
+def search_row_value(row: WebSearch) -> dict[str, object]:
     return search_value(
         row.provider,
         row.base_url,
@@ -112,7 +111,7 @@ def search_row_value(row: WebSearch) -> dict[str, Any]:
     )
 
 
-def _is_sealed(name: str, value: dict[str, Any], sealed: policy_seals.Items | None) -> bool:
+def _is_sealed(name: str, value: dict[str, object], sealed: policy_seals.Items | None) -> bool:
     """Compare an item with the sealed list; a difference is logged and audited, once a process."""
     if sealed is None:
         return False

@@ -113,14 +113,14 @@ def problem_of(name: str, description: str, schema: Any) -> str:
     return ""
 
 
-def closed_schema(schema: Any) -> dict[str, Any]:
+def closed_schema(schema: object) -> dict[str, object]:
     """Return the schema that arguments are validated against: its own references written out, patterns left to the
     server, no properties beside those it names. Raises `BadSchema`."""
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         raise BadSchema("its arguments are not an object")
     if len(_canonical(schema)) > MOST_SCHEMA_BYTES:
         raise BadSchema("the description of its arguments is too long")
-    plain: dict[str, Any] = _Expansion(schema).of(schema, 0, ())
+    plain: dict[str, object] = _Expansion(schema).of(schema, 0, ())
     plain["additionalProperties"] = False
     plain.setdefault("properties", {})
     try:
@@ -130,7 +130,7 @@ def closed_schema(schema: Any) -> dict[str, Any]:
     return plain
 
 
-def _canonical(schema: Any) -> bytes:
+def _canonical(schema: object) -> bytes:
     try:
         return canonical_bytes(schema)
     except (ValueError, RecursionError, TypeError):
@@ -198,7 +198,7 @@ def one_line(text: str, most: int) -> str:
     return plain if len(plain) <= most else f"{plain[:most]}…"
 
 
-def clean_value(value: Any, depth: int = 0) -> Any:
+def clean_value(value: object, depth: int = 0) -> Any:
     """Clean every text in a value; what is nested too deep is left out."""
     if depth > DEEPEST:
         return None
@@ -226,7 +226,7 @@ def _encodings(secret: str) -> tuple[str, ...]:
     return (secret, secret[::-1], quote(secret, safe=""), *packed, *(text.rstrip("=") for text in packed), raw.hex())
 
 
-def redact_value(secret: str, value: Any) -> Any:
+def redact_value(secret: str, value: object) -> Any:
     if isinstance(value, str):
         return redact(secret, value)
     if isinstance(value, Mapping):
@@ -234,14 +234,14 @@ def redact_value(secret: str, value: Any) -> Any:
     return [redact_value(secret, item) for item in value] if isinstance(value, list) else value
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, str]]:
+def difference(before: Mapping[str, object], after: Mapping[str, object]) -> list[dict[str, str]]:
     """Return what changed between two descriptions of a tool: `{part, before, after}` for each part."""
     parts = ("title", "description", "schema", "annotations")
     pairs = ((part, before.get(part), after.get(part)) for part in parts)
     return [{"part": part, "before": _as_text(old), "after": _as_text(new)} for part, old, new in pairs if old != new]
 
 
-def _as_text(part: Any) -> str:
+def _as_text(part: object) -> str:
     return part if isinstance(part, str) else "" if part is None else canonical_bytes(part).decode()
 
 
@@ -273,14 +273,14 @@ def proof_args(args: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, A
     return {name: value for name, value in values.items() if value is not None}
 
 
-def strip_echo(text: str, given: Mapping[str, Any]) -> str:
+def strip_echo(text: str, given: Mapping[str, object]) -> str:
     """Return an answer without the words of the question: a server that repeats them has proved nothing."""
     for words in sorted(set(_texts_in(given)), key=len, reverse=True):
         text = re.sub(re.escape(words), " ", text, flags=re.IGNORECASE)
     return text.strip()
 
 
-def _texts_in(value: Any) -> Iterator[str]:
+def _texts_in(value: object) -> Iterator[str]:
     if isinstance(value, str) and value.strip():
         yield value.strip()
     elif isinstance(value, Mapping):

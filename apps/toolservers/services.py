@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from random import SystemRandom
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.db.models.functions import Now
@@ -266,7 +265,7 @@ def _require_terms(terms: Terms) -> None:
         )
 
 
-def _checked_proof(tool: OutsideTool, terms: Terms) -> dict[str, Any]:
+def _checked_proof(tool: OutsideTool, terms: Terms) -> dict[str, object]:
     """Return how the tool's actions are proved: by a tool of the same server that only reads and is in use (ADR 76)."""
     if not terms.proof:
         return {}
@@ -284,7 +283,7 @@ def _checked_proof(tool: OutsideTool, terms: Terms) -> dict[str, Any]:
     return dict(terms.proof)
 
 
-def _expectation_problem(proof: Mapping[str, Any]) -> str:
+def _expectation_problem(proof: Mapping[str, object]) -> str:
     try:
         Expectation.model_validate(proof["expect"])
     except ValidationError:
@@ -334,7 +333,7 @@ def _suspend(tool: OutsideTool, reason: str, actor: str) -> None:
     record(AuditEvent.OUTSIDE_TOOL_SUSPENDED, actor=actor, subject=f"outside_tool:{tool.pk}", data=data)
 
 
-def _stored_descriptor(descriptor: Descriptor) -> dict[str, Any]:
+def _stored_descriptor(descriptor: Descriptor) -> dict[str, object]:
     """Return what is stored of a description: all that a person has to see. Of an unusable one, only that it exists."""
     if descriptor.problem:
         return {"title": "", "description": "", "schema": {}, "annotations": {}}

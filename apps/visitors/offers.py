@@ -68,7 +68,7 @@ def shown(deployment: Deployment) -> dict[str, Any]:
     }
 
 
-def _question(row: FormQuestion) -> dict[str, Any]:
+def _question(row: FormQuestion) -> dict[str, object]:
     asked = {"id": str(row.pk), "kind": row.kind, "label": row.label, "required": row.required}
     return asked | ({"choices": row.options} if row.kind == QuestionKind.CHOICE else {})
 
@@ -117,7 +117,7 @@ def problems_of(row: VisitorOffers) -> dict[str, str]:
     return problems
 
 
-def change_form(deployment: Deployment, questions: Sequence[Mapping[str, Any]], *, actor: str) -> list[FormQuestion]:
+def change_form(deployment: Deployment, questions: Sequence[Mapping[str, object]], *, actor: str) -> list[FormQuestion]:
     """Ask these from now on, in this order: `kind`, `label`, `required`, for a choice its `choices` as a list. Where
     something differs all are new: visitors with the old form open get the new one. Raises
     `SilasError("invalid_form")`."""
@@ -166,7 +166,7 @@ def copy(source: Deployment, target: Deployment, *, actor: str) -> None:
     change_form(target, [asked_as(row) for row in questions_of(source.pk)], actor=actor)
 
 
-def asked_as(row: FormQuestion) -> dict[str, Any]:
+def asked_as(row: FormQuestion) -> dict[str, object]:
     """A question as `change_form` takes it."""
     return {"kind": row.kind, "label": row.label, "required": row.required, "choices": row.options}
 
@@ -183,5 +183,5 @@ def _required(rows: Sequence[FormQuestion]) -> int:
     return sum(row.required for row in rows)
 
 
-def _told(name: str, value: Any) -> Any:
+def _told(name: str, value: object) -> Any:
     return sha256_hex(str(value))[:16] if name in _TEXTS and value else value

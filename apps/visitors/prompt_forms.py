@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, TypeAdapter, model_validator
 
@@ -67,7 +67,7 @@ class FormWanted(FrozenModel):
 _FIELDS = TypeAdapter(tuple[FormField, ...])
 
 
-def fields_of(payload: Mapping[str, Any]) -> tuple[FormField, ...]:
+def fields_of(payload: Mapping[str, object]) -> tuple[FormField, ...]:
     """Of a form as its card keeps it."""
     return _FIELDS.validate_python(payload.get("fields", ()))
 

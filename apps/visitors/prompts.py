@@ -150,7 +150,7 @@ def filled_in(session_id: UUID) -> list[dict[str, str]]:
     return [{"label": label, "value": value} for pairs in answered for label, value in pairs]
 
 
-def _answered(session: ChatSession, card: VisitorCard, said: str, what: Mapping[str, Any]) -> Accepted:
+def _answered(session: ChatSession, card: VisitorCard, said: str, what: Mapping[str, object]) -> Accepted:
     """Recorded as the visitor's words, and owed a turn; to a person, a look of the gates."""
     entry = chronicle.append(
         session,
@@ -282,7 +282,7 @@ def _require_same_person(session: ChatSession, card: VisitorCard) -> None:
         raise SilasError(ErrorCode.CARD_NOT_YOURS)
 
 
-def _claim(card: VisitorCard, *, status: AskStatus = AskStatus.ANSWERED, **fields: Any) -> None:
+def _claim(card: VisitorCard, *, status: AskStatus = AskStatus.ANSWERED, **fields: object) -> None:
     """Settle the prompt if it is open and has not expired."""
     moment = now()
     open_now = VisitorCard.objects.filter(pk=card.pk, status=AskStatus.OPEN, expires_at__gt=moment)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
 from apps.tenants.rules import as_origin
@@ -21,12 +20,12 @@ def is_key(text: str) -> bool:
     return _KEY.fullmatch(text) is not None
 
 
-def origins(listed: Iterable[Any]) -> tuple[str, ...]:
+def origins(listed: Iterable[object]) -> tuple[str, ...]:
     """The valid origins of a deployment's list, without duplicates, in its order."""
     return tuple(dict.fromkeys(origin for origin in map(as_origin, listed) if origin))
 
 
-def origin_allowed(origin: str | None, *, host: str, listed: Iterable[Any]) -> bool:
+def origin_allowed(origin: str | None, *, host: str, listed: Iterable[object]) -> bool:
     """Whether a request from `origin` may talk to a deployment served at `host` (the request's own Host header).
 
     Allowed are the platform's own pages (the widget's frame is one) and the listed websites. A request without an
@@ -43,12 +42,12 @@ def _without_default_port(host: str, origin: str) -> str:
     return urlsplit(as_origin(f"{urlsplit(origin).scheme}://{host}")).netloc
 
 
-def frame_ancestors(listed: Iterable[Any] | None) -> Sequence[str]:
+def frame_ancestors(listed: Iterable[object] | None) -> Sequence[str]:
     """The frame ancestors of a deployment: the platform itself and the listed websites; none without a deployment."""
     return ("'none'",) if listed is None else ("'self'", *origins(listed))
 
 
-def frame_policy(listed: Iterable[Any] | None, *, host: str) -> str:
+def frame_policy(listed: Iterable[object] | None, *, host: str) -> str:
     """The frame document's Content-Security-Policy: own modules, stylesheet and socket, and its frame ancestors."""
     sockets = " ".join(("'self'", *(f"{scheme}://{host}" for scheme in ("ws", "wss") if as_origin(f"http://{host}"))))
     directives = {

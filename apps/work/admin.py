@@ -97,10 +97,10 @@ class GoalFileAdmin(TenantRowAdmin):
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).filter(type=WorkItemType.GOAL)
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
         return ("title", "deployment", "status", "created_at") if obj else ("deployment", "file", "markdown")
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -61,7 +61,7 @@ class AttemptJob:
     model_name: str
     keys: ProviderKeys
     used: BudgetUsed
-    earlier_results: Mapping[str, Mapping[str, Any]]
+    earlier_results: Mapping[str, Mapping[str, object]]
     files: Mapping[str, bytes]
     inputs: Mapping[str, bytes]
     readers: tuple[OutsideToolSpec, ...] = ()

@@ -58,7 +58,7 @@ async def _run_checks(tenant_id: UUID, item_id: UUID) -> _CheckResults:
     return report, await goal_discovery.find_candidates(tenant_id, item_id)
 
 
-def _conclude_here(goal_id: UUID, report: VerificationReport, todo: Sequence[Mapping[str, Any]]) -> GoalCycle | None:
+def _conclude_here(goal_id: UUID, report: VerificationReport, todo: Sequence[Mapping[str, object]]) -> GoalCycle | None:
     goal, trace_id = lock_item(goal_id), str(uuid4())
     cycle = goal_cycles.conclude(goal, report, due_at=now(), trace_id=trace_id)
     if cycle is not None:

@@ -64,7 +64,7 @@ def documents_for_script(ctx: CallContext) -> dict[str, bytes]:
         }
 
 
-def _page_json(page: DocumentText) -> dict[str, Any]:
+def _page_json(page: DocumentText) -> dict[str, object]:
     return {
         "collection": page.collection,
         "document": page.reference,
@@ -92,7 +92,7 @@ def _read_back(tool: ToolSpec, args: Mapping[str, Any]) -> dict[str, Any]:
     return {"does": tool.knowledge, "args": dict(args), "page": content, "wanted": sha256_hex(before or "")}
 
 
-def change_facts(tool: ToolSpec, args: Mapping[str, Any]) -> list[Fact]:
+def change_facts(tool: ToolSpec, args: Mapping[str, object]) -> list[Fact]:
     """Return the card's before and after of the document. In a scope."""
     if tool.knowledge in (None, "read"):
         return []
@@ -140,7 +140,7 @@ def _text(tool: ToolSpec, args: Mapping[str, Any], reference: str) -> str:
     return earlier_text
 
 
-def _reference(tool: ToolSpec, args: Mapping[str, Any]) -> str:
+def _reference(tool: ToolSpec, args: Mapping[str, object]) -> str:
     """A new document is named by its title, any other by the call."""
     return f"editor/{args['title']}" if tool.knowledge == "add" else str(args["document"])
 
@@ -148,7 +148,7 @@ def _reference(tool: ToolSpec, args: Mapping[str, Any]) -> str:
 # --- requests by workers
 
 
-def request_change(ctx: CallContext) -> dict[str, Any]:
+def request_change(ctx: CallContext) -> dict[str, object]:
     """Request the approved change and wait for its result. Blocking, outside of any transaction. Raises `CallFailed`,
     effect-free: a request that timed out is withdrawn and not carried out."""
     with tenant_scope(ctx.tenant_id):

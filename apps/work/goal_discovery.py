@@ -37,7 +37,7 @@ class _Search:
     context: Mapping[str, Any]
 
 
-async def find_candidates(tenant_id: UUID, goal_id: UUID) -> list[dict[str, Any]]:
+async def find_candidates(tenant_id: UUID, goal_id: UUID) -> list[dict[str, object]]:
     """Return what the goal's calls found, as plain values; empty for a goal without calls."""
     search = await in_scope(tenant_id, _begin, goal_id)
     if search is None:
@@ -84,7 +84,7 @@ def _tools(refs: Sequence[str]) -> Mapping[str, ToolSpec]:
         return {}
 
 
-def _read(value: Any) -> list[dict[str, Any]]:
+def _read(value: object) -> list[dict[str, object]]:
     listed: Sequence[Any] = value.get("found", ()) if isinstance(value, Mapping) else ()
     candidates_ = []
     for entry in listed if isinstance(listed, list) else ():

@@ -84,7 +84,7 @@ def one_line(text: str) -> str:
     return _FENCE_MARKS.sub("'", line)[:MAX_FAILURE_CHARS]
 
 
-def _substitute(template: str, args: Mapping[str, Any], failed_checks: str) -> str:
+def _substitute(template: str, args: Mapping[str, object], failed_checks: str) -> str:
     """Replace in a single pass, so that no value is read as another placeholder."""
 
     def value(place: re.Match[str]) -> str:
@@ -105,7 +105,7 @@ def _fits(template: PlannedCall, call: PlannedCall) -> bool:
     )
 
 
-def _is_scalar(value: Any) -> bool:
+def _is_scalar(value: object) -> bool:
     """A single value without fence marks."""
     if isinstance(value, str):
         return not _FENCE_MARKS.search(value) and not has_hidden_characters(value)

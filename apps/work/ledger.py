@@ -63,7 +63,7 @@ class Ledger:
         """Seconds since the current call was requested."""
         return round(time.monotonic() - self._started_at, 3)
 
-    def begin_call(self, tool: str, args: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def begin_call(self, tool: str, args: Mapping[str, object]) -> Mapping[str, object] | None:
         """Start the clock of a call; return its result if an earlier attempt made it."""
         self._started_at = time.monotonic()
         digest = call_digest(tool, args)
@@ -72,7 +72,7 @@ class Ledger:
             self.lines.append(LedgerLine(tool, digest, now(), value=known, earlier=True))
         return known
 
-    def observe(self, tool: str, args: Mapping[str, Any], outcome: CallOutcome) -> None:
+    def observe(self, tool: str, args: Mapping[str, object], outcome: CallOutcome) -> None:
         """Record the outcome. Raises to report it to the agent, end the attempt, or pause it (`ReviewRequired`)."""
         match outcome:
             case Done(value=value):
@@ -150,7 +150,7 @@ class WorkToolset(GuardedToolset):
         return usual if self.meter is None else max(min(usual, self.meter.seconds_left), 1.0)
 
     async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+        self, name: str, tool_args: dict[str, object], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         if self.meter is not None:
             self.meter.require()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from apps.gates.rules import meets
 from apps.gates.schemas import Expectation
@@ -97,7 +96,7 @@ async def _call_reader(job: AttemptJob, call: Call) -> CallOutcome:
     return await guard.guarded_call(job.run, Intent.CALL_MCP_TOOL, call, context=context)
 
 
-def _compare(tool: OutsideToolSpec, args: Mapping[str, Any], text: str) -> CheckResult:
+def _compare(tool: OutsideToolSpec, args: Mapping[str, object], text: str) -> CheckResult:
     """Compare the answer with the expectation. Values of the call itself are removed first: an echo proves nothing."""
     expect = Expectation.model_validate(tool.proof["expect"])
     passed = meets(expect, output=strip_echo(text, args), exit_code=0)

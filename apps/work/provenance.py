@@ -95,7 +95,7 @@ class Tracer:
             read=self.shown.read,
         )
 
-    def _value(self, tool: ToolSpec, name: str, value: Any) -> ValueOrigin:
+    def _value(self, tool: ToolSpec, name: str, value: object) -> ValueOrigin:
         """Trace one argument. A text worded by the model is only as good as the worst address, account or number in it.
         An undeclared key of an object counts as a value."""
         decides, listed = skill_rules.decides_destination(tool, name, value), skill_rules.has_listed_values(tool, name)
@@ -113,7 +113,7 @@ class Tracer:
         traced = [self._traced(reading) for reading in dict.fromkeys(parse_number(written))]
         return next((candidate for candidate in traced if candidate.origin is not Origin.MODEL), self.otherwise)
 
-    def _traced(self, value: Any) -> Traced:
+    def _traced(self, value: object) -> Traced:
         traced = self.shown.trace(value)
         return self.otherwise if traced.origin is Origin.MODEL else traced
 

@@ -102,19 +102,19 @@ class StepGates:
         late = gate.checks_report or (gate.checks_values and tool in self.effects)
         return gate.may_need_approval and (gate.always_needs_approval or late)
 
-    def _hold(self, asking: Sequence[GateResult], holds: Mapping[str, Any]) -> None:
+    def _hold(self, asking: Sequence[GateResult], holds: Mapping[str, object]) -> None:
         still = tuple(result for result in asking if not self._is_let_through(result, holds))
         if still:
             raise ReviewRequired(PendingReview(PauseTrigger.STEP, still, holds))
 
-    def _is_let_through(self, result: GateResult, holds: Mapping[str, Any]) -> bool:
+    def _is_let_through(self, result: GateResult, holds: Mapping[str, object]) -> bool:
         try:
             return has_passed_gate(self.passes, trigger=PauseTrigger.STEP, gate=result.gate_name, holds=holds)
         except SilasError:  # what cannot be signed cannot have been approved
             return False
 
 
-def _call(step: int, tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
+def _call(step: int, tool: str, args: Mapping[str, object]) -> dict[str, object]:
     return {"step": step, "tool": tool, "args": dict(args)}
 
 

@@ -29,7 +29,7 @@ class Tables(Operation):
     def __init__(self, *models: CreateModel) -> None:
         self.models = models
 
-    def deconstruct(self) -> tuple[str, tuple[CreateModel, ...], dict[str, Any]]:
+    def deconstruct(self) -> tuple[str, tuple[CreateModel, ...], dict[str, object]]:
         return (self.__class__.__name__, self.models, {})
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:

@@ -91,7 +91,7 @@ def _done(work: asyncio.Future[Any]) -> None:
                 passed.set_result(None)
 
 
-async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def in_scope(tenant: object, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run `step` in the database pool inside `tenant_scope(tenant)`: one step, one transaction."""
 
     def scoped() -> T:
@@ -101,7 +101,7 @@ async def in_scope(tenant: Any, step: Callable[P, T], *args: P.args, **kwargs: P
     return await in_thread(scoped)
 
 
-async def with_retry(tenant: Any, seconds: float, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def with_retry(tenant: object, seconds: float, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`in_scope`, repeated for `seconds` while the database is away; after that the last error is raised.
 
     Only for a step that may run twice: a commit whose answer was lost with the connection may have happened.

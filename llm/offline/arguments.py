@@ -80,7 +80,7 @@ def _kind_by_name(parts: set[str]) -> Kind:
     return Kind.ADDRESS if "address" in parts else Kind.TEXT
 
 
-def collect(tool: ToolBrief, text: str, *, asked: str | None = None, today: str = "") -> dict[str, Any]:
+def collect(tool: ToolBrief, text: str, *, asked: str | None = None, today: str = "") -> dict[str, object]:
     """The arguments that `text` gives: what can be read from it, and the answer to `asked`. Only values the schema
     allows.
     """
@@ -152,7 +152,7 @@ def _number(name: str, schema: Mapping[str, Any], text: str) -> int | float | No
     return values.find_number(named[1]) if named else None
 
 
-def _answer(name: str, tool: ToolBrief, text: str, today: str) -> dict[str, Any]:
+def _answer(name: str, tool: ToolBrief, text: str, today: str) -> dict[str, object]:
     """The value of the argument the bot has just asked for; for a part of an address, of its neighbours too."""
     schema = properties(tool)[name]
     match kind_of(name, schema):
@@ -176,7 +176,7 @@ def _free_text(text: str) -> str | None:
     return None if looks_like_question(text) else values.clean_answer(text) or None
 
 
-def _postal_parts(tool: ToolBrief, address: str | None) -> dict[str, Any]:
+def _postal_parts(tool: ToolBrief, address: str | None) -> dict[str, object]:
     parts = values.address_parts(address) if address else {}
     parts_by_name = {
         name: _postal_part(name)

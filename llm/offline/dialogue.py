@@ -101,7 +101,7 @@ def _is_choice(task: Task, text: str) -> bool:
     return "enum" in schema and values.find_choice(text, schema["enum"]) is not None
 
 
-def _collect_arguments(task: Task, text: str, today: str) -> dict[str, Any]:
+def _collect_arguments(task: Task, text: str, today: str) -> dict[str, object]:
     if task.asked is not None and (wants_person(text) or _is_aside(task, text)):
         return {}
     return arguments.collect(task.tool, text, asked=task.asked, today=today)

@@ -10,12 +10,12 @@ _LENGTH = 1500
 _ROWS = 5
 
 
-def describe_result(result: Any) -> str:
+def describe_result(result: object) -> str:
     """Plain text of a JSON result; empty when there is nothing in it."""
     return _say(_decode(result))[:_LENGTH].strip()
 
 
-def _decode(result: Any) -> Any:
+def _decode(result: object) -> Any:
     """A tool may hand its JSON over as text."""
     if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):
         try:
@@ -25,7 +25,7 @@ def _decode(result: Any) -> Any:
     return result
 
 
-def _say(result: Any) -> str:
+def _say(result: object) -> str:
     match result:
         case {"say": str(sentence)}:
             return sentence
@@ -49,7 +49,7 @@ def _rows(rows: Sequence[Any]) -> str:
     return lines + more
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     match value:
         case bool():
             return "yes" if value else "no"

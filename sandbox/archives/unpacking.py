@@ -11,7 +11,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 _CHUNK = 1 << 16
 _ENCRYPTED = 0x1
@@ -60,7 +59,7 @@ class _Allowance:
 _Entry = tuple[str, bool, list[bytes]]
 
 
-def unpack(data: bytes, most_entries: int, most_bytes: int, contents: bool) -> tuple[dict[str, Any], bytes]:
+def unpack(data: bytes, most_entries: int, most_bytes: int, contents: bool) -> tuple[dict[str, object], bytes]:
     """List the entries (name, size, stored uncompressed or not) and return their contents concatenated, if wanted."""
     room = _Allowance(most_entries, most_bytes)
     entries, blob = [], []

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 
-def database(url: str, **extra: Any) -> dict[str, Any]:
+def database(url: str, **extra: object) -> dict[str, object]:
     """Django's settings for `postgresql://user:password@host:port/name?host=/socket/folder`."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
@@ -21,7 +20,7 @@ def database(url: str, **extra: Any) -> dict[str, Any]:
     }
 
 
-def databases(url: str, *, owner_url: str, prepared: bool = True) -> dict[str, dict[str, Any]]:
+def databases(url: str, *, owner_url: str, prepared: bool = True) -> dict[str, dict[str, object]]:
     """`default` for the application, through a pool; `owner` for migrations only, where its address is given."""
     # A database that is away is asked for anew by whoever needs it: the pool's own retries wait longer and longer.
     pool = {"min_size": 1, "max_size": 24, "timeout": 5, "reconnect_timeout": 2}

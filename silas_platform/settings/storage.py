@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from silas_platform.settings import env
 
 
-def file_storage(var_dir: Path) -> dict[str, Any]:
+def file_storage(var_dir: Path) -> dict[str, object]:
     """Django's settings for the storage `files`; `SILAS_FILES_BUCKET` chooses S3."""
     bucket = env.text("SILAS_FILES_BUCKET")
     if not bucket:

@@ -206,13 +206,13 @@ def _next_email(choice: AlertChoice) -> datetime:
     return (choice.mailed_at or datetime.min.replace(tzinfo=UTC)) + timedelta(minutes=EMAIL_MINUTES)
 
 
-def build_pushes(user_ids: Collection[UUID], payloads: Sequence[dict[str, Any]]) -> list[Push]:
+def build_pushes(user_ids: Collection[UUID], payloads: Sequence[dict[str, object]]) -> list[Push]:
     """Return the same pushes for each browser of the users who chose pushes; for rooms whose subjects are not cards."""
     chosen = AlertChoice.objects.filter(way=AlertWay.PUSH, user__is_active=True, user_id__in=user_ids)
     return _pushes(PushSubscription.objects.filter(user_id__in=chosen.values("user_id")), payloads)
 
 
-def _pushes(browsers: QuerySet[PushSubscription], payloads: Sequence[dict[str, Any]]) -> list[Push]:
+def _pushes(browsers: QuerySet[PushSubscription], payloads: Sequence[dict[str, object]]) -> list[Push]:
     return [
         Push(browser.pk, browser.endpoint, browser.p256dh, browser.auth, payload)
         for browser in browsers
@@ -252,7 +252,7 @@ def _due_pushes(choice: AlertChoice, waiting: _WaitingCards, moment: datetime) -
     return _pushes(PushSubscription.objects.filter(user_id=choice.user_id), payloads)
 
 
-def _push_payloads(cards: list[Card]) -> list[dict[str, Any]]:
+def _push_payloads(cards: list[Card]) -> list[dict[str, object]]:
     """Return one payload a card, or a single one for many cards."""
     if len(cards) > MAX_PUSHES:
         highest = max_risk(*(Risk(card.risk) for card in cards))

@@ -9,7 +9,6 @@ comes in (spec 5.11).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from apps.approvals import queries, rules
 from apps.approvals.cards.schemas import AnswerClaims
@@ -36,8 +35,8 @@ def take_answer(
     *,
     user: User,
     verdict: ApprovalVerdict,
-    conditions: Mapping[str, Any],
-    said: Mapping[str, Any],
+    conditions: Mapping[str, object],
+    said: Mapping[str, object],
     step_up: str,
 ) -> Answer:
     """Store the person's answer. An approval of a card that binds, with or without conditions, is signed.
@@ -129,7 +128,7 @@ def signed_bytes(answer: Answer, *, face: str | None = None) -> bytes:
     )
 
 
-def token_conditions(answer: Answer) -> dict[str, Any]:
+def token_conditions(answer: Answer) -> dict[str, object]:
     """Return the token conditions that name the answers it rests on, if policy required more than one."""
     if queries.policy_for(answer.card).people == 1:
         return {}

@@ -103,7 +103,7 @@ def withdraw_session_cards(
     return _withdraw_open({"session_id": session_id, "kind__in": kinds}, reason, actor)
 
 
-def _withdraw_open(filters: dict[str, Any], reason: Withdrawal, actor: str) -> int:
+def _withdraw_open(filters: dict[str, object], reason: Withdrawal, actor: str) -> int:
     cards = locks.lock_open_cards(**filters)
     for card in cards:
         _withdraw(card, reason, actor)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 from django.db.models import QuerySet
@@ -48,8 +47,8 @@ def open_pause(
     *,
     subject: CardSubject,
     gates: Sequence[GateReason],
-    holds: Mapping[str, Any],
-    kept: Mapping[str, Any] | None = None,
+    holds: Mapping[str, object],
+    kept: Mapping[str, object] | None = None,
     seconds: int | None = None,
 ) -> GatePause:
     """Hold `holds` back for the named gates.
@@ -83,7 +82,7 @@ def open_pause_card(
     declared_risk: Risk = Risk.LOW,
     untrusted_target: bool = False,
     warnings: Sequence[str] = (),
-    origins: Mapping[str, Any] | None = None,
+    origins: Mapping[str, object] | None = None,
 ) -> Card | None:
     """Open the pause's card; None for a pause that has ended or has a card. Web processes only.
 

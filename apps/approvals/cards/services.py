@@ -154,8 +154,8 @@ def decide_card(
     *,
     user: User,
     verdict: ApprovalVerdict,
-    conditions: Mapping[str, Any] | None = None,
-    said: Mapping[str, Any] | None = None,
+    conditions: Mapping[str, object] | None = None,
+    said: Mapping[str, object] | None = None,
     step_up: str = "",
     face: str | None = None,
 ) -> Decision | Card | AnswerRefused | None:
@@ -239,11 +239,11 @@ def edit_card(
     card_id: UUID,
     *,
     user: User,
-    payload: Mapping[str, Any],
+    payload: Mapping[str, object],
     text: CardText | None = None,
-    body: Mapping[str, Any] | None = None,
+    body: Mapping[str, object] | None = None,
     declared_risk: Risk = Risk.LOW,
-    reads: Sequence[Mapping[str, Any]] | None = None,
+    reads: Sequence[Mapping[str, object]] | None = None,
 ) -> Card:
     """Void a card and open one about the same subject with another `payload`, at no lower a risk.
 

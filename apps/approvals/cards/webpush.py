@@ -10,7 +10,6 @@ import base64
 import json
 import time
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
 import jwt
@@ -47,7 +46,7 @@ def keys_problem(p256dh: str, auth: str) -> str:
     return "" if fit else gettext("These aren't valid push keys.")
 
 
-def encrypt_payload(endpoint: str, p256dh: str, auth: str, payload: Mapping[str, Any]) -> bytes:
+def encrypt_payload(endpoint: str, p256dh: str, auth: str, payload: Mapping[str, object]) -> bytes:
     """Return the payload as JSON, encrypted for one browser."""
     ours = _private_key()
     sealing = WebPush(

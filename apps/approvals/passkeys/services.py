@@ -73,7 +73,7 @@ def record_refusal(rejection: PasskeyRejected, *, user: User, subject: PasskeySu
     return AnswerRefused(rejection.code, rejection.message)
 
 
-def begin_registration(user: User, *, rp_id: str, origin: str) -> dict[str, Any]:
+def begin_registration(user: User, *, rp_id: str, origin: str) -> dict[str, object]:
     """Return the options for `navigator.credentials.create`. `rp_id` is the host name, `origin` has scheme and port.
 
     Raises `SilasError`: `passkey_needs_a_name` (an IP address cannot have passkeys), `too_many_passkeys`.
@@ -145,7 +145,7 @@ def rename_passkey(passkey_id: UUID, *, user: User, name: str) -> None:
         raise NotFound()
 
 
-def begin_step_up(card_id: UUID, *, user: User, face: str, rp_id: str, origin: str) -> dict[str, Any] | None:
+def begin_step_up(card_id: UUID, *, user: User, face: str, rp_id: str, origin: str) -> dict[str, object] | None:
     """Return the options for `navigator.credentials.get` before this person approves this card; None if no passkey is
     needed. `face` is the hash of what the page showed (`queries.face_hash`).
 
@@ -161,14 +161,14 @@ def begin_step_up(card_id: UUID, *, user: User, face: str, rp_id: str, origin: s
 
 def begin_action_step_up(
     subject: PasskeySubject, *, risk: Risk, user: User, rp_id: str, origin: str
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Do the same as `begin_step_up` for an action about something that is not a card. Raises the same."""
     if not _action_needs_passkey(risk, user):
         return None
     return _authentication_options(subject, user=user, rp_id=rp_id, origin=origin)
 
 
-def _authentication_options(subject: PasskeySubject, *, user: User, rp_id: str, origin: str) -> dict[str, Any]:
+def _authentication_options(subject: PasskeySubject, *, user: User, rp_id: str, origin: str) -> dict[str, object]:
     here = queries.passkeys_of(user, rp_id=rp_id)
     if not here:
         known = ", ".join(sorted({passkey.rp_id for passkey in queries.passkeys_of(user)}))
@@ -320,7 +320,7 @@ def verify_assertion(assertion: str, public_key: Any, challenge: PasskeyChalleng
     )
 
 
-def run_check(check: Callable[[], Any]) -> Any:
+def run_check(check: Callable[[], object]) -> Any:
     """Run a check of the WebAuthn library. It parses hostile bytes, so any error that it raises is a rejection."""
     try:
         return check()

@@ -26,7 +26,7 @@ _INTEGER_LIMIT = 2**63
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def plan_projection(plan: Mapping[str, Any]) -> dict[str, Any]:
+def plan_projection(plan: Mapping[str, object]) -> dict[str, object]:
     """Return the 23 hashed fields of a work item dump (contract silas 5.5)."""
     missing = [name for name in PLAN_FIELDS if name not in plan]
     if missing:
@@ -67,19 +67,21 @@ def approvable(scope: ApprovalScope, payload: Mapping[str, Any]) -> Approvable:
     return Approvable(id=str(payload[shape.subject]), plan_hash=payload_hash(payload))
 
 
-def batch_payload(*, goal_id: str, action: str, item_ids: Sequence[str]) -> dict[str, Any]:
+def batch_payload(*, goal_id: str, action: str, item_ids: Sequence[str]) -> dict[str, object]:
     """Return the payload of a reviewed batch. The order of the items is bound, `batch_id` is not (contract silas 8)."""
     if len(set(item_ids)) != len(item_ids) or not all(isinstance(item, str) for item in item_ids):
         raise SilasError(ErrorCode.BATCH_ITEMS)
     return {"goal_id": goal_id, "action": action, "item_ids": list(item_ids), "count": len(item_ids)}
 
 
-def tool_call_payload(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
+def tool_call_payload(tool: str, args: Mapping[str, object]) -> dict[str, object]:
     """Return the payload of one call, which the guard's digests hash (`guard.schemas.call_digest`)."""
     return {"tool": tool, "args": dict(args)}
 
 
-def call_payload(tool: str, args: Mapping[str, Any], *, work_item_id: str, plan_hash: str, step: int) -> dict[str, Any]:
+def call_payload(
+    tool: str, args: Mapping[str, object], *, work_item_id: str, plan_hash: str, step: int
+) -> dict[str, object]:
     """Return the `single_step` payload of one call of a plan that was paused for approval (spec 5.2.1 c2)."""
     return {"work_item_id": work_item_id, "plan_hash": plan_hash, "step": step, **tool_call_payload(tool, args)}
 
@@ -95,11 +97,11 @@ def autonomy_payload(
     *,
     scope_id: str,
     goal_id: str | None,
-    changes: Sequence[Mapping[str, Any]],
+    changes: Sequence[Mapping[str, object]],
     sample_size: int,
     correction_rate: float,
     evidence_window: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the `autonomy_threshold` payload: ordered changes with the evidence for them (contract silas 8)."""
     return {
         "scope_id": scope_id,
@@ -111,7 +113,7 @@ def autonomy_payload(
     }
 
 
-def has_passed_gate(passes: Iterable[GatePass], *, trigger: str, gate: str, holds: Mapping[str, Any]) -> bool:
+def has_passed_gate(passes: Iterable[GatePass], *, trigger: str, gate: str, holds: Mapping[str, object]) -> bool:
     """True if a person has approved exactly this content at this gate."""
     matching = [gate_pass for gate_pass in passes if gate_pass.trigger == trigger and gate in gate_pass.gates]
     return any(gate_pass.content_hash == payload_hash(holds) for gate_pass in matching)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from secrets import token_hex
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -38,7 +37,7 @@ def issue_token(
     *,
     expires_in: timedelta,
     max_executions: int = 1,
-    conditions: Mapping[str, Any] | None = None,
+    conditions: Mapping[str, object] | None = None,
 ) -> ApprovalToken:
     """Issue a token, signed with the key of the person who decided (spec 5.11). Web processes only.
 

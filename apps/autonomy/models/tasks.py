@@ -16,7 +16,7 @@ from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
-def _silent() -> dict[str, Any]:
+def _silent() -> dict[str, object]:
     return {"kind": "silent"}
 
 

@@ -73,7 +73,7 @@ def require_opt_in(user: User) -> None:
         raise SilasError(ErrorCode.NOT_OPTED_IN, gettext("First allow your tasks to run unattended."))
 
 
-def change_settings(*, user: User, **changes: Any) -> AutonomySettings:
+def change_settings(*, user: User, **changes: object) -> AutonomySettings:
     """Change what the company allows; owners only. Raises `SilasError`: autonomy_settings."""
     require_role(user, (Role.OWNER,))
     return put_settings(actor=user.actor, **changes)
@@ -104,7 +104,7 @@ def _locked_settings() -> AutonomySettings:
         return _locked_settings()
 
 
-def _validated(name: str, value: Any) -> Any:
+def _validated(name: str, value: object) -> Any:
     if name == "enabled" and isinstance(value, bool):
         return value
     if name == "limits":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef
@@ -53,7 +52,7 @@ def delegate(session_id: UUID, questions: Sequence[DelegatedQuestion]) -> bool:
 
 
 def _spawn_child(
-    session: AutonomousSession, question: DelegatedQuestion, share: TaskLimits, params: dict[str, Any]
+    session: AutonomousSession, question: DelegatedQuestion, share: TaskLimits, params: dict[str, object]
 ) -> bool:
     spawned = session_start.spawn(
         queries.task(question.task),

@@ -69,7 +69,7 @@ def open_increase_card(session_id: UUID) -> Card | None:
     return card
 
 
-def payload_for(session: AutonomousSession) -> dict[str, Any] | None:
+def payload_for(session: AutonomousSession) -> dict[str, object] | None:
     """What the approval binds: the session, its state, and the limit before and after, with spent and remaining.
 
     None where nothing can be raised.

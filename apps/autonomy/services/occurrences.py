@@ -45,7 +45,7 @@ def _write(occurrences: list[tuple[str, str]]) -> None:
         _execute(values)
 
 
-def _write_protected(values: dict[str, Any]) -> None:
+def _write_protected(values: dict[str, object]) -> None:
     """Store an added document even if its triggers cannot be written."""
     try:
         with transaction.atomic():

@@ -57,7 +57,7 @@ def enqueue_notice_email(notice: Notification) -> None:
 
 def enqueue_webhooks(
     session: AutonomousSession,
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     *,
     event: TaskEvent = TaskEvent.COMPLETED,
     subscribed_only: bool = False,

@@ -134,7 +134,7 @@ def _settle(rule: ContextProposal, to: ContextState, user: User, **changes: Any)
     _audit(user, f"context:{rule.pk}", to.value)
 
 
-def _move(precedent: Precedent, to: PrecedentState, **changes: Any) -> None:
+def _move(precedent: Precedent, to: PrecedentState, **changes: object) -> None:
     if to not in PRECEDENT_TRANSITIONS[PrecedentState(precedent.state)]:
         raise SilasError(ErrorCode.PRECEDENT_SETTLED, gettext("This was already decided."))
     Precedent.objects.filter(pk=precedent.pk).update(state=to, **changes)

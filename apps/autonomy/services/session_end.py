@@ -200,7 +200,7 @@ def _belongs_to_collector(session: AutonomousSession) -> bool:
     return delegated or queries.has_delegated(session.origin)
 
 
-def _receipt(session: AutonomousSession) -> dict[str, Any]:
+def _receipt(session: AutonomousSession) -> dict[str, object]:
     """The receipt, or a short one if a row cannot be read: the session ends in any case."""
     return run_isolated(build_receipt, session, partial(build_short_receipt, session))
 

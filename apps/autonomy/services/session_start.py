@@ -126,7 +126,7 @@ def retry_session(session_id: UUID, *, user: User, once: UUID | None = None) -> 
     return _or_earlier(spawned, occasion)
 
 
-def _manual_occasion(subject: UUID, once: UUID | None, params: Mapping[str, Any]) -> Occasion:
+def _manual_occasion(subject: UUID, once: UUID | None, params: Mapping[str, object]) -> Occasion:
     return Occasion(f"manual:{subject}:{once or uuid4()}", params=dict(params))
 
 

@@ -185,7 +185,7 @@ def _check_tools(task: Task) -> None:
         raise SilasError(ErrorCode.TASK_TOOLS, message, extra={"tools": unknown})
 
 
-def _limits(given: Mapping[str, Any]) -> dict[str, Any]:
+def _limits(given: Mapping[str, object]) -> dict[str, object]:
     """Missing limits are the defaults; 0 is a limit."""
     try:
         limits = TaskLimits.model_validate({**DEFAULT_LIMITS.model_dump(), **given})

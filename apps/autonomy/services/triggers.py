@@ -50,7 +50,7 @@ def change_trigger(
     trigger_id: UUID,
     *,
     user: User,
-    spec: Mapping[str, Any] | None = None,
+    spec: Mapping[str, object] | None = None,
     enabled: bool | None = None,
     cap_usd: Decimal | None = None,
     keep_cap: bool = True,
@@ -82,7 +82,7 @@ def delete_trigger(trigger_id: UUID, *, user: User) -> None:
     record(AuditEvent.TRIGGER_DELETED, actor=user.actor, subject=f"trigger:{trigger.pk}")
 
 
-def _set_spec(trigger: Trigger, given: Mapping[str, Any], cap_usd: Decimal | None) -> None:
+def _set_spec(trigger: Trigger, given: Mapping[str, object], cap_usd: Decimal | None) -> None:
     spec = rules.parse_spec(TriggerKind(trigger.kind), given)
     if cap_usd is not None and not 0 <= cap_usd <= MOST_USD:
         raise SilasError(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
@@ -161,7 +160,7 @@ def _listed(permissions: Sequence[str]) -> str:
     return ", ".join(permissions) or stored_text("no particular permission")
 
 
-def approval_payload(row: Connection, purpose: Purpose, after: Sequence[str]) -> dict[str, Any]:
+def approval_payload(row: Connection, purpose: Purpose, after: Sequence[str]) -> dict[str, object]:
     """Return what an approval of this binds, as the connection is now."""
     operation = rules.operation(purpose.value, skill=row.skill, strategy=row.auth_strategy, settings=dict(row.settings))
     before = list(row.permissions_granted)

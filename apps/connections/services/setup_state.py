@@ -63,7 +63,7 @@ def get_setup(setup_id: UUID) -> SetupRun:
     return row
 
 
-def start_message(setup: SetupRun) -> dict[str, Any]:
+def start_message(setup: SetupRun) -> dict[str, object]:
     """Return the first line that the script reads (spec 5.10.1), and with it the address and the state with which a
     browser comes back."""
     row = setup.connection
@@ -91,7 +91,7 @@ def show_step(setup_id: UUID, lease: LeaseRef, step_id: str, step: Step) -> None
         record(AuditEvent.SETUP_ASKED, subject=f"connection:{setup.connection_id}", data={"step": step.type})
 
 
-def _step_payload(setup: SetupRun, step: Step) -> dict[str, Any]:
+def _step_payload(setup: SetupRun, step: Step) -> dict[str, object]:
     payload = step.model_dump(mode="json")
     if isinstance(step, SecureInputStep):
         pending = pending_secrets.request_secret(setup, step.request.name)
@@ -147,7 +147,7 @@ def _resume(setup: SetupRun) -> None:
     setup.save(update_fields=["state"])
 
 
-def store_answer(setup: SetupRun, payload: Mapping[str, Any], *, actor: str) -> None:
+def store_answer(setup: SetupRun, payload: Mapping[str, object], *, actor: str) -> None:
     """Store a person's or the service's answer to the step that is shown, sealed until the script has it. Raises 409
     `setup_not_asking`, `answered_already`."""
     if setup.state != SetupState.ASKING or setup.deadline <= now():
@@ -174,7 +174,7 @@ def store_partial(setup: SetupRun, values: Mapping[str, str]) -> None:
         credentials.store(setup.connection_id, values, setup=setup)
 
 
-def complete(setup_id: UUID, lease: LeaseRef, done: Completed, facts: Mapping[str, Any]) -> None:
+def complete(setup_id: UUID, lease: LeaseRef, done: Completed, facts: Mapping[str, object]) -> None:
     """Activate the connection with what the set-up brought, in the transaction that settles the guarded call."""
     setup = _lock_leased(setup_id, lease)
     row = lock_connection(setup.connection_id)

@@ -253,7 +253,7 @@ def markdown(text: str) -> SafeString:
 
 
 @register.filter
-def pretty(value: Any) -> str:
+def pretty(value: object) -> str:
     """A payload as indented JSON."""
     return escape_confusables(json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
 

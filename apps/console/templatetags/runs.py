@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 from django import template
 from django.utils.translation import gettext as _
@@ -14,7 +13,7 @@ register = template.Library()
 
 
 @register.filter
-def exact_usd(amount: Any) -> str:
+def exact_usd(amount: object) -> str:
     """An amount in dollars with cents and every further digit."""
     dollars = dollars_of(amount).normalize()
     places = -int(dollars.as_tuple().exponent)

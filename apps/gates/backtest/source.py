@@ -45,7 +45,7 @@ class TurnGates:
 
     gates: tuple[GateSpec, ...]
     level_gates: frozenset[str]
-    files_of: Callable[[tuple[GateSpec, ...], Mapping[str, Any]], Files]
+    files_of: Callable[[tuple[GateSpec, ...], Mapping[str, object]], Files]
 
 
 @dataclass(frozen=True)

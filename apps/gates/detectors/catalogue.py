@@ -45,7 +45,7 @@ class InvalidSetting(ValueError):
     """A detector or a setting that does not exist."""
 
 
-def detect(name: str, text: str, config: Mapping[str, Any], spellings: Spellings | None = None) -> Detection:
+def detect(name: str, text: str, config: Mapping[str, object], spellings: Spellings | None = None) -> Detection:
     """Run one detector; `spellings` are shared by the detectors of a run.
 
     Raises `InvalidSetting` for an unknown detector or setting.
@@ -64,7 +64,7 @@ def threshold(name: str, config: Mapping[str, Any]) -> float:
     return float(value)
 
 
-def is_fixing(config: Mapping[str, Any]) -> bool:
+def is_fixing(config: Mapping[str, object]) -> bool:
     """`on_fail: fix` takes out what was found, `exception` refuses the text (spec 5.5.1). Raises `InvalidSetting`."""
     wanted = config.get("on_fail", "exception")
     if wanted not in ("fix", "exception"):
@@ -72,7 +72,7 @@ def is_fixing(config: Mapping[str, Any]) -> bool:
     return bool(wanted == "fix")
 
 
-def _pii(text: str, config: Mapping[str, Any], _spellings: Spellings | None) -> Detection:
+def _pii(text: str, config: Mapping[str, object], _spellings: Spellings | None) -> Detection:
     _only(config, "entities")
     kinds = [_ALIASES.get(kind, kind) for kind in _words(config, "entities")] or list(KINDS)
     if not set(kinds) <= set(KINDS):
@@ -80,23 +80,23 @@ def _pii(text: str, config: Mapping[str, Any], _spellings: Spellings | None) -> 
     return detect_pii(text, kinds=kinds)
 
 
-def _secrets(text: str, config: Mapping[str, Any], _spellings: Spellings | None) -> Detection:
+def _secrets(text: str, config: Mapping[str, object], _spellings: Spellings | None) -> Detection:
     _only(config)
     return detect_secrets(text)
 
 
-def _markup(text: str, config: Mapping[str, Any], _spellings: Spellings | None) -> Detection:
+def _markup(text: str, config: Mapping[str, object], _spellings: Spellings | None) -> Detection:
     _only(config, "allowed_hosts")
     return detect_markup(text, allowed_hosts=_words(config, "allowed_hosts"))
 
 
-def _jailbreak(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
+def _jailbreak(text: str, config: Mapping[str, object], spellings: Spellings | None) -> Detection:
     _only(config)
     phrases = detect_phrases(text, read_table("jailbreak", "frames"), spellings)
     return _together(phrases, detect_roles(text, sure=0.4))
 
 
-def _injection(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
+def _injection(text: str, config: Mapping[str, object], spellings: Spellings | None) -> Detection:
     """Content addresses no assistant, so that less is enough than in what visitors write."""
     _only(config)
     phrases = detect_phrases(text, read_table("jailbreak", "frames", "content_frames"), spellings)
@@ -108,12 +108,12 @@ def _together(*found: Detection) -> Detection:
     return Detection(any_of(each.score for each in found), spans)
 
 
-def _toxicity(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
+def _toxicity(text: str, config: Mapping[str, object], spellings: Spellings | None) -> Detection:
     _only(config)
     return detect_phrases(text, read_table("toxicity"), spellings)
 
 
-def _topic(text: str, config: Mapping[str, Any], spellings: Spellings | None) -> Detection:
+def _topic(text: str, config: Mapping[str, object], spellings: Spellings | None) -> Detection:
     _only(config, "topics")
     names = _words(config, "topics")
     if not names or not set(names) <= set(TOPICS):
@@ -122,7 +122,7 @@ def _topic(text: str, config: Mapping[str, Any], spellings: Spellings | None) ->
     return detect_phrases(text, read_table(*tables), spellings)
 
 
-_DETECTORS: Mapping[str, Callable[[str, Mapping[str, Any], Spellings | None], Detection]] = {
+_DETECTORS: Mapping[str, Callable[[str, Mapping[str, object], Spellings | None], Detection]] = {
     "pii": _pii,
     "secrets": _secrets,
     "markup": _markup,
@@ -133,13 +133,13 @@ _DETECTORS: Mapping[str, Callable[[str, Mapping[str, Any], Spellings | None], De
 }
 
 
-def _only(config: Mapping[str, Any], *known: str) -> None:
+def _only(config: Mapping[str, object], *known: str) -> None:
     strange = set(config) - set(known) - _SHARED
     if strange:
         raise InvalidSetting(f"unknown setting: {', '.join(sorted(map(str, strange)))}")
 
 
-def _words(config: Mapping[str, Any], name: str) -> list[str]:
+def _words(config: Mapping[str, object], name: str) -> list[str]:
     value = config.get(name) or []
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
         raise InvalidSetting(f"{name} must be a list of words")

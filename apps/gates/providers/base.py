@@ -65,7 +65,7 @@ class Provider(ABC):
         return not (self.asks_model or self.reads_files)
 
 
-def extract_value(gate: GateSpec, context: Mapping[str, Any]) -> Any:
+def extract_value(gate: GateSpec, context: Mapping[str, object]) -> Any:
     """The variable that the gate names, or the text of its trigger."""
     if gate.extract:
         return rules.lookup(context, gate.extract)
@@ -76,7 +76,7 @@ def extract_value(gate: GateSpec, context: Mapping[str, Any]) -> Any:
     return context.get("message" if gate.on == GateTrigger.EVERY_USER_MESSAGE else "response")
 
 
-def changes_of(gate: GateSpec, changed: Any) -> dict[str, Any]:
+def changes_of(gate: GateSpec, changed: object) -> dict[str, object]:
     if gate.on == GateTrigger.ON_TOOL_CALL:
         return {"tool_args": {gate.extract: changed}} if gate.extract else {}
     if gate.on == GateTrigger.ON_CONTENT:
@@ -84,7 +84,7 @@ def changes_of(gate: GateSpec, changed: Any) -> dict[str, Any]:
     return {"message" if gate.on == GateTrigger.EVERY_USER_MESSAGE else "response": changed}
 
 
-def stored_value(value: Any) -> str | float | None:
+def stored_value(value: object) -> str | float | None:
     """The part of the value that is stored with the result: a number, or a short text."""
     number = None if isinstance(value, str) else rules.as_number(value)
     return number if number is not None else value[:200] if isinstance(value, str) else None

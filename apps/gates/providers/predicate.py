@@ -120,7 +120,7 @@ def _text_settings(config: Mapping[str, Any], depth: int = 0) -> Problems:
     yield from _nested(config, depth)
 
 
-def _nested(config: Mapping[str, Any], depth: int) -> Problems:
+def _nested(config: Mapping[str, object], depth: int) -> Problems:
     inner = config.get("predicates")
     if config.get("logic", "and") not in ("and", "or"):
         yield "config", gettext("logic must be and, or or")
@@ -140,7 +140,7 @@ def _nested(config: Mapping[str, Any], depth: int) -> Problems:
         yield from _inner(predicate, depth)
 
 
-def _inner(predicate: Any, depth: int) -> Problems:
+def _inner(predicate: object, depth: int) -> Problems:
     if not isinstance(predicate, dict) or not predicate:
         yield "config", gettext("a predicate must have settings")
         return

@@ -92,7 +92,7 @@ def _command(gate: GateSpec) -> list[str]:
     return ["python3", "-I", "-S", f"/sandbox/skill/{gate.config.get('script') or gate.check}"]
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     text = "" if value is None else value if isinstance(value, str) else canonical_json(value)
     return text.replace("\0", "")[: rules.MAX_TEXT]
 

@@ -35,7 +35,7 @@ def scripts_due(gates: Iterable[GateSpec], trigger: str, context: Mapping[str, o
 def check_gates(
     gates: Iterable[GateSpec],
     trigger: str,
-    context: Mapping[str, Any],
+    context: Mapping[str, object],
     *,
     level_gates: Iterable[str] | None = None,
     files: Mapping[str, Mapping[str, Mount]] | None = None,
@@ -155,7 +155,7 @@ class _Run:
         self.notes.append((event, {"gate": result.gate_name, "code": result.code, **data}))
 
 
-def _as_text(value: Any) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else canonical_json(value) if value is not None else ""
 
 
@@ -164,7 +164,7 @@ def _mark(text: str) -> str:
     return salted_hmac("silas.gates.mutation", text, algorithm="sha256").hexdigest()[:32]
 
 
-def _applies(gate: GateSpec, trigger: str, context: Mapping[str, Any]) -> bool:
+def _applies(gate: GateSpec, trigger: str, context: Mapping[str, object]) -> bool:
     if gate.on != trigger:
         return False
     if trigger in (GateTrigger.ON_TOOL_CALL, GateTrigger.ON_CONTENT):

@@ -100,7 +100,7 @@ def save_gate(
     return activate(version.gate_id, version.number, actor=actor)
 
 
-def content_of(spec: GateSpec) -> dict[str, Any]:
+def content_of(spec: GateSpec) -> dict[str, object]:
     """The content of a version: all fields but the name, which belongs to the gate."""
     return {name: value for name, value in spec.to_plan_dict().items() if name != "name"}
 

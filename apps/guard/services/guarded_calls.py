@@ -47,7 +47,7 @@ async def guarded_call(
     intent: Intent,
     call: Call,
     *,
-    context: Mapping[str, Any] | None = None,
+    context: Mapping[str, object] | None = None,
     allowance: Allowance | None = None,
 ) -> CallOutcome:
     """Carry out the call if it is admitted, and return its outcome.
@@ -89,7 +89,7 @@ async def guarded_call(
     return replace(outcome, mark=mark)
 
 
-async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Mapping[str, Any]) -> Done | Failed:
+async def _carry_out(handler: registry.Handler, admitted: Admitted, context: Mapping[str, object]) -> Done | Failed:
     """Dispatch, then settle. Any error of a handler becomes `Failed`; only `CallFailed` may promise no effect."""
     run, call = admitted.run, admitted.call
     call_context = CallContext(

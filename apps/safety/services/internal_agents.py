@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from apps.safety.enums import Decision, HoldKind, Mode
 from apps.safety.locks import lock_agent
@@ -21,7 +20,7 @@ _NUMBER = re.compile(r"[A-Za-z]{0,4}[-_:#]?\d[\d.,:T+-]{0,30}Z?\Z")
 _MAX_ARGUMENTS = 20
 
 
-def judge_internal_call(principal: str, *, name: str, intent: str, tool: str, args: Mapping[str, Any]) -> str:
+def judge_internal_call(principal: str, *, name: str, intent: str, tool: str, args: Mapping[str, object]) -> str:
     """Return "" when the call may go on, otherwise the reason. A stop blocks the principal until a person lifts it."""
     if (block := open_block(principal)) is not None:
         return block.reason
@@ -36,7 +35,7 @@ def judge_internal_call(principal: str, *, name: str, intent: str, tool: str, ar
     return verdict.reason
 
 
-def hint_for_call(intent: str, tool: str, args: Mapping[str, Any]) -> str:
+def hint_for_call(intent: str, tool: str, args: Mapping[str, object]) -> str:
     """Intent, tool and arguments in canonical order.
 
     Text is given by its length only, so that a visitor's words can neither soften a hint nor make it dangerous. Ids,
@@ -46,7 +45,7 @@ def hint_for_call(intent: str, tool: str, args: Mapping[str, Any]) -> str:
     return " ".join([intent, tool, *arguments])[:2000]
 
 
-def _argument_text(value: Any) -> str:
+def _argument_text(value: object) -> str:
     if isinstance(value, bool | int | float) or value is None:
         return str(value).lower()
     if isinstance(value, str):

@@ -6,7 +6,7 @@ risk, its assertion was made for this action on exactly this hold, by this perso
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import assert_never
 from uuid import UUID
 
 from apps.approvals import queries as approvals
@@ -40,7 +40,7 @@ def needs_passkey(kind: str, user: User) -> bool:
 
 def begin_operator_action(
     hold_id: UUID, action: OperatorAction, *, user: User, rp_id: str, origin: str
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Return the WebAuthn options for the browser, or None when no passkey is needed.
 
     Raises `NotFound`, `passkey_missing` 403, `passkey_elsewhere` 409.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import IntegrityError, transaction
 from pydantic import ValidationError
@@ -39,7 +38,7 @@ class Trial:
 
 
 def write_policy(
-    content: dict[str, Any], *, principal: str = "", actor: str, note: str = "", seen: int | None = None
+    content: dict[str, object], *, principal: str = "", actor: str, note: str = "", seen: int | None = None
 ) -> PolicyVersion:
     """Write the next version, active at once. `seen`: the newest number that the writer knew.
 
@@ -89,7 +88,7 @@ def restore_policy_version(number: int, *, principal: str = "", actor: str) -> P
     return write_policy(old.content, principal=principal, actor=actor)
 
 
-def validate_policy(content: dict[str, Any]) -> Policy:
+def validate_policy(content: dict[str, object]) -> Policy:
     try:
         return Policy.model_validate(content)
     except ValidationError as error:

@@ -7,7 +7,6 @@ back).
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards import pauses
@@ -180,10 +179,10 @@ def fail(state: TurnState, *, reason: str) -> None:
     _end(state, TurnStatus.FAILED, reason[:80])
 
 
-def _extras(state: TurnState) -> dict[str, Any]:
+def _extras(state: TurnState) -> dict[str, object]:
     if state.response is None:
         return {}
-    extras: dict[str, Any] = {}
+    extras: dict[str, object] = {}
     if state.response.citations:
         extras["citations"] = [citation.model_dump(mode="json") for citation in state.response.citations]
     if state.response.suggestions:
@@ -204,6 +203,6 @@ def _end(state: TurnState, status: TurnStatus, reason: str) -> None:
     before_commit(_write_ends, (state.turn_id, values))
 
 
-def _write_ends(ends: list[tuple[UUID, dict[str, Any]]]) -> None:
+def _write_ends(ends: list[tuple[UUID, dict[str, object]]]) -> None:
     for turn_id, values in ends:
         Turn.objects.filter(pk=turn_id).update(**values)

@@ -67,7 +67,7 @@ async def overhear(state: TurnState) -> Stop | None:
     return Stop(f"gate:{problem.gate_name}") if problem else None
 
 
-def _asked_about(state: TurnState) -> dict[str, Any]:
+def _asked_about(state: TurnState) -> dict[str, object]:
     """What the gates of a message are asked about."""
     said = [entry.text for entry in state.recent if entry.sender == Sender.VISITOR]
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from apps.skills.imports.adapter import Report
@@ -24,7 +24,7 @@ _OURS = (
 _INTO_METADATA = ("version", "author", "compatibility", "tags", "category", "homepage")
 
 
-def normalise(given: Mapping[str, Any], report: Report, *, called: str, ours: bool) -> dict[str, Any]:
+def normalise(given: Mapping[str, object], report: Report, *, called: str, ours: bool) -> dict[str, object]:
     """Return the front matter that our format knows. `called`: the folder's name, used where front matter has none."""
     meta = {key: given[key] for key in (*_KEPT, *_OURS) if key in given}
     report.kept += sorted(meta)
@@ -38,7 +38,7 @@ def normalise(given: Mapping[str, Any], report: Report, *, called: str, ours: bo
     return meta
 
 
-def _take_name(meta: dict[str, Any], report: Report, called: str) -> None:
+def _take_name(meta: dict[str, object], report: Report, called: str) -> None:
     given = str(meta.get("name") or called)
     name = re.sub(r"-{2,}", "-", re.sub(r"[^a-z0-9]+", "-", given.lower())).strip("-")[:64].rstrip("-")
     if name != meta.get("name"):
@@ -46,14 +46,14 @@ def _take_name(meta: dict[str, Any], report: Report, called: str) -> None:
     meta["name"] = name
 
 
-def _take_description(meta: dict[str, Any], report: Report) -> None:
+def _take_description(meta: dict[str, object], report: Report) -> None:
     text = meta.get("description")
     if isinstance(text, str) and " ".join(text.split()) != text:
         meta["description"] = " ".join(text.split())
         report.mapped.append("description: written on one line")
 
 
-def _take_requirements(meta: dict[str, Any], report: Report) -> None:
+def _take_requirements(meta: dict[str, object], report: Report) -> None:
     value = meta.get("requirements")
     if value is None or isinstance(value, dict):
         return
@@ -62,7 +62,7 @@ def _take_requirements(meta: dict[str, Any], report: Report) -> None:
     report.mapped.append("requirements: kept as metadata; say under requirements which hosts and packages it needs")
 
 
-def _take_metadata(meta: dict[str, Any], given: Mapping[str, Any], report: Report, *, ours: bool) -> None:
+def _take_metadata(meta: dict[str, object], given: Mapping[str, object], report: Report, *, ours: bool) -> None:
     metadata = _mapping(meta.get("metadata"))
     if not ours and "tools" in metadata:
         metadata = {key: value for key, value in metadata.items() if key != "tools"}
@@ -82,7 +82,7 @@ def _take_metadata(meta: dict[str, Any], given: Mapping[str, Any], report: Repor
         report.mapped.append("dependencies: kept as requirements.packages")
 
 
-def _take_activation(meta: dict[str, Any], given: Mapping[str, Any], report: Report) -> None:
+def _take_activation(meta: dict[str, object], given: Mapping[str, object], report: Report) -> None:
     """Map who may start the skill: only a person, or no caller at all."""
     if given.get("disable-model-invocation") is True:
         meta["activation"] = "manual"
@@ -92,5 +92,5 @@ def _take_activation(meta: dict[str, Any], given: Mapping[str, Any], report: Rep
         report.mapped.append("user-invocable: activation background")
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def _mapping(value: object) -> dict[str, object]:
     return dict(value) if isinstance(value, dict) else {}

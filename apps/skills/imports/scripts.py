@@ -58,7 +58,7 @@ def adapt_scripts(
     return _with_requirements(meta, adapted, report), adapted
 
 
-def _declare(path: str, content: bytes, declared: dict[str, Any], report: Report) -> None:
+def _declare(path: str, content: bytes, declared: dict[str, object], report: Report) -> None:
     args = arguments(content)
     if args is None:
         report.unresolved.append(f"{path}: what it takes cannot be read off it; say so under script_args to call it")
@@ -67,7 +67,7 @@ def _declare(path: str, content: bytes, declared: dict[str, Any], report: Report
     report.mapped.append(f"{path}: takes {', '.join(args) or 'nothing'}, as its code says")
 
 
-def _wrap(path: str, content: bytes, files: dict[str, bytes], declared: dict[str, Any], report: Report) -> None:
+def _wrap(path: str, content: bytes, files: dict[str, bytes], declared: dict[str, object], report: Report) -> None:
     text, name = content.decode("utf-8", "replace"), PurePosixPath(path).name
     entry = f"{path.rpartition('.')[0]}_{PurePosixPath(path).suffix[1:]}.py"
     if entry in files:
@@ -82,7 +82,7 @@ def _wrap(path: str, content: bytes, files: dict[str, bytes], declared: dict[str
         report.unresolved.append(f"{path}: takes any number of arguments; the entry point takes {highest}")
 
 
-def _positional(number: int) -> dict[str, Any]:
+def _positional(number: int) -> dict[str, object]:
     return {"type": "string", "passed": "position", "max_length": 2000, "description": f"argument {number}"}
 
 
@@ -125,7 +125,7 @@ def _is_named(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == name
 
 
-def _by_position(tree: ast.AST) -> dict[str, Any] | None:
+def _by_position(tree: ast.AST) -> dict[str, object] | None:
     used = [node for node in ast.walk(tree) if _is_named_argv(node)]
     indices = [
         _index(node) for node in ast.walk(tree) if isinstance(node, ast.Subscript) and _is_named_argv(node.value)
@@ -152,7 +152,7 @@ def _index(node: ast.Subscript) -> int | None:
     return value if isinstance(value, int) and 0 <= value <= 9 else None
 
 
-def _argument(call: ast.Call) -> tuple[str, dict[str, Any]] | None:
+def _argument(call: ast.Call) -> tuple[str, dict[str, object]] | None:
     """Return one `add_argument` call as a name and its declaration; None for what has no plain counterpart."""
     flags = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
     options = {word.arg: word.value for word in call.keywords if word.arg}
@@ -175,7 +175,7 @@ def _argument(call: ast.Call) -> tuple[str, dict[str, Any]] | None:
     return name, spec
 
 
-def _kind_of(options: Mapping[str, ast.expr]) -> dict[str, Any] | None:
+def _kind_of(options: Mapping[str, ast.expr]) -> dict[str, object] | None:
     action = _constant(options.get("action"))
     if action == "store_true":
         return {"type": "boolean"}
@@ -186,7 +186,7 @@ def _kind_of(options: Mapping[str, ast.expr]) -> dict[str, Any] | None:
     return {"type": _TYPES.get(name, "string")}
 
 
-def _limits_of(options: Mapping[str, ast.expr], *, is_option: bool, is_boolean: bool) -> dict[str, Any]:
+def _limits_of(options: Mapping[str, ast.expr], *, is_option: bool, is_boolean: bool) -> dict[str, object]:
     limits: dict[str, Any] = {}
     if text := _constant(options.get("help")):
         limits["description"] = str(text)[:300]
@@ -219,7 +219,7 @@ def _with_requirements(meta: dict[str, Any], files: Mapping[str, bytes], report:
     return {**meta, "requirements": requirements} if requirements else meta
 
 
-def _requirements(declared: Mapping[str, Any]) -> Requirements:
+def _requirements(declared: Mapping[str, object]) -> Requirements:
     try:
         return Requirements.model_validate(dict(declared))
     except ValueError:

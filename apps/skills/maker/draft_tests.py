@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from apps.skills import script_library
 from kernel.canonical import canonical_bytes
@@ -19,7 +18,7 @@ _SECONDS, _SHOWN = 60, 6000
 _BOOK = re.compile(r"[a-z][a-z0-9_]{0,59}")
 
 
-def run_tests(files: Mapping[str, str]) -> dict[str, Any]:
+def run_tests(files: Mapping[str, str]) -> dict[str, object]:
     """Return `{passed, count, failed, output, reason}`. Blocking, outside of any transaction. Raises
     `sandbox_unavailable`."""
     outcome = run(
@@ -46,7 +45,7 @@ def _records(files: Mapping[str, str]) -> dict[str, bytes]:
     return {f"{book}.json": canonical_bytes(rows) for book, rows in examples.items()}
 
 
-def _parse_result(outcome: SandboxResult) -> dict[str, Any]:
+def _parse_result(outcome: SandboxResult) -> dict[str, object]:
     output = outcome.stderr
     ran = re.search(r"^Ran (\d+) tests?", output, re.M)
     count = int(ran[1]) if ran else 0

@@ -7,7 +7,6 @@ one revision, and passes the same checks as a skill from outside.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -81,7 +80,7 @@ def write_file(tenant_id: UUID, draft_id: UUID, *, path: str, text: str, seen: i
         return _store_revision(draft_id, files, by=by, written_by=BY_HAND, seen=seen)
 
 
-def run_draft_tests(tenant_id: UUID, draft_id: UUID, *, seen: int, by: User) -> dict[str, Any]:
+def run_draft_tests(tenant_id: UUID, draft_id: UUID, *, seen: int, by: User) -> dict[str, object]:
     """Run the revision's tests and store the result. Raises `draft_changed` 409, `sandbox_unavailable` 503."""
     with tenant_scope(tenant_id):
         files = dict(_current_revision(draft_id, seen).files)

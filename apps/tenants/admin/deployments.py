@@ -68,7 +68,7 @@ class DeploymentAdmin(TenantRowAdmin):
         (gettext_lazy("Models"), {"fields": ("model_names", "environment_keys", "active_goal_id")}),
     ]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
         """Only superusers allow the installation's keys, because the operator pays for them."""
         fields = super().get_readonly_fields(request, obj)
         return fields if is_superuser(request) else (*fields, "environment_keys")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
 from django.http import HttpRequest
 
@@ -16,6 +14,6 @@ class EmailAdmin(ReadOnlyAdmin):
     list_display = ("kind", "address", "state", "attempts", "error_code", "created_at", "ended_at")
     list_filter = ("state", "kind")
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """Superusers only, because an address may belong to any company or to none."""
         return is_superuser(request)

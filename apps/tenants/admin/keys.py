@@ -26,13 +26,13 @@ class KeyAdmin(TenantRowAdmin):
 
     public: ClassVar[tuple[str, ...]] = ()
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return obj is None and super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> Any:
         fields = (*self.list_display, *self.public)
         return super().get_fieldsets(request) if obj is None else [(None, {"fields": fields})]
 

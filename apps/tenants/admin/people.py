@@ -73,16 +73,16 @@ class MembershipAdmin(TenantRowAdmin):
     search_fields = ("user__email", "user__first_name", "user__last_name")
     list_select_related: ClassVar = ["user", "tenant"]
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: object) -> Any:
         if obj is None:
             kwargs["form"] = MembershipForm if is_superuser(request) else NewMemberForm
         return super().get_form(request, obj, change, **kwargs)
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> Any:
         tenant = ("tenant",) if is_superuser(request) else ()
         return [(None, {"fields": (*tenant, *(("user", "role") if obj else ("email", "role")))})]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
         fields = super().get_readonly_fields(request, obj)
         return (*fields, "user") if obj else fields
 

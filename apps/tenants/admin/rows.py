@@ -58,15 +58,15 @@ class TenantRowAdmin(BaseAdmin):
     formfield_overrides: ClassVar = {models.JSONField: {"widget": forms.Textarea(attrs={"rows": 3, "cols": 80})}}
     list_select_related: ClassVar = ["tenant"]
 
-    def get_exclude(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_exclude(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
         others = tuple(name for name in super().get_exclude(request, obj) or () if name != "tenant")
         return others if is_superuser(request) else (*others, "tenant")
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
         fields = tuple(super().get_readonly_fields(request, obj))
         return (*fields, "tenant") if is_superuser(request) and obj is not None else fields
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> Any:
         fieldsets = list(super().get_fieldsets(request, obj))
         shown = {name for _, options in fieldsets for name in options["fields"]}
         if is_superuser(request) and "tenant" not in shown:

@@ -45,14 +45,14 @@ class Tenant(models.Model):
 class EmailUserManager(BaseUserManager["User"]):
     """Creates users by e-mail address; the address is the login."""
 
-    def create_user(self, email: str, password: str | None = None, **extra: Any) -> User:
+    def create_user(self, email: str, password: str | None = None, **extra: object) -> User:
         address = self.normalize_email(email).lower()
         user = self.model(email=address, username=address, **extra)
         user.set_password(password)
         user.save(using=self._db)
         return user
 
-    def create_superuser(self, email: str, password: str | None = None, **extra: Any) -> User:
+    def create_superuser(self, email: str, password: str | None = None, **extra: object) -> User:
         return self.create_user(email, password, is_staff=True, is_superuser=True, **extra)
 
 

@@ -8,7 +8,6 @@ untrusted text.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from django.conf import settings
 
@@ -41,7 +40,7 @@ def failure_message(code: str) -> str:
     return _MESSAGES.get(code, _UNKNOWN) if code else ""
 
 
-def check_set_up(tool: str, context: Mapping[str, Any]) -> tuple[str, str] | None:
+def check_set_up(tool: str, context: Mapping[str, object]) -> tuple[str, str] | None:
     """Policy of the guard, asked before a search is admitted: a company that did not set it up does not search."""
     return None if tool == TOOL_NAME and queries.is_set_up() else _OFF
 
@@ -64,7 +63,7 @@ async def search_web(ctx: CallContext) -> HandlerResult:
     return HandlerResult(format_results(source, query, results), cost=None)
 
 
-def format_results(source: SearchSource, query: str, results: tuple[SearchResult, ...]) -> dict[str, Any]:
+def format_results(source: SearchSource, query: str, results: tuple[SearchResult, ...]) -> dict[str, object]:
     """Return the results as models and people get them: each page with its address, which is what is cited."""
     pages = [
         {"number": number, "title": page.title, "address": page.url, "text": page.text}
@@ -73,7 +72,7 @@ def format_results(source: SearchSource, query: str, results: tuple[SearchResult
     return {"from": source.provider, "taint": Taint.EXTERNAL.value, "query": query, "pages": pages}
 
 
-def _parse_arguments(args: Mapping[str, Any]) -> tuple[str, int]:
+def _parse_arguments(args: Mapping[str, object]) -> tuple[str, int]:
     query, count = " ".join(str(args.get("query", "")).split()), args.get("count", 10)
     if not 2 <= len(query) <= LONGEST_QUERY or has_hidden_characters(query):
         raise _call_failed("bad_arguments", f"Ask in 2 to {LONGEST_QUERY} visible characters.")

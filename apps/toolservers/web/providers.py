@@ -110,7 +110,7 @@ def _parse_answer(provider: Provider, source: SearchSource, body: bytes) -> tupl
     return tuple(page for page in results if page is not None and is_within(page.url, source.domains))
 
 
-def _parse_page(item: Mapping[str, Any], text: str, key: str) -> SearchResult | None:
+def _parse_page(item: Mapping[str, object], text: str, key: str) -> SearchResult | None:
     """Return None for a page whose address is not public."""
     url = item.get("url")
     if not isinstance(url, str) or len(url) > _LONGEST_URL or not is_public_url(url, schemes=("https", "http")):

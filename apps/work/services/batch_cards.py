@@ -72,12 +72,12 @@ def open_batch_card(batch: Batch, *, instead_of: Card | None = None, rationale: 
     )
 
 
-def reads_of_line(card: Card, item_id: str) -> list[dict[str, Any]]:
+def reads_of_line(card: Card, item_id: str) -> list[dict[str, object]]:
     """Return the records whose state the card shows for this line."""
     return [read for read in card.reads if read.get("item") == item_id]
 
 
-def _reads(lines: Sequence[BatchItem]) -> list[dict[str, Any]]:
+def _reads(lines: Sequence[BatchItem]) -> list[dict[str, object]]:
     """Return the records that each line shows, tagged with the line's id: lines may be about different customers."""
     return [
         {**read, "item": line.item_id}

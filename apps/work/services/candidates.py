@@ -78,7 +78,7 @@ class _Case:
     calls: tuple[RequestedCall, ...]
 
 
-def route_candidates(goal_id: UUID, found: Sequence[Mapping[str, Any]], *, trace_id: str) -> RoutingResult:
+def route_candidates(goal_id: UUID, found: Sequence[Mapping[str, object]], *, trace_id: str) -> RoutingResult:
     return route(lock_item(goal_id), _CANDIDATES.validate_python(list(found)), trace_id=trace_id)
 
 

@@ -50,7 +50,7 @@ def record_failures(attempt: Attempt, lines: Iterable[LedgerLine]) -> None:
     )
 
 
-def successful_calls(item: WorkItem, tools: Collection[str]) -> dict[str, dict[str, Any]]:
+def successful_calls(item: WorkItem, tools: Collection[str]) -> dict[str, dict[str, object]]:
     """Return what earlier attempts did with these tools, by digest: it is not repeated."""
     entries = LedgerEntry.objects.filter(attempt__work_item=item, success=True, tool__in=tools)
     return {entry.args_digest: entry.value for entry in entries}

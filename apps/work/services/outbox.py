@@ -80,7 +80,7 @@ def _failure_fields(failed: WorkItem | None) -> dict[str, Any]:
     }
 
 
-def enqueue_candidates(goal_id: UUID, found: Sequence[Mapping[str, Any]], *, cycle: str, trace_id: str) -> None:
+def enqueue_candidates(goal_id: UUID, found: Sequence[Mapping[str, object]], *, cycle: str, trace_id: str) -> None:
     """Request the cards about what a goal has found; `cycle`: the cycle that found it."""
     _enqueue(
         ROUTE, goal_id, trace_id=trace_id, message_id=f"{ROUTE}:{cycle}", found=[dict(candidate) for candidate in found]
@@ -92,7 +92,7 @@ def enqueue_rewording(item: WorkItem, card_id: UUID) -> None:
     _enqueue(REWORD, item.pk, trace_id=item.trace_id, message_id=f"{REWORD}:{card_id}", card=str(card_id))
 
 
-def _enqueue(event: str, subject_id: UUID, *, trace_id: str, message_id: str = "", **more: Any) -> None:
+def _enqueue(event: str, subject_id: UUID, *, trace_id: str, message_id: str = "", **more: object) -> None:
     bus.send_message(
         Queue.TRUSTED,
         kind=Kind.SYSTEM_EVENT,

@@ -65,7 +65,7 @@ def bind_task(plan: WorkItemSpec, calls: Sequence[RequestedCall], terms: Terms, 
     )
 
 
-def _follow_up_fields(plan: WorkItemSpec, terms: Terms) -> dict[str, Any]:
+def _follow_up_fields(plan: WorkItemSpec, terms: Terms) -> dict[str, object]:
     """A follow-up gets all files of what it follows, unless its plan names fewer (spec 5.1 step 12)."""
     if terms.follow_up_of is None:
         return {}

@@ -127,7 +127,7 @@ def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem])
     )
 
 
-def _records_left_by(entries: Sequence[UndoEntry]) -> dict[UUID, list[dict[str, Any]]]:
+def _records_left_by(entries: Sequence[UndoEntry]) -> dict[UUID, list[dict[str, object]]]:
     """Return, by finished item, the records that it changed, at the revisions at which it and later items of the same
     entries left them. `entries` are in execution order."""
     records: dict[UUID, list[dict[str, Any]]] = {}

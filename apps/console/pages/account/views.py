@@ -43,7 +43,9 @@ _BY_COMPANY = SilasError(
 _FIELDS = {ErrorCode.WRONG_PASSWORD: "password", ErrorCode.WEAK_PASSWORD: "new_password", ErrorCode.WRONG_CODE: "code"}
 
 
-def _render(request: StaffRequest, refusal: SilasError | None = None, *_args: Any, **more: Any) -> HttpResponseBase:
+def _render(
+    request: StaffRequest, refusal: SilasError | None = None, *_args: object, **more: object
+) -> HttpResponseBase:
     user, session, (here, _origin) = request.user, request.session, passkey_origin(request)
     member: Member | None = getattr(request, "member", None)
     status = refusal.status if refusal else 200
@@ -73,7 +75,7 @@ def _render(request: StaffRequest, refusal: SilasError | None = None, *_args: An
     return page(request, "console/account.html", at="account", status=status, **context)
 
 
-def _in_scope(request: StaffRequest, refusal: SilasError | None = None, **more: Any) -> HttpResponseBase:
+def _in_scope(request: StaffRequest, refusal: SilasError | None = None, **more: object) -> HttpResponseBase:
     if not hasattr(request, "member"):
         return _render(request, refusal, **more)
     with tenant_scope(request.member.tenant):

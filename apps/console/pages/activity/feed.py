@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import groupby
-from typing import Any
 
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -65,7 +64,7 @@ def describe_entry(entry: AuditEntry, names: Names) -> Sentence:
     return describe_event(entry.event, actor=entry.actor, subject=entry.subject, data=data_of(entry), names=names)
 
 
-def describe_event(event: str, *, actor: str, subject: str, data: Mapping[str, Any], names: Names) -> Sentence:
+def describe_event(event: str, *, actor: str, subject: str, data: Mapping[str, object], names: Names) -> Sentence:
     """Return the sentence of an event. An event without a phrase reads as its label, so that none is left out."""
     variant = f"{event}:{data.get(VARIANT.get(event, ''), '')}"
     label = AuditEvent(event).label if event in AuditEvent.values else event.replace("_", " ")

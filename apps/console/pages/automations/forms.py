@@ -206,7 +206,7 @@ def initial_of(task: Task) -> dict[str, Any]:
     }
 
 
-def initial_of_new() -> dict[str, Any]:
+def initial_of_new() -> dict[str, object]:
     """Return the form values of a new automation."""
     return {**DEFAULT_LIMITS.model_dump(), "route": RouteKind.NOTIFY, "with_context": True}
 
@@ -302,7 +302,7 @@ class SettingsForm(forms.Form):
         return {**own, "limits": limits}
 
 
-def initial_settings() -> dict[str, Any]:
+def initial_settings() -> dict[str, object]:
     row = queries.autonomy_settings()
     names = [name for name in SettingsForm.base_fields if name not in _LIMITS]
     return {**{name: getattr(row, name) for name in names}, **row.limits}

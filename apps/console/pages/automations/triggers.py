@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -51,7 +50,7 @@ def _in_words(trigger: Trigger, names: Names) -> TriggerInWords:
     return TriggerInWords(trigger, words.words, coming if trigger.enabled else (), words.problem)
 
 
-def preview(kind: str, spec: Mapping[str, Any], names: Names) -> TriggerInWords:
+def preview(kind: str, spec: Mapping[str, object], names: Names) -> TriggerInWords:
     """Return a trigger that is being typed, in words; a schedule that can't be read becomes its `problem`."""
     try:
         return TriggerInWords(None, _words(kind, spec, names), tuple(_coming(kind, spec)))
@@ -59,7 +58,7 @@ def preview(kind: str, spec: Mapping[str, Any], names: Names) -> TriggerInWords:
         return TriggerInWords(None, "", (), refusal.message)
 
 
-def _coming(kind: str, spec: Mapping[str, Any]) -> Iterable[datetime]:
+def _coming(kind: str, spec: Mapping[str, object]) -> Iterable[datetime]:
     if kind == TriggerKind.CRON:
         zone = timezone.get_current_timezone_name()
         return schedules.upcoming(str(spec.get("schedule", "")), after=now(), zone=zone, many=COMING)
@@ -69,7 +68,7 @@ def _coming(kind: str, spec: Mapping[str, Any]) -> Iterable[datetime]:
     return ()
 
 
-def _words(kind: str, spec: Mapping[str, Any], names: Names) -> str:
+def _words(kind: str, spec: Mapping[str, object], names: Names) -> str:
     match kind:
         case TriggerKind.CRON:
             return schedules.describe(str(spec.get("schedule", "")))
@@ -93,16 +92,16 @@ def _repeated(first: datetime, seconds: int) -> tuple[datetime, ...]:
     return tuple(first + timedelta(seconds=seconds) * place for place in range(COMING))
 
 
-def references_in(spec: Mapping[str, Any]) -> list[str]:
+def references_in(spec: Mapping[str, object]) -> list[str]:
     """Return the `kind:id` references in the specification of a trigger."""
     return [f"{kind}:{spec[name]}" for name, kind in _REFERENCES.items() if spec.get(name)]
 
 
-def _named(spec: Mapping[str, Any], name: str, names: Names) -> str:
+def _named(spec: Mapping[str, object], name: str, names: Names) -> str:
     return names.of(f"{_REFERENCES[name]}:{spec.get(name)}")
 
 
-def _seconds(spec: Mapping[str, Any]) -> int:
+def _seconds(spec: Mapping[str, object]) -> int:
     given = spec.get("seconds")
     if not isinstance(given, int) or not _MINUTE <= given <= 366 * _DAY:
         raise SilasError(ErrorCode.TRIGGER_SPEC, _("Choose an interval between one minute and one year."))

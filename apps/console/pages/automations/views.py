@@ -92,7 +92,7 @@ def after_start(request: StaffRequest, spawn: Spawn) -> HttpResponseBase:
             return refused(request, SilasError(ErrorCode(code.value), reason, status=409))
 
 
-def run_line(session: AutonomousSession) -> dict[str, Any]:
+def run_line(session: AutonomousSession) -> dict[str, object]:
     """Return a run as one line of a list: its status in a sentence and its cost. Runs no query."""
     run = session.run
     limits = session.frozen_limits

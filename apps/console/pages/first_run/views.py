@@ -140,7 +140,7 @@ def knowledge(request: StaffRequest) -> HttpResponseBase:
     return _screen(request, run, "knowledge", refusal=refusal, **_imports())
 
 
-def _imports() -> dict[str, Any]:
+def _imports() -> dict[str, object]:
     rows = list(Intake.objects.defer("content").order_by("-created_at")[:20])
     return {"intakes": rows, "busy": any(row.ended_at is None for row in rows), "kinds": ",".join(intake.KINDS)}
 

@@ -82,7 +82,7 @@ def listing(request: StaffRequest) -> HttpResponseBase:
     return page(request, "console/gates.html", at="gates", groups=groups, none=not rows, goals=goals, halted=halted)
 
 
-def _goal_gate(goal: WorkItemSpec, gate: GateSpec) -> dict[str, Any]:
+def _goal_gate(goal: WorkItemSpec, gate: GateSpec) -> dict[str, object]:
     """Return a gate of a goal file for the template: its lines, and the message to the visitor if it blocks."""
     lines = [line for line in lines_of(gate.model_dump(mode="json"), order=0) if line.field != "order"]
     follows = goal.escalation.get(gate.on_block)

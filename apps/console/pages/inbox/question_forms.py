@@ -282,7 +282,7 @@ def row_problems(rows: list[tuple[int, Row]]) -> list[tuple[str, str]]:
     return problems
 
 
-def rows_as_fields(rows: list[tuple[int, Row]]) -> list[dict[str, Any]]:
+def rows_as_fields(rows: list[tuple[int, Row]]) -> list[dict[str, object]]:
     """Return the rows as `FormWanted` takes its fields."""
     return [
         {

@@ -103,7 +103,7 @@ def _line(session: ChatSession, entry: ChronicleEntry, prompt: Prompt | None) ->
     return Line(entry.seq, entry.created_at, "", "", _event_text(entry))
 
 
-def _settled_prompts(entries: Iterable[ChronicleEntry]) -> dict[str, dict[str, Any]]:
+def _settled_prompts(entries: Iterable[ChronicleEntry]) -> dict[str, dict[str, object]]:
     """Return the outcome of every settled prompt, by its card."""
     return {
         str(entry.payload.get("request_id") or entry.payload.get("ref_id")): entry.payload

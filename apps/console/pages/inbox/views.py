@@ -134,7 +134,7 @@ def _list(request: StaffRequest, query: desk.Asked) -> dict[str, Any]:
     }
 
 
-def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, Any]:
+def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
     entries, moment = queries.thread(opened.pk), now()
     level = opened.level_at(moment)
     labels = desk.labels_of([opened.pk]).get(opened.pk, ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -19,7 +18,7 @@ from apps.tenants.enums import Capability, Role
 from kernel.errors import SilasError
 
 
-def _render(request: StaffRequest, refusal: SilasError | None = None, *_: Any) -> HttpResponseBase:
+def _render(request: StaffRequest, refusal: SilasError | None = None, *_: object) -> HttpResponseBase:
     provider, origin, slug = providers.provider_here(), passkey_origin(request)[1], request.member.tenant.slug
     typed = request.POST if refusal else {}
     kept = (provider.issuer, provider.client_id, ", ".join(provider.domains)) if provider else ("", "", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -23,7 +22,7 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
-def _render(request: StaffRequest, refusal: SilasError | None = None, *_: Any, **more: Any) -> HttpResponseBase:
+def _render(request: StaffRequest, refusal: SilasError | None = None, *_: object, **more: object) -> HttpResponseBase:
     open_invitations = invitations.list_open()
     sent = emails.latest_by_invitation([invitation.pk for invitation in open_invitations])
     return page(

@@ -113,7 +113,7 @@ def resubmit(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     )
 
 
-def _form(request: StaffRequest, card: Card, *, status: int = 200, **context: Any) -> HttpResponseBase:
+def _form(request: StaffRequest, card: Card, *, status: int = 200, **context: object) -> HttpResponseBase:
     fields = [
         {
             "tool": call["tool"],
@@ -130,7 +130,7 @@ def _form(request: StaffRequest, card: Card, *, status: int = 200, **context: An
     return response
 
 
-def _field(request: StaffRequest, name: str, label: str, value: Any) -> Field:
+def _field(request: StaffRequest, name: str, label: str, value: object) -> Field:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return Field(name, label, request.POST.get(name, text))
 
@@ -149,7 +149,7 @@ def _calls(request: StaffRequest, card: Card) -> list[dict[str, Any]]:
     ]
 
 
-def _parse(request: StaffRequest, field: str, name: str, old: Any) -> Any:
+def _parse(request: StaffRequest, field: str, name: str, old: object) -> Any:
     """Return the new value. Raises `SilasError`: `edit_refused` 409 for text that is no JSON value."""
     text = request.POST.get(field)
     if text is None:

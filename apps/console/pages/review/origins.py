@@ -10,7 +10,6 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -115,7 +114,7 @@ def _bodies(card: Card) -> Iterator[str]:
         yield from _bound(rows.values_list("pk", flat=True), payload["item_ids"])
 
 
-def _bound(ids: Iterable[Any], hashes: Collection[str]) -> list[str]:
+def _bound(ids: Iterable[object], hashes: Collection[str]) -> list[str]:
     """Return the plans of these rows whose hash is still one of `hashes`."""
     specs = [item.spec for item in WorkItem.objects.filter(pk__in=list(ids)).order_by("created_at")]
     return [spec.body for spec in specs if spec.plan_hash in hashes]

@@ -74,7 +74,7 @@ def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
 
 
 def show_current(
-    request: StaffRequest, refusal: SilasError | AnswerRefused, card_id: UUID, **_: Any
+    request: StaffRequest, refusal: SilasError | AnswerRefused, card_id: UUID, **_: object
 ) -> HttpResponseBase:
     """Show the card as it is now after a refused decision, or the card that replaced it."""
     card = queries.get_card(card_id)
@@ -214,7 +214,7 @@ def _queue(card: Card | None) -> dict[str, Any]:
     }
 
 
-def _approval(request: StaffRequest, card: Card) -> dict[str, Any]:
+def _approval(request: StaffRequest, card: Card) -> dict[str, object]:
     """Return the approval of a decided card. It can be revoked while it is valid or its work is still in progress."""
     approval = queries.approval_for(card) if card.status == CardStatus.DECIDED else None
     if approval is None:

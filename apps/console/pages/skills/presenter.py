@@ -81,7 +81,7 @@ def report_of(version: SkillVersion) -> list[tuple[str, list[str]]]:
     return [(_humane(title), lines) for title, content in version.report.items() if (lines := _lines(content))]
 
 
-def _lines(content: Any) -> list[str]:
+def _lines(content: object) -> list[str]:
     if isinstance(content, Mapping):
         return [
             f"{_humane(str(name))}: {_plain(value)}"
@@ -136,7 +136,7 @@ def skill_under_review(card: Card) -> SkillUnderReview | None:
     )
 
 
-def _matches_payload(version: SkillVersion, contents: Mapping[str, bytes], payload: Mapping[str, Any]) -> bool:
+def _matches_payload(version: SkillVersion, contents: Mapping[str, bytes], payload: Mapping[str, object]) -> bool:
     """True if files, instructions and manifest have the hash in the payload."""
     try:
         folder = load_files(contents)
@@ -149,7 +149,7 @@ def _matches_payload(version: SkillVersion, contents: Mapping[str, bytes], paylo
     )
 
 
-def _signed_report(version: SkillVersion, payload: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+def _signed_report(version: SkillVersion, payload: Mapping[str, object]) -> list[tuple[str, list[str]]]:
     if sha256_hex(dict(version.report)) == payload.get("report_hash"):
         return report_of(version)
     return [(_("changed"), [_("The report has changed since then. The signed version is under Checked.")])]

@@ -163,7 +163,7 @@ def _unconfirmed(request: StaffRequest, name: str, press: str) -> HttpResponseBa
     return None if request.POST.get("sure") == press else _skill(request, name, unsure=press, status=422)
 
 
-def _done(name: str, _: Any) -> HttpResponseBase:
+def _done(name: str, _: object) -> HttpResponseBase:
     return redirect("console-skill", name)
 
 

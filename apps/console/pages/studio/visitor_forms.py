@@ -95,12 +95,12 @@ class VisitorFeaturesForm(forms.Form):
             self.fields["transcripts"].help_text = _("Needs a mail server, which this installation doesn't have yet")
 
     @property
-    def features(self) -> dict[str, Any]:
+    def features(self) -> dict[str, object]:
         values = {name: self.cleaned_data[name] for name in offers.FIELDS}
         return {name: replace_unstorable(value) if isinstance(value, str) else value for name, value in values.items()}
 
     @property
-    def question_values(self) -> list[dict[str, Any]]:
+    def question_values(self) -> list[dict[str, object]]:
         return [question for _, question in self._questions()]
 
     @property
@@ -126,7 +126,7 @@ class VisitorFeaturesForm(forms.Form):
             self._add(offers.question_problems(row), f"q{number}_")
         return cleaned
 
-    def _questions(self) -> list[tuple[int, dict[str, Any]]]:
+    def _questions(self) -> list[tuple[int, dict[str, object]]]:
         questions = []
         for number in range(offers.MOST_QUESTIONS):
             question = {name: self.cleaned_data.get(f"q{number}_{name}", "") for name in QUESTION_FIELDS}

@@ -205,7 +205,7 @@ def _render(request: StaffRequest, row: ToolServer, refusal: SilasError | None =
     )
 
 
-def _tool_for_page(tool: OutsideTool) -> dict[str, Any]:
+def _tool_for_page(tool: OutsideTool) -> dict[str, object]:
     """Return the tool with its current description, and the accepted one if that differs."""
     now, before = tool.seen or {}, tool.said or {}
     changed = tool.state == ToolState.SUSPENDED and bool(tool.digest) and tool.digest != tool.seen_digest
