@@ -19,15 +19,13 @@ def lock_agent(principal: str, name: str) -> SafetyAgent:
     """Get or create the agent of this name and lock it until the scope ends, so that its reports are serialised."""
     key = {"principal": principal, "name": normalize_name(name)}
     SafetyAgent.objects.bulk_create([SafetyAgent(**key)], ignore_conflicts=True)
-    found: SafetyAgent = SafetyAgent.objects.select_for_update(no_key=True).get(**key)
-    return found
+    return SafetyAgent.objects.select_for_update(no_key=True).get(**key)
 
 
 def lock_step_window(principal: str) -> StepWindow:
     """Get or create the principal's step window and lock it until the scope ends. Locked before the agent."""
     StepWindow.objects.bulk_create([StepWindow(principal=principal, started_at=now())], ignore_conflicts=True)
-    window: StepWindow = StepWindow.objects.select_for_update(no_key=True).get(principal=principal)
-    return window
+    return StepWindow.objects.select_for_update(no_key=True).get(principal=principal)
 
 
 def lock_reporting(principal: str, name: str) -> tuple[StepWindow, SafetyAgent]:
@@ -36,8 +34,7 @@ def lock_reporting(principal: str, name: str) -> tuple[StepWindow, SafetyAgent]:
 
 
 def lock_execution(execution_id: UUID) -> Execution:
-    found: Execution = Execution.objects.select_for_update(no_key=True).get(pk=execution_id)
-    return found
+    return Execution.objects.select_for_update(no_key=True).get(pk=execution_id)
 
 
 def lock_hold(hold_id: UUID) -> Hold | None:
@@ -49,10 +46,7 @@ def lock_hold(hold_id: UUID) -> Hold | None:
     if execution_id is not None:
         lock_step_window(principal)
         lock_execution(execution_id)
-    found: Hold | None = (
-        Hold.objects.select_for_update(of=("self",), no_key=True).select_related("agent").filter(pk=hold_id).first()
-    )
-    return found
+    return Hold.objects.select_for_update(of=("self",), no_key=True).select_related("agent").filter(pk=hold_id).first()
 
 
 def lock_challenge(challenge_id: UUID) -> Challenge | None:

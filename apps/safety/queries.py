@@ -36,26 +36,22 @@ def stored_policy(principal: str) -> Policy:
 
 
 def versions_of(principal: str) -> QuerySet[PolicyVersion]:
-    rows: QuerySet[PolicyVersion] = PolicyVersion.objects.filter(principal=principal).order_by("-number")
-    return rows
+    return PolicyVersion.objects.filter(principal=principal).order_by("-number")
 
 
 def open_block(principal: str) -> Hold | None:
-    found: Hold | None = Hold.objects.filter(principal=principal, kind=HoldKind.BLOCK, state=HoldState.OPEN).first()
-    return found
+    return Hold.objects.filter(principal=principal, kind=HoldKind.BLOCK, state=HoldState.OPEN).first()
 
 
 def open_holds() -> QuerySet[Hold]:
     """Holds that wait for a person, blocks first."""
-    rows: QuerySet[Hold] = (
+    return (
         Hold.objects.filter(state=HoldState.OPEN).select_related("agent", "execution").order_by("kind", "-created_at")
     )
-    return rows
 
 
 def pending_challenge(hold: Hold) -> Challenge | None:
-    found: Challenge | None = hold.challenges.filter(state=ChallengeState.PENDING).first()
-    return found
+    return hold.challenges.filter(state=ChallengeState.PENDING).first()
 
 
 def running_execution(agent: SafetyAgent, execution_id: UUID | None = None) -> Execution | None:
@@ -63,19 +59,16 @@ def running_execution(agent: SafetyAgent, execution_id: UUID | None = None) -> E
     rows = Execution.objects.filter(agent=agent, status=ExecutionStatus.RUNNING)
     if execution_id is not None:
         rows = rows.filter(pk=execution_id)
-    found: Execution | None = rows.order_by("-started_at").first()
-    return found
+    return rows.order_by("-started_at").first()
 
 
 def recent_executions(most: int = 50) -> QuerySet[Execution]:
-    rows: QuerySet[Execution] = Execution.objects.select_related("agent").order_by("-last_at")[:most]
-    return rows
+    return Execution.objects.select_related("agent").order_by("-last_at")[:most]
 
 
 def recent_steps(most: int = 100, *, principal: str = "") -> QuerySet[Step]:
     rows = Step.objects.select_related("execution__agent").order_by("-created_at")
-    found: QuerySet[Step] = (rows.filter(execution__agent__principal=principal) if principal else rows)[:most]
-    return found
+    return (rows.filter(execution__agent__principal=principal) if principal else rows)[:most]
 
 
 def principals() -> list[str]:

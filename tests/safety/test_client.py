@@ -113,14 +113,12 @@ def test_agent_cannot_confirm_for_itself(api: Api) -> None:
         under_the_loop(api, session)
 
 
-def test_wrong_key_lets_nothing_begin(api: Api) -> None:
-    with pytest.raises(Refused):
-        under_the_loop(api, lambda loop: loop.step(HARMLESS), key="sk_" + "a" * 43)
-
-
-def test_nothing_runs_when_nobody_can_be_asked(api: Api) -> None:
-    with pytest.raises(Unreachable):
-        under_the_loop(api, lambda loop: loop.step(HARMLESS), broken=True)
+@pytest.mark.parametrize(("how", "refusal"), [({"key": "sk_" + "a" * 43}, Refused), ({"broken": True}, Unreachable)])
+def test_nothing_begins_with_a_wrong_key_or_when_nobody_can_be_asked(
+    api: Api, how: dict[str, Any], refusal: type[Exception]
+) -> None:
+    with pytest.raises(refusal):
+        under_the_loop(api, lambda loop: loop.step(HARMLESS), **how)
 
 
 def test_execution_ends_with_the_block(api: Api, tenant: Any) -> None:

@@ -81,22 +81,27 @@ def test_execution_of_another_tenant_is_not_found(clerk: Agent, other_tenant: An
     assert code_of(reply) == "NOT_FOUND_RESOURCE"
 
 
+def statuses(tenant: Any) -> list[tuple[str, str]]:
+    with tenant_scope(tenant):
+        return sorted(Execution.objects.values_list("agent__name", "status"))
+
+
+def fall_silent(clerk: Agent) -> None:
+    with tenant_scope(clerk.tenant):
+        Execution.objects.filter(agent__name="clerk").update(last_at=now() - timedelta(seconds=3601))
+
+
 def test_idle_execution_is_over_when_the_next_begins(clerk: Agent) -> None:
-    with tenant_scope(clerk.tenant):
-        Execution.objects.update(last_at=now() - timedelta(hours=2))
+    fall_silent(clerk)
     clerk.begin()
-    with tenant_scope(clerk.tenant):
-        assert sorted(Execution.objects.values_list("status", flat=True)) == ["cancelled", "running"]
+    assert statuses(clerk.tenant) == [("clerk", "cancelled"), ("clerk", "running")]
 
 
 def test_silent_execution_ends_by_itself_and_another_does_not(clerk: Agent) -> None:
     started(clerk.tenant, "busy")
-    with tenant_scope(clerk.tenant):
-        Execution.objects.filter(agent__name="clerk").update(last_at=now() - timedelta(seconds=3601))
+    fall_silent(clerk)
     carry_out_kinds(clerk.tenant, Kind.SAFETY_EXPIRY)
-    with tenant_scope(clerk.tenant):
-        told = Execution.objects.order_by("agent__name").values_list("agent__name", "status")
-        assert list(told) == [("busy", "running"), ("clerk", "cancelled")]
+    assert statuses(clerk.tenant) == [("busy", "running"), ("clerk", "cancelled")]
 
 
 def test_verify_pause_that_nobody_answered_leaves_the_page_and_a_block_stays(clerk: Agent) -> None:
@@ -126,6 +131,16 @@ def test_step_after_the_limit_pauses_and_a_yes_gives_a_new_budget(tenant: Any) -
     assert [clerk.report()["continue"] for _ in range(3)] == [True, True, False]
     clerk.let_go()
     assert [clerk.report("listing files")["continue"] for _ in range(3)] == [True, True, False]
+
+
+def test_allowing_more_steps_opens_the_window_of_the_principal_too(tenant: Any) -> None:
+    policy(tenant, max_steps=1)
+    clerk = started(tenant)
+    clerk.report()
+    clerk.report()
+    clerk.let_go()
+    clerk.begin()
+    assert [clerk.report()["continue"] for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize("end", [Agent.end, Agent.abort, None])
@@ -166,17 +181,6 @@ def test_step_window_that_is_over_gives_a_new_budget(tenant: Any) -> None:
         StepWindow.objects.update(started_at=now() - timedelta(seconds=60))
     clerk.begin()
     assert clerk.report()["continue"] is True
-
-
-def test_allowing_more_steps_opens_the_window_of_the_principal_too(tenant: Any) -> None:
-    policy(tenant, max_steps=1)
-    clerk = started(tenant)
-    clerk.report()
-    clerk.report()
-    clerk.let_go()
-    clerk.begin()
-    assert clerk.report()["continue"] is True
-    assert clerk.report()["continue"] is False
 
 
 def test_confirm_tier_pauses_and_is_told_as_a_pause(clerk: Agent) -> None:
@@ -343,11 +347,6 @@ def test_block_stands_when_the_mode_changes_and_is_no_stop_in_monitoring(clerk: 
     assert directive["continue"] is False and "stopped" not in directive
 
 
-def test_mode_of_the_installation_beats_the_policy(tenant: Any, settings: Any) -> None:
-    settings.SAFETY_MODE = "monitoring"
-    assert started(tenant).report(DANGER)["continue"] is True
-
-
 def test_own_policy_of_a_principal_beats_everybodys(tenant: Any) -> None:
     clerk = started(tenant)
     policy(tenant, deny=["*"])
@@ -355,15 +354,18 @@ def test_own_policy_of_a_principal_beats_everybodys(tenant: Any) -> None:
     assert clerk.report(TO_CONFIRM)["continue"] is True
 
 
-def test_directives_are_in_the_audit_log_without_their_hints(clerk: Agent) -> None:
+def test_mode_of_the_installation_beats_the_policy(tenant: Any, settings: Any) -> None:
+    settings.SAFETY_MODE = "monitoring"
+    assert started(tenant).report(DANGER)["continue"] is True
+
+
+def test_directives_are_in_the_audit_log_without_their_hints_and_steps_are_never_rewritten(clerk: Agent) -> None:
     clerk.report(DANGER)
     with tenant_scope(clerk.tenant):
         rows = AuditEntry.objects.filter(event__startswith="safety_").order_by("seq")
         assert [row.event for row in rows] == ["safety_started", "safety_blocked", "safety_judged"]
         assert not any("drop" in str(row.data) for row in rows)
-
-
-def test_steps_and_policies_are_never_rewritten(clerk: Agent) -> None:
+    clerk.let_go()
     clerk.report()
     with pytest.raises(Exception, match="stays"), tenant_scope(clerk.tenant):
         Step.objects.update(hint="something else")
@@ -377,26 +379,22 @@ def test_token_lifts_a_pause_once(clerk: Agent) -> None:
     assert clerk.report(TO_CONFIRM)["continue"] is True
 
 
+def test_unknown_and_expired_tokens_are_refused(clerk: Agent) -> None:
+    clerk.report(TO_CONFIRM)
+    token = clerk.token()
+    for unknown in ("conf_nonsense", "x" * 80, "💥"):
+        assert code_of(clerk.confirm(TO_CONFIRM, unknown)) == "TOKEN_INVALID"
+    with tenant_scope(clerk.tenant):
+        Hold.objects.update(token_expires_at=now())
+    assert code_of(clerk.confirm(TO_CONFIRM, token)) == "TOKEN_EXPIRED"
+
+
 def test_token_is_bound_to_its_operation_in_any_spelling_and_to_its_principal(clerk: Agent) -> None:
     clerk.report(TO_CONFIRM)
     token = clerk.token()
     assert code_of(clerk.confirm("update something else", token)) == "TOKEN_SCOPE_MISMATCH"
     assert code_of(started(clerk.tenant).confirm(TO_CONFIRM, token)) == "TOKEN_INVALID"
     assert data(clerk.confirm(f"  {TO_CONFIRM.upper()}\n", token))["confirmed"] is True
-
-
-def test_token_expires(clerk: Agent) -> None:
-    clerk.report(TO_CONFIRM)
-    token = clerk.token()
-    with tenant_scope(clerk.tenant):
-        Hold.objects.update(token_expires_at=now())
-    assert code_of(clerk.confirm(TO_CONFIRM, token)) == "TOKEN_EXPIRED"
-
-
-@pytest.mark.parametrize("token", ["conf_nonsense", "x" * 80, "💥"])
-def test_unknown_token_is_refused(clerk: Agent, token: str) -> None:
-    clerk.report(TO_CONFIRM)
-    assert code_of(clerk.confirm(TO_CONFIRM, token)) == "TOKEN_INVALID"
 
 
 def test_verify_pause_gives_out_no_token(clerk: Agent) -> None:

