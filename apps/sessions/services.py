@@ -156,7 +156,7 @@ def _too_many_wait(waiting: tuple[int, int], bounds: Bounds) -> str:
     if in_conversation >= bounds.pending_turns:
         return gettext("Please wait for an answer to your earlier messages first.")
     if in_tenant >= bounds.tenant_pending_turns:
-        return TOO_MANY_HERE
+        return str(TOO_MANY_HERE)
     return ""
 
 

@@ -29,7 +29,7 @@ def approval_payload(version: SkillVersion, report: Mapping[str, object]) -> dic
     return {"skill": version.name, "content_hash": version.digest, "report_hash": sha256_hex(dict(report))}
 
 
-def card_body(version: SkillVersion, before: SkillVersion | None, report: Mapping[str, object]) -> dict[str, object]:
+def card_body(version: SkillVersion, before: SkillVersion | None, report: Mapping[str, Any]) -> dict[str, object]:
     """Return what the card shows beside it."""
     manifest, files = SkillManifest.model_validate(version.manifest), readable_files(version)
     scripts = [path for path in sorted(files) if path.startswith(("scripts/", "checks/", "guards/"))]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.conf import settings
@@ -25,6 +26,9 @@ from kernel.ratelimit.addresses import address_key, is_own_machine
 from kernel.ratelimit.fixed_window import Exceeded, Limit, Unavailable
 from kernel.tenancy import in_scope
 from llm.models import is_builtin
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 MINUTE = 60
 WISHES_A_MINUTE = 120
@@ -98,7 +102,7 @@ async def may_remember(tenant_id: UUID, session_id: UUID) -> bool:
     return not isinstance(used_up, Exceeded)
 
 
-def _limits(visitor: Visitor, bounds: Bounds, address: str) -> dict[Limit, tuple[str, str]]:
+def _limits(visitor: Visitor, bounds: Bounds, address: str) -> dict[Limit, tuple[str, StrOrPromise]]:
     tenant = visitor.tenant_id
     scope = Limit(f"said:{tenant}:{visitor.session_id}", bounds.messages_a_minute, MINUTE)
     whole = Limit(f"said:{tenant}", bounds.tenant_messages_a_minute, MINUTE)

@@ -112,7 +112,7 @@ def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem])
     offered by another card for the same time. If nothing is left, the undo is refused."""
     if len(outdated) == lines_of(undo).count():
         withdraw_card(card.pk, reason=Withdrawal.OUTDATED)
-        return AnswerRefused(ErrorCode.RECORDS_CHANGED, RECORDS_CHANGED)
+        return AnswerRefused(ErrorCode.RECORDS_CHANGED, str(RECORDS_CHANGED))
     withdraw_card(card.pk, reason=Withdrawal.REPLACED)
     for line in outdated:
         line.delete()
@@ -123,7 +123,12 @@ def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem])
     )
     items = [entry.work_item for entry in entries]
     return batch_cards.open_results_card(
-        undo, items, reads=_records_left_by(entries), until=card.expires_at, instead_of=card, rationale=PARTLY_CHANGED
+        undo,
+        items,
+        reads=_records_left_by(entries),
+        until=card.expires_at,
+        instead_of=card,
+        rationale=str(PARTLY_CHANGED),
     )
 
 

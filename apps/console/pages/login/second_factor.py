@@ -47,7 +47,7 @@ def second(request: HttpRequest) -> HttpResponseBase:
     method = _use_code(user, request.POST.get("code", "")[:40])
     if method is None:
         record_in_all_tenants(user, AuditEvent.SECOND_FACTOR_REFUSED, data={"factor": "code"})
-        return _form(request, user, WRONG, status=400)
+        return _form(request, user, str(WRONG), status=400)
     ratelimit.code_was_right("second", user.pk)
     log_in_user(request, user, method=method)
     return redirect(then)

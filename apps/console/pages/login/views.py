@@ -55,7 +55,7 @@ def log_in(request: HttpRequest) -> HttpResponseBase:
         return _form(request, _("Too many attempts. Wait %(time)s, then try again.") % {"time": wait.words}, status=429)
     user = authenticate(request, username=_registered(account), password=request.POST.get("password", ""))
     if not isinstance(user, User):
-        return _form(request, WRONG, status=400)
+        return _form(request, str(WRONG), status=400)
     ratelimit.password_was_right(address, account)
     return continue_after_password(request, user, next_address(request))
 

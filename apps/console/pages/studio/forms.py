@@ -155,7 +155,7 @@ class DeploymentForm(forms.Form):
             "greeting": " ".join(cleaned.get("greeting", "").split()),
             "suggestions": _lines(cleaned.get("suggestions", "")),
             "allowed_origins": _lines(cleaned.get("allowed_origins", "")),
-            "languages": _in_order(cleaned.get("languages", []), cleaned.get("first_language", "")),
+            "languages": _in_order(list(cleaned.get("languages", [])), cleaned.get("first_language", "")),
             "theme": {**kept, **{name: value for name, value in looks.items() if value}},
             "model_names": {
                 role: cleaned[f"model_{role}"]
