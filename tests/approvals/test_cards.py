@@ -273,7 +273,7 @@ def test_open_cards_of_other_tenant_are_not_seen(tenant: Any, other_tenant: Any)
 
 def test_card_of_other_tenant_is_not_found(tenant: Any, other_tenant: Any) -> None:
     foreign = open_card(other_tenant)
-    with pytest.raises(SilasError, match="no such card"), tenant_scope(tenant):
+    with pytest.raises(SilasError, match="Not found"), tenant_scope(tenant):
         queries.get_card(foreign.pk)
 
 
