@@ -106,7 +106,10 @@ def _limits(visitor: Visitor, bounds: Bounds, address: str) -> dict[Limit, tuple
     tenant = visitor.tenant_id
     scope = Limit(f"said:{tenant}:{visitor.session_id}", bounds.messages_a_minute, MINUTE)
     whole = Limit(f"said:{tenant}", bounds.tenant_messages_a_minute, MINUTE)
-    limits = {scope: ("conversation", TOO_FAST), whole: ("tenant", TOO_MANY_HERE)}
+    limits: dict[Limit, tuple[str, StrOrPromise]] = {
+        scope: ("conversation", TOO_FAST),
+        whole: ("tenant", TOO_MANY_HERE),
+    }
     if not is_own_machine(address):
         there = Limit(f"said:{tenant}:at:{address_key(address)}", bounds.address_messages_a_minute, MINUTE)
         limits[there] = ("address", TOO_MANY_THERE)
