@@ -151,7 +151,7 @@ def functions(superuser: Connection) -> list[tuple[Any, ...]]:
     return superuser.execute(FUNCTIONS).fetchall()
 
 
-def test_every_function_looks_at_temporary_objects_last_and_is_nobody_elses(superuser: Connection) -> None:
+def test_every_function_looks_at_temporary_objects_last_and_none_is_everybodys(superuser: Connection) -> None:
     """A new one is pinned by the `migrate` that makes it (silas_platform/database_rights.py)."""
     found = functions(superuser)
     assert len(found) >= 37
