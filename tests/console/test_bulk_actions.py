@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from django.urls import reverse
+from django.utils.html import escape
 
 from apps.audit.models import AuditEntry
 from apps.inbox import bulk, labels_and_replies, services
@@ -54,7 +55,7 @@ def test_conversations_of_another_company_are_told_as_not_found(
 ) -> None:
     theirs = make_session(make_deployment(other_tenant))
     told = _told(_press(agent, [three[0], theirs], resolve=""))
-    assert told == f"1 resolved. 1 was not: {NotFound().message}"
+    assert told == f"1 resolved. 1 was not: {escape(NotFound().message)}"
     assert _states([theirs]) == []
 
 

@@ -289,7 +289,7 @@ def test_second_take_over_is_refused_with_the_name_of_the_first(agent: Any, owne
     _press(agent, "take-over", session)
     response = _press(owner, "take-over", session)
     assert response.status_code == 409
-    assert f"Your colleague {agent.display_name} is answering" in response.content.decode()
+    assert f"Your colleague {agent.display_name} is now answering" in response.content.decode()
 
 
 def test_canned_reply_is_in_the_page_with_the_visitors_name(agent: Any, session: ChatSession) -> None:
