@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from apps.bus import services
+from apps.bus import services, tasks
 from kernel.tenancy import tenant_scope
 from silas_platform import beat
-from silas_platform.celery import app
 from tests.bus.conftest import held
 from tests.bus.test_consumers import QUEUE, commit_effect, effects, state
 from tests.factories.bus import let_leases_run_out, make_message
@@ -88,7 +87,8 @@ def test_message_is_handled_after_redis_forgot_its_wake_up(tenant: Any, consume:
     make_message(tenant, queue=QUEUE)
     forget_everything()
     entry = beat.app.conf.beat_schedule["bus.drain.work"]
-    app.tasks[entry["task"]](*entry["args"])
+    assert entry["task"] == tasks.drain.name
+    tasks.drain(*entry["args"])
     assert effects(tenant) == 1
     assert state(tenant)[0] == "acked"
 
