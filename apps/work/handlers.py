@@ -6,6 +6,8 @@ where `handle_card_request` opens the card and `handle_execution_status` offers 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
 from uuid import UUID
 
 from apps.bus.deliveries import Delivery, recurring_handler
@@ -77,29 +79,45 @@ def _handle_event(delivery: Delivery) -> None:
     message = delivery.message
     assert message.task_id is not None
     payload = message.payload or {}
-    match payload.get("event"):
-        case outbox.ASK:
-            _open_card(message.task_id)
-        case outbox.ASK_AGAIN:
-            item = lock_item(message.task_id)
-            if needs_card(item):
-                batches.remove_item(item)
-                fresh_cards.open_fresh_card(item)
-        case outbox.REVIEW:
-            gate_pauses.open_card(UUID(payload["pause"]))
-        case outbox.REVIEW_OVER:
-            gate_pauses.withdraw_pauses(message.task_id)
-        case outbox.ROUTE:
-            candidates.route_candidates(message.task_id, payload["found"], trace_id=message.trace_id)
+    _EVENTS[payload["event"]](message.task_id, payload, message.trace_id)
 
 
-def _open_card(item_id: UUID) -> None:
+def _route_candidates(goal_id: UUID, payload: Mapping[str, Any], trace_id: str) -> None:
+    candidates.route_candidates(goal_id, payload["found"], trace_id=trace_id)
+
+
+def _open_card(item_id: UUID, payload: Mapping[str, Any], trace_id: str) -> None:
     item = lock_item(item_id)
     if needs_card(item):
         calls = screening.resolve_calls(item.spec.calls, screening.tools_in(item.spec.skills))
         if origins_in(item.spec.body) is None:
             proposals.record_origins(item, calls, trace_to(Traced(Origin.AUTHOR)))
         request_approval(item, calls, None)
+
+
+def _open_fresh_card(item_id: UUID, payload: Mapping[str, Any], trace_id: str) -> None:
+    item = lock_item(item_id)
+    if needs_card(item):
+        batches.remove_item(item)
+        fresh_cards.open_fresh_card(item)
+
+
+def _open_gate_card(item_id: UUID, payload: Mapping[str, Any], trace_id: str) -> None:
+    gate_pauses.open_card(UUID(payload["pause"]))
+
+
+def _withdraw_pauses(item_id: UUID, payload: Mapping[str, Any], trace_id: str) -> None:
+    gate_pauses.withdraw_pauses(item_id)
+
+
+# What each event of `system_event` does: with the item or goal, the message's payload and trace.
+_EVENTS: dict[str, Callable[[UUID, Mapping[str, Any], str], None]] = {
+    outbox.ASK: _open_card,
+    outbox.ASK_AGAIN: _open_fresh_card,
+    outbox.REVIEW: _open_gate_card,
+    outbox.REVIEW_OVER: _withdraw_pauses,
+    outbox.ROUTE: _route_candidates,
+}
 
 
 def _end_undeliverable(message: QueueMessage) -> bool:
