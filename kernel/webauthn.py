@@ -14,7 +14,7 @@ from typing import Any
 
 def registration_options(
     *, user: Any, challenge: bytes, credential_ids: Iterable[str], resident: bool = False, **relying_party: Any
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Options for `navigator.credentials.create`.
 
     `credential_ids` are the person's existing passkeys here; `resident` makes the passkey discoverable without a user

@@ -49,7 +49,7 @@ class SilasErrorMiddleware:
         return HttpResponse(error.message, status=error.status, content_type=plain, headers=_headers(error))
 
 
-def api_exception(error: Exception, context: dict[str, Any]) -> Response | None:
+def api_exception(error: Exception, context: dict[str, object]) -> Response | None:
     """DRF's handler: every JSON error has a code, a message and extra."""
     if isinstance(error, _AWAY):
         error = _unavailable(error)

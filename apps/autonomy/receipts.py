@@ -66,7 +66,7 @@ def _state(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]
     }
 
 
-def _money(session: AutonomousSession, run: GuardedRun | None) -> dict[str, Any]:
+def _money(session: AutonomousSession, run: GuardedRun | None) -> dict[str, object]:
     """Amounts as text, exact."""
     limits = session.frozen_limits
     # From the run's start, so that time in the queue does not count.
@@ -136,7 +136,7 @@ def _precedents(session: AutonomousSession) -> list[dict[str, object]]:
     return [{"id": str(row.pk), "pattern": row.pattern_kind, "count": row.count} for row in rows]
 
 
-def _route(session: AutonomousSession) -> dict[str, Any]:
+def _route(session: AutonomousSession) -> dict[str, object]:
     """Where the result goes; the outcome is None until delivery has ended."""
     delivered = session.checkpoints.filter(phase="delivery").first()
     return {"kind": session.task.route["kind"], "outcome": (delivered.outcome or None) if delivered else None}

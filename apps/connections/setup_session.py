@@ -161,7 +161,7 @@ class SetupSession:
         line.close()
         raise call_failed("cancelled", "The set-up was cancelled.")
 
-    def _probe(self, setup: SetupRun, done: Completed) -> dict[str, Any]:
+    def _probe(self, setup: SetupRun, done: Completed) -> dict[str, object]:
         """Make a real call with the new credentials; without one that works nothing becomes active (spec 5.10.1, step
         4)."""
         job = scripts.load_job(self.tenant_id, setup.connection_id, setup=setup)

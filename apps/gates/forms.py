@@ -158,7 +158,7 @@ def _field_of(place: Sequence[int | str], problem: str) -> str:
     return "after_step" if problem.endswith("after_step") else "config"
 
 
-def initial_of(version: GateVersion) -> dict[str, Any]:
+def initial_of(version: GateVersion) -> dict[str, object]:
     """Initial data from a version; an invalid content is shown as far as possible."""
     content = version.content
     fields = {name: content.get(name) for name in GateForm.base_fields if name in content}

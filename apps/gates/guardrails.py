@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
@@ -92,7 +92,7 @@ class Program:
         self._home: Path | None = None
         self._asked = 0
 
-    def ask(self, question: Mapping[str, Any]) -> _Reply:
+    def ask(self, question: Mapping[str, object]) -> _Reply:
         """Ask about one text. Raises `SandboxUnavailable` and `NoAnswer`; the program is ended then, so that a late
         answer is never read."""
         if not self._asking.acquire(timeout=START_SECONDS + ASK_SECONDS):

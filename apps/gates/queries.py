@@ -126,7 +126,7 @@ def specs_of(name: str, content: Mapping[str, object]) -> tuple[GateSpec, ...]:
         return _blocking(name, content)
 
 
-def _blocking(name: str, content: Mapping[str, Any]) -> tuple[GateSpec, ...]:
+def _blocking(name: str, content: Mapping[str, object]) -> tuple[GateSpec, ...]:
     known = content if isinstance(content, Mapping) else {}
     blank = GateSpec(name="x", on=GateTrigger.EVERY_USER_MESSAGE, provider=GateProvider.CUSTOM)
     step, on = known.get("after_step"), known.get("on")

@@ -94,7 +94,7 @@ class Judge:
         base: Any = library.Validator  # the library is absent when types are checked
 
         class SilasText(base):  # type: ignore[misc] # a class of an absent library is Any, which strict mypy won't subclass
-            def _validate(self, value: Any, metadata: dict[str, Any]) -> Any:
+            def _validate(self, value: Any, metadata: dict[str, object]) -> Any:
                 return results.PassResult() if passes(value) else results.FailResult(error_message="found")
 
         registered = library.register_validator(name="silas/text", data_type="string")(SilasText)

@@ -36,7 +36,7 @@ from llm import embedding
 MAX_RAW, MAX_REMEMBERED = 24_000, 2_000
 MAX_IN_SCOPE, MAX_LINKS, MAX_WORDS = 200, 20, 12
 # A name stays: whom a memory belongs to knows it, and without names nothing that people say makes sense.
-_SCRUB: Mapping[str, Mapping[str, Any]] = {
+_SCRUB: Mapping[str, Mapping[str, object]] = {
     "secrets": {},
     "pii": {"entities": [kind for kind in KINDS if kind != "PERSON"]},
 }

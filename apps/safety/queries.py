@@ -94,7 +94,7 @@ def notifications(agent: SafetyAgent, execution: Execution | None) -> list[dict[
 
 def _notification(hold: Hold, agent: SafetyAgent) -> dict[str, object]:
     age = _age(int((now() - hold.created_at).total_seconds()))
-    metadata: dict[str, Any] = {"level": hold.tier}
+    metadata: dict[str, object] = {"level": hold.tier}
     challenge = pending_challenge(hold) or hold.challenges.first()
     if challenge is not None:
         metadata["verificationId"] = str(challenge.pk)

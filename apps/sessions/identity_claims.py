@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from apps.access import ratelimit
 from apps.audit.enums import AuditEvent
@@ -39,7 +38,7 @@ class Guess:
     stop: Stop | None = None
 
 
-async def begin(state: TurnState, context: Mapping[str, Any]) -> Guess:
+async def begin(state: TurnState, context: Mapping[str, object]) -> Guess:
     """Count the claim that the message makes, if it makes one."""
     gates = (gate for gate in state.policy.gates if gate.on == GateTrigger.EVERY_USER_MESSAGE)
     claims = {gate.name: claim for gate in gates if (claim := claim_for(gate, context))}

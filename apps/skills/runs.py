@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
 from apps.skills import argv, queries, rules, script_library
@@ -83,7 +82,7 @@ def _run(
     runnable: Runnable,
     ctx: CallContext,
     customer: str,
-    args: Mapping[str, Any],
+    args: Mapping[str, object],
     opened: OpenedAccount | None,
     documents: Mapping[str, bytes],
 ) -> SandboxResult:
@@ -120,7 +119,7 @@ def _run(
 
 def _parse_outcome(
     runnable: Runnable, outcome: SandboxResult, customer: str
-) -> tuple[dict[str, Any], tuple[Change, ...]]:
+) -> tuple[dict[str, object], tuple[Change, ...]]:
     if outcome.reason:
         raise _failed(f"script_{outcome.reason}", "The tool exceeded its limits and was stopped.")
     return _parse_value(outcome, plain=runnable.is_plain), _parse_changes(runnable, outcome, customer)
@@ -131,7 +130,7 @@ def _with_effect(failure: CallFailed, runnable: Runnable) -> CallFailed:
     return CallFailed(failure.code, failure.reason, effect_free=not reached_out)
 
 
-def _parse_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, Any]:
+def _parse_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, object]:
     """Read the one JSON object that a script prints; `{"refused": "a sentence"}` is its way to refuse. A `plain` script
     prints what it likes."""
     try:

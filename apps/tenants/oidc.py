@@ -103,7 +103,7 @@ def claims_for(issuer: str, *, client_id: str, secret: str, code: str, back: str
     )
 
 
-def _verified(token: str, *, issuer: str, client_id: str, keys: Any) -> dict[str, Any]:
+def _verified(token: str, *, issuer: str, client_id: str, keys: Any) -> dict[str, object]:
     try:
         header = jwt.get_unverified_header(token)
         fitting = [key for key in jwt.PyJWKSet.from_dict(keys).keys if header.get("kid") in (None, key.key_id)]

@@ -85,7 +85,7 @@ def _tools(refs: Sequence[str]) -> Mapping[str, ToolSpec]:
 
 
 def _read(value: object) -> list[dict[str, object]]:
-    listed: Sequence[Any] = value.get("found", ()) if isinstance(value, Mapping) else ()
+    listed: Sequence[object] = value.get("found", ()) if isinstance(value, Mapping) else ()
     candidates_ = []
     for entry in listed if isinstance(listed, list) else ():
         try:

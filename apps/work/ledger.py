@@ -54,7 +54,7 @@ class Ledger:
     """The calls of one attempt. `observe` is the guarded toolset's observer; `earlier_results` holds the results of
     earlier attempts by call digest, and `earlier_files` the files that they left."""
 
-    earlier_results: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    earlier_results: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     earlier_files: Mapping[str, bytes] = field(default_factory=dict)
     lines: list[LedgerLine] = field(default_factory=list)
     _started_at: float = field(default_factory=time.monotonic)

@@ -51,8 +51,8 @@ class Scope:
     tenant_id: UUID | None = None
     platform: bool = False
     lookup: str = ""
-    gathered: dict[Flush, list[Any]] = field(default_factory=dict)
-    gathered_last: dict[Flush, list[Any]] = field(default_factory=dict)
+    gathered: dict[Flush, list[object]] = field(default_factory=dict)
+    gathered_last: dict[Flush, list[object]] = field(default_factory=dict)
     locked: dict[Any, Any] = field(default_factory=dict)
     # What is counted over the whole transaction, by its kind.
     counted: dict[Any, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ kind, and what is shown beside the payload agrees with it. Errors name fields, n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Never
+from typing import Never
 
 from pydantic import ValidationError
 
@@ -39,7 +39,7 @@ _MEANINGLESS_LABELS = frozenset(
 
 
 def validate_card(
-    name: str, scope: ApprovalScope, payload: Mapping[str, Any], body: Mapping[str, Any], text: CardText
+    name: str, scope: ApprovalScope, payload: Mapping[str, object], body: Mapping[str, object], text: CardText
 ) -> Kind:
     """Return the kind of a card that keeps the contract.
 
@@ -65,7 +65,9 @@ def validate_card(
     return kind
 
 
-def validate_shape(model: type[FrozenModel], data: Mapping[str, Any], code: ErrorCode, message: str) -> dict[str, Any]:
+def validate_shape(
+    model: type[FrozenModel], data: Mapping[str, object], code: ErrorCode, message: str
+) -> dict[str, object]:
     """Return `data` as the plain JSON that `model` makes of it. The error names fields, never their values."""
     try:
         return model.model_validate(data).model_dump(mode="json")
@@ -78,7 +80,7 @@ def single_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def button_labels(kind: Kind, payload: Mapping[str, Any], consequence: Mapping[str, str]) -> dict[str, str]:
+def button_labels(kind: Kind, payload: Mapping[str, object], consequence: Mapping[str, str]) -> dict[str, str]:
     """Return the label of every button: the card's own, else the one of its kind."""
     own = {value: single_line(label) for value, label in consequence.items()}
     return {choice.value: own.get(choice.value) or choice.label for choice in kind.all_choices(payload)}
@@ -88,7 +90,7 @@ def _refuse(code: ErrorCode, message: str, *fields: str) -> Never:
     raise SilasError(code, message, extra={"fields": sorted(fields)})
 
 
-def _require_size(payload: Mapping[str, Any], body: Mapping[str, Any], text: CardText) -> None:
+def _require_size(payload: Mapping[str, object], body: Mapping[str, object], text: CardText) -> None:
     long = [field for field in ("intent", "rationale", "affected") if len(getattr(text, field)) > MAX_LENGTHS[field]]
     long += [f"consequence.{value}" for value, label in text.consequence.items() if len(label) > MAX_LENGTHS["label"]]
     if len(text.facts) > MAX_LENGTHS["facts"] or any(len(line) > MAX_LENGTHS["fact"] for line in text.fact_lines):
@@ -100,7 +102,7 @@ def _require_size(payload: Mapping[str, Any], body: Mapping[str, Any], text: Car
         _refuse(ErrorCode.CARD_TOO_LONG, "The card says more than a person can read.", *long)
 
 
-def _require_text(kind: Kind, payload: Mapping[str, Any], text: CardText) -> None:
+def _require_text(kind: Kind, payload: Mapping[str, object], text: CardText) -> None:
     missing = [field for field in ("intent", "rationale") if not getattr(text, field).strip()]
     for value, label in button_labels(kind, payload, text.consequence).items():
         if not label.strip() or label.strip(" .!").casefold() in _MEANINGLESS_LABELS:

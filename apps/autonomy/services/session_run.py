@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db.models import F
@@ -135,7 +134,7 @@ def _reachable_tools(parent: AutonomousSession) -> tuple[set[str], set[str]]:
     return allowed, set(run.deny if run else ())
 
 
-def enter_phase(session_id: UUID, phase: Phase, *, outcome: str, state: Mapping[str, Any] | None) -> bool:
+def enter_phase(session_id: UUID, phase: Phase, *, outcome: str, state: Mapping[str, object] | None) -> bool:
     """Leave the current phase with its result and enter this one; False for a session that is over."""
     session = lock_session(session_id)
     if session.is_over or session.run_id is None or not guard.enter_phase(session.run_id, phase):

@@ -196,7 +196,7 @@ def _limits(given: Mapping[str, object]) -> dict[str, object]:
     return limits.model_dump(mode="json", exclude_none=True)
 
 
-def _route(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+def _route(task: Task, given: Mapping[str, object]) -> dict[str, object]:
     try:
         route = ROUTE.validate_python(given)
     except ValidationError:

@@ -66,7 +66,7 @@ class _Run:
 
     def __init__(
         self,
-        context: dict[str, Any],
+        context: dict[str, object],
         level_gates: frozenset[str] | None,
         files: Mapping[str, Mapping[str, Mount]],
         allowance: Allowance,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from apps.approvals.cards.alerts import MAX_PUSHES, Push, build_pushes
 from apps.approvals.enums import Risk
@@ -41,7 +40,7 @@ def claim_notices(moment: datetime) -> list[Push]:
     return due
 
 
-def _message(holds: Sequence[Hold]) -> dict[str, Any]:
+def _message(holds: Sequence[Hold]) -> dict[str, object]:
     risk = max((approval_risk(hold.kind) for hold in holds), key=list(Risk).index)
     url = f"{_PAGE}#hold-{holds[0].pk}" if len(holds) == 1 else _PAGE
     since = int(holds[0].created_at.timestamp())

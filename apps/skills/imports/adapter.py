@@ -68,7 +68,7 @@ def adapt(fetched: Fetched, *, format_hint: str = "") -> Adapted:
     return Adapted(files, _as_json(fetched, shape, report))
 
 
-def detect_format(given: Mapping[str, Any], files: Mapping[str, bytes]) -> str:
+def detect_format(given: Mapping[str, object], files: Mapping[str, bytes]) -> str:
     """Return the format, by keys and files that only one of them has; the plain Agent Skills form counts as
     Claude's."""
     metadata = given.get("metadata")
@@ -91,7 +91,7 @@ def _keep_files(files: Mapping[str, bytes], report: Report) -> dict[str, bytes]:
     return kept
 
 
-def _as_json(fetched: Fetched, shape: str, report: Report) -> dict[str, Any]:
+def _as_json(fetched: Fetched, shape: str, report: Report) -> dict[str, object]:
     return {
         "format": shape,
         "source": fetched.uri,

@@ -38,7 +38,7 @@ if __name__ == "__main__":
 
 def adapt_scripts(
     meta: Mapping[str, Any], files: Mapping[str, bytes], report: Report
-) -> tuple[dict[str, Any], dict[str, bytes]]:
+) -> tuple[dict[str, object], dict[str, bytes]]:
     """Return the front matter with `script_args` for every script that can be called, and the files with their
     wrappers. Raises `SilasError("import_refused")` for more Python than is read."""
     if python_analysis.is_too_long(files):
@@ -205,7 +205,7 @@ def _constant(node: ast.expr | None) -> Any:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-def _with_requirements(meta: dict[str, Any], files: Mapping[str, bytes], report: Report) -> dict[str, Any]:
+def _with_requirements(meta: dict[str, Any], files: Mapping[str, bytes], report: Report) -> dict[str, object]:
     """Declare what the scripts import and read, so that a reviewer sees what is missing."""
     requirements = dict(meta.get("requirements") or {})
     missing = sorted(python_analysis.undeclared_imports(files, _requirements(requirements)))

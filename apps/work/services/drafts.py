@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from apps.approvals.cards.lifecycle import withdraw_cards_about
@@ -129,7 +128,7 @@ def on_draft_edited(item: WorkItem, card: Card) -> None:
     _open(item, requested, card.body["draft"], context=context, rationale=card.rationale, instead_of=card)
 
 
-def _validate(item: WorkItem, args: Mapping[str, Any]) -> RequestedCall:
+def _validate(item: WorkItem, args: Mapping[str, object]) -> RequestedCall:
     """Return the item's one call with these arguments after validating tool, schema and gates as for any plan."""
     (call,) = item.spec.calls
     (requested,) = screening.resolve_calls([PlannedCall(call.tool, dict(args))], screening.tools_in(item.spec.skills))

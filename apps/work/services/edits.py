@@ -90,7 +90,7 @@ def _allowed(item: WorkItem, spec: WorkItemSpec) -> tuple[tuple[RequestedCall, .
         raise SilasError(ErrorCode.EDIT_REFUSED, message) from refusal
 
 
-def apply_edit(item: WorkItem, payload: Mapping[str, Any]) -> None:
+def apply_edit(item: WorkItem, payload: Mapping[str, object]) -> None:
     """Make `payload` the item's plan. Raises `SilasError`: `plan_invalid`, `edit_outside_plan`, `work_settled`."""
     try:
         spec = WorkItemSpec.model_validate(dict(payload))

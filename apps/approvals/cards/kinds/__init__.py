@@ -68,7 +68,7 @@ def get_kind(name: str) -> Kind:
         raise SilasError(ErrorCode.CARD_KIND_UNKNOWN) from None
 
 
-def get_choice(name: str, payload: Mapping[str, Any], value: str) -> Choice:
+def get_choice(name: str, payload: Mapping[str, object], value: str) -> Choice:
     """Return the choice with this value. Raises `SilasError` `choice_unknown`."""
     for choice in get_kind(name).all_choices(payload):
         if choice.value == value:

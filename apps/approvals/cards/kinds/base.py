@@ -94,11 +94,11 @@ class Kind:
         """The risk by kind of action; None for that of the scope."""
         return None
 
-    def disagreement(self, payload: Mapping[str, Any], body: Mapping[str, Any]) -> tuple[str, str] | None:
+    def disagreement(self, payload: Mapping[str, object], body: Mapping[str, object]) -> tuple[str, str] | None:
         """The field of the body that shows something other than the payload binds, and a sentence that says so."""
         return None
 
-    def takes_freetext(self, payload: Mapping[str, Any]) -> bool:
+    def takes_freetext(self, payload: Mapping[str, object]) -> bool:
         return bool(payload.get("allow_freetext"))
 
     def check_approval(self, card: Card, details: AnswerDetails) -> None:
@@ -112,7 +112,7 @@ class Kind:
         """Every choice in the order of its buttons, the recommended one first."""
         return self.all_choices(card.payload)
 
-    def all_choices(self, payload: Mapping[str, Any]) -> tuple[Choice, ...]:
+    def all_choices(self, payload: Mapping[str, object]) -> tuple[Choice, ...]:
         return (*self.choices[:-1], *self.options(payload), self.choices[-1])
 
     def shortcuts_on(self, card: Card) -> Mapping[str, Shortcut]:

@@ -40,7 +40,7 @@ class DraftBody(FrozenModel):
 
     context: Prose = ""
     draft: Annotated[str, Field(min_length=1, max_length=20_000)]
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, object] = Field(default_factory=dict)
 
 
 class DraftReview(Kind):
@@ -56,13 +56,13 @@ class DraftReview(Kind):
         REJECTION,
     )
 
-    def disagreement(self, payload: Mapping[str, Any], body: Mapping[str, Any]) -> tuple[str, str] | None:
+    def disagreement(self, payload: Mapping[str, object], body: Mapping[str, object]) -> tuple[str, str] | None:
         """The draft shown is a text of the call."""
         if body["draft"] in ToolCallPayload.model_validate(payload).texts:
             return None
         return "draft", "The draft shown is not the one that an approval binds."
 
-    def takes_freetext(self, payload: Mapping[str, Any]) -> bool:
+    def takes_freetext(self, payload: Mapping[str, object]) -> bool:
         return True
 
     def edit_for(self, card: Card, choice: Choice, details: AnswerDetails) -> Edit | None:

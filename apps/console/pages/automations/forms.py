@@ -185,7 +185,7 @@ class TaskForm(forms.Form):
         }
 
 
-def initial_of(task: Task) -> dict[str, Any]:
+def initial_of(task: Task) -> dict[str, object]:
     """Return the form values of a saved automation."""
     limits, route = task.own_limits, task.route
     same = ("name", "playbook", "prompt", "model_name", "priority", "lane", "critical", "max_attempts")

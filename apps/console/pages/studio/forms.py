@@ -194,7 +194,7 @@ class NewDeploymentForm(forms.Form):
         field.queryset = Deployment.objects.order_by("title")
 
 
-def initial_of(place: Deployment) -> dict[str, Any]:
+def initial_of(place: Deployment) -> dict[str, object]:
     return {
         **{name: getattr(place, name) for name in ("title", "greeting", "persona", "timezone", "after_hours")},
         "suggestions": "\n".join(place.suggestions),

@@ -6,7 +6,6 @@ The preview shows unsaved settings. Conversations in the preview are tests and a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 from uuid import UUID
 
 from django.forms import Form
@@ -196,7 +195,7 @@ def _studio(
     )
 
 
-def _groups(form: Form, groups: Iterable[tuple[str | Promise, tuple[str, ...]]]) -> list[dict[str, Any]]:
+def _groups(form: Form, groups: Iterable[tuple[str | Promise, tuple[str, ...]]]) -> list[dict[str, object]]:
     """Return the groups of a form for the template; some can be collapsed."""
     titled = [(title, [form[name] for name in names]) for title, names in groups]
     return [

@@ -154,7 +154,7 @@ def _question_fields() -> dict[str, forms.Field]:
     }
 
 
-def initial_of(offered: VisitorOffers, questions: Iterable[FormQuestion]) -> dict[str, Any]:
+def initial_of(offered: VisitorOffers, questions: Iterable[FormQuestion]) -> dict[str, object]:
     question_values = {
         f"q{number}_{name}": value
         for number, row in enumerate(questions)

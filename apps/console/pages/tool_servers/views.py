@@ -241,7 +241,7 @@ def _terms(sent: Any) -> Terms:
     )
 
 
-def _proof(sent: Any) -> dict[str, Any]:
+def _proof(sent: Any) -> dict[str, object]:
     """Return the check of an acting tool, written as `order=$order, view=short`; empty without a reading tool."""
     if not sent.get("proof_tool"):
         return {}
