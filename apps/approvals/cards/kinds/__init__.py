@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import Promise
