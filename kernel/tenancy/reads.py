@@ -7,11 +7,11 @@ A function that returns a `Read` names its statement and how the rows become a v
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from django.db import connection
 from django.db.models import QuerySet
+from django.utils.functional import cached_property
 
 from kernel.tenancy.scope import pipeline
 
@@ -20,7 +20,11 @@ Rows = list[tuple[Any, ...]]
 
 
 class Read(Generic[T]):
-    """One SELECT, inside a scope. `parse` is called when `value` is first read."""
+    """One SELECT, inside a scope. `parse` is called when `value` is first read.
+
+    `value` is Django's cached property. That of functools holds a lock of the whole class in Python 3.11: a statement
+    that waits for a row would stop those of all other threads.
+    """
 
     def __init__(self, sql: str, values: Sequence[Any], parse: Callable[[Rows], T]) -> None:
         self.sql, self.values, self._parse = sql, values, parse
