@@ -292,7 +292,7 @@ BREAKS = (
     ),
     Break("apps/work/rules.py", "return new in TRANSITIONS[kind][old]", "return True", "tests/work/test_status.py"),
     # What all rooms stand on
-    Break("kernel/taint.py", "default=Taint.EXTERNAL", "default=Taint.INTERNAL", "tests/kernel/test_taint.py"),
+    Break("kernel/taint.py", "default=Taint.EXTERNAL", "default=Taint.OWNER", "tests/kernel/test_taint.py"),
     Break("kernel/taint.py", "return max(taints", "return min(taints", "tests/kernel/test_taint.py"),
     Break("kernel/schedules.py", "if len(schedule.split()) != 5:", "if False:", "tests/kernel/test_schedules.py"),
     Break(
