@@ -85,7 +85,7 @@ def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     bind = ["--bind", "127.0.0.1", "--port", str(port), "--application-close-timeout", "5"]
     log = tmp_path_factory.mktemp("web") / "log"
     with _running(
-        [sys.executable, "-m", "daphne", *bind, "silas_platform.asgi:application"], log, dict(os.environ)
+        [sys.executable, "-m", "daphne", *bind, "tests.e2e.web:application"], log, dict(os.environ)
     ) as process:
         url = f"http://127.0.0.1:{port}"
         _await(lambda: _answers(f"{url}/health/ready"), process, log)
