@@ -597,9 +597,9 @@ class Stage:
             card = recovery.open_reconnect_card(row)
             AutonomySettings.objects.create(enabled=True)
         ends = row.refresh_token_expires_at
-        says = ("Shop mail", f"{ends.day} {ends:%B} {ends.year}")
+        says = ("Shop mail", f"{ends:%Y-%m-%d}")
         never = ("by what a goal found", "nothing else was going on")
-        numbers = f"{ends.day} {ends.year}"
+        numbers = f"{ends:%Y-%m-%d}"
         yield Attempt("suggestion", "records, a sign-in", card, Truth("Low risk", says, never, numbers))
         make_precedent(make_run(make_task(desk.deployment)), summary=SAMPLES["markup"][0])
         with tenant_scope(desk.tenant):

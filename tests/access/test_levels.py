@@ -185,7 +185,7 @@ def test_level_that_makes_no_sense_is_refused(keeper: Client, desk: Deployment, 
 
 
 def test_refusal_names_what_there_is(keeper: Client, desk: Deployment) -> None:
-    assert "There are: knowledge_search, look." in _add(keeper, desk, tools='["launch_rockets"]')
+    assert "Available: knowledge_search, look." in _add(keeper, desk, tools='["launch_rockets"]')
 
 
 @pytest.mark.parametrize("role", ["approver", "agent", "viewer"])

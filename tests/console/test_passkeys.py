@@ -155,7 +155,7 @@ def test_wrong_answer_of_the_passkey_shows_the_card_again(tenant: Any, owner: An
     )
     assert response.status_code == 409
     assert status(tenant, card) == CardStatus.OPEN
-    assert "could not be read" in response.content.decode()
+    assert "We couldn&#x27;t read the passkey&#x27;s response." in response.content.decode()
 
 
 def test_wrong_answer_of_the_passkey_stays_in_the_log(tenant: Any, owner: Any) -> None:

@@ -68,7 +68,7 @@ def test_holder_is_named_with_its_try(tenant: Any, owner: Any) -> None:
 
 def test_dead_letter_is_shown_with_its_reason(tenant: Any, owner: Any) -> None:
     bury(tenant)
-    assert "tool failure" in page(owner)
+    assert "a tool failed" in page(owner)
 
 
 def test_reason_is_only_text(tenant: Any, owner: Any) -> None:

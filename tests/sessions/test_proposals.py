@@ -100,7 +100,7 @@ def test_plan_of_a_verified_visitor_is_theirs(desk: Desk) -> None:
 
 
 def test_plan_of_a_visitor_whose_level_ended_during_the_turn_is_refused(desk: Desk) -> None:
-    assert propose(desk, note(), seconds_left=-1) == ["I cannot do this: that isn't something I can do here"]
+    assert propose(desk, note(), seconds_left=-1) == ["I can't do this: that isn't something I can do here"]
 
 
 def test_plan_of_a_visitor_whose_level_ended_during_the_turn_leaves_no_work(desk: Desk) -> None:
@@ -123,7 +123,7 @@ def test_refusal_repeats_nothing_that_the_model_wrote(desk: Desk, call: PlannedC
 
 def test_refusal_names_the_argument_that_does_not_fit(desk: Desk) -> None:
     assert propose(desk, PlannedCall("act", {"order": "H-1"})) == [
-        "I cannot do this: something is missing or incorrect (note)"
+        "I can't do this: something is missing or incorrect (note)"
     ]
 
 
@@ -269,7 +269,7 @@ async def test_promise_of_a_plan_that_is_refused_is_neither_said_nor_remembered(
     action = PlanAction(action="propose", plan_markdown=plan(note()))
     await before_the_end(state, message=PROMISE, plan_action=action)
     await in_scope(session.tenant_id, turn.close_turn, state)
-    assert await in_thread(_bot_said, session) == ["I cannot do this: that isn't something I can do here"]
+    assert await in_thread(_bot_said, session) == ["I can't do this: that isn't something I can do here"]
     assert PROMISE not in await in_thread(_kept, desk)
 
 

@@ -187,7 +187,7 @@ def test_question_that_cannot_be_asked_is_refused(deployment: Deployment, questi
 
 
 def test_form_of_too_many_questions_is_refused(deployment: Deployment) -> None:
-    with pytest.raises(SilasError, match="At most"):
+    with pytest.raises(SilasError, match="Use up to 8 questions"):
         ask(deployment, *[NAME] * 9)
 
 
