@@ -61,13 +61,21 @@ def _cite(state: StateInline, silent: bool) -> bool:
 def _unlink(state: StateCore) -> None:
     """Keep the label alone of a link that leads to no web or mail address."""
     for block in state.tokens:
-        kept, refused = [], False
-        for token in block.children or ():
-            if token.type == "link_open":
-                refused = not _ADDRESS.match(str(token.attrs.get("href", "")))
-            if not (refused and token.type in ("link_open", "link_close")):
-                kept.append(token)
-        block.children = kept if block.children is not None else None
+        block.children = _without_refused_links(block.children)
+
+
+def _without_refused_links(tokens: list[Token] | None) -> list[Token] | None:
+    """An image's description is shown, and can hold links of its own."""
+    if tokens is None:
+        return None
+    kept, refused = [], False
+    for token in tokens:
+        token.children = _without_refused_links(token.children)
+        if token.type == "link_open":
+            refused = not _ADDRESS.match(str(token.attrs.get("href", "")))
+        if not (refused and token.type in ("link_open", "link_close")):
+            kept.append(token)
+    return kept
 
 
 def _render_citation(_: object, tokens: Sequence[Token], index: int, *__: object) -> str:

@@ -87,6 +87,8 @@ class _BoundedStream(httpx2.AsyncByteStream):
             if self._left < 0:
                 raise RequestRefused("answer_too_large")
             yield unpacked
+            if unpacker and unpacker.eof:
+                return  # what follows would be kept uncounted in `unused_data`
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from django.template import Context, Template
 
+from apps.connections.services.requests import NO_PERMISSION
 from apps.console.labels import inline_label
 from apps.console.templatetags.console import bar_width, thousands, typed
 from kernel.language import LANGUAGES, in_language
@@ -27,6 +28,14 @@ def test_long_numbers_are_grouped_as_the_reader_groups_them() -> None:
         assert thousands(1234567) == "1,234,567"
     with in_language("de"):
         assert thousands(1234567) == "1.234.567"
+
+
+def test_value_of_a_record_is_shown_as_it_is_stored() -> None:
+    template = Template("{% load console %}{{ value|record_value }}")
+    with in_language("de"):
+        assert template.render(Context({"value": "No"})) == "No"
+        assert template.render(Context({"value": "2 of 5 items"})) == "2 of 5 items"
+        assert template.render(Context({"value": NO_PERMISSION})) != NO_PERMISSION
 
 
 def test_a_label_within_a_sentence_keeps_its_capital_in_german_only() -> None:

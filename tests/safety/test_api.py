@@ -155,6 +155,11 @@ def test_unknown_execution_is_not_found(api: Api, execution: str) -> None:
     assert error(answer) == (404, "NOT_FOUND_RESOURCE")
 
 
+def test_blank_execution_is_left_out(api: Api) -> None:
+    answer = api.call("record_execution_step", **STEP, execution_id="")
+    assert answer.json()["data"]["autonomy"]["continue"] is True
+
+
 def test_batch_goes_in_order_and_halts_at_a_no(api: Api) -> None:
     def step(hint: str) -> dict[str, Any]:
         return {"operation": "record_execution_step", "params": STEP | {"next_action_hint": hint}}

@@ -87,6 +87,11 @@ def test_tier_decides(hint: str, decision: Decision, verifies: bool) -> None:
     assert (said.decision, said.verifies) == (decision, verifies)
 
 
+def test_pause_tells_what_a_person_has_to_do() -> None:
+    assert verdict(None, "update the address").reason == "A person has to confirm this action."
+    assert verdict(None, "delete the user 5").reason == "A person has to verify this action with a code."
+
+
 @pytest.mark.parametrize(
     ("tolerance", "score", "decision"),
     [

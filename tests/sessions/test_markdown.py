@@ -47,6 +47,8 @@ def tags_of(html: str) -> list[str]:
         "[x](/console/logout/)",
         "[x](https:evil.test)",
         "[x](https://\\evil.test)",
+        "![[x](/console/logout/)](y)",
+        "![![[x](//evil.test)](y)](z)",
         "<javascript:alert(1)>",
         '[x](https://a.test/"onmouseover=alert(1))',
         "[x](https://a.test 'a\"onclick=alert(1) b')",

@@ -94,6 +94,15 @@ def test_line_of_a_tool_under_a_name_of_ours_is_quoted(tenant: Any, tmp_path: Pa
     assert found["Runs"] == "By the script of test-desk in a sandbox without network"
 
 
+def test_line_of_a_tool_under_a_translated_name_of_ours_is_quoted(tenant: Any, tmp_path: Path) -> None:
+    facts = [{"label": label, "text": "somebody"} for label in ("Konto", "risk rating", "Kontostand")]
+    desk: Desk = make_desk(tenant, tmp_path, facts=facts)
+    found = _facts(desk.card(desk.waiting()))
+    assert found["Konto (says the tool)"] == "somebody"
+    assert found["risk rating (says the tool)"] == "somebody"
+    assert found["Kontostand"] == "somebody"
+
+
 def test_way_is_signed_with_the_approval(tenant: Any, tmp_path: Path, approver: Any) -> None:
     desk = make_desk(tenant, tmp_path)
     item = desk.approved(approver)

@@ -18,6 +18,8 @@ from apps.skills.models import Record
 from apps.skills.services import save_record
 from apps.work.enums import BatchStatus, WorkItemStatus, WorkReason
 from apps.work.models import Batch, WorkItem
+from apps.work.services.undo import PARTLY_CHANGED
+from kernel.language import in_language
 from kernel.tenancy import tenant_scope
 from tests.factories.batches import again, card_of, carry_out, found, items, notes, route, undoable_desk
 from tests.factories.work import ARGS, PROJECT, Desk, make_desk, note
@@ -352,11 +354,13 @@ def test_undo_of_records_that_changed_since_is_refused_and_changes_nothing(desk:
 def test_undo_of_a_batch_offers_the_rest_where_some_records_changed(desk: Desk, approver: Any) -> None:
     old = offered(desk, done(desk, approver, 1, 2, 3).pk)
     change(desk, 2, 50)
-    fresh = press(desk, old, approver)
+    with in_language("de"):
+        fresh = press(desk, old, approver)
     carry_out(desk)
     assert isinstance(fresh, Card)
     assert fresh.supersedes_id == old.pk
     assert fresh.expires_at == old.expires_at
+    assert fresh.rationale == PARTLY_CHANGED
     assert notes(desk, 1, 2, 3) == [11, 50, 13]
     press(desk, fresh, approver)
     carry_out(desk)

@@ -47,6 +47,7 @@ from kernel.schedules import next_due
 from kernel.stored_texts import stored_text
 
 CONNECTION = "connection"
+NO_PERMISSION = stored_text("no particular permission")
 SETUP_TIME = timedelta(minutes=30)
 _ONE_TIME_GRANT_LASTS = timedelta(hours=1)
 _NO_DELAY = timedelta()
@@ -157,7 +158,7 @@ def _setting_facts(row: Connection) -> list[Fact]:
 
 
 def _listed(permissions: Sequence[str]) -> str:
-    return ", ".join(permissions) or stored_text("no particular permission")
+    return ", ".join(permissions) or NO_PERMISSION
 
 
 def approval_payload(row: Connection, purpose: Purpose, after: Sequence[str]) -> dict[str, object]:

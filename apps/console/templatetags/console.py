@@ -19,6 +19,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_
 
 from apps.approvals.cards.schemas import EXACT_TEXT
 from apps.approvals.models import Card
+from apps.connections.services.requests import NO_PERMISSION
 from apps.console import labels
 from apps.console.charts import share_width
 from apps.console.labels import inline_label
@@ -279,6 +280,13 @@ def stored(text: object) -> str:
 def fact_text(fact: Mapping[str, str]) -> str:
     """The text of a card's fact. A text that is quoted exactly is not translated."""
     return fact["text"] if fact["label"] == EXACT_TEXT else show_stored(fact["text"])
+
+
+@register.filter
+def record_value(value: str) -> str:
+    """A value before or after a change, exactly as it is or will be stored; only the platform's word for none is
+    translated."""
+    return show_stored(value) if value == NO_PERMISSION else value
 
 
 @register.filter

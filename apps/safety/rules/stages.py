@@ -89,7 +89,7 @@ def _tier(tier: Tier, score: Score, source: str) -> Verdict | None:
     if tier is Tier.ADVISORY:
         return None
     reason = {
-        Tier.CONFIRM: "Requires confirmation by a person this action.",
+        Tier.CONFIRM: "A person has to confirm this action.",
         Tier.VERIFY: "A person has to verify this action with a code.",
         Tier.DANGER_ZONE: "This action is too dangerous. The agent is stopped until a person unblocks it.",
     }[tier]

@@ -58,10 +58,10 @@ class Operation:
         return self.service(principal, **{param.argument: param.parse(given[param.name]) for param in passed})
 
 
-def _execution_id(given: str) -> UUID:
-    """What is no id is the id of no execution."""
+def _execution_id(given: str) -> UUID | None:
+    """None for a blank text, which is left out. What is no id is the id of no execution."""
     try:
-        return UUID(given)
+        return UUID(given) if given else None
     except ValueError:
         return UUID(int=0)
 

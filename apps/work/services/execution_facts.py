@@ -7,12 +7,15 @@ Inside a scope.
 
 from __future__ import annotations
 
+from functools import cache
+
 from apps.approvals.cards.schemas import Fact
 from apps.approvals.enums import Risk
 from apps.connections import permissions
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
-from kernel.stored_texts import stored_text
+from kernel.language import MEMBER_LANGUAGES, in_language
+from kernel.stored_texts import show_stored, stored_text
 
 RUNS, RISK, COMPARED = stored_text("Runs"), stored_text("Risk rating"), stored_text("Checked for conflicts")
 _RATED = {
@@ -21,8 +24,22 @@ _RATED = {
     Risk.HIGH: stored_text("High risk when your company accepted this tool"),
     Risk.IRREVERSIBLE: stored_text("Irreversible risk when your company accepted this tool"),
 }
-# Labels that only the platform writes: facts of a tool under these labels are marked as the tool's.
-RESERVED_LABELS = frozenset({RUNS, RISK, COMPARED, stored_text("Account")})
+_RESERVED = (RUNS, RISK, COMPARED, stored_text("Account"))
+
+
+def is_reserved(label: str) -> bool:
+    """True for a label that only the platform writes, in any language in which a member may read it: a tool's fact
+    under such a label is marked as the tool's."""
+    return label.strip().casefold() in _reserved_labels()
+
+
+@cache
+def _reserved_labels() -> frozenset[str]:
+    labels: set[str] = set()
+    for language in MEMBER_LANGUAGES:
+        with in_language(language):
+            labels |= {show_stored(label).casefold() for label in _RESERVED}
+    return frozenset(labels)
 
 
 def describe_execution(tool: ToolSpec) -> str:

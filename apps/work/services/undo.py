@@ -39,13 +39,12 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.language import gettext_lazy
 from kernel.provenance import Origin, Source, Traced, as_text
+from kernel.stored_texts import stored_text
 from llm.calls import PlannedCall, call_block
 
 ACTION = "undo"
 RECORDS_CHANGED = gettext_lazy("The records have changed since then, so this can't be undone. Nothing was changed.")
-PARTLY_CHANGED = gettext_lazy(
-    "Some records have changed since then and stay as they are. The rest can still be undone."
-)
+PARTLY_CHANGED = stored_text("Some records have changed since then and stay as they are. The rest can still be undone.")
 _TITLE_CHARS = 280
 
 
@@ -128,7 +127,7 @@ def offer_remaining_undo(undo: Batch, card: Card, outdated: Sequence[BatchItem])
         reads=_records_left_by(entries),
         until=card.expires_at,
         instead_of=card,
-        rationale=str(PARTLY_CHANGED),
+        rationale=PARTLY_CHANGED,
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -25,12 +28,26 @@ ANSWERS = {
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        if self.path == "/endless":
+            self._send_without_end()
+            return
         headers, body = ANSWERS[self.path]
         self.send_response(302 if "Location" in headers else 200)
         for name, value in {**headers, "Content-Length": str(len(body)), "X-Host": self.headers["Host"]}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def _send_without_end(self) -> None:
+        """A whole gzip stream, then bytes until the client is gone."""
+        self.send_response(200)
+        self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        self.wfile.write(gzip.compress(b"x" * 1000))
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b"x" * 1000)
+                time.sleep(0.01)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -68,6 +85,11 @@ async def test_packed_answer_is_counted_unpacked(server: str) -> None:
     assert await get(f"{server}/packed") == b"x" * 1000
     assert await refusal(f"{server}/packed", most=999) == "answer_too_large"
     assert await refusal(f"{server}/bomb", most=1_000_000) == "answer_too_large"
+
+
+async def test_nothing_is_read_behind_the_end_of_a_packed_answer(server: str) -> None:
+    async with asyncio.timeout(3):
+        assert await get(f"{server}/endless") == b"x" * 1000
 
 
 @pytest.mark.parametrize("path", ["/twice", "/lie", "/other"])
