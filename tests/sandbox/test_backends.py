@@ -76,7 +76,7 @@ def open_copy() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(REPOSITORY / "sandbox", Path(folder) / "sandbox")
         (Path(folder) / "kernel/http").mkdir(parents=True)
-        for name in ("__init__.py", "errors.py", "http/__init__.py", "http/addresses.py"):
+        for name in ("__init__.py", "error_codes.py", "errors.py", "http/__init__.py", "http/addresses.py"):
             shutil.copy(REPOSITORY / "kernel" / name, Path(folder) / "kernel" / name)
         os.chmod(folder, 0o755)
         yield Path(folder)
