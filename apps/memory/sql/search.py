@@ -127,10 +127,11 @@ BEGIN
         UNION ALL
         SELECT DISTINCT ON (id) id, words, distance
             FROM (SELECT * FROM near UNION ALL SELECT * FROM worded) AS both_ways
-    ), asked AS MATERIALIZED (
-        SELECT word, quote_literal(word)::tsquery AS query FROM unnest(v_words) AS word
     ), said AS MATERIALIZED (
-        SELECT candidates.id, word FROM candidates, asked WHERE words @@ v_any AND words @@ query
+        -- Each candidate's words are looked up among those asked for: to look for each of these in each candidate would
+        -- take seconds for a long question.
+        SELECT id, word FROM candidates CROSS JOIN LATERAL unnest(tsvector_to_array(words)) AS word
+            JOIN unnest(v_words) AS asked(word) USING (word) WHERE words @@ v_any
     ), weights AS (
         -- BM25's inverse document frequency: of common words as counted at the last change, of rare ones as found.
         SELECT word, ln(1 + (greatest(v_size, chunks) - chunks + 0.5) / (chunks + 0.5)) AS weight FROM (
