@@ -80,8 +80,8 @@ END $$;
 )
 SEARCH_REVERSE = "DROP FUNCTION memory_search(uuid, text[], text, vector, integer);"
 
-# The search that is installed (ADR 119). Candidates are all visible chunks up to 2000; of more, the nearest 100 and the
-# best 200 that contain a word which is not common. Each is ranked by distance and by BM25 over all words of the
+# The search that is installed (ADR 119). Candidates are all visible chunks up to 2000; of more, the nearest 60 and the
+# best 80 that contain a word which is not common. Each is ranked by distance and by BM25 over all words of the
 # question, with a word's frequency inside a chunk taken as one: chunks are short.
 RANKED_SEARCH = """
 CREATE FUNCTION memory_search(p_tenant uuid, p_levels text[], p_question text, p_vector vector, p_k integer)
@@ -115,12 +115,12 @@ BEGIN
     WITH near AS MATERIALIZED (
         SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
             WHERE v_size > 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
-            ORDER BY embedding <=> p_vector LIMIT 100
+            ORDER BY embedding <=> p_vector LIMIT 60
     ), worded AS MATERIALIZED (
         SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
             WHERE v_size > 2000 AND v_indexed
                 AND tenant_id = p_tenant AND collection_id = ANY (v_collections) AND words @@ v_rare
-            ORDER BY ts_rank(words, v_rare) DESC, id LIMIT 200
+            ORDER BY ts_rank(words, v_rare) DESC, id LIMIT 80
     ), candidates AS MATERIALIZED (
         SELECT id, words, embedding <=> p_vector AS distance FROM public.memory_chunk
             WHERE v_size <= 2000 AND tenant_id = p_tenant AND collection_id = ANY (v_collections)
