@@ -1,4 +1,4 @@
-"""Signals about cards and tokens, for whoever watches. Receivers run inside the transaction that made the change.
+"""Signals about cards and tokens. Receivers run inside the transaction that made the change.
 
 What becomes of a card is registered in `registry` by the room that asks; its handler runs before these are sent.
 """

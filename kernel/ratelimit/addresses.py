@@ -10,7 +10,7 @@ from kernel.canonical import sha256_hex
 def is_own_machine(address: str) -> bool:
     """Whether this is the loopback address, or none: a developer, a test, or a proxy that does not forward addresses.
 
-    Nobody else can be behind it, so it is not counted.
+    No other client can be behind it, so it is not counted.
     """
     try:
         return ipaddress.ip_address(address).is_loopback

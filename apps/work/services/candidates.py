@@ -221,7 +221,7 @@ def on_question_answered(item: WorkItem, card: Card, decision: Decision) -> None
 
 
 def on_draft_answered(item: WorkItem, card: Card, decision: Decision) -> None:
-    """Have the draft worded anew, or leave it out."""
+    """Request a new wording of the draft, or leave it out."""
     if decision.said.get("choice") == REPHRASE:
         outbox.enqueue_rewording(item, card.pk)
     else:
