@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from redis.exceptions import RedisError
@@ -53,6 +53,8 @@ def api_exception(error: Exception, context: dict[str, object]) -> Response | No
     """DRF's handler: every JSON error has a code, a message and extra."""
     if isinstance(error, _AWAY):
         error = _unavailable(error)
+    if isinstance(error, PermissionDenied):
+        error = SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("You don't have access to this."))
     if isinstance(error, RequestDataTooBig):
         error = SilasError(ErrorCode.TOO_LARGE, gettext("The request body is too large."))
     if isinstance(error, SilasError):

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection
 from django.test import Client
 
 from apps.tenants.models import Deployment
+from silas_platform.errors import api_exception
 
 
 @pytest.fixture
@@ -32,3 +34,10 @@ def test_api_without_a_database_is_503_and_says_when_to_come_back(deployment: De
 def test_page_without_a_database_is_503_and_shows_no_trace(no_database: None) -> None:
     page = Client().get("/demo/somewhere/")
     assert (page.status_code, b"closed the connection" in page.content) == (503, False)
+
+
+def test_permission_that_django_refuses_has_the_code_of_a_role() -> None:
+    answer = api_exception(PermissionDenied(), {})
+    assert answer is not None
+    assert answer.status_code == 403
+    assert answer.data["error"]["code"] == "forbidden_role"

@@ -86,11 +86,19 @@ def test_page_of_an_outside_act_speaks_of_no_sandbox_of_ours(
 
 
 def test_line_of_a_tool_under_a_name_of_ours_is_quoted(tenant: Any, tmp_path: Path) -> None:
-    facts = [{"label": "Runs", "text": "on the moon"}, {"label": "Account", "text": "somebody"}]
+    facts = [
+        {"label": "Runs", "text": "on the moon"},
+        {"label": "Account", "text": "somebody"},
+        {"label": "Verified by", "text": "two banks"},
+        {"label": "Can be undone", "text": "always"},
+    ]
     desk: Desk = make_desk(tenant, tmp_path, facts=facts)
     found = _facts(desk.card(desk.waiting()))
     assert found["Runs (says the tool)"] == "on the moon"
     assert found["Account (says the tool)"] == "somebody"
+    assert found["Verified by (says the tool)"] == "two banks"
+    assert found["Can be undone (says the tool)"] == "always"
+    assert found["Verified by"] != "two banks"
     assert found["Runs"] == "By the script of test-desk in a sandbox without network"
 
 

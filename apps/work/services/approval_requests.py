@@ -222,7 +222,7 @@ def call_facts_of(requested: RequestedCall, subject: str, place: int = 1, of: in
     skill_facts = (Fact(**fact) for fact in skills.card_facts(requested.tool, requested.call.args, subject))
     facts = [
         replace(fact, label=stored_text("{label} (says the tool)").format(label=fact.label))
-        if execution_facts.is_reserved(fact.label)
+        if execution_facts.is_reserved(fact.label, requested.tool)
         else fact
         for fact in skill_facts
     ]
@@ -254,7 +254,7 @@ def _assurances(tools: Sequence[ToolSpec], checks: Sequence[VerificationCheck]) 
     undo = stored_text("Yes, by a further change") if all(tool.reversible for tool in tools) else stored_text("No")
     count = len(checks)
     proof = _checks_in_words(count) if count else stored_text("the tool's own report only")
-    return [Fact(stored_text("Can be undone"), text=undo), Fact(stored_text("Verified by"), text=proof)]
+    return [Fact(execution_facts.UNDO, text=undo), Fact(execution_facts.VERIFIED_BY, text=proof)]
 
 
 def _checks_in_words(count: int) -> str:

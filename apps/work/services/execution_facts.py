@@ -18,18 +18,21 @@ from kernel.language import MEMBER_LANGUAGES, in_language
 from kernel.stored_texts import show_stored, stored_text
 
 RUNS, RISK, COMPARED = stored_text("Runs"), stored_text("Risk rating"), stored_text("Checked for conflicts")
+UNDO, VERIFIED_BY = stored_text("Can be undone"), stored_text("Verified by")
 _RATED = {
     Risk.LOW: stored_text("Low risk when your company accepted this tool"),
     Risk.MEDIUM: stored_text("Medium risk when your company accepted this tool"),
     Risk.HIGH: stored_text("High risk when your company accepted this tool"),
     Risk.IRREVERSIBLE: stored_text("Irreversible risk when your company accepted this tool"),
 }
-_RESERVED = (RUNS, RISK, COMPARED, stored_text("Account"))
+_RESERVED = (RUNS, RISK, COMPARED, UNDO, VERIFIED_BY, stored_text("Account"))
 
 
-def is_reserved(label: str) -> bool:
+def is_reserved(label: str, tool: ToolSpec) -> bool:
     """True for a label that only the platform writes, in any language in which a member may read it: a tool's fact
-    under such a label is marked as the tool's."""
+    under such a label is marked as the tool's. What verifies an outside tool is written by `skills.outside_tools`."""
+    if isinstance(tool, OutsideToolSpec) and label == VERIFIED_BY:
+        return False
     return label.strip().casefold() in _reserved_labels()
 
 

@@ -33,7 +33,7 @@ from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 
 _REQUEST, _REQUEST_SECONDS = "login_away", 600
-_START_OVER = SilasError(ErrorCode.BEGIN_ANEW, gettext_lazy("This login attempt expired or is not valid. Start over."))
+_START_OVER = gettext_lazy("This login attempt expired or is not valid. Start over.")
 
 
 @never_cache
@@ -88,7 +88,7 @@ def back(request: HttpRequest, slug: str) -> HttpResponseBase:
         with tenant_scope(provider.tenant_id):
             user = providers.person_of(provider, claims)
     except SilasError as refusal:
-        if refusal is not _START_OVER:
+        if refusal.code != ErrorCode.BEGIN_ANEW:
             with tenant_scope(provider.tenant_id):
                 subject = f"login_provider:{provider.pk}"
                 record(AuditEvent.LOGIN_PROVIDER_REFUSED, subject=subject, data={"reason": refusal.code})
@@ -103,7 +103,7 @@ def _own_request(request: HttpRequest, away: dict[str, Any], slug: str) -> oidc.
     state = request.GET.get("state", "")
     fits = away.get("slug") == slug and secrets.compare_digest(state.encode(), away["state"].encode())
     if not fits or time.time() - away["at"] > _REQUEST_SECONDS or not request.GET.get("code"):
-        raise _START_OVER
+        raise SilasError(ErrorCode.BEGIN_ANEW, _START_OVER)
     return oidc.Asked(state=away["state"], nonce=away["nonce"], verifier=away["verifier"])
 
 
