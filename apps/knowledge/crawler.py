@@ -1,11 +1,14 @@
 """Crawl a website from a given page: pages of the same host only, within robots.txt and bounds of pages, bytes and
 time.
 
-Links are followed within the site; a redirect to another host is not. Called by `intake_reading`.
+The start page comes first, then the pages below its folder that the site's sitemaps list, then linked pages. Links are
+followed within the site; a redirect to another host is not. Called by `intake_reading`.
 """
 
 from __future__ import annotations
 
+import html
+import re
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -28,6 +31,10 @@ _PAGE_SECONDS = 15.0
 _ROBOTS_BYTES = 200_000
 _HOPS = 4
 _QUEUED = 400
+_SITEMAPS = 10
+_SITEMAP_SECONDS = 45.0
+# Sitemaps are matched, not parsed as XML, because a hostile site's entities must not be expanded here.
+_LOCATION = re.compile(r"<loc>\s*(?:<!\[CDATA\[)?([^<\]]{1,2000})")
 _ENDINGS = {"text/html": ".html", "application/xhtml+xml": ".html", "text/plain": ".txt", "text/markdown": ".md"}
 _WORDS = {
     "address_refused": stored_text("This address is not a public website."),
@@ -53,6 +60,10 @@ def crawl(start: str, *, most: int = PAGES) -> Iterator[CrawledPage]:
     home, robots = urlsplit(start).netloc.lower(), _robots(start)
     waiting, known = deque([plain_address(start)]), {plain_address(start)}
     give_up, looked = time.monotonic() + SECONDS, 0
+    if most > 1:
+        listed = _sitemap_pages(start, robots)
+        waiting.extend(listed)
+        known.update(listed)
     while waiting and looked < most and time.monotonic() < give_up:
         url = waiting.popleft()
         looked += 1
@@ -125,6 +136,50 @@ def _robots(start: str) -> RobotFileParser | None:
     rules = RobotFileParser()
     rules.parse(answer.body.decode("utf-8", "replace").splitlines())
     return rules
+
+
+def _sitemap_pages(start: str, robots: RobotFileParser | None) -> list[str]:
+    """List the pages below the start page's folder that the site's sitemaps name, without the start page.
+
+    Sitemaps are those of robots.txt, else `/sitemap.xml`; an index is followed. One that cannot be read is skipped.
+    """
+    home, folder = urlsplit(start).netloc.lower(), urlsplit(start).path.rpartition("/")[0] + "/"
+    named = (robots.site_maps() if robots is not None else None) or [urljoin(start, "/sitemap.xml")]
+    waiting = deque(_on_site(named, start))
+    seen, pages = set(waiting), dict.fromkeys([plain_address(start)])
+    give_up, looked = time.monotonic() + _SITEMAP_SECONDS, 0
+    while waiting and looked < _SITEMAPS and len(pages) < _QUEUED and time.monotonic() < give_up:
+        url = waiting.popleft()
+        looked += 1
+        if robots is not None and not robots.can_fetch("SilasReader", url):
+            continue
+        try:
+            answer = _fetch_following(url, home)
+        except FetchFailed:
+            continue
+        if answer is None or answer.status != 200:
+            continue
+        text = answer.body.decode("utf-8", "replace")
+        found = _on_site([html.unescape(location.strip()) for location in _LOCATION.findall(text)], start)
+        if "<sitemapindex" in text:
+            waiting.extend(address for address in found if address not in seen)
+            seen.update(found)
+        else:
+            pages.update(dict.fromkeys(page for page in found if urlsplit(page).path.startswith(folder)))
+    return list(pages)[1:_QUEUED]
+
+
+def _on_site(addresses: list[str], start: str) -> list[str]:
+    """Keep the valid addresses of the site, each once, in their order."""
+    kept = []
+    for address in addresses:
+        try:
+            plain = plain_address(urljoin(start, address))
+            if is_same_site(plain, start):
+                kept.append(plain)
+        except ValueError:
+            continue
+    return list(dict.fromkeys(kept))
 
 
 def _problem(words: str) -> Parsed:

@@ -45,7 +45,7 @@ def test_page_and_what_it_leads_to_are_read(site: Website) -> None:
     site.page("/", f'{LONG}<a href="/returns#how">Returns</a><a href="/returns">Again</a>')
     site.page("/returns", "<p>Returns are free.</p>")
     assert len(texts(read(site))) == 2
-    assert site.asked == ["/robots.txt", "/", "/returns"]
+    assert site.asked == ["/robots.txt", "/sitemap.xml", "/", "/returns"]
 
 
 def test_other_hosts_are_not_visited(site: Website) -> None:
@@ -156,3 +156,55 @@ def test_name_that_stands_for_an_address_inside_is_refused(monkeypatch: pytest.M
     monkeypatch.setattr(resolver.socket, "getaddrinfo", lambda *_, **__: answer)
     with pytest.raises(FetchFailed, match="address_inside"):
         fetch("http://rebound.example.com/", max_bytes=1000, seconds=5)
+
+
+def sitemap(*addresses: str, index: bool = False) -> str:
+    tag = "sitemapindex" if index else "urlset"
+    return f"<{tag}>{''.join(f'<url><loc>{address}</loc></url>' for address in addresses)}</{tag}>"
+
+
+def test_page_that_only_the_sitemap_lists_is_read(site: Website) -> None:
+    site.page("/", LONG)
+    site.page("/sitemap.xml", sitemap(f"{site.origin}/", f"{site.origin}/hidden?a=1&amp;b=2"), kind="text/xml")
+    site.page("/hidden?a=1&b=2", "<p>Hidden</p>")
+    assert [page.url.removeprefix(site.origin) for page in read(site)] == ["/", "/hidden?a=1&b=2"]
+
+
+def test_index_of_sitemaps_named_by_robots_txt_is_followed(site: Website) -> None:
+    site.page("/robots.txt", f"Sitemap: {site.origin}/index.xml", kind="text/plain")
+    site.page("/index.xml", sitemap(f"{site.origin}/index.xml", f"{site.origin}/part.xml", index=True), kind="text/xml")
+    site.page("/part.xml", sitemap(f"<![CDATA[{site.origin}/listed]]>"), kind="text/xml")
+    site.page("/", LONG)
+    site.page("/listed", "<p>Listed</p>")
+    assert "Listed" in texts(read(site))
+    assert site.asked.count("/index.xml") == 1
+
+
+def test_sitemap_leads_neither_to_other_hosts_nor_out_of_the_folder(site: Website) -> None:
+    named = ("http://localhost:1/docs/x", "http://[", "file:///etc/passwd", f"{site.origin}/shop")
+    site.page("/sitemap.xml", sitemap(*named), kind="text/xml")
+    site.page("/docs/", LONG)
+    read(site, "/docs/")
+    assert site.asked == ["/robots.txt", "/sitemap.xml", "/docs/"]
+
+
+def test_pages_of_the_sitemap_are_within_robots_txt(site: Website) -> None:
+    site.page("/robots.txt", "User-agent: *\nDisallow: /private", kind="text/plain")
+    site.page("/sitemap.xml", sitemap(f"{site.origin}/private/x"), kind="text/xml")
+    site.page("/", LONG)
+    read(site)
+    assert "/private/x" not in site.asked
+
+
+def test_endless_index_of_sitemaps_ends(site: Website) -> None:
+    parts = [f"{site.origin}/{number}.xml" for number in range(50)]
+    site.page("/sitemap.xml", sitemap(*parts, index=True), kind="text/xml")
+    site.page("/", LONG)
+    read(site)
+    assert sum(path.endswith(".xml") for path in site.asked) == 10
+
+
+def test_single_page_is_read_without_the_sitemap(site: Website) -> None:
+    site.page("/", LONG)
+    read(site, most=1)
+    assert "/sitemap.xml" not in site.asked
