@@ -48,6 +48,15 @@ class IngestReport:
 
 
 @dataclass(frozen=True)
+class IngestPreview:
+    """What an ingest would do now: `changes` is each document's outcome by its reference, unchanged ones included."""
+
+    changes: dict[str, Outcome]
+    files: tuple[FileReport, ...]
+    skipped: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
 class Sources:
     """Files to read, each with the reference it is known by, and those left aside."""
 

@@ -23,7 +23,7 @@ from apps.audit.services import record
 from apps.knowledge import chunks, file_discovery, parsing
 from apps.knowledge.models import Chunk, Collection, Document, DocumentVersion
 from apps.knowledge.parsing import Parsed, ParsedDocument
-from apps.knowledge.schemas import FileReport, IngestReport, Outcome, Progress
+from apps.knowledge.schemas import FileReport, IngestPreview, IngestReport, Outcome, Progress
 from apps.knowledge.search_configs import search_config
 from apps.knowledge.signals import document_stored
 from kernel.canonical import sha256_hex
@@ -87,6 +87,30 @@ def ingest(
     return IngestReport(home.id, tuple(reports), sources.skipped)
 
 
+def preview_ingest(
+    tenant: Any, *, collection: str, paths: Sequence[Path], root: Path | None = None, progress: Progress | None = None
+) -> IngestPreview:
+    """Read what `ingest` would read and compare it with the stored documents; writes nothing. Opens its own scopes."""
+    with tenant_scope(tenant):
+        home = Collection.objects.filter(name=collection).first()
+    sources = file_discovery.find_files(paths, root=root or Path.cwd())
+    changes: dict[str, Outcome] = {}
+    reports = []
+    for path, reference in sources.files:
+        parsed = parsing.read(path)
+        named = _by_reference(parsed, reference)
+        known: dict[str, _Fingerprint] = {}
+        if home is not None:
+            with tenant_scope(tenant):
+                known = _fingerprints(home.id, list(named))
+        found = {name: _expected_outcome(known.get(name), document) for name, document in named.items()}
+        changes.update(found)
+        reports.append(FileReport(path, tuple(found.values()), parsed.problems))
+        if progress is not None:
+            progress(reports[-1], len(sources.files))
+    return IngestPreview(changes, tuple(reports), sources.skipped)
+
+
 def open_collection(name: str, *, min_level: str = "public", title: str = "", actor: str = "system") -> Collection:
     """Get or create the collection of that name. Inside a scope. Raises `invalid_name`."""
     if not _NAME.fullmatch(name):
@@ -116,7 +140,7 @@ def store_parsed(
     tenant: object, collection_id: UUID, parsed: Parsed, *, reference: str, actor: str = "system"
 ) -> tuple[Outcome, ...]:
     """Store the documents of one file under `reference` (and `#part`); returns the outcome of each."""
-    named = {f"{reference}#{each.part}" if each.part else reference: each for each in parsed.documents}
+    named = _by_reference(parsed, reference)
     with tenant_scope(tenant):
         known = _fingerprints(collection_id, list(named))
     return tuple(
@@ -177,6 +201,19 @@ def _ingest_file(tenant: object, collection_id: UUID, path: Path, reference: str
     parsed = parsing.read(path)
     outcomes = store_parsed(tenant, collection_id, parsed, reference=reference, actor=actor)
     return FileReport(path, outcomes, parsed.problems)
+
+
+def _by_reference(parsed: Parsed, reference: str) -> dict[str, ParsedDocument]:
+    return {f"{reference}#{each.part}" if each.part else reference: each for each in parsed.documents}
+
+
+def _expected_outcome(known: _Fingerprint | None, document: ParsedDocument) -> Outcome:
+    fingerprint = _fingerprint(document)
+    if known is None:
+        return Outcome.ADDED
+    if known.sha256 != fingerprint.sha256:
+        return Outcome.UPDATED
+    return Outcome.UNCHANGED if known == fingerprint else Outcome.REINDEXED
 
 
 def _store(tenant: Any, collection_id: UUID, reference: str, document: ParsedDocument, *, actor: str) -> Outcome:

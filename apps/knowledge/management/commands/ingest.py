@@ -1,13 +1,15 @@
 """`manage.py ingest --tenant SLUG --collection NAME PATH…`: read documents into a tenant's knowledge.
 
-Safe to repeat: what has not changed is left alone. Exit code 1 when a file could not be read (the others were), 2 when
-nothing could be done.
+Safe to repeat: what has not changed is left alone. `--dry-run` lists what would change and stores nothing. Exit
+code 1 when a file could not be read (the others were), 2 when nothing could be done.
 """
 
 from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from apps.knowledge import services
-from apps.knowledge.schemas import FileReport, IngestReport, Outcome
+from apps.knowledge.schemas import FileReport, Outcome
 from apps.tenants.models import Tenant
 
 
@@ -30,23 +32,32 @@ class Command(BaseCommand):
         parser.add_argument("--collection", required=True, metavar="NAME", help="made if there is none of that name")
         parser.add_argument("--min-level", default="public", metavar="LEVEL", help="who may read a new collection")
         parser.add_argument("--root", type=Path, metavar="FOLDER", help="documents are known by their path below it")
+        parser.add_argument("--dry-run", action="store_true", help="list what would change, and store nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = Tenant.objects.filter(slug=options["tenant"]).first()
         if tenant is None:
             raise CommandError(f"There is no tenant {options['tenant']!r}.", returncode=2)
+        place = {"collection": options["collection"], "paths": options["paths"], "root": options["root"]}
         with tqdm(unit="file", disable=None, file=self.stderr) as bar:
-            report = services.ingest(
-                tenant,
-                collection=options["collection"],
-                paths=options["paths"],
-                root=options["root"],
-                min_level=options["min_level"],
-                actor="command:ingest",
-                progress=lambda file, total: self._advance(bar, file, total),
-            )
-        self._summarise(report)
-        if report.failed:
+
+            def advance(file: FileReport, total: int) -> None:
+                self._advance(bar, file, total)
+
+            if options["dry_run"]:
+                preview = services.preview_ingest(tenant, **place, progress=advance)
+                files, skipped = preview.files, preview.skipped
+            else:
+                preview = None
+                report = services.ingest(
+                    tenant, **place, min_level=options["min_level"], actor="command:ingest", progress=advance
+                )
+                files, skipped = report.files, report.skipped
+        for reference, outcome in preview.changes.items() if preview else ():
+            if outcome is not Outcome.UNCHANGED:
+                self.stdout.write(f"{outcome} {reference}")
+        self._summarise(files, skipped)
+        if any(file.problems for file in files):
             sys.exit(1)
 
     def _advance(self, bar: Any, file: FileReport, total: int) -> None:
@@ -57,7 +68,8 @@ class Command(BaseCommand):
             bar.clear()
             self.stderr.write(f"{file.path}{where}: {problem.code}: {problem.message}")
 
-    def _summarise(self, report: IngestReport) -> None:
-        counts = " ".join(f"{outcome}={report.counts[outcome]}" for outcome in Outcome)
-        problems = sum(len(file.problems) for file in report.files)
-        self.stdout.write(f"documents {counts} problems={problems} skipped={len(report.skipped)}")
+    def _summarise(self, files: Sequence[FileReport], skipped: Sequence[Path]) -> None:
+        found = Counter(outcome for file in files for outcome in file.documents)
+        counts = " ".join(f"{outcome}={found[outcome]}" for outcome in Outcome)
+        problems = sum(len(file.problems) for file in files)
+        self.stdout.write(f"documents {counts} problems={problems} skipped={len(skipped)}")
