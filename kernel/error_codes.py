@@ -154,6 +154,7 @@ class ErrorCode(StrEnum):
     INVALID = "invalid", 400
     INVALID_ANSWERS = "invalid_answers", 400, _("Please check the highlighted fields.")
     INVALID_DEPLOYMENT = "invalid_deployment", 400
+    INVALID_PERSONA = "invalid_persona", 422, _("An axis is unknown or its value is out of range.")
     INVALID_EMAIL = "invalid_email", 400
     INVALID_FORM = "invalid_form", 400
     INVALID_FRAME = "invalid_frame", 400

@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("apps.connections.urls")),
     path("", include("apps.gates.urls")),
     path("", include("apps.guard.urls")),
+    path("", include("apps.persona.urls")),
     path("", include("apps.safety.urls")),
     path("", include("apps.sessions.urls")),
     path("", include("apps.skills.urls")),

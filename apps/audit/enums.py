@@ -17,6 +17,7 @@ class AuditEvent(TextChoices):
     MEMBER_REMOVED = "member_removed", _("A person is no longer a member")
     DEPLOYMENT_CREATED = "deployment_created", _("A deployment was created")
     DEPLOYMENT_CHANGED = "deployment_changed", _("A deployment was changed")
+    PERSONA_CHANGED = "persona_changed", _("A chatbot's personality was changed")
     PROVIDER_KEY_STORED = "provider_key_stored", _("A model provider's key was stored")
     PROVIDER_KEY_REMOVED = "provider_key_removed", _("A model provider's key was removed")
     FIRST_RUN_WENT_ON = "first_run_went_on", _("A company set up its first chatbot")

@@ -42,6 +42,7 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.MEMBER_REMOVED: "",
     AuditEvent.DEPLOYMENT_CREATED: "",
     AuditEvent.DEPLOYMENT_CHANGED: "",
+    AuditEvent.PERSONA_CHANGED: "",
     AuditEvent.PROVIDER_KEY_STORED: "",
     AuditEvent.PROVIDER_KEY_REMOVED: "",
     AuditEvent.FIRST_RUN_WENT_ON: "",

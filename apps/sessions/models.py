@@ -50,6 +50,8 @@ class ChatSession(TenantModel):
     forgotten_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     # What its windows are laid out by (`apps.sessions.context_state`).
     focus: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    # The mood of the chatbot in this conversation (`apps.persona.services.move_mood`).
+    mood: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict, db_default={})
     # What the page around the widget says of its visitor. Nobody has proved it: no gate and no model reads it.
     attributes: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
 

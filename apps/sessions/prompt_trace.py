@@ -17,6 +17,7 @@ from apps.knowledge.queries import read_quotes
 from apps.memory.enums import ScopeKind
 from apps.memory.recall import memories_of, memory_texts
 from apps.memory.schemas import Scope
+from apps.persona import directives
 from apps.sessions import policy, window
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.queries import messages_at, scopes_about
@@ -196,6 +197,11 @@ def _persona(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
     return {window.id_of_words("persona", words): Kept("", words)}
 
 
+def _tones(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
+    """The id holds the levels of the axes, and these the sentences."""
+    return {each: Kept("", directives.render(each.removeprefix("tone:"))) for each in ids}
+
+
 def _work(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
     titles = work_items(session_id=session.pk).values_list("title", flat=True)
     return {window.id_of_words("work", title): Kept("", title) for title in titles}
@@ -220,6 +226,7 @@ _PLACES: Mapping[str, Callable[[ChatSession, list[str]], dict[str, Kept]]] = {
     "passage": _passages,
     "memory": _memories,
     "persona": _persona,
+    "tone": _tones,
     "work": _work,
     "tool": _tools,
     "withheld": _tools,

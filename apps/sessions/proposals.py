@@ -55,7 +55,9 @@ def screen(state: TurnState, *, language: str) -> None:
             gates=state.policy.gates,
             trace_id=state.lease.message.trace_id,
             continuation_of=_earlier(action.continuation_of),
-            hints=DEFAULT_HINTS if state.marks else InteractionHints(planner_override=action.interaction_mode_override),
+            hints=DEFAULT_HINTS
+            if state.marks
+            else InteractionHints(planner_override=action.interaction_mode_override, initiative=initiative_of(state)),
             marks=sentences(state.marks),
             tracing=value_sources.tracing_of(state),
         )
@@ -74,6 +76,11 @@ def propose(state: TurnState) -> None:
         _call_off(state)
     if state.screened is not None:
         work.accept_plan(state.screened)
+
+
+def initiative_of(state: TurnState) -> float:
+    """The initiative of the deployment's personality, 0 to 1."""
+    return state.tone.initiative if state.tone else DEFAULT_HINTS.initiative
 
 
 def _is_plan(action: PlanAction) -> bool:

@@ -20,6 +20,7 @@ from apps.gates.schemas import EscalationSpec, GateResult, GateSpec
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Admitted, CallOutcome, Done, Failed, NeedsApproval, Refused, RunRef
 from apps.memory.schemas import Note
+from apps.persona.schemas import Tone
 from apps.sessions.context_state import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import Said
@@ -29,6 +30,7 @@ from apps.work.services.proposals import ScreenedPlan
 from kernel.taint import Taint
 from llm.briefing import HistoryMessage, Passage, RecalledMemory, SkillBrief, ToolBrief, WithheldTool
 from llm.context.items import Window
+from llm.enums import InteractionMode, InteractionRegister
 from llm.runs import Usage
 from llm.schemas import AgentResponse, MemoryOp
 
@@ -127,6 +129,8 @@ class TurnState:
     access: AccessController
     open_work: tuple[str, ...]
     run: RunRef
+    # How the answer sounds; None when the deployment has no personality.
+    tone: Tone | None = None
 
     step: str = ""
     text: str = ""
@@ -145,6 +149,9 @@ class TurnState:
     verified: tuple[GateResult, ...] = ()
     # Who answered: "direct" (the proxy itself) or "planner"; "" while nobody has.
     route: str = ""
+    # What kind of interaction this is, and how proactively it may proceed (spec 0.5.7, 5.1.0).
+    register: InteractionRegister | None = None
+    mode: InteractionMode | None = None
     response: AgentResponse | None = None
     model_name: str = ""
     fell_back: str = ""

@@ -75,6 +75,7 @@ CLOSING: tuple[ClosingStep, ...] = (
     ClosingStep("12", "propose_plan", closing.propose_plan),
     ClosingStep("13", "hand_over", closing.hand_over, after_stop=True),
     ClosingStep("15", "record_outcome", closing.record_outcome, after_stop=True),
+    ClosingStep("15", "move_mood", closing.move_mood, after_stop=True),
     ClosingStep("16", "finish", closing.finish, after_stop=True),
 )
 STEPS: tuple[Step, ...] = (*OPENING, *BETWEEN, *CLOSING)

@@ -150,6 +150,9 @@ def weight(tool: ToolBrief | ToolSpec) -> int:
 def _items(state: TurnState) -> Iterator[ContextItem]:
     deployment = state.session.deployment
     yield _system("persona", deployment.persona)
+    if state.tone is not None:
+        content = state.tone.text
+        yield ContextItem(f"tone:{state.tone.levels}", Zone.SYSTEM, Kind.SYSTEM, content, taint=Taint.AUTH, pinned=True)
     yield from (_system("work", title) for title in state.open_work)
     yield from (_message(entry._replace(text=entry.shown)) for entry in state.recent)
     yield _message(state.message._replace(text=state.text), pinned=True)

@@ -54,6 +54,7 @@ INSTALLED_APPS = [
     "apps.toolservers",
     "apps.knowledge",
     "apps.memory",
+    "apps.persona",
     "apps.skills",
     "apps.connections",
     "apps.work",

@@ -35,6 +35,7 @@ TABLE = {
     console-web-search console-web-search-remove console-tool-server-new console-tool-program-new
     console-tool-server console-tool-server-refresh console-tool-server-switch console-tool-server-remove
     console-tool-accept console-tool-suspend api-tasks-settings api-webhooks api-webhook api-webhook-deliveries
+    api-persona api-persona-preset api-persona-tune api-persona-feedback api-persona-events
     api-gates api-gate api-gate-versions api-gate-diff api-gate-dry-run api-gate-activate api-gate-roll-back
     api-gate-retire api-budgets api-budget api-skills api-skill api-skill-disable api-skill-roll-back
     api-skill-purge api-skill-export api-skill-packages api-skill-package-refuse api-skill-publishers

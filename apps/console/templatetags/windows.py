@@ -41,6 +41,7 @@ _SENDERS = {
 }
 _PLACES = {
     "persona": gettext_lazy("Persona"),
+    "tone": gettext_lazy("Personality"),
     "work": gettext_lazy("Open work"),
     "passage": gettext_lazy("Document"),
     "memory": gettext_lazy("Memory"),

@@ -10,10 +10,12 @@ from dataclasses import replace
 from apps.approvals.enums import PauseTrigger
 from apps.sessions import escalations, rules, turn_pauses
 from apps.sessions.model_runs import converse
+from apps.sessions.proposals import initiative_of
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.tools import toolset_for
 from apps.sessions.streaming import GatedStream
 from apps.skills import roles
+from apps.work.interaction import InteractionHints, mode_for
 from kernel.clock import now
 from kernel.live import send
 from llm import agents
@@ -55,6 +57,11 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
         return turn_pauses.waits(state.held_call)
     state.route = proxy.output.route
     state.focus = replace(state.focus, profile=proxy.output.context_profile)
+    state.register = proxy.output.interaction_register
+    hints = InteractionHints(
+        proxy_mode=proxy.output.interaction_mode, register=state.register, initiative=initiative_of(state)
+    )
+    state.mode = mode_for(hints, confirm=bool(state.marks))
     if proxy.output.route == "direct":
         state.response = proxy.output.response
         return escalations.after_refusal(state)
@@ -85,7 +92,7 @@ def briefing_of(state: TurnState, instruction: str) -> Briefing:
         text=state.text,
         title=deployment.title,
         greeting=deployment.greeting,
-        persona=deployment.persona,
+        persona="\n".join(filter(None, (deployment.persona, state.tone.text if state.tone else ""))),
         constitution=(*CONSTITUTION, *waiting),
         level=state.access.grant.level,
         history=state.history,

@@ -15,6 +15,8 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Queue
 from apps.memory.enums import SourceKind
+from apps.persona import rules as persona
+from apps.persona import services as personas
 from apps.sessions import (
     chronicle,
     escalations,
@@ -130,15 +132,24 @@ def _refusal(state: TurnState) -> Stop | None:
 
 
 def record_outcome(state: TurnState) -> None:
-    """Step 15. What the gates and models did, as counts and codes, also for turns without an answer; mood is fixed by
-    the deployment's persona.
-    """
+    """Step 15. What the gates and models did, as counts and codes, also for turns without an answer."""
     model_runs.settle(state)
     subject = f"session:{state.session.pk}"
     for event, data in state.audit:
         record(AuditEvent(event), subject=subject, data=data)
     if state.fell_back:
         record(AuditEvent.MODEL_FELL_BACK, subject=subject, data={"reason": state.fell_back})
+
+
+def move_mood(state: TurnState) -> None:
+    """Step 15. The mood of the conversation, of a deployment with a personality."""
+    if state.tone is None or state.overheard:
+        return
+    blocked = state.stop is not None and state.stop.held is None
+    events = persona.events_of_turn(state.message.text, blocked=blocked, number=state.number)
+    state.session.mood = personas.move_mood(
+        state.session.mood, events, deployment_id=state.session.deployment_id, session_id=state.session.pk
+    )
 
 
 def finish(state: TurnState) -> None:
@@ -154,6 +165,8 @@ def finish(state: TurnState) -> None:
     data = {"turn": state.number, "level": state.access.grant.level, "passages": len(state.passages)}
     left_out = len(state.window.evicted) if state.window else 0
     data |= {"prompts": list(state.prompts)} if state.prompts else {}
+    data |= {"register": state.register, "mode": state.mode} if state.register and state.mode else {}
+    data |= {"tone": f"{state.tone.context}:{state.tone.levels}"} if state.tone else {}
     data |= {name: count for name, count in (("evicted", left_out), ("untold", state.untold)) if count}
     record(
         AuditEvent.TURN_COMPLETED,

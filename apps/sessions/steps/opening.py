@@ -25,6 +25,8 @@ from apps.bus.schemas import Lease
 from apps.guard.enums import Origin
 from apps.guard.schemas import Limits, RunRef
 from apps.guard.services import open_run
+from apps.persona import queries as persona
+from apps.persona.services import tone_of_turn
 from apps.sessions import policy, queries, turn_pauses
 from apps.sessions.context_state import Focus
 from apps.sessions.enums import Owner, Sender, TurnStatus
@@ -75,7 +77,8 @@ def _resumed(owed: Mapping[str, Any]) -> GatePause | None:
 def _state(lease: Lease, session: ChatSession, *, seq: int, overheard: bool) -> TurnState:
     said = queries.said_until(session.pk, seq, limit=HISTORY_MESSAGES)
     waiting = open_work(session.pk, subject=session.customer)
-    frozen = policy.load_usable(session.deployment, said, waiting)
+    baseline = persona.baseline_of(session.deployment_id)
+    frozen = policy.load_usable(session.deployment, said, waiting, baseline)
     *recent, message = said.value
     message = message._replace(kept_out=False)
     spoken = (each.text for each in (*recent, message) if each.sender == Sender.VISITOR)
@@ -96,6 +99,7 @@ def _state(lease: Lease, session: ChatSession, *, seq: int, overheard: bool) -> 
         access=access,
         open_work=tuple(title for whose, title in waiting.value if whose in ("", access.subject)),
         run=_run_of(session, turn_id),
+        tone=tone_of_turn(baseline.value, session.mood, message.text) if baseline.value is not None else None,
         text=message.text,
         focus=Focus.of(session.focus),
         overheard=overheard,

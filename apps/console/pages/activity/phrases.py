@@ -57,6 +57,7 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "role_changed": ("", gettext_lazy("{who} changed a role|{what} is now {role}")),
     "member_removed": ("", gettext_lazy("{who} removed {what}|who was {role}")),
     "deployment_created": ("", gettext_lazy("{who} created a chatbot|{what}")),
+    "persona_changed": ("", gettext_lazy("{who} changed a chatbot's personality|{what}")),
     "deployment_changed": ("", gettext_lazy("{who} changed a chatbot|{what} ({fields})")),
     "provider_key_stored": ("", gettext_lazy("{who} added a model provider key|for {what} ({provider})")),
     "provider_key_removed": ("", gettext_lazy("{who} removed a model provider key|of {what} ({provider})")),

@@ -20,11 +20,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.access.tokens import test_ticket
 from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
-from apps.console.pages.studio import visitor_forms
+from apps.console.pages.studio import personality_form, visitor_forms
 from apps.console.pages.studio.forms import FOLDED, GROUPS, DeploymentForm, NewDeploymentForm, initial_of
 from apps.console.pages.studio.model_forms import PROVIDERS, ModelForm, problem_with
+from apps.console.pages.studio.personality_form import PersonalityForm
 from apps.console.pages.studio.snippets import builders, is_inline, policy_lines, snippet
 from apps.console.pages.studio.visitor_forms import VisitorFeaturesForm
+from apps.persona.queries import state_of
 from apps.tenants import first_run, install_pings
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
@@ -87,9 +89,11 @@ def studio(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
     if request.method != "POST":
         return _studio(request, place)
     form, features = DeploymentForm(request.POST, theme=place.theme), VisitorFeaturesForm(request.POST, place=place)
-    if not all([form.is_valid(), features.is_valid()]):
-        return _studio(request, place, form, features, status=422)
+    personality = PersonalityForm(request.POST, state=state_of(place.pk))
+    if not all([form.is_valid(), features.is_valid(), personality.is_valid()]):
+        return _studio(request, place, form, features, personality, status=422)
     change_deployment(place, actor=_actor(request), **form.values)
+    personality.save(place, actor=_actor(request))
     offers.change(place, actor=_actor(request), **features.features)
     offers.change_form(place, features.question_values, actor=_actor(request))
     return redirect("console-studio", place.pk)
@@ -165,6 +169,7 @@ def _studio(
     place: Deployment,
     form: DeploymentForm | None = None,
     features: VisitorFeaturesForm | None = None,
+    personality: PersonalityForm | None = None,
     *,
     status: int = 200,
     keys: ModelForm | None = None,
@@ -173,14 +178,16 @@ def _studio(
     if features is None:
         initial = visitor_forms.initial_of(offers.offers_of(place.pk), offers.questions_of(place.pk))
         features = VisitorFeaturesForm(place=place, initial=initial)
+    personality = personality or PersonalityForm(state=state_of(place.pk))
     return page(
         request,
         "console/studio.html",
         at="studio",
         status=status,
         place=place,
-        wrong=bool(form.errors or features.errors),
+        wrong=bool(form.errors or features.errors or personality.errors),
         looks=_groups(form, GROUPS[:_GROUPS_BEFORE_FEATURES]),
+        personality=_groups(personality, personality_form.GROUPS),
         features=_groups(features, visitor_forms.GROUPS),
         questions=features.questions(),
         has_questions=features.has_questions,
