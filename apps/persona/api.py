@@ -56,7 +56,7 @@ class EventAnswer(serializers.Serializer[Any]):
     trusted = serializers.BooleanField()
     delta_axes = serializers.DictField(child=serializers.FloatField())
     delta_mood = serializers.DictField(child=serializers.FloatField())
-    source = serializers.CharField()
+    origin = serializers.CharField(source="source", help_text="`runtime` or `owner_feedback`")
     created_at = serializers.DateTimeField()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django import forms
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from apps.persona import rules, services
@@ -11,8 +12,11 @@ from apps.persona.enums import Axis, Preset
 from apps.persona.models import PersonaState
 from apps.tenants.models import Deployment
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 # What the ends of each slider mean.
-_ENDS: dict[Axis, str | Promise] = {
+_ENDS: dict[Axis, StrOrPromise] = {
     Axis.WARMTH: gettext_lazy("From factual to warm"),
     Axis.ASSERTIVENESS: gettext_lazy("From gentle suggestions to clear recommendations"),
     Axis.VERBOSITY: gettext_lazy("From short answers to full explanations"),
@@ -21,7 +25,7 @@ _ENDS: dict[Axis, str | Promise] = {
     Axis.INITIATIVE: gettext_lazy("From answering only to suggesting next steps"),
     Axis.CERTAINTY: gettext_lazy("From cautious to confident"),
 }
-GROUPS: tuple[tuple[str | Promise, tuple[str, ...]], ...] = (
+GROUPS: tuple[tuple[StrOrPromise, tuple[str, ...]], ...] = (
     (gettext_lazy("Personality"), ("preset", *(f"axis_{axis}" for axis in Axis))),
 )
 
