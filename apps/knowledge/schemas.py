@@ -32,9 +32,9 @@ class FileReport:
 
 @dataclass(frozen=True)
 class IngestReport:
-    """`skipped` are files of other types that were in a given folder."""
+    """`skipped` are files of other types that were in a given folder; only a preview may have no collection yet."""
 
-    collection_id: UUID
+    collection_id: UUID | None
     files: tuple[FileReport, ...] = ()
     skipped: tuple[Path, ...] = ()
 
@@ -48,12 +48,10 @@ class IngestReport:
 
 
 @dataclass(frozen=True)
-class IngestPreview:
+class IngestPreview(IngestReport):
     """What an ingest would do now: `changes` is each document's outcome by its reference, unchanged ones included."""
 
-    changes: dict[str, Outcome]
-    files: tuple[FileReport, ...]
-    skipped: tuple[Path, ...]
+    changes: dict[str, Outcome] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def preview_ingest(
         reports.append(FileReport(path, tuple(found.values()), parsed.problems))
         if progress is not None:
             progress(reports[-1], len(sources.files))
-    return IngestPreview(changes, tuple(reports), sources.skipped)
+    return IngestPreview(home.id if home else None, tuple(reports), sources.skipped, changes)
 
 
 def open_collection(name: str, *, min_level: str = "public", title: str = "", actor: str = "system") -> Collection:

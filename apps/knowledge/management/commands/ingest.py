@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from apps.knowledge import services
-from apps.knowledge.schemas import FileReport, Outcome
+from apps.knowledge.schemas import FileReport, IngestReport, Outcome
 from apps.tenants.models import Tenant
 
 
@@ -44,20 +42,20 @@ class Command(BaseCommand):
             def advance(file: FileReport, total: int) -> None:
                 self._advance(bar, file, total)
 
+            report: IngestReport
             if options["dry_run"]:
                 preview = services.preview_ingest(tenant, **place, progress=advance)
-                files, skipped = preview.files, preview.skipped
+                report, changes = preview, preview.changes
             else:
-                preview = None
                 report = services.ingest(
                     tenant, **place, min_level=options["min_level"], actor="command:ingest", progress=advance
                 )
-                files, skipped = report.files, report.skipped
-        for reference, outcome in preview.changes.items() if preview else ():
+                changes = {}
+        for reference, outcome in changes.items():
             if outcome is not Outcome.UNCHANGED:
                 self.stdout.write(f"{outcome} {reference}")
-        self._summarise(files, skipped)
-        if any(file.problems for file in files):
+        self._summarise(report)
+        if report.failed:
             sys.exit(1)
 
     def _advance(self, bar: Any, file: FileReport, total: int) -> None:
@@ -68,8 +66,7 @@ class Command(BaseCommand):
             bar.clear()
             self.stderr.write(f"{file.path}{where}: {problem.code}: {problem.message}")
 
-    def _summarise(self, files: Sequence[FileReport], skipped: Sequence[Path]) -> None:
-        found = Counter(outcome for file in files for outcome in file.documents)
-        counts = " ".join(f"{outcome}={found[outcome]}" for outcome in Outcome)
-        problems = sum(len(file.problems) for file in files)
-        self.stdout.write(f"documents {counts} problems={problems} skipped={len(skipped)}")
+    def _summarise(self, report: IngestReport) -> None:
+        counts = " ".join(f"{outcome}={report.counts[outcome]}" for outcome in Outcome)
+        problems = sum(len(file.problems) for file in report.files)
+        self.stdout.write(f"documents {counts} problems={problems} skipped={len(report.skipped)}")
