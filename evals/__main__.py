@@ -1,7 +1,11 @@
-"""`python -m evals [MODEL]`: replay the scripted conversations against a model; exit code 1 when an expectation failed.
+"""`python -m evals [MODEL]`: replay the scripted conversations against a model.
 
-On a database of its own with both demo tenants; `builtin:grounded` unless a model string is given, whose key is read
-from the environment. A turn that the model did not answer itself counts as missed: another one would be judged.
+On a database of its own with both demo tenants, so that nothing reaches a real customer, member of staff or record;
+`builtin:grounded` unless a model string is given, whose key is read from the environment. A turn that the model did not
+answer itself counts as missed: another one would be judged.
+
+Exit code: 0 when everything came out as expected, 1 when an expectation failed, 2 when the run is not whole (a script
+with a mistake, no conversation, the budget spent).
 """
 
 from __future__ import annotations
@@ -9,72 +13,131 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from typing import Any
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
 
 from bench.stage import servers
-from evals.scripts import Script, scripts
+from evals.results import ERROR, Result, Run, changes, read, write_json, write_junit
+from evals.scripts import FOLDER, Conversation, Script, scripts
+
+if TYPE_CHECKING:
+    from apps.tenants.models import Deployment
+    from evals.replay import Played
 
 BUILTIN = "builtin:grounded"
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    given = _parser().parse_args(argv)
+    try:
+        before = read(given.compare) if given.compare else None
+        chosen = selected(scripts(given.suite), given.only)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        print(error, file=sys.stderr)
+        return ERROR
+    run = _run(chosen, given.model or BUILTIN, given.budget)
+    if given.json:
+        write_json(run, given.json)
+    if given.junit:
+        write_junit(run, given.junit)
+    print(report(run, before))
+    return run.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m evals", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", nargs="?", default=BUILTIN, help="a model string, for example anthropic:…")
+    parser.add_argument("--suite", metavar="FOLDER", type=Path, default=FOLDER, help="a folder of scripts (YAML)")
     parser.add_argument("--only", metavar="WORDS", default="", help="conversations whose name has these words")
-    given = parser.parse_args(argv)
+    parser.add_argument("--budget", metavar="USD", type=_usd, help="begin no conversation once this is spent")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write every conversation and its result")
+    parser.add_argument("--junit", metavar="FILE", type=Path, help="write the results for CI")
+    parser.add_argument("--compare", metavar="FILE", type=Path, help="an earlier --json: say what changed since")
+    return parser
+
+
+def _usd(text: str) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f"{text} is not an amount") from None
+    if not amount.is_finite() or amount <= 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive amount")
+    return amount
+
+
+def selected(found: list[Script], words: str) -> list[tuple[str, Conversation]]:
+    """(key of the deployment, conversation) of every conversation whose name has the words, in the order played."""
+    pairs = [(script.deployment, one) for script in found for one in script.conversations]
+    return [(key, one) for key, one in pairs if words.lower() in one.name.lower()]
+
+
+def _run(chosen: list[tuple[str, Conversation]], model: str, budget: Decimal | None) -> Run:
     with servers():
         from silas_platform import demo
 
         demo.seed(progress=lambda line: print(line, file=sys.stderr, flush=True))
-        played = asyncio.run(_play(given.model or BUILTIN, given.only))
-    return report(played, given.model or BUILTIN)
+        return asyncio.run(_play(chosen, model, budget))
 
 
-async def _play(model: str, only: str) -> list[Any]:
+async def _play(chosen: list[tuple[str, Conversation]], model: str, budget: Decimal | None) -> Run:
     from kernel.tenancy import in_thread
 
-    played = []
-    for script in scripts():
-        deployment = await in_thread(_deployment, script, model)
-        for conversation in script.conversations:
-            if only.lower() in conversation.name.lower():
-                played.append(await _one(deployment, conversation, model))
-    return played
+    run = Run(model=model, results=[])
+    deployments = {key: await in_thread(_deployment, key, model) for key in dict(chosen)}
+    for key, conversation in chosen:
+        if budget is not None and run.cost_usd >= budget:
+            run.left_out.append(conversation.name)
+        else:
+            run.results.append(await _one(deployments[key], conversation, model))
+    return run
 
 
-async def _one(deployment: Any, conversation: Any, model: str) -> Any:
+async def _one(deployment: Deployment, conversation: Conversation, model: str) -> Result:
     from evals.replay import play
 
-    one = await play(deployment, conversation)
-    if model != BUILTIN and one.fallbacks:
-        one.misses.append(f"{one.fallbacks} turns were not answered by {model}")
-    print(line(one), flush=True)
-    return one
+    played = await play(deployment, conversation)
+    if model != BUILTIN and played.fallbacks:
+        played.misses.append(f"{played.fallbacks} turns were not answered by {model}")
+    print(line(played), flush=True)
+    return played.result
 
 
-def _deployment(script: Script, model: str) -> Any:
+def _deployment(key: str, model: str) -> Deployment:
     from apps.tenants.queries import deployment_by_key
     from apps.tenants.services import change_deployment
     from kernel.tenancy import tenant_scope
 
-    deployment = deployment_by_key(script.deployment)
-    assert deployment is not None, f"no deployment has the key {script.deployment}"
+    deployment = deployment_by_key(key)
+    if deployment is None:
+        print(f"no deployment has the key {key}", file=sys.stderr)
+        raise SystemExit(ERROR)
     with tenant_scope(deployment.tenant_id):
         names = dict.fromkeys(("proxy", "planner", "executor"), model)
         return change_deployment(deployment, actor="evals", model_names=names, environment_keys=model != BUILTIN)
 
 
-def line(one: Any) -> str:
+def line(one: Played) -> str:
     told = "ok  " if not one.misses else "MISS"
     return "\n".join((f"{told}  {one.turns:2} turns  {one.name}", *(f"      {miss}" for miss in one.misses)))
 
 
-def report(played: list[Any], model: str) -> int:
-    missed = [one for one in played if one.misses]
-    turns, wrong = sum(one.turns for one in played), sum(len(one.misses) for one in played)
-    good = len(played) - len(missed)
-    print(f"\n{model}: {good} of {len(played)} conversations as expected; {turns} turns, {wrong} misses")
-    return 1 if missed or not played else 0
+def report(run: Run, before: Run | None = None) -> str:
+    """The totals of a run and what changed since `before`."""
+    good = sum(one.passed for one in run.results)
+    turns, wrong = sum(len(one.conversation) for one in run.results), sum(len(one.misses) for one in run.results)
+    total = f"{good} of {len(run.results)} conversations as expected; {turns} turns, {wrong} misses"
+    told = ["", f"{run.model}: {total}; {run.cost_usd:.4f} USD"]
+    if run.left_out:
+        told.append(f"{len(run.left_out)} conversations were left out: the budget was spent")
+    if before is not None:
+        told += changes(before, run) or ["nothing changed since the earlier run"]
+    return "\n".join(told)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
+
+from django.db.models import Sum
 
 from apps.approvals.models import Card
 from apps.audit.enums import AuditEvent
 from apps.guard.enums import Intent
-from apps.guard.models import ToolCall
+from apps.guard.models import SpendEntry, ToolCall
 from apps.knowledge.models import DocumentVersion
 from apps.sessions import turn
 from apps.sessions.enums import Sender
@@ -22,6 +25,7 @@ from apps.sessions.services import accept_message, start_session
 from apps.sessions.state import TurnState
 from apps.tenants.models import Deployment
 from apps.work.models import WorkItem
+from evals.results import Result, Said
 from evals.scripts import Cite, Conversation, Expected
 from kernel.tenancy import in_scope, in_thread
 from llm.language_detection import detect_language
@@ -54,6 +58,12 @@ class Played:
     turns: int = 0
     misses: list[str] = field(default_factory=list)
     fallbacks: int = 0
+    said: list[Said] = field(default_factory=list)
+    cost_usd: Decimal = Decimal(0)
+
+    @property
+    def result(self) -> Result:
+        return Result(name=self.name, misses=self.misses, cost_usd=self.cost_usd, conversation=self.said)
 
 
 async def play(deployment: Deployment, conversation: Conversation) -> Played:
@@ -65,8 +75,29 @@ async def play(deployment: Deployment, conversation: Conversation) -> Played:
         played.turns += 1
         played.fallbacks += bool(outcome.fell_back)
         played.misses += [f"turn {number}: {miss}" for miss in misses(expected, outcome, before=before)]
+        played.said.append(_said(expected.say, outcome))
         before = outcome.said
+    played.cost_usd = await in_scope(deployment.tenant_id, _cost, session_id)
     return played
+
+
+def _said(visitor: str, outcome: Outcome) -> Said:
+    return Said(
+        visitor=visitor,
+        bot=outcome.said,
+        route=outcome.route,
+        tools=outcome.tools,
+        level=outcome.level,
+        work=outcome.work,
+        answered_by=outcome.answered_by,
+    )
+
+
+def _cost(session_id: UUID) -> Decimal:
+    """What the conversation's calls were charged, in US dollars."""
+    run_id = ChatSession.objects.values_list("run_id", flat=True).get(pk=session_id)
+    charged = SpendEntry.objects.filter(call__run_id=run_id).aggregate(total=Sum("amount"))["total"]
+    return Decimal(charged or 0)
 
 
 def misses(expected: Expected, outcome: Outcome, *, before: str = "") -> list[str]:

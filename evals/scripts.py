@@ -56,5 +56,13 @@ class Script(Strict):
 
 
 def scripts(folder: Path = FOLDER) -> list[Script]:
-    """Every file of the folder. Raises pydantic's `ValidationError` for one that is no script."""
-    return [Script.model_validate(yaml.safe_load(path.read_text())) for path in sorted(folder.glob("*.yaml"))]
+    """Every file of the folder.
+
+    Raises `OSError`, `yaml.YAMLError`, or `ValueError` for a file that is no script (pydantic's `ValidationError`) and
+    for a name that stands twice: two results could not be told apart.
+    """
+    found = [Script.model_validate(yaml.safe_load(path.read_text())) for path in sorted(folder.glob("*.yaml"))]
+    names = [conversation.name for script in found for conversation in script.conversations]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"more than one conversation is named {', '.join(twice)}")
+    return found

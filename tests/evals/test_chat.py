@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from apps.tenants.models import Deployment
 from apps.tenants.queries import deployment_by_key
-from evals.__main__ import line, report
+from evals.__main__ import line
 from evals.replay import Outcome, Played, misses, play
 from evals.scripts import Cite, Conversation, Expected, scripts
 from kernel.tenancy import in_thread
@@ -63,9 +63,15 @@ def test_there_are_many_conversations_with_each_tenant() -> None:
     assert min(counted) >= 15
 
 
-def test_no_conversation_stands_twice() -> None:
-    names = [one.name for _, one in ALL]
-    assert len(names) == len(set(names))
+def test_there_are_many_attacks() -> None:
+    assert sum(one.name.startswith("attack: ") for _, one in ALL) >= 30
+
+
+def test_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    one = "{name: a, turns: [{say: x}]}"
+    (tmp_path / "a.yaml").write_text(f"deployment: d\nconversations: [{one}, {one}]")
+    with pytest.raises(ValueError, match="more than one conversation is named a"):
+        scripts(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -114,14 +120,6 @@ def test_script_with_a_slip_is_refused(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "a.yaml").write_text(wrong)
     with pytest.raises(ValidationError):
         scripts(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("played", "code"),
-    [([Played("a", 1)], 0), ([Played("a", 1), Played("b", 1, ["turn 1: says nothing"])], 1), ([], 1)],
-)
-def test_exit_code_says_whether_something_was_missed(played: list[Played], code: int, capsys: Any) -> None:
-    assert report(played, "builtin:grounded") == code
 
 
 def test_table_names_each_miss_below_its_conversation() -> None:
