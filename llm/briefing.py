@@ -12,7 +12,7 @@ from typing import Any
 
 from kernel.taint import Taint
 from llm.calls import PlannedCall
-from llm.enums import Role
+from llm.enums import InteractionMode, Role
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,7 @@ class Briefing:
     `text` is the message to answer and is not repeated in `history` (oldest first). `tools` are the only ones that
     may be called. `requested` holds acting calls that the proxy asked for (planner). `today` is the visitor's date,
     ISO, or "". `reference` names the turn; a plan's id is derived from it.
+    `mode` is the resolved interaction mode (planner).
     """
 
     role: Role
@@ -121,3 +122,4 @@ class Briefing:
     context_profiles: tuple[str, ...] = ("conversation",)
     today: str = ""
     reference: str = ""
+    mode: InteractionMode | None = None

@@ -14,7 +14,7 @@ from kernel.taint import Taint
 from llm import prompts
 from llm.briefing import Briefing, HistoryMessage, Passage, RecalledMemory, SkillBrief, ToolBrief
 from llm.calls import PlannedCall, call_block
-from llm.enums import Role
+from llm.enums import InteractionMode, Role
 
 # Invisible characters, and dashes that look like ours: a model may take either for a block mark.
 _UNSEEN = (
@@ -61,6 +61,21 @@ def label(text: str) -> str:
     return _LABEL_NOISE.sub(" ", _LABEL_MARK.sub("-", text)).strip()[:120]
 
 
+# What a resolved mode asks of a planner (spec 0.5.7). What needs an approval is decided elsewhere.
+_PROCEED = {
+    InteractionMode.DEFAULT_AND_OFFER: (
+        "How to proceed: where several ways lead to the goal, name two or three and recommend one; plan it only if the"
+        " visitor has chosen."
+    ),
+    InteractionMode.ACT_AND_REPORT: (
+        "How to proceed: plan what was asked without asking back for what you know already, and say what will happen."
+    ),
+    InteractionMode.CONFIRM_ONLY_WHEN_REQUIRED: (
+        "How to proceed: plan exactly what was asked and nothing more; if it can be understood in two ways, ask which."
+    ),
+}
+
+
 def _system_zone(briefing: Briefing) -> Iterator[str]:
     if briefing.constitution:
         yield block("constitution", "\n".join(briefing.constitution))
@@ -69,6 +84,8 @@ def _system_zone(briefing: Briefing) -> Iterator[str]:
     yield f"Access level of the visitor: {label(briefing.level)}." + (
         f" Today is {briefing.today}." if briefing.today else ""
     )
+    if briefing.mode:
+        yield _PROCEED[briefing.mode]
     yield from skill_blocks(briefing.skills)
     yield from (_tool(tool) for tool in briefing.tools)
     yield from (

@@ -1,4 +1,4 @@
-"""Can anything from outside leave its block in a real model's prompt?"""
+"""What models read: nothing from outside leaves its block, and a planner is told how to proceed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.taint import Taint
-from llm.briefing import HistoryMessage, Passage, RecalledMemory
+from llm.briefing import Briefing, HistoryMessage, Passage, RecalledMemory
 from llm.calls import PlannedCall, call_block
-from llm.enums import Role
+from llm.enums import InteractionMode, Role
 from llm.render import block, escape, label, render
 from tests.factories.llm import CLAIM_STATUS, HOME_TERMS, UPDATE_ADDRESS, briefing, held, said
 
@@ -144,3 +144,16 @@ def test_work_body_with_a_fake_end_stays_in_its_block() -> None:
 
 def test_quote_of_a_passage_is_given_unchanged() -> None:
     assert HOME_TERMS.quote in render(briefing("hi"))[1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        (InteractionMode.DEFAULT_AND_OFFER, "recommend one"),
+        (InteractionMode.ACT_AND_REPORT, "say what will happen"),
+        (InteractionMode.CONFIRM_ONLY_WHEN_REQUIRED, "nothing more"),
+    ],
+)
+def test_spec_0_5_7_planner_is_told_how_to_proceed(mode: InteractionMode, sentence: str) -> None:
+    system, _ = render(Briefing(role=Role.PLANNER, text="Refund it", mode=mode))
+    assert sentence in system

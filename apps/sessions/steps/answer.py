@@ -69,7 +69,7 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
     state.taught = roles.planner_view(
         state.policy.known, wanted={tool.skill for tool in state.policy.tools if tool.name in wanted}
     )
-    asked = replace(briefing, role=Role.PLANNER, requested=proxy.requested, skills=state.taught)
+    asked = replace(briefing, role=Role.PLANNER, requested=proxy.requested, skills=state.taught, mode=state.mode)
     planner = await converse(
         state,
         Role.PLANNER,
