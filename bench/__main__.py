@@ -29,6 +29,7 @@ MODULES = (
     "work",
     "window",
     "growth",
+    "consolidation",
     "gates",
     "autonomy",
     "console",

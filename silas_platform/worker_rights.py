@@ -30,7 +30,7 @@ _CLOSED = (
     " tenants_user_user_permissions tenants_visit tenants_visitorlimits"
     " guard_platformbudget"
     " safety_execution safety_failedtries safety_step safety_stepwindow"
-    " memory_memoryitem"
+    " memory_memoryconsolidation memory_memoryitem"
     " persona_personaevent persona_personastate"
     " silas_sessions_accesslevel silas_sessions_cannedreply silas_sessions_consent silas_sessions_deskstate"
     " silas_sessions_formanswers silas_sessions_formquestion silas_sessions_label silas_sessions_messagenonce"

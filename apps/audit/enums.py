@@ -161,6 +161,7 @@ class AuditEvent(TextChoices):
     MEMORY_OPS = "memory_ops", _("The model's requests to remember something were carried out or refused")
     MEMORY_OP_BLOCKED = "memory_op_blocked", _("A gate kept the model from remembering something")
     MEMORY_OPS_TRUNCATED = "memory_ops_truncated", _("The model asked to remember too much at once")
+    MEMORIES_MERGED = "memories_merged", _("Memories that said the same thing were merged")
     MEMORY_FORGOTTEN = "memory_forgotten", _("What was remembered of a visitor was deleted")
     CONTEXT_PROFILE_CHANGED = "context_profile_changed", _("A conversation's context settings were changed")
     MESSAGE_REPLAYED = (

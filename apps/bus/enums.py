@@ -95,6 +95,7 @@ class Kind(TextChoices):
     SUGGESTION_LOOK = "suggestion_look"
     LOST_CALLS = "lost_calls"
     SAFETY_EXPIRY = "safety_expiry"
+    MEMORY_CONSOLIDATION = "memory_consolidation"
 
 
 # The queue of each kind of job.
@@ -118,6 +119,7 @@ QUEUE_OF = {
             Kind.SKILL_TRIED,
             Kind.SUGGESTION_LOOK,
             Kind.SAFETY_EXPIRY,
+            Kind.MEMORY_CONSOLIDATION,
         ),
         Queue.TRUSTED,
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from apps.audit.admin_base import ReadOnlyAdmin
-from apps.memory.models import MemoryItem
+from apps.memory.models import MemoryConsolidation, MemoryItem
 
 
 @admin.register(MemoryItem)
@@ -14,3 +14,8 @@ class MemoryItemAdmin(ReadOnlyAdmin):
     list_filter = ("tier", "trust", "taint", "source_kind")
     search_fields = ("scope",)
     exclude = ("embedding", "words")
+
+
+@admin.register(MemoryConsolidation)
+class MemoryConsolidationAdmin(ReadOnlyAdmin):
+    list_display = ("merged_id", "kept_id", "reason", "taint_before", "taint_after", "created_at")

@@ -6,4 +6,4 @@ class MemoryConfig(AppConfig):
     label = "memory"
 
     def ready(self) -> None:
-        from apps.memory import handlers  # noqa: F401  (registers the clean-up of expired memories)
+        from apps.memory import handlers  # noqa: F401  (registers bus handlers and clean-up)

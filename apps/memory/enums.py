@@ -28,6 +28,10 @@ class Trust(TextChoices):
     CONSTITUTIONAL = "constitutional", _("Never changes")
 
 
+class MergeReason(TextChoices):
+    DUPLICATE = "duplicate", _("Said the same thing")
+
+
 class SourceKind(TextChoices):
     """Where it came from (contract silas 10)."""
 

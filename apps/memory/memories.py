@@ -23,6 +23,7 @@ from apps.audit.services import record
 from apps.gates.detectors.catalogue import detect, threshold
 from apps.gates.detectors.pii import KINDS
 from apps.memory import recall
+from apps.memory.consolidation import owe_consolidation
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
 from apps.memory.schemas import Note, Scope
@@ -93,6 +94,7 @@ def store(note: Note) -> bool:
     if not _has_text(note) or mine.count() >= MAX_IN_SCOPE:
         return False
     _insert([note])
+    owe_consolidation()
     return True
 
 

@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import Q
 from pgvector.django import VectorField
 
-from apps.memory.enums import SourceKind, Tier, Trust
+from apps.memory.enums import MergeReason, SourceKind, Tier, Trust
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
 from llm.embedding import DIMENSIONS
@@ -70,3 +70,23 @@ class MemoryItem(TenantModel):
             models.Index(fields=["tenant", "valid_until"], name="memory_item_by_end"),
             models.Index(fields=["tenant", "created_at"], name="memory_item_by_age"),
         ]
+
+
+class MemoryConsolidation(TenantModel):
+    """One memory that was merged into another and deleted (spec 6.4).
+
+    Holds ids only, no text, so that it outlives a forgotten visitor without saying anything about them. `taint_before`
+    is the merged memory's, `taint_after` the kept one's.
+    """
+
+    merged_id = models.UUIDField()
+    kept_id = models.UUIDField()
+    reason = models.CharField(max_length=20, choices=MergeReason.choices)
+    taint_before = models.CharField(max_length=8, choices=[(each.value, each.value) for each in Taint])
+    taint_after = models.CharField(max_length=8, choices=[(each.value, each.value) for each in Taint])
+    created_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "merged_id"], name="memory_merged_once")]
+        indexes: ClassVar = [models.Index(fields=["tenant", "created_at"], name="memory_merged_by_age")]

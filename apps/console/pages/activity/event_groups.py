@@ -358,6 +358,7 @@ QUIET = frozenset(
         "safety_refused",
         "gate_left_out",
         "memory_ops",
+        "memories_merged",
         "context_profile_changed",
     }
 )

@@ -106,6 +106,7 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "memory_ops": ("", gettext_lazy("Saved the bot's memories|in the conversation with {what}")),
     "memory_op_blocked": ("", gettext_lazy("Blocked a memory|in the conversation with {what}")),
     "memory_ops_truncated": ("", gettext_lazy("Ignored memories beyond the tenth|in the conversation with {what}")),
+    "memories_merged": ("", gettext_lazy("Merged memories|{count} that said the same thing")),
     "memory_forgotten": ("", gettext_lazy("{who} deleted the memories|of {what}")),
     "context_profile_changed": ("", gettext_lazy("Changed the context profile|in the conversation with {what}")),
     "message_replayed": ("bad", gettext_lazy("Rejected a signed message|in {what}: it was repeated or too late")),

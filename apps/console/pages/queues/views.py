@@ -70,6 +70,7 @@ KIND_NAMES = {
     Kind.SUGGESTION_LOOK: gettext_lazy("Suggestions to look for"),
     Kind.LOST_CALLS: gettext_lazy("Interrupted tool calls"),
     Kind.SAFETY_EXPIRY: gettext_lazy("Expiry in the safety loop"),
+    Kind.MEMORY_CONSOLIDATION: gettext_lazy("Duplicate memories to merge"),
 }
 
 

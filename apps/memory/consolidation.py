@@ -1,0 +1,67 @@
+"""Merge memories that say the same thing, in the background (spec 6.4).
+
+Handler of `Kind.MEMORY_CONSOLIDATION`, on the queue `trusted`: no other worker may read memories (ADR 36). A job is
+owed when a model's memory is stored: one for each company and interval, so that a company which stores nothing costs
+nothing. What is merged, and how, is in `sql/consolidation.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from django.db import connection
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.bus import services as bus
+from apps.bus.deliveries import Delivery
+from apps.bus.enums import Kind
+from apps.memory.models import MemoryConsolidation
+from apps.memory.sql.consolidation import MERGE
+from apps.tenants.queries import retention
+from kernel.clock import now
+from kernel.tenancy import current_tenant_id, in_scope
+
+# Spec 6.4: every 30 minutes.
+INTERVAL = timedelta(minutes=30)
+# Groups of duplicates in one transaction, and log rows deleted in one.
+BATCH = 500
+_SINCE = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def owe_consolidation() -> None:
+    """Enqueue this interval's job of the scope's company, due at the interval's end; once, however often called."""
+    ends = _SINCE + ((now() - _SINCE) // INTERVAL + 1) * INTERVAL
+    bus.enqueue(
+        Kind.MEMORY_CONSOLIDATION,
+        scope_id=current_tenant_id(),
+        message_id=f"{Kind.MEMORY_CONSOLIDATION.value}:{ends.isoformat()}",
+        due_at=ends,
+    )
+
+
+async def handle_consolidation(delivery: Delivery) -> None:
+    """Merge until there is nothing to merge, in short transactions. Run again after a crash, it continues."""
+    while await in_scope(delivery.tenant_id, merge_batch):
+        pass
+
+
+def merge_batch() -> int:
+    """Merge duplicates of the scope's company, at most `BATCH` groups; returns how many memories were merged away."""
+    with connection.cursor() as cursor:
+        cursor.execute(MERGE, {"tenant": current_tenant_id(), "groups": BATCH})
+        count = cursor.rowcount
+    if count:
+        record(AuditEvent.MEMORIES_MERGED, data={"count": count})
+    return count
+
+
+def delete_log_batch() -> bool:
+    """A step of `bus.retention`: delete log rows that are older than memories may be; True if there may be more."""
+    days = retention().memories
+    if days is None:
+        return False
+    old = MemoryConsolidation.objects.filter(created_at__lt=now() - timedelta(days=days))
+    ids = list(old.order_by().values_list("pk", flat=True)[:BATCH])
+    MemoryConsolidation.objects.filter(pk__in=ids).delete()
+    return len(ids) == BATCH
