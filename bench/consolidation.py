@@ -1,7 +1,7 @@
 """Measure how long it takes to merge the duplicates among a company's memories.
 
-Goals: 100,000 memories, every second one a duplicate, in under five minutes, and no transaction above two seconds at
-the 95th percentile, because a turn that stores a memory may wait for one. The memories are written with SQL, without
+Goals: 100,000 memories, every second one a duplicate, in under five minutes, and no merging transaction above half a
+second at the 95th percentile, because a turn that stores a memory may wait for one. The memories are written with SQL, without
 vectors, which merging does not read. `SILAS_BENCH_MEMORIES` gives another number.
 """
 
@@ -17,7 +17,7 @@ from bench.stage import stage
 
 MEMORIES = int(os.environ.get("SILAS_BENCH_MEMORIES", "100000"))
 IN_SCOPE = 100
-MOST_SECONDS, MOST_BATCH_SECONDS = 300, 2
+MOST_SECONDS, MOST_BATCH_SECONDS = 300, 0.5
 _FILL = """
 INSERT INTO memory_memoryitem (id, tenant_id, scope, content, memory_type, tier, trust, taint, source_kind, reference,
         created_at, updated_at, valid_until, tags, entity_refs, links, marked)
@@ -32,12 +32,14 @@ INSERT INTO memory_memoryitem (id, tenant_id, scope, content, memory_type, tier,
 def run() -> list[Row]:
     with stage() as ready:
         _fill(ready.deployment.tenant_id)
+        started = time.perf_counter()
         batches = _merge(ready.deployment.tenant_id)
-    total, slow = sum(batches), statistics.quantiles(batches, n=20)[-1]
+        total = time.perf_counter() - started
+    slow = statistics.quantiles(batches, n=20)[-1]
     name = f"merging {MEMORIES // 2:,} duplicates of {MEMORIES:,} memories"
     return [
         _row(name, total, MOST_SECONDS),
-        _row("one transaction of it, p95", slow, MOST_BATCH_SECONDS),
+        _row("one transaction that locks, p95", slow, MOST_BATCH_SECONDS),
     ]
 
 
@@ -55,14 +57,23 @@ def _fill(tenant: UUID) -> None:
 
 
 def _merge(tenant: UUID) -> list[float]:
-    """The seconds of each transaction, the last of which finds nothing."""
-    from apps.memory.consolidation import merge_batch
+    """The seconds of each transaction that merges, in the order of the handler."""
+    from apps.memory.consolidation import BATCH, merge
     from kernel.tenancy import tenant_scope
 
-    batches, merged = [], 1
-    while merged:
-        started = time.perf_counter()
-        with tenant_scope(tenant):
-            merged = merge_batch()
-        batches.append(time.perf_counter() - started)
+    batches = []
+    while groups := _found(tenant):
+        for start in range(0, len(groups), BATCH):
+            started = time.perf_counter()
+            with tenant_scope(tenant):
+                merge(groups[start : start + BATCH])
+            batches.append(time.perf_counter() - started)
     return batches
+
+
+def _found(tenant: UUID) -> list[list[UUID]]:
+    from apps.memory.consolidation import find_duplicates
+    from kernel.tenancy import tenant_scope
+
+    with tenant_scope(tenant):
+        return find_duplicates()

@@ -7,7 +7,9 @@ nothing. What is merged, and how, is in `sql/consolidation.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 from django.db import connection
 
@@ -17,15 +19,15 @@ from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.memory.models import MemoryConsolidation
-from apps.memory.sql.consolidation import MERGE
+from apps.memory.sql.consolidation import FIND, MERGE
 from apps.tenants.queries import retention
 from kernel.clock import now
 from kernel.tenancy import current_tenant_id, in_scope
 
 # Spec 6.4: every 30 minutes.
 INTERVAL = timedelta(minutes=30)
-# Groups of duplicates in one transaction, and log rows deleted in one.
-BATCH = 500
+# Groups that are found at once; of these, groups merged in one transaction. Also log rows deleted in one.
+FOUND, BATCH = 20_000, 500
 _SINCE = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -42,14 +44,24 @@ def owe_consolidation() -> None:
 
 async def handle_consolidation(delivery: Delivery) -> None:
     """Merge until there is nothing to merge, in short transactions. Run again after a crash, it continues."""
-    while await in_scope(delivery.tenant_id, merge_batch):
-        pass
+    merged = 1
+    while merged and (groups := await in_scope(delivery.tenant_id, find_duplicates)):
+        merged = 0
+        for start in range(0, len(groups), BATCH):
+            merged += await in_scope(delivery.tenant_id, merge, groups[start : start + BATCH])
 
 
-def merge_batch() -> int:
-    """Merge duplicates of the scope's company, at most `BATCH` groups; returns how many memories were merged away."""
+def find_duplicates() -> list[list[UUID]]:
+    """The ids of the memories of the scope's company that say the same, by group; at most `FOUND` groups."""
     with connection.cursor() as cursor:
-        cursor.execute(MERGE, {"tenant": current_tenant_id(), "groups": BATCH})
+        cursor.execute(FIND, {"tenant": current_tenant_id(), "groups": FOUND})
+        return [ids for (ids,) in cursor.fetchall()]
+
+
+def merge(groups: Iterable[list[UUID]]) -> int:
+    """Merge these groups as far as they are still duplicates; returns how many memories were merged away."""
+    with connection.cursor() as cursor:
+        cursor.execute(MERGE, {"tenant": current_tenant_id(), "ids": [each for group in groups for each in group]})
         count = cursor.rowcount
     if count:
         record(AuditEvent.MEMORIES_MERGED, data={"count": count})

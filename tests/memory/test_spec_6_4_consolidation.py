@@ -30,7 +30,7 @@ MINE = customer("C-1")
 
 def merge(tenant: Any) -> int:
     with tenant_scope(tenant):
-        return consolidation.merge_batch()
+        return consolidation.merge(consolidation.find_duplicates())
 
 
 def row(tenant: Any, memory_id: UUID) -> MemoryItem:
@@ -84,6 +84,15 @@ def test_other_statement_is_no_duplicate(tenant: Any, text: str) -> None:
     remember(tenant, MINE, "The limit is 3")
     remember(tenant, MINE, text)
     assert merge(tenant) == 0
+
+
+def test_memory_that_changed_after_it_was_found_is_not_merged(tenant: Any) -> None:
+    remember(tenant, MINE, CAT)
+    changed = remember(tenant, MINE, AGAIN)
+    with tenant_scope(tenant):
+        groups = consolidation.find_duplicates()
+        MemoryItem.objects.filter(pk=changed.pk).update(content="The cat is called Felix")
+        assert consolidation.merge(groups) == 0
 
 
 # -- what a merge keeps ----------------------------------------------------------------------------------------------
@@ -154,13 +163,16 @@ def test_run_after_a_crash_between_batches_completes_the_rest(tenant: Any) -> No
     for number in range(3):
         remember(tenant, customer(f"C-{number}"), CAT)
         remember(tenant, customer(f"C-{number}"), AGAIN)
+    with tenant_scope(tenant):
+        groups = consolidation.find_duplicates()
+    with tenant_scope(tenant):
+        assert consolidation.merge(groups[:1]) == 1
+    with pytest.raises(ZeroDivisionError), tenant_scope(tenant):
+        assert consolidation.merge(groups[1:2]) == 1
+        raise ZeroDivisionError
+    with tenant_scope(tenant), patch.object(consolidation, "INTERVAL", timedelta(microseconds=1)):
+        consolidation.owe_consolidation()
     with patch.object(consolidation, "BATCH", 1):
-        assert merge(tenant) == 1
-        with pytest.raises(ZeroDivisionError), tenant_scope(tenant):
-            assert consolidation.merge_batch() == 1
-            raise ZeroDivisionError
-        with tenant_scope(tenant), patch.object(consolidation, "INTERVAL", timedelta(microseconds=1)):
-            consolidation.owe_consolidation()
         Hands(tenant).work(Queue.TRUSTED)
     assert [kept_in(tenant, customer(f"C-{number}")) for number in range(3)] == [[CAT]] * 3
     with tenant_scope(tenant):
