@@ -27,7 +27,7 @@ from kernel.tenancy import current_tenant_id, in_scope
 # Spec 6.4: every 30 minutes.
 INTERVAL = timedelta(minutes=30)
 # Groups that are found at once; of these, groups merged in one transaction. Also log rows deleted in one.
-FOUND, BATCH = 20_000, 500
+FOUND, BATCH = 20_000, 250
 _SINCE = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -62,7 +62,7 @@ def merge(groups: Iterable[list[UUID]]) -> int:
     """Merge these groups as far as they are still duplicates; returns how many memories were merged away."""
     with connection.cursor() as cursor:
         cursor.execute(MERGE, {"tenant": current_tenant_id(), "ids": [each for group in groups for each in group]})
-        count = cursor.rowcount
+        count = int(cursor.rowcount)
     if count:
         record(AuditEvent.MEMORIES_MERGED, data={"count": count})
     return count

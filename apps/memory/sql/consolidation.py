@@ -32,7 +32,7 @@ MERGE = f"""
 WITH {_LINKED}, locked AS MATERIALIZED (
     SELECT item.* FROM memory_memoryitem AS item
         WHERE item.id = ANY (%(ids)s) AND {_MAY_MERGE} AND NOT EXISTS (SELECT FROM linked WHERE linked.id = item.id)
-        FOR UPDATE OF item SKIP LOCKED
+        FOR NO KEY UPDATE OF item SKIP LOCKED
 ), grouped AS (
     SELECT id, taint, first_value(id) OVER oldest AS kept_id, count(*) OVER same AS size,
             max(array_position(ARRAY['owner', 'auth', 'external'], taint::text)) OVER same AS worst,
