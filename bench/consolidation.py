@@ -1,8 +1,8 @@
 """Measure how long it takes to merge the duplicates among a company's memories.
 
 Goals: 100,000 memories, every second one a duplicate, in under five minutes, and no merging transaction above half a
-second at the 95th percentile, because a turn that stores a memory may wait for one. The memories are written with SQL, without
-vectors, which merging does not read. `SILAS_BENCH_MEMORIES` gives another number.
+second at the 95th percentile, because a turn that stores a memory may wait for one. The memories are written with SQL,
+without vectors, which merging does not read. `SILAS_BENCH_MEMORIES` gives another number.
 """
 
 from __future__ import annotations

@@ -166,9 +166,8 @@ def test_run_after_a_crash_between_batches_completes_the_rest(tenant: Any, monke
         groups = consolidation.find_duplicates()
     with tenant_scope(tenant):
         assert consolidation.merge(groups[:1]) == 1
-    with pytest.raises(ZeroDivisionError), tenant_scope(tenant):
-        assert consolidation.merge(groups[1:2]) == 1
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        _merge_and_crash(tenant, groups[1:2])
     monkeypatch.setattr(consolidation, "INTERVAL", timedelta(microseconds=1))
     monkeypatch.setattr(consolidation, "BATCH", 1)
     with tenant_scope(tenant):
@@ -177,3 +176,9 @@ def test_run_after_a_crash_between_batches_completes_the_rest(tenant: Any, monke
     assert [kept_in(tenant, customer(f"C-{number}")) for number in range(3)] == [[CAT]] * 3
     with tenant_scope(tenant):
         assert MemoryConsolidation.objects.count() == 3
+
+
+def _merge_and_crash(tenant: Any, groups: list[list[UUID]]) -> None:
+    with tenant_scope(tenant):
+        assert consolidation.merge(groups) == 1
+        raise ZeroDivisionError
