@@ -25,7 +25,7 @@ WITH {_LINKED}
 SELECT array_agg(item.id) FROM memory_memoryitem AS item
     WHERE {_MAY_MERGE} AND NOT EXISTS (SELECT FROM linked WHERE linked.id = item.id)
     GROUP BY item.scope, item.memory_type, {_SAME} HAVING count(*) > 1 LIMIT %(groups)s
-"""  # noqa: S608  (our own words)
+"""
 
 # Parameters: `tenant`, `ids`. The number of affected rows is the number of memories that were merged away.
 MERGE = f"""
@@ -57,4 +57,4 @@ INSERT INTO memory_memoryconsolidation
     SELECT gen_random_uuid(), %(tenant)s, id, kept_id, 'duplicate', taint,
             (ARRAY['owner', 'auth', 'external'])[worst], statement_timestamp()
         FROM gone
-"""  # noqa: S608  (our own words)
+"""
