@@ -163,6 +163,8 @@ class AuditEvent(TextChoices):
     MEMORY_OPS_TRUNCATED = "memory_ops_truncated", _("The model asked to remember too much at once")
     MEMORIES_MERGED = "memories_merged", _("Memories that said the same thing were merged")
     MEMORY_FORGOTTEN = "memory_forgotten", _("What was remembered of a visitor was deleted")
+    MEMORY_EXPORTED = "memory_exported", _("Memories were exported")
+    MEMORY_IMPORTED = "memory_imported", _("Memories were imported")
     CONTEXT_PROFILE_CHANGED = "context_profile_changed", _("A conversation's context settings were changed")
     MESSAGE_REPLAYED = (
         "message_replayed",

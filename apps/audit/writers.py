@@ -181,6 +181,8 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.MEMORY_OPS_TRUNCATED: "",
     AuditEvent.MEMORIES_MERGED: "",
     AuditEvent.MEMORY_FORGOTTEN: "",
+    AuditEvent.MEMORY_EXPORTED: "",
+    AuditEvent.MEMORY_IMPORTED: "",
     AuditEvent.CONTEXT_PROFILE_CHANGED: "",
     AuditEvent.MESSAGE_REPLAYED: "",
     AuditEvent.SIGNATURE_REFUSED: "",

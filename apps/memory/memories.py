@@ -62,7 +62,7 @@ def scrub(text: str) -> str:
 
 def prepare(notes: Sequence[Note]) -> list[Note]:
     """Scrub, truncate and embed notes, in order. Outside of any transaction."""
-    ready = [replace(note, content=_clean_content(note)) for note in notes]
+    ready = [replace(note, content=clean_content(note)) for note in notes]
     vectors = embedding.embed_all([note.content for note in ready])
     return [replace(note, embedding=vector) for note, vector in zip(ready, vectors, strict=True)]
 
@@ -169,7 +169,7 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _clean_content(note: Note) -> str:
+def clean_content(note: Note) -> str:
     """The content as it may be kept.
 
     Text that would instruct a later reader (spec 5.12) is replaced by a remark; a model's request to remember such text
@@ -177,12 +177,12 @@ def _clean_content(note: Note) -> str:
     """
     most = MAX_REMEMBERED if note.tier is Tier.ACTIVE else MAX_RAW
     text = note.content[:most]
-    if note.source in _FROM_OUTSIDE and _looks_like_instructions(text):
+    if note.source in _FROM_OUTSIDE and looks_like_instructions(text):
         return "" if note.source is SourceKind.MEMORY_OP else LEFT_OUT
     return scrub(text)
 
 
-def _looks_like_instructions(text: str) -> bool:
+def looks_like_instructions(text: str) -> bool:
     return detect("jailbreak", text, {}).score >= threshold("jailbreak", {})
 
 

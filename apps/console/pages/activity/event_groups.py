@@ -32,6 +32,8 @@ GROUPS: dict[str, frozenset[str]] = {
             "memory_op_blocked",
             "memory_ops_truncated",
             "memory_forgotten",
+            "memory_exported",
+            "memory_imported",
             "turn_completed",
             "turn_suppressed",
             "turn_failed",

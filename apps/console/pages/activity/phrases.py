@@ -108,6 +108,8 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "memory_ops_truncated": ("", gettext_lazy("Ignored memories beyond the tenth|in the conversation with {what}")),
     "memories_merged": ("", gettext_lazy("Merged memories|{count} that said the same thing")),
     "memory_forgotten": ("", gettext_lazy("{who} deleted the memories|of {what}")),
+    "memory_exported": ("", gettext_lazy("Exported memories|to a bundle")),
+    "memory_imported": ("", gettext_lazy("Imported memories|from a bundle")),
     "context_profile_changed": ("", gettext_lazy("Changed the context profile|in the conversation with {what}")),
     "message_replayed": ("bad", gettext_lazy("Rejected a signed message|in {what}: it was repeated or too late")),
     "signature_refused": ("bad", gettext_lazy("Rejected a signature|in {what}")),
