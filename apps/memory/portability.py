@@ -1,4 +1,4 @@
-"""Write a tenant's memories to a portable bundle, and import one (spec 6.5, contract silas 4.2.3).
+"""Write a tenant's memories to a portable bundle, and import one (spec 6.5).
 
 A bundle is JSON lines: a header, one line for each memory, an end line. Each memory's hash covers the hash before it,
 so a line that is changed, moved or missing is a problem at its line number. The end line is signed for the tenant that
