@@ -154,7 +154,6 @@ class ErrorCode(StrEnum):
     INVALID = "invalid", 400
     INVALID_ANSWERS = "invalid_answers", 400, _("Please check the highlighted fields.")
     INVALID_DEPLOYMENT = "invalid_deployment", 400
-    INVALID_PERSONA = "invalid_persona", 422, _("An axis is unknown or its value is out of range.")
     INVALID_EMAIL = "invalid_email", 400
     INVALID_FORM = "invalid_form", 400
     INVALID_FRAME = "invalid_frame", 400
@@ -162,6 +161,7 @@ class ErrorCode(StrEnum):
     INVALID_MESSAGE_KEY = "invalid_message_key", 400
     INVALID_NAME = "invalid_name", 400, _("A collection's name is up to 60 letters, digits, hyphens and underscores.")
     INVALID_OFFERS = "invalid_offers", 400
+    INVALID_PERSONA = "invalid_persona", 422, _("An axis is unknown or its value is out of range.")
     INVALID_PROVIDER = "invalid_provider", 422
     INVALID_RATING = "invalid_rating", 400, _("Please choose one of the options.")
     INVALID_TEXT = "invalid_text", 400

@@ -124,7 +124,7 @@ def _check(values: Mapping[str, float], *, least: float) -> None:
 
 def _locked(deployment: Deployment) -> PersonaState:
     PersonaState.objects.bulk_create([PersonaState(deployment=deployment)], ignore_conflicts=True)
-    return PersonaState.objects.select_for_update().get(deployment=deployment)
+    return PersonaState.objects.select_for_update(no_key=True).get(deployment=deployment)
 
 
 def _write(
