@@ -15,6 +15,7 @@ from apps.autonomy.enums import BuiltinWorkflow, Severity
 from apps.autonomy.guarded_client import GuardedClient
 from apps.autonomy.schemas import Draft, DraftFinding, DraftPrecedent, DraftProposal, Source, storable_text
 from apps.guard.enums import Intent
+from kernel.canonical import sha256_hex
 from llm.briefing import Passage
 from llm.offline import answers
 
@@ -84,40 +85,44 @@ def _review_question(question: Mapping[str, Any], passages: tuple[Passage, ...])
 
 
 async def compare_new_documents(client: GuardedClient) -> Draft:
-    """Compare the statements with figures in new documents with what other documents say about the same."""
+    """Compare the statements with figures in new documents with what other documents say about the same.
+
+    A contradiction that an earlier run of the task reported is counted in the summary and not reported again.
+    """
     # The documents that triggered the run, or those named by hand; without either, the newest.
     documents = client.job.params.get("subjects") or client.job.params.get("documents") or []
     value = await client.call_value(Intent.RUN_PLAYBOOK, "new_documents", {"documents": list(documents)})
-    findings: list[DraftFinding] = []
-    compared, reported = 0, set[frozenset[str]]()
+    found: dict[str, DraftFinding] = {}
+    compared = 0
     for document in value.get("documents", ()):
         for statement in document["statements"]:
             compared += 1
             passages = await search_documents(client, statement)
-            findings += _find_contradictions(document, statement, passages, reported=reported)
+            for finding in _find_contradictions(document, statement, passages):
+                found.setdefault(finding.key, finding)
+    known = found.keys() & set(value.get("known", ()))
+    findings = [finding for key, finding in found.items() if key not in known]
     names = ", ".join(document["title"] for document in value.get("documents", ()))
     summary = (
         f"Compared {compared} statements with figures from {names or 'no document'}: "
         f"{len(findings)} contradict other documents."
     )
+    if known:
+        summary += f" {len(known)} more, reported before, still do."
     precedents = tuple(DraftPrecedent(pattern_kind="contradiction", summary=finding.title) for finding in findings)
     return Draft(summary=summary[:8000], findings=tuple(findings[:20]), precedents=precedents[:20])
 
 
 def _find_contradictions(
-    document: Mapping[str, Any], statement: str, passages: tuple[Passage, ...], *, reported: set[frozenset[str]]
+    document: Mapping[str, Any], statement: str, passages: tuple[Passage, ...]
 ) -> list[DraftFinding]:
-    """At most one finding for each other document. `reported` keeps a pair of new documents from counting twice."""
+    """At most one finding for each other document."""
     findings: dict[str, DraftFinding] = {}
     for passage in passages:
         if passage.document_id == document["document_id"] or passage.document_id in findings:
             continue
         contradiction = contradictions.find_contradiction(statement, passage.quote)
-        if contradiction is None:
-            continue
-        pair = frozenset({statement, contradiction.sentence})
-        if pair not in reported:
-            reported.add(pair)
+        if contradiction is not None:
             findings[passage.document_id] = _contradiction_finding(document, statement, passage, contradiction)
     return list(findings.values())
 
@@ -136,7 +141,11 @@ def _contradiction_finding(
         end=passage.start + len(passage.quote[: contradiction.end].encode()),
         quote=contradiction.sentence[:400],
     )
-    return DraftFinding(title=storable_text(title, 300), content=content, severity=Severity.WARN, sources=(source,))
+    # The two sentences in either order: a changed figure makes another key, and so a new finding.
+    key = sha256_hex("\n".join(sorted((statement, contradiction.sentence))))
+    return DraftFinding(
+        title=storable_text(title, 300), content=content, severity=Severity.WARN, sources=(source,), key=key
+    )
 
 
 async def report_goal_state(client: GuardedClient) -> Draft:

@@ -13,11 +13,12 @@ from uuid import UUID
 from django.db.models import F, Q
 
 from apps.autonomy import contradictions
-from apps.autonomy.models import OpenQuestion
+from apps.autonomy.models import AutonomousSession, Finding, OpenQuestion
 from apps.knowledge.models import DocumentVersion
 from apps.work.models import GoalCycle
 
 MOST_QUESTIONS, MOST_DOCUMENTS, MOST_STATEMENTS = 8, 5, 8
+MOST_KNOWN = 1000
 _NEWEST = 3
 
 DataSource = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
@@ -32,7 +33,10 @@ def open_questions(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[
 
 
 def new_documents(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
-    """The statements with figures in the named documents, or in the newest; of a changed document only new ones."""
+    """The statements with figures in the named documents, or in the newest; of a changed document only new ones.
+
+    `known` are the keys of what earlier runs of the task found.
+    """
     named = [document_id for value in args.get("documents", ()) if (document_id := _uuid(value))]
     newest = DocumentVersion.objects.select_related("document").order_by("document_id", "-number")
     newest = newest.distinct("document_id")
@@ -40,7 +44,15 @@ def new_documents(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[s
         rows: Sequence[DocumentVersion] = list(newest.filter(document_id__in=named)[:MOST_DOCUMENTS])
     else:
         rows = sorted(newest.defer("text"), key=lambda row: row.created_at, reverse=True)[:_NEWEST]
-    return {"documents": [_statements(row) for row in rows]}
+    return {"documents": [_statements(row) for row in rows], "known": _known_keys(context)}
+
+
+def _known_keys(context: Mapping[str, Any]) -> list[str]:
+    """Keys of the newest findings of the task's earlier runs. Attempts of this occasion are not earlier runs."""
+    session = AutonomousSession.objects.get(pk=context["session"])
+    rows = Finding.objects.filter(task_id=session.task_id, quarantined_at=None).exclude(key="")
+    keys = rows.exclude(root_id=session.origin).order_by("-created_at").values_list("key", flat=True)
+    return list(keys[:MOST_KNOWN])
 
 
 def _statements(version: DocumentVersion) -> dict[str, object]:

@@ -152,10 +152,13 @@ class Source(Frozen):
 
 
 class DraftFinding(Frozen):
+    """`key` is what the finding is about, the same in every run; empty where a run cannot tell."""
+
     title: Line
     content: Prose = ""
     severity: Severity = Severity.INFO
     sources: tuple[Source, ...] = ()
+    key: str = Field(default="", max_length=64)
 
 
 class DraftProposal(Frozen):

@@ -44,13 +44,17 @@ class Provenance(TenantModel):
 
 
 class Finding(Provenance):
-    """Something that a session found out. `sources` are passages of documents."""
+    """Something that a session found out. `sources` are passages of documents.
+
+    `key` says what it is about, the same in every run of its task; empty for a finding that has no such identity.
+    """
 
     title = models.CharField(max_length=300)
     content = models.TextField(blank=True)
     severity = models.CharField(max_length=8, choices=Severity.choices, default=Severity.INFO)
     phase = models.CharField(max_length=16)
     digest = models.CharField(max_length=64)
+    key = models.CharField(max_length=64, blank=True, default="", db_default="")
     sources: models.JSONField[list[Any], list[Any]] = models.JSONField(default=list)
 
     class Meta(Provenance.Meta):

@@ -48,6 +48,7 @@ def write_finding(session_id: UUID, draft: DraftFinding, *, phase: str) -> None:
         severity=draft.severity,
         phase=phase,
         digest=sha256_hex(f"{phase}\n{draft.title}\n{draft.content}"),
+        key=draft.key,
         sources=[source.model_dump(mode="json") for source in draft.sources],
     )
     Finding.objects.bulk_create([row], ignore_conflicts=True)
