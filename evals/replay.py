@@ -71,7 +71,7 @@ async def play(deployment: Deployment, conversation: Conversation) -> Played:
     session_id = (await in_thread(start_session, deployment)).session_id
     played, before = Played(conversation.name), ""
     for number, expected in enumerate(conversation.turns, start=1):
-        outcome = await _turn(deployment, session_id, expected.say)
+        outcome = await say(deployment, session_id, expected.say)
         played.turns += 1
         played.fallbacks += bool(outcome.fell_back)
         played.misses += [f"turn {number}: {miss}" for miss in misses(expected, outcome, before=before)]
@@ -126,7 +126,8 @@ def _told(cites: list[Cite]) -> str:
     return ", ".join(f"{cite.document} {cite.section}" for cite in cites) or "nothing"
 
 
-async def _turn(deployment: Deployment, session_id: UUID, text: str) -> Outcome:
+async def say(deployment: Deployment, session_id: UUID, text: str) -> Outcome:
+    """One message in a conversation, and what came of it."""
     tenant_id = deployment.tenant_id
     before = await in_scope(tenant_id, _reached, session_id)
     await in_scope(tenant_id, accept_message, session_id, text=text)

@@ -22,12 +22,14 @@ class Quantity(Enum):
 
 
 _POLITE = """there|everyone|everybody|again|all|team|bot|please|so much|very much|a lot|you|now|then|for now
-    |for (?:your|the) help"""
+    |for (?:your|the) help|that helped(?: me)?|that (?:was|is) helpful"""
 _GREETINGS = (
     "hello|hi+|hey|hiya|howdy|greetings|good (?:morning|afternoon|evening|day)|how are you(?: doing)?(?: today)?"
 )
 _OPENERS = r"(?:(?:ok(?:ay)?|great|perfect|super|cool|nice|good|wonderful)[\s,.!]*)?"
-_THANKS_WORDS = "many thanks|thanks?|thank you|thx|ty|cheers|much appreciated"
+_THANKS_WORDS = """many thanks|thanks?|thank you|thx|ty|cheers|much appreciated
+    |(?:that|this|you)(?:'s| is| was| are|'re) (?:great|awesome|wonderful|perfect|very helpful|so helpful|helpful)
+    |that helped"""
 _GOODBYES = """bye(?:[ -]bye)?|goodbye|good bye|see you|see ya|farewell|good night|that(?:'s| is| was) all
     |have a (?:nice|good|great) (?:day|evening|one|weekend)"""
 _YES_WORDS = """yes|yeah|yep|yup|sure|ok(?:ay)?|of course|certainly|please do|go ahead|correct|right|true|absolutely
@@ -59,9 +61,16 @@ def _pattern(template: str, **parts: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"<(\w+)>", lambda slot: f"(?:{joined[slot[1]]})", template), _ANY)
 
 
+_MOODS = r"""(?:i am|i'm|im|i feel|we are) (?:(?:so|very|really|extremely|quite|just) )*
+    (?:frustrated|disappointed|furious|angry|upset|sad|scared|worried|afraid|desperate|devastated|shocked|fed up)
+    |(?:this|that|it|everything|you(?: people)?|your service)(?:'s| is| are| was|'re)(?: so| really| just| a)*
+    \s(?:ridiculous|useless|terrible|awful|unacceptable|outrageous|disgrace|joke|horrible|nightmare)
+    |(?:worst|terrible|awful|horrible) (?:service|company|experience)
+    |my \w+ (?:has |just |has just )?(?:died|passed away)"""
+_SORROW = _pattern(r"\b<mood>\b", mood=_MOODS)
 _GREETING = _pattern(r"^\s*<hello>\b(?:\s+<polite>\b)*[\s,.!?:;-]*", hello=_GREETINGS, polite=_POLITE)
 _THANKS = _pattern(
-    r"^\s*<opener><thanks>\b(?:\s+<polite>\b)*[\s,.!]*$", opener=_OPENERS, thanks=_THANKS_WORDS, polite=_POLITE
+    r"^\s*<opener><thanks>\b(?:[\s,.!]+<polite>\b)*[\s,.!]*$", opener=_OPENERS, thanks=_THANKS_WORDS, polite=_POLITE
 )
 _GOODBYE = _pattern(r"^\s*<bye>\b(?:\s+<polite>\b)*[\s,.!]*$", bye=_GOODBYES, polite=_POLITE)
 _YES = _pattern(r"^\s*<yes>\b[\w\s,.!']*$", yes=_YES_WORDS)
@@ -103,6 +112,11 @@ def is_thanks(text: str) -> bool:
 
 def is_goodbye(text: str) -> bool:
     return bool(_GOODBYE.match(text))
+
+
+def is_sorrow(text: str) -> bool:
+    """A short message of anger, fear or grief that asks for nothing."""
+    return bool(_SORROW.search(text)) and len(words(text)) <= 12 and not looks_like_question(text)
 
 
 def is_yes(text: str) -> bool:
@@ -153,6 +167,11 @@ def says_who(text: str) -> bool:
 
 def has_meaning(text: str) -> bool:
     return any(any(letter.isalpha() for letter in word) for word in content(text))
+
+
+def is_vague(text: str) -> bool:
+    """At most one word that carries meaning, such as "theft" or "how long"."""
+    return len(words(text)) <= 3 and len(content(text)) <= 1
 
 
 def is_follow_up(text: str) -> bool:

@@ -10,6 +10,7 @@ THANKS = "You are welcome. Is there anything else I can do for you?"
 GOODBYE = "Goodbye, and thank you for your visit."
 FINE = "All right. Is there anything else I can do for you?"
 CANCELLED = "All right, I have left everything as it was. Is there anything else I can do for you?"
+SORRY_TO_HEAR = "I am very sorry about that."
 KNOWN_NOW = "Thank you. What can I do for you?"
 
 PERSON = "Of course. I am asking a person from our team to take over. You can keep writing here meanwhile."
@@ -29,6 +30,8 @@ BACK_TO = "Back to your request."
 UNREADABLE = "I am sorry, I could not find that in your message."
 NO_SUCH_TOOL = "I am sorry, that is nothing I can prepare here."
 
+QUOTED = "I quote our documents as they were written."
+SEVERAL = "I found more than one thing about this:"
 WHICH = "Which of these do you mean?"
 CAN_DO = "I can help with that."
 THANK_YOU = "Thank you."
@@ -50,6 +53,7 @@ _SECOND = {
     HELLO: "Hello again! What can I do for you?",
     THANKS: "With pleasure. Is there anything else?",
     GOODBYE: "Until next time.",
+    SORRY_TO_HEAR: "I understand, and I am sorry.",
     FINE: "Good. What else can I do for you?",
     CANCELLED: "Nothing has been begun. Is there anything else I can do for you?",
     PERSON: "I have asked already; a colleague answers here as soon as one is free.",

@@ -5,6 +5,7 @@ It promises nothing, claims nothing that no passage or tool said, and calls only
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,6 +69,10 @@ class Situation:
 
     def last_bot_text(self) -> str:
         return next((message.text for message in reversed(self.briefing.history) if message.sender == "bot"), "")
+
+    @property
+    def finding_leans_on_context(self) -> bool:
+        return bool(self._context())
 
     def _context(self) -> str:
         """The question before, for "and outside the house?"."""
@@ -146,6 +151,14 @@ def _wish(here: Situation) -> Move | None:
     return _go_on(here, task)
 
 
+def _sorrow(here: Situation) -> Move | None:
+    """Anger, fear or grief is answered with sympathy and a person, unless the passages surely answer it."""
+    if not intents.is_sorrow(here.text) or here.finding.is_sure:
+        return None
+    message = f"{phrases.SORRY_TO_HEAR}{_back_to(here.before.task) or f' {phrases.OFFER}'}"
+    return here.say(message, "sympathy", suggestions=[phrases.TALK_TO_PERSON])
+
+
 def _which(here: Situation) -> Move | None:
     """Several tools are meant alike."""
     known = (*here.briefing.tools, *(held.tool for held in here.briefing.withheld))
@@ -154,6 +167,16 @@ def _which(here: Situation) -> Move | None:
         return None
     choices = [match_.tool.description for match_ in meant]
     return here.say(phrases.WHICH, "ambiguous", InteractionRegister.EXECUTION, suggestions=choices)
+
+
+def _which_passage(here: Situation) -> Move | None:
+    """One word, or none that carries meaning, that two passages answer alike."""
+    places = [citation.title.rpartition(" / ")[2] for citation in here.finding.citations]
+    if len(set(places)) < 2 or not intents.is_vague(here.text) or here.finding_leans_on_context:
+        return None
+    choices = [re.sub(r"^[\d.]+ ", "", place) for place in places]
+    message = f"{phrases.SEVERAL} {'; '.join(choices)}. {phrases.WHICH}"
+    return here.say(message, "ambiguous_passages", _EXPLORING, suggestions=choices)
 
 
 def _knowledge(here: Situation) -> Move | None:
@@ -200,7 +223,9 @@ _RULES: tuple[Callable[[Situation], Move | None], ...] = (
     _small_talk,
     _who,
     _wish,
+    _sorrow,
     _which,
+    _which_passage,
     _knowledge,
     _unreadable,
     _yes_or_no,

@@ -18,6 +18,7 @@ import yaml
 
 from llm.briefing import Briefing, HistoryMessage
 from llm.language_detection import ENGLISH, detect_language
+from llm.offline import phrases
 from llm.offline.moves import Move, Say
 from llm.schemas import AgentResponse, RouteDecision
 
@@ -51,6 +52,15 @@ _SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
         (_whole(r"(?:ja|klar|gerne?|genau|in ordnung)(?:,? (?:bitte|gerne?))?"), "yes"),
         (_whole(r"(?:nein|nee|nicht jetzt)(?:,? danke)?"), "no"),
         (_whole(r"(?:schon gut|vergiss es|vergessen sie es|abbrechen|doch nicht)"), "cancel"),
+        (
+            re.compile(
+                r"\bich bin (?:\w+ )?(?:enttäuscht|wütend|verzweifelt|traurig|verärgert)\b"
+                r"|\b(?:frechheit|unverschämt\w*|unmöglich)\b"
+                r"|\bmeine? \w+ ist (?:\w+ )?(?:gestorben|verstorben)\b",
+                re.I,
+            ),
+            "sorrow",
+        ),
     ),
     "fr": (
         (re.compile(rf"\b(?:parler|discuter|contacter|écrire|passez)\b.*\b(?:{_FR_PEOPLE})\b", re.I), "person"),
@@ -60,6 +70,15 @@ _SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
         (_whole(r"(?:oui|d['\u2019]accord|bien sûr|volontiers)(?:,? (?:merci|s['\u2019]il vous plaît))?"), "yes"),
         (_whole(r"(?:non|pas maintenant)(?:,? merci)?"), "no"),
         (_whole(r"laissez? tomber|annulez?|annuler|oubliez?(?: ça)?"), "cancel"),
+        (
+            re.compile(
+                r"\bje suis (?:\w+ )?(?:déçue?|furieu\w+|triste|désespérée?|en colère)\b"
+                r"|\b(?:mon|ma) \w+ (?:est|vient de) (?:\w+ )?(?:décédée?|morte?|mourir)\b"
+                r"|\bc[\'\u2019]est (?:inadmissible|scandaleux)\b",
+                re.I,
+            ),
+            "sorrow",
+        ),
     ),
     "es": (
         (re.compile(rf"\b(?:hablar|conversar|contactar|escribir)\b.*\b(?:{_ES_PEOPLE})\b", re.I), "person"),
@@ -69,6 +88,15 @@ _SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
         (_whole(r"(?:sí|claro|vale|de acuerdo)(?:,? (?:por favor|gracias))?"), "yes"),
         (_whole(r"(?:no|ahora no),? gracias"), "no"),
         (_whole(r"olvíd[ae]lo|déj[ae]lo|cancelar"), "cancel"),
+        (
+            re.compile(
+                r"\bestoy (?:\w+ )?(?:decepcionad[oa]|furios[oa]|triste|enfadad[oa]|desesperad[oa])\b"
+                r"|\bmi \w+ (?:ha muerto|murió|falleció|ha fallecido)\b"
+                r"|\bes (?:una vergüenza|inaceptable)\b",
+                re.I,
+            ),
+            "sorrow",
+        ),
     ),
     "nl": (
         (
@@ -84,6 +112,15 @@ _SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
         (_whole(r"(?:ja|graag|prima|oké|klopt|natuurlijk)(?:,? (?:graag|alstublieft|alsjeblieft))?"), "yes"),
         (_whole(r"(?:nee|niet nu)(?:,? (?:bedankt|dank (?:je|u)(?: wel)?))?"), "no"),
         (_whole(r"laat (?:maar|het maar zitten)|vergeet het(?: maar)?|annuleren|toch niet"), "cancel"),
+        (
+            re.compile(
+                r"\bik ben (?:\w+ )?(?:teleurgesteld|boos|woedend|verdrietig|wanhopig)\b"
+                r"|\bmijn \w+ is (?:\w+ )?(?:overleden|gestorven)\b"
+                r"|\b(?:belachelijk|schandalig)\b",
+                re.I,
+            ),
+            "sorrow",
+        ),
     ),
     "ar": (
         (re.compile(rf"\b(?:{_AR_TALK})\b.*\b(?:{_AR_PEOPLE})\b"), "person"),
@@ -103,6 +140,7 @@ _ENGLISH = {
     "yes": "Yes",
     "no": "No",
     "cancel": "Never mind",
+    "sorrow": "I am upset",
 }
 # A short sentence may stand in a document too: it is ours at the beginning only.
 _SHORTEST = 16
@@ -192,4 +230,5 @@ def translate_move(move: Move, language: str) -> Move:
 
 def _translate_response(response: AgentResponse, language: str) -> AgentResponse:
     suggestions = [translate(suggestion, language) for suggestion in response.suggestions]
-    return response.model_copy(update={"message": translate(response.message, language), "suggestions": suggestions})
+    ours = f"{phrases.QUOTED} {response.message}" if response.citations else response.message
+    return response.model_copy(update={"message": translate(ours, language), "suggestions": suggestions})
