@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection as Words
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 from uuid import UUID
@@ -31,6 +31,8 @@ _FETCHED_PER_PASSAGE = 3
 _DUPLICATE_SHARE = 0.9
 _WORD = re.compile(r"\w+")
 _AROUND = 1500
+# In bytes: more than this between two passages is text that was not found, not the blank lines between paragraphs.
+_LONGEST_GAP = 16
 _PLACE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):(\d{1,9})-(\d{1,9})")
 
 
@@ -83,6 +85,45 @@ def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k:
         with_it = list(_distinct([*kept[:-1], by_words]))
         kept = with_it if len(with_it) == len(kept) else kept
     return tuple(Passage(str(row[0]), str(row[1]), *row[2:-1]) for row in kept)
+
+
+def join_neighbours(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Join passages that follow each other in one section of a document version, so that a model reads them as one.
+
+    A joined passage stands where the best of its parts stood and has its score; its quote is the stored text from the
+    first start to the last end, so that citations stay exact. In a scope.
+    """
+    joined: dict[int, Passage] = {}
+    last: tuple[int, Passage] | None = None
+    for rank, passage in sorted(enumerate(passages), key=lambda each: (each[1].version_id, each[1].start)):
+        gap = _gap_between(last[1], passage) if last else None
+        if last is None or gap is None:
+            last = (rank, passage)
+        else:
+            before = last[1]
+            del joined[last[0]]
+            quote, score = before.quote + gap + passage.quote, max(before.score, passage.score)
+            last = (min(last[0], rank), replace(before, end=passage.end, quote=quote, score=score))
+        joined[last[0]] = last[1]
+    return tuple(joined[rank] for rank in sorted(joined))
+
+
+def _gap_between(before: Passage, after: Passage) -> str | None:
+    """The blank text between two passages of one section, or None where they are not neighbours."""
+    length = after.start - before.end
+    if (before.version_id, before.title) != (after.version_id, after.title) or not 0 <= length <= _LONGEST_GAP:
+        return None
+    if not length:
+        return ""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT substring(convert_to(text, 'UTF8') FROM %s FOR %s)"
+            " FROM memory_documentversion WHERE tenant_id = %s AND id = %s",
+            [before.end + 1, length, current_tenant_id(), before.version_id],
+        )
+        row = cursor.fetchone()
+    gap = bytes(row[0]).decode("utf-8", "replace") if row else "-"
+    return None if gap.strip() else gap
 
 
 def _distinct(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -61,7 +61,7 @@ def try_question(tenant_id: UUID, deployment_id: UUID, question: str, *, level: 
         if level not in (levels or [PUBLIC]):
             raise NotFound()
         reached = AccessController(levels, Grant(level=level)).reached_levels()
-        passages = knowledge.search(asked, vector=vector, levels=reached, k=PASSAGES)
+        passages = knowledge.join_neighbours(knowledge.search(asked, vector=vector, levels=reached, k=PASSAGES))
     finding = answers.find(asked, passages)
     quoted = {(each.version_id, each.start): each.quote for each in finding.citations}
     shown = tuple(Found(passage, _quote(passage, quoted)) for passage in passages)

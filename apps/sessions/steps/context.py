@@ -12,7 +12,7 @@ from dataclasses import replace
 from apps.access.levels import KNOWLEDGE_TOOL
 from apps.gates.content import DOCUMENT, MEMORY, WRITTEN_AFTER, ContentMark, check_content
 from apps.guard import services as guard
-from apps.knowledge.queries import search
+from apps.knowledge.queries import join_neighbours, search
 from apps.memory import memories
 from apps.memory.enums import ScopeKind, Tier
 from apps.memory.recall import recall
@@ -71,7 +71,8 @@ def _retrieve(state: TurnState) -> None:
     asked, *vectors = embedding.embed_all([state.text, *(each.target for each in active)])
     with tenant_scope(state.tenant_id):
         if asked is not None:  # a message without a visible character brings nothing to mind
-            state.passages = search(state.text, vector=asked, levels=state.access.reached_levels(), k=PASSAGES)
+            levels = state.access.reached_levels()
+            state.passages = join_neighbours(search(state.text, vector=asked, levels=levels, k=PASSAGES))
             state.memories = recall(scopes_of(state), state.text, vector=asked, k=MEMORIES)
         answers = [_subscribed(state, each, vector) for each, vector in zip(active, vectors, strict=True)]
     state.subscribed = _fresh(state, list(zip(active, answers, strict=True)))
