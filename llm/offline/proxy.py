@@ -264,8 +264,9 @@ def _ask(here: Situation, task: Task, name: str, lead: str) -> Move:
 
 
 def _tell_result(here: Situation, done: ToolResult) -> Move:
-    if done.failed:
-        return _offer(here, phrases.TOOL_FAILED, "tool_failed")
+    failure = "" if done.failed else results.failure_of(done.content)
+    if failure is not None:
+        return _offer(here, failure or phrases.TOOL_FAILED, "tool_failed")
     text = results.describe_result(done.content)
     return here.say(text, "tool_result") if text else _offer(here, phrases.NOTHING_FOUND, "tool_found_nothing")
 

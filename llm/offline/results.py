@@ -15,6 +15,17 @@ def describe_result(result: object) -> str:
     return _say(_decode(result))[:_LENGTH].strip()
 
 
+def failure_of(result: object) -> str | None:
+    """Return why a call failed: a sentence that its tool wrote for the customer, "" for any other failure or refusal,
+    None when it did not fail. The harness answers a failed call with `failed` or `refused`, and `reason`."""
+    match _decode(result):
+        case {"failed": "refused_by_tool", "reason": str(reason)}:
+            return reason
+        case {"failed": str(), "reason": str()} | {"refused": str(), "reason": str()}:
+            return ""
+    return None
+
+
 def _decode(result: object) -> Any:
     """A tool may hand its JSON over as text."""
     if isinstance(result, str) and result.lstrip()[:1] in ("{", "["):

@@ -140,6 +140,24 @@ def test_result_is_said_in_plain_sentences(result: Any, sentence: str) -> None:
     assert results.describe_result(result) == sentence
 
 
+@pytest.mark.parametrize(
+    ("answer", "failure"),
+    [
+        (
+            {"failed": "refused_by_tool", "reason": "There is no such claim.", "uncertain": False},
+            "There is no such claim.",
+        ),
+        ({"failed": "script_failed", "reason": "The tool ended with an error.", "uncertain": True}, ""),
+        ({"refused": "gate_blocked", "reason": "A gate refused it."}, ""),
+        ({"failed": 2, "reason": "two of five"}, None),
+        ({"status": "open"}, None),
+        ("failed", None),
+    ],
+)
+def test_failed_call_is_told_in_its_tools_words_or_in_none(answer: object, failure: str | None) -> None:
+    assert results.failure_of(answer) == failure
+
+
 async def test_plan_holds_the_front_matter_of_the_specification() -> None:
     run = await run_planner(GROUNDED, briefing("", tools=(UPDATE_ADDRESS,), requested=(MOVE,)))
     front = yaml.safe_load(plan_of(run).split("---\n")[1])
