@@ -177,12 +177,12 @@ def clean_content(note: Note) -> str:
     """
     most = MAX_REMEMBERED if note.tier is Tier.ACTIVE else MAX_RAW
     text = note.content[:most]
-    if note.source in _FROM_OUTSIDE and looks_like_instructions(text):
+    if note.source in _FROM_OUTSIDE and _looks_like_instructions(text):
         return "" if note.source is SourceKind.MEMORY_OP else LEFT_OUT
     return scrub(text)
 
 
-def looks_like_instructions(text: str) -> bool:
+def _looks_like_instructions(text: str) -> bool:
     return detect("jailbreak", text, {}).score >= threshold("jailbreak", {})
 
 
