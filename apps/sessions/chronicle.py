@@ -18,7 +18,7 @@ from kernel.live import publish_on_commit
 from kernel.taint import Taint
 from kernel.tenancy import before_commit
 
-_MOVED = ("seq", "turns", "language", "preview", "last_sender", "last_active_at", "mood")
+_MOVED = ("seq", "turns", "language", "preview", "last_sender", "last_active_at")
 # What reads as something that somebody said.
 SAID = (EntryKind.MESSAGE, EntryKind.DECISION)
 

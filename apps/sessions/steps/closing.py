@@ -147,9 +147,12 @@ def move_mood(state: TurnState) -> None:
         return
     blocked = state.stop is not None and state.stop.held is None
     events = persona.events_of_turn(state.message.text, blocked=blocked, number=state.number)
-    state.session.mood = personas.move_mood(
+    mood = personas.move_mood(
         state.session.mood, events, deployment_id=state.session.deployment_id, session_id=state.session.pk
     )
+    if mood != state.session.mood:
+        state.session.mood = mood
+        state.session.save(update_fields=["mood"])
 
 
 def finish(state: TurnState) -> None:
