@@ -364,7 +364,8 @@ def _write(
 
 
 def _may_update(row: MemoryItem, item: Record) -> bool:
-    """Whether the bundle's text replaces the stored one: it is newer, and nobody said it as it is or confirmed it."""
+    """Whether the bundle's text replaces the stored one: it is newer, and the stored one is neither a raw
+    record of what was said nor confirmed by a person."""
     changeable = row.tier == Tier.ACTIVE and row.trust == Trust.WORKING
     external_for_all = item.taint is Taint.EXTERNAL and row.scope == _stored_scope(_OWN_SCOPE)
     newer = item.updated_at > row.updated_at and item.content != row.content

@@ -13,7 +13,7 @@ _FRAME = (
 )
 _SENTENCES: Mapping[Axis, tuple[str, str, str]] = {
     Axis.WARMTH: (
-        "Keep a neutral, factual tone. Be polite, and leave out expressions of feeling that nobody asked for.",
+        "Keep a neutral, factual tone. Be polite, and do not express feelings unless the person asks for them.",
         "Be friendly in a matter-of-fact way. Acknowledge a difficulty in half a sentence, then help with it.",
         "Be warm and kind. Show that you understood how the person feels before you turn to the matter itself.",
     ),

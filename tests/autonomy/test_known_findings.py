@@ -1,4 +1,4 @@
-"""What a run found is not reported anew by the task's next run, until it changes (spec 003)."""
+"""A finding that an earlier run of the task reported is not reported again until it changes (spec 003)."""
 
 from __future__ import annotations
 

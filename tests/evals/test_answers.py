@@ -1,4 +1,4 @@
-"""Is an answer to a single question judged as it should be, and are the questions well formed?"""
+"""Answers to single questions are judged by their expectations, and the questions are well formed."""
 
 from __future__ import annotations
 

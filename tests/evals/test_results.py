@@ -1,4 +1,4 @@
-"""Does a run say honestly how it ended: exit code, JSON, JUnit, what changed since an earlier one?"""
+"""A run reports how it ended: exit code, JSON, JUnit, and what changed since an earlier one."""
 
 from __future__ import annotations
 

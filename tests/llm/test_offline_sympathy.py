@@ -1,4 +1,4 @@
-"""Does `builtin:grounded` meet anger and grief with sympathy, and ask back when one word has two answers?"""
+"""`builtin:grounded` meets anger and grief with sympathy, and asks back when one word has two answers."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.utils.translation import gettext_lazy
@@ -43,12 +44,12 @@ class PersonalityForm(forms.Form):
         ),
     )
 
-    def __init__(self, data: object = None, *, state: PersonaState | None) -> None:
+    def __init__(self, data: Mapping[str, Any] | None = None, *, state: PersonaState | None) -> None:
         axes = rules.axes_of(state.baseline_axes if state else {})
         self.before = {axis: round(axes[axis] * 100) for axis in Axis}
         self.preset_before = Preset(state.active_preset) if state else Preset.OFF
         initial = {"preset": self.preset_before, **{f"axis_{axis}": self.before[axis] for axis in Axis}}
-        super().__init__(data, initial=initial)  # type: ignore[arg-type]  # a QueryDict
+        super().__init__(data, initial=initial)
         for axis in Axis:
             self.fields[f"axis_{axis}"] = forms.IntegerField(
                 label=axis.label,
@@ -66,9 +67,7 @@ class PersonalityForm(forms.Form):
         moved = {
             axis.value: value / 100 for axis, value in given.items() if value is not None and value != self.before[axis]
         }
-        if preset not in (self.preset_before, Preset.CUSTOM):
-            services.choose_preset(deployment, preset, actor=actor)
-        elif moved:
+        if moved and preset in (self.preset_before, Preset.CUSTOM):
             services.set_axes(deployment, moved, actor=actor)
         elif preset != self.preset_before:
             services.choose_preset(deployment, preset, actor=actor)
