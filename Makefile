@@ -4,7 +4,7 @@ export PYTHONUNBUFFERED := 1
 # A machine that forbids to keep what was compiled makes each process compile all of the platform anew: 0.6 s a start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run quick test chaos bench attack eval-gates eval-chat words check openapi translations screenshots guardrails environment environment-dev
+.PHONY: run quick test chaos bench attack eval-gates eval-chat words check openapi clients translations screenshots guardrails environment environment-dev
 
 run: environment
 	@exec $(PYTHON_IN_VENV) manage.py up
@@ -30,6 +30,9 @@ check: environment-dev
 openapi: environment-dev
 	@exec $(PYTHON_IN_VENV) manage.py spectacular --validate --file docs/openapi.yaml
 
+clients: environment-dev var/client-generator/.complete
+	@$(PYTHON_IN_VENV) tools/generate_clients.py
+
 translations: environment-dev
 	@exec $(PYTHON_IN_VENV) tools/translations.py
 
@@ -54,6 +57,11 @@ eval-chat: environment-dev
 var/corpora/.complete: requirements/eval.txt
 	@$(PYTHON_IN_VENV) -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --no-deps \
 		--no-compile --upgrade --target var/corpora -r requirements/eval.txt && touch $@
+
+var/client-generator/.complete: requirements/clients.txt
+	@$(PYTHON_IN_VENV) -m pip install --quiet --disable-pip-version-check --no-input --require-hashes \
+		--only-binary=:all: --no-compile --upgrade --target var/client-generator -r requirements/clients.txt
+	@touch $@
 
 # The tables that names are found with: the lists out of four packages, then the weights out of the tuning
 # texts and of sentences of our own. What fills the sentences comes in the same order only where hashes do.

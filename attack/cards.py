@@ -59,7 +59,7 @@ _TAGS = frozenset(
         "p",
         "path",
     }
-    | {"pre", "section", "span", "strong", "summary", "svg", "textarea", "time", "ul", "use"}
+    | {"pre", "section", "span", "strong", "summary", "svg", "template", "textarea", "time", "ul", "use"}
 )
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 # On the page: no part of a name or of a hash.

@@ -93,7 +93,7 @@ def run() -> list[Row]:
     with servers({"ALLOWED_HOSTS": "127.0.0.1,testserver"}):
         empty, full = _company("empty"), _company("full")
         started = time.perf_counter()
-        _seed(full)
+        seed(full)
         print(f"seeded in {time.perf_counter() - started:.0f} s", file=sys.stderr)
         return [_row(name, _p95(full, path), _p95(empty, path)) for name, path in PAGES.items()]
 
@@ -137,7 +137,7 @@ def _company(name: str) -> Company:
     return Company(name)
 
 
-def _seed(company: Company) -> None:
+def seed(company: Company) -> None:
     from django.db import connections
 
     values = {

@@ -90,6 +90,8 @@ def servers(
             "SILAS_MESSAGES_A_MINUTE": "1000000",
             "SILAS_TENANT_MESSAGES_A_MINUTE": "1000000",
             "SILAS_TENANT_PENDING_TURNS": "1000000",
+            "SILAS_MODEL_RUNS_A_MINUTE": "1000000",
+            "SILAS_TENANT_MODEL_RUNS_A_MINUTE": "1000000",
             "DJANGO_SETTINGS_MODULE": "silas_platform.settings.prod",
             **(extra_env or {}),
         }

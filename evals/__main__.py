@@ -1,7 +1,7 @@
-"""`python -m evals [MODEL]`: replay the scripted conversations against a model.
+"""`python -m evals [MODEL]`: simulate the scripted conversations with a model.
 
-On a database of its own with both demo tenants, so that nothing reaches a real customer, member of staff or record;
-`builtin:grounded` unless a model string is given, whose key is read from the environment. A turn that the model did not
+With runs of simulations (docs/simulations.md), on a database of its own with both demo tenants; `builtin:grounded`
+unless a model string is given, whose key is read from the environment. A turn that the model did not
 answer itself counts as missed: another one would be judged.
 
 Exit code: 0 when everything came out as expected, 1 when an expectation failed, 2 when the run is not whole (a script
@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from apps.simulations.reports import ERROR, Result, Run, changes, read, write_json, write_junit
+from apps.simulations.scripts import FOLDER, Conversation, Script, scripts
 from bench.stage import servers
-from evals.results import ERROR, Result, Run, changes, read, write_json, write_junit
-from evals.scripts import FOLDER, Conversation, Script, scripts
 
 if TYPE_CHECKING:
     from apps.tenants.models import Deployment
-    from evals.replay import Played
 
 BUILTIN = "builtin:grounded"
 
@@ -38,7 +37,8 @@ def main(argv: list[str]) -> int:
     except (OSError, ValueError, yaml.YAMLError) as error:
         print(error, file=sys.stderr)
         return ERROR
-    run = _run(chosen, given.model or BUILTIN, given.budget)
+    given.model = given.model or BUILTIN
+    run = _run(list(dict(chosen)), given)
     if given.json:
         write_json(run, given.json)
     if given.junit:
@@ -77,35 +77,46 @@ def selected(found: list[Script], words: str) -> list[tuple[str, Conversation]]:
     return [(key, one) for key, one in pairs if words.lower() in one.name.lower()]
 
 
-def _run(chosen: list[tuple[str, Conversation]], model: str, budget: Decimal | None) -> Run:
+def _run(keys: list[str], given: argparse.Namespace) -> Run:
     with servers():
         from silas_platform import demo
 
         demo.seed(progress=lambda line: print(line, file=sys.stderr, flush=True))
-        return asyncio.run(_play(chosen, model, budget))
-
-
-async def _play(chosen: list[tuple[str, Conversation]], model: str, budget: Decimal | None) -> Run:
-    from kernel.tenancy import in_thread
-
-    run = Run(model=model, results=[])
-    deployments = {key: await in_thread(_deployment, key, model) for key in dict(chosen)}
-    for key, conversation in chosen:
-        if budget is not None and run.cost_usd >= budget:
-            run.left_out.append(conversation.name)
-        else:
-            run.results.append(await _one(deployments[key], conversation, model))
+        run = Run(model=given.model, results=[])
+        for key in keys:
+            _add(run, key, given)
     return run
 
 
-async def _one(deployment: Deployment, conversation: Conversation, model: str) -> Result:
-    from evals.replay import play
+def _add(run: Run, key: str, given: argparse.Namespace) -> None:
+    """Simulate the files' suites of one deployment, as the page and `manage.py simulate` do."""
+    from apps.simulations import queries, runner, services
+    from kernel.tenancy import tenant_scope
 
-    played = await play(deployment, conversation)
-    if model != BUILTIN and played.fallbacks:
-        played.misses.append(f"{played.fallbacks} turns were not answered by {model}")
-    print(line(played), flush=True)
-    return played.result
+    deployment = _deployment(key, given.model)
+    with tenant_scope(deployment.tenant_id):
+        suites = services.load_suites(deployment, given.suite)
+    for suite in suites:
+        left = None if given.budget is None else max(given.budget - run.cost_usd, Decimal(0))
+        with tenant_scope(deployment.tenant_id):
+            if not suite.scenarios.filter(name__icontains=given.only).exists():
+                continue
+            begun = services.run_simulation(deployment, suite, budget_usd=left, only=given.only, by="command:evals")
+        asyncio.run(runner.serve_due(tenant_id=deployment.tenant_id))
+        with tenant_scope(deployment.tenant_id):
+            part = queries.report_of(queries.run(begun.pk))
+        for result in part.results:
+            if given.model != BUILTIN:
+                result.misses += fallbacks(result)
+            print(line(result), flush=True)
+        run.results += part.results
+        run.left_out += part.left_out
+
+
+def fallbacks(result: Result) -> list[str]:
+    """A turn that the built-in model answered for the other one is a miss: the wrong one would be judged."""
+    count = sum(said.answered_by == BUILTIN for said in result.conversation)
+    return [f"the built-in model answered {count} turns"] if count else []
 
 
 def _deployment(key: str, model: str) -> Deployment:
@@ -122,9 +133,11 @@ def _deployment(key: str, model: str) -> Deployment:
         return change_deployment(deployment, actor="evals", model_names=names, environment_keys=model != BUILTIN)
 
 
-def line(one: Played) -> str:
-    told = "ok  " if not one.misses else "MISS"
-    return "\n".join((f"{told}  {one.turns:2} turns  {one.name}", *(f"      {miss}" for miss in one.misses)))
+def line(one: Result) -> str:
+    told = "ok  " if one.passed else "MISS"
+    return "\n".join(
+        (f"{told}  {len(one.conversation):2} turns  {one.name}", *(f"      {miss}" for miss in one.misses))
+    )
 
 
 def report(run: Run, before: Run | None = None) -> str:

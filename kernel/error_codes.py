@@ -29,15 +29,32 @@ class ErrorCode(StrEnum):
         return member
 
     ACCOUNT_EXISTS = "account_exists", 409
+    ACCOUNT_NOT_LINKED = (
+        "account_not_linked",
+        403,
+        _("This account isn't linked to a member. Nothing was decided. Link it in the console, under Account."),
+    )
     ADDRESS_REFUSED = "address_refused", 422
     ALERT_MINUTES = "alert_minutes", 400
     ALREADY_PROCESSED = "already_processed", 409
     ALREADY_SET_UP = "already_set_up", 409, _("This installation is already set up. Log in instead.")
+    ANSWER_NOT_KEPT = (
+        "answer_not_kept",
+        409,
+        _("This request was carried out. Its answer is not kept."),
+    )
     ANSWER_UNKNOWN = "answer_unknown", 422, _("Answer with done or trouble.")
     ANSWERED_ALREADY = "answered_already", 409
+    API_KEY_ENDED = "api_key_ended", 409, _("This API key is revoked or expired. Create a new one.")
     APPROVER_REQUIRED = "approver_required", 403, _("Only an owner or an approver can decide this.")
     ARTIFACTS_TOO_LARGE = "artifacts_too_large", 400, _("The files that this call left are too large to store.")
     ASSIGNEE_UNFIT = "assignee_unfit", 409
+    ASSISTANCE_CANCELLED = "assistance_cancelled", 409, _("Cancelled.")
+    ASSISTANCE_FAILED = "assistance_failed", 502, _("The model didn't answer. Your draft is unchanged. Try again.")
+    ASSISTANCE_LIMIT = "assistance_limit", 409, _("A spending limit is reached.")
+    ASSISTANCE_NOTHING = "assistance_nothing", 409
+    ASSISTANCE_OFF = "assistance_off", 409, _("This assistance is switched off for this chatbot.")
+    ASSISTANCE_WITHHELD = "assistance_withheld", 409, _("One of your rules withholds this text.")
     ATTEMPT_NUMBER_MISSING = "attempt_number_missing", 422
     AUTHENTICATION_FAILED = "authentication_failed", 401
     AUTONOMY_OFF = "autonomy_off", 409
@@ -50,11 +67,16 @@ class ErrorCode(StrEnum):
     BAD_NAME = "bad_name", 400
     BAD_PROVIDER_KEY = "bad_provider_key", 422
     BAD_SCHEDULE = "bad_schedule", 400, _("A schedule needs five cron fields and must be due at some time.")
+    BAD_STEPS = "bad_steps", 400
+    BAD_TEAM = "bad_team", 400
     BAD_TEMPLATE = "bad_template", 400
     BAD_TIME = "bad_time", 400
     BATCH_ITEMS = "batch_items", 400, _("A batch names each of its items once.")
     BATCH_SETTLED = "batch_settled", 409, _("This batch has already been decided.")
     BEGIN_ANEW = "begin_anew", 403
+    BUNDLE_CHANGED = "bundle_changed", 409, _("This is not the file that was checked. Check it again.")
+    BUNDLE_REFUSED = "bundle_refused", 422
+    BUNDLE_TOO_LARGE = "bundle_too_large", 413
     BUSY_RETRY = "busy_retry", 400
     CALL_LOST = "call_lost", 409
     CARD_BODY_UNFIT = "card_body_unfit", 400
@@ -62,6 +84,7 @@ class ErrorCode(StrEnum):
     CARD_DAMAGED = "card_damaged", 409, _("This card is out of date.")
     CARD_DECIDED = "card_decided", 409
     CARD_EXPIRED = "card_expired", 409
+    CARD_FORWARDED = "card_forwarded", 403, _("This request was sent to someone else. Nothing was decided.")
     CARD_INCOMPLETE = "card_incomplete", 400
     CARD_KIND_UNKNOWN = "card_kind_unknown", 400, _("Unknown kind of card.")
     CARD_MISMATCH = "card_mismatch", 409, _("The approved card has changed since it was approved.")
@@ -73,7 +96,21 @@ class ErrorCode(StrEnum):
     CARD_UNREADABLE = "card_unreadable", 400
     CARD_WITHDRAWN = "card_withdrawn", 409
     CHAIN_LOOP = "chain_loop", 409
+    CHANGED_MEANWHILE = "changed_meanwhile", 412, _("This has changed since you read it. Load it again.")
+    CHANNEL_REFUSED = "channel_refused", 502, _("The provider refused the connection. Check the settings.")
+    CHANNEL_SETTINGS = "channel_settings", 400, _("Some settings are missing or invalid.")
     CHOICE_UNKNOWN = "choice_unknown", 409, _("This card doesn't offer that answer.")
+    CLIENT_KEY_INVALID = (
+        "client_key_invalid",
+        422,
+        _("This isn't an Ed25519 public key in hexadecimal, or no kind of approval was selected."),
+    )
+    CLIENT_KEY_KNOWN = "client_key_known", 409, _("This key is registered already. Use a new one.")
+    CLIENT_KEY_RIGHTS = (
+        "client_key_rights",
+        403,
+        _("The program's key may not decide this kind of approval, or not at this risk."),
+    )
     COLLECTION_MISSING = "collection_missing", 409, _("The collection that this would be added to no longer exists.")
     CONDITIONS_MISSING = "conditions_missing", 400, _("Enter your conditions.")
     CONDITIONS_NOT_ALLOWED = (
@@ -87,15 +124,37 @@ class ErrorCode(StrEnum):
     CONNECTION_SETTLED = "connection_settled", 409
     CONNECTION_UNFIT = "connection_unfit", 422
     CONSENT_REQUIRED = "consent_required", 403
+    CONSOLE_REQUIRED = (
+        "console_required",
+        409,
+        _("This request can't be decided here. Nothing was decided. Open it in the console."),
+    )
     CONSTRAINTS_MISSING = "constraints_missing", 422
+    CONTACT_CHANGED = "contact_changed", 412, _("This contact has changed since you read it. Load it again.")
+    CONTACT_FIELD = "contact_field", 400
+    CONTACT_KNOWN = "contact_known", 409, _("Another contact has this customer ID. Merge the two instead.")
+    CONTACT_MERGE_ENDED = "contact_merge_ended", 409, _("This merge can't be undone any more.")
+    CONTACT_MERGE_SELF = "contact_merge_self", 409, _("Choose another contact to merge with.")
     CONTENT_MISSING = "content_missing", 422
     CONTEXT_BUDGET_INVALID = "context_budget_invalid", 400
     CONTEXT_PINNED_TOO_LARGE = "context_pinned_too_large", 400
     CONTEXT_PROFILE_INVALID = "context_profile_invalid", 400
     CONTEXT_PROFILE_UNKNOWN = "context_profile_unknown", 400
+    CONVERSATION_CHANGED = "conversation_changed", 412, _("This conversation has changed. Reload it and try again.")
     CONVERSATION_FULL = "conversation_full", 409, _("This conversation is very long. Please start a new one.")
+    CONVERSATION_OF_OTHER = "conversation_of_other", 409, _("This conversation is another customer's. Start a new one.")
     CREDENTIAL_GONE = "credential_gone", 409, _("The keyring no longer has this credential.")
     CREDENTIALS_UNREADABLE = "credentials_unreadable", 400, _("The script handed back credentials that cannot be read.")
+    DECISION_LINK_EXPIRED = (
+        "decision_link_expired",
+        409,
+        _("This link has expired. Nothing was decided. Ask for a new link, or open the card in the console."),
+    )
+    DECISION_LINK_SPENT = (
+        "decision_link_spent",
+        409,
+        _("This link was already used. Nothing else was decided."),
+    )
     DEPLOYMENT_MISSING = "deployment_missing", 400, _("Choose a deployment whose messages are tested.")
     DEPLOYMENTS_FULL = "deployments_full", 409
     DRAFT_CHANGED = "draft_changed", 409, _("Someone else has changed this draft. Reload it and try again.")
@@ -111,6 +170,8 @@ class ErrorCode(StrEnum):
     ERROR = "error", 500
     ERROR_CODE_MISSING = "error_code_missing", 422
     ERROR_HEADERS_MISSING = "error_headers_missing", 422
+    EVENTS_GONE = "events_gone", 410
+    EXPORT_TOO_LARGE = "export_too_large", 422
     FIELD_WRONG = "field_wrong", 422
     FILE_KIND = "file_kind", 400, _("This file type isn't supported.")
     FILE_TOO_LARGE = "file_too_large", 413, _("This file is too large.")
@@ -125,6 +186,7 @@ class ErrorCode(StrEnum):
     FORMAT_UNKNOWN = "format_unknown", 422
     FREETEXT_NOT_WANTED = "freetext_not_wanted", 409
     FREETEXT_TOO_LONG = "freetext_too_long", 400
+    GAP_SETTLED = "gap_settled", 409, _("This gap was already answered or dismissed. Reopen it first.")
     GATE_BLOCKED = "gate_blocked", 400
     GATE_CHANGED = (
         "gate_changed",
@@ -149,21 +211,27 @@ class ErrorCode(StrEnum):
     GOAL_TOOL_UNKNOWN = "goal_tool_unknown", 400
     GUARDRAILS_FAILED = "guardrails_failed", 503
     HIDDEN_CHARACTERS = "hidden_characters", 400
+    IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused", 409, _("This idempotency key was used with another body.")
     IDENTITY_KEY_EXISTS = "identity_key_exists", 409
+    IMPORT_BUSY = "import_busy", 409, _("Other imports are running. Try again when one of them is done.")
     IMPORT_REFUSED = "import_refused", 422
-    INVALID = "invalid", 400
+    INVALID = "invalid", 400, _("A field is missing or wrong.")
     INVALID_ANSWERS = "invalid_answers", 400, _("Please check the highlighted fields.")
     INVALID_DEPLOYMENT = "invalid_deployment", 400
     INVALID_EMAIL = "invalid_email", 400
+    INVALID_EXPIRY = "invalid_expiry", 422, _("Choose a time in the future.")
     INVALID_FORM = "invalid_form", 400
     INVALID_FRAME = "invalid_frame", 400
     INVALID_IDENTITY_KEY = "invalid_identity_key", 400
     INVALID_MESSAGE_KEY = "invalid_message_key", 400
     INVALID_NAME = "invalid_name", 400, _("A collection's name is up to 60 letters, digits, hyphens and underscores.")
     INVALID_OFFERS = "invalid_offers", 400
+    INVALID_OVERRIDES = "invalid_overrides", 422, _("A draft names settings that a simulation does not know.")
     INVALID_PERSONA = "invalid_persona", 422, _("An axis is unknown or its value is out of range.")
     INVALID_PROVIDER = "invalid_provider", 422
     INVALID_RATING = "invalid_rating", 400, _("Please choose one of the options.")
+    INVALID_SCENARIO = "invalid_scenario", 422, _("This scenario is not complete or has mistakes.")
+    INVALID_SHARE = "invalid_share", 422, _("Choose a share from 1 to 100 percent; a first release gets all.")
     INVALID_TEXT = "invalid_text", 400
     INVITATION_ENDED = "invitation_ended", 409, _("This invitation is no longer valid.")
     IT_REQUEST_MISSING = "it_request_missing", 409, _("There's no draft for an IT department.")
@@ -184,7 +252,23 @@ class ErrorCode(StrEnum):
     LEASE_LOST = "lease_lost", 409
     LINE_INVALID = "line_invalid", 400
     LINKAGE_MISSING = "linkage_missing", 409
+    MACRO_CHANGED = "macro_changed", 409, _("This macro was changed. Check what it does now, then run it again.")
     MEMBER_EXISTS = "member_exists", 409, _("This person is already a member.")
+    MEMORY_ARCHIVED = "memory_archived", 409, _("This memory is archived, so it can't be pinned.")
+    MEMORY_CARD_NEEDED = "memory_card_needed", 409, _("The bot's preferences are confirmed in Review, with a card.")
+    MEMORY_EXTERNAL = (
+        "memory_external",
+        409,
+        _("This memory comes from outside your company, so it can't be confirmed."),
+    )
+    MEMORY_FIXED = "memory_fixed", 409, _("This memory never changes.")
+    MEMORY_INSTRUCTIONS = (
+        "memory_instructions",
+        422,
+        _("This text reads like an instruction to the bot. Write down what is true instead."),
+    )
+    MEMORY_RAW = "memory_raw", 409, _("This is kept word for word, so it can only be deleted.")
+    MEMORY_TEXT = "memory_text", 422, _("Enter a text of up to 2,000 characters.")
     MEMORY_WRITES_REACHED = "memory_writes_reached", 409, _("This run has used its limit of proposals.")
     MESSAGE_KEY_EXISTS = "message_key_exists", 409
     METHOD_NOT_ALLOWED = "method_not_allowed", 405, _("Use POST.")
@@ -218,9 +302,23 @@ class ErrorCode(StrEnum):
     NOTHING_LEFT = "nothing_left", 409
     NOTHING_SAID = "nothing_said", 409, _("There are no messages yet.")
     NOTHING_TICKED = "nothing_ticked", 400, _("Select conversations first.")
+    NOTHING_TO_REMOVE = "nothing_to_remove", 409, _("The last run left nothing to remove.")
+    OAUTH_APP_ENDED = "oauth_app_ended", 409, _("This app is revoked, or has no secret.")
+    OAUTH_REDIRECT_INVALID = "oauth_redirect_invalid", 422, _("An app without a secret needs a redirect address.")
+    OAUTH_REQUEST_INVALID = (
+        "oauth_request_invalid",
+        400,
+        _("The app that sent you here isn't registered with this address. Nothing was shared with it."),
+    )
+    OAUTH_SCOPES_INVALID = "oauth_scopes_invalid", 422, _("Select permissions that an app can have.")
     ORIGIN_NOT_ALLOWED = "origin_not_allowed", 403, _("This chat isn't allowed on this website.")
     ORIGIN_UNKNOWN = "origin_unknown", 422, _("Enter the id of a task or session.")
     OUT_OF_TIME = "out_of_time", 409, _("The time for this set-up has run out.")
+    OUTCOME_UNKNOWN = (
+        "outcome_unknown",
+        409,
+        _("The first request with this idempotency key ended without an answer. Check what it did."),
+    )
     OWN_REQUEST = "own_request", 403, _("You requested this yourself. Another person has to approve it.")
     OWNED_BY_OTHER = "owned_by_other", 409
     OWNER_REQUIRED = "owner_required", 403, _("Only an owner can approve this.")
@@ -321,14 +419,19 @@ class ErrorCode(StrEnum):
     RECORD_CHANGED = "record_changed", 409
     RECORD_EXISTS = "record_exists", 409, _("A record with this key already exists.")
     RECORDS_CHANGED = "records_changed", 400
+    RELEASE_CHANGED = "release_changed", 409, _("This has changed since you opened the page. Check it again.")
+    RELEASE_NOT_LIVE = "release_not_live", 409, _("This release is no longer live.")
+    RELEASE_UNCHANGED = "release_unchanged", 409, _("Nothing has changed since the live release.")
     REPORT_OF_OTHER_SCRIPTS = "report_of_other_scripts", 400
     REPORT_UNREADABLE = "report_unreadable", 400
+    REQUEST_IN_PROGRESS = "request_in_progress", 409, _("The first request with this key is still running.")
     SANDBOX_SPEC_INVALID = "sandbox_spec_invalid", 400
     SANDBOX_UNAVAILABLE = "sandbox_unavailable", 503
     SCHEDULER_DISABLED = "scheduler_disabled", 503, _("Automations are turned off for this company.")
     SCOPE_ERROR = "scope_error", 403
     SEAL_BROKEN = "seal_broken", 409, _("A sealed value could not be opened with this key.")
     SEARCH_KEY = "search_key", 422
+    SEARCH_MODEL = "search_model", 422
     SEARCH_PROVIDER = "search_provider", 422, _("Choose one of the listed providers.")
     SEARCH_TERMS = "search_terms", 422
     SECOND_FACTOR_REQUIRED = "second_factor_required", 403
@@ -342,7 +445,22 @@ class ErrorCode(StrEnum):
     SETUP_NOT_ASKING = "setup_not_asking", 409
     SETUP_OVER = "setup_over", 409
     SETUP_UNDER_WAY = "setup_under_way", 409, _("This connection is already being set up.")
+    SIGNATURE_INVALID = (
+        "signature_invalid",
+        403,
+        _("The signature doesn't belong to this answer, or the key may not sign it. Nothing was decided."),
+    )
+    SIGNATURE_STALE = "signature_stale", 409, _("The time that was signed is too far from now. Sign the answer again.")
     SIGNING_KEY_MISSING = "signing_key_missing", 403
+    SIMULATION_EMPTY = "simulation_empty", 409, _("There is no scenario to simulate.")
+    SIMULATION_ENDED = "simulation_ended", 409, _("This simulation has ended already.")
+    SIMULATION_FOREIGN_SUITE = "simulation_foreign_suite", 409, _("This suite belongs to another chatbot.")
+    SIMULATION_GOAL_UNKNOWN = "simulation_goal_unknown", 422, _("The goal of this draft does not exist.")
+    SIMULATION_REQUIRED = (
+        "simulation_required",
+        409,
+        _("No simulation of this version has passed. Run one, or give a reason of at least 10 characters."),
+    )
     SKILL_DAMAGED = "skill_damaged", 409, _("The skill's stored files differ from the installed ones.")
     SKILL_DISABLED = "skill_disabled", 409
     SKILL_INVALID = "skill_invalid", 400
@@ -353,6 +471,7 @@ class ErrorCode(StrEnum):
     SKILL_NOT_BUNDLED = "skill_not_bundled", 409
     SKILL_NOT_INHERITED = "skill_not_inherited", 400, _("I can't do that here.")
     SKILLS_WAITING = "skills_waiting", 409
+    SOURCE_LOCATION = "source_location", 422, _("This isn't a place that a source of this kind can read.")
     SPAWN_POLICY_MISSING = (
         "spawn_policy_missing",
         400,
@@ -397,6 +516,7 @@ class ErrorCode(StrEnum):
         409,
         _("This draft has reached its maximum number of revisions. Start a new one."),
     )
+    TOO_MANY_SCENARIOS = "too_many_scenarios", 409, _("A suite has 2000 scenarios at most.")
     TOO_MANY_SERVERS = "too_many_servers", 422
     TOO_MANY_WINDOWS = "too_many_windows", 400
     TOO_MUCH_WAITING = (

@@ -55,7 +55,7 @@ async def run_proxy(
     run = await _run(model_name, Attempts(briefing, on_delta, toolset, limits, patience), key, base_url)
     decision = run.output if isinstance(run.output, RouteDecision) else _to_planner(briefing)
     if decision.response is not None:
-        answer = drop_unverified(decision.response, briefing.passages).model_copy(update={"plan_action": None})
+        answer = drop_unverified(decision.response, briefing.quotable).model_copy(update={"plan_action": None})
         decision = decision.model_copy(update={"response": answer})
     return replace(run, output=decision)
 
@@ -82,7 +82,7 @@ async def run_planner(
         retry = replace(briefing, requested=run.requested or briefing.requested)
         written = await _run(GROUNDED, Attempts(retry, None, None, limits, patience), None, None)
         run = replace(run, output=written.output, answered_by=GROUNDED, reason=run.reason or "plan_from_calls")
-    return replace(run, output=drop_unverified(run.output, briefing.passages))
+    return replace(run, output=drop_unverified(run.output, briefing.quotable))
 
 
 async def run_executor(

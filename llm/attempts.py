@@ -16,6 +16,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import RunUsage
 
+from llm.attachments import content_of, readable_types
 from llm.briefing import Briefing
 from llm.enums import Role
 from llm.failures import ProviderFailed, translate_errors
@@ -83,7 +84,7 @@ class Attempts:
 
     async def run(self, model: Model[Any]) -> RepairedOutput[Answer]:
         """Raises `ProviderFailed`."""
-        instructions, prompt = render(self.briefing)
+        instructions, prompt = render(self.briefing, readable_types(model.model_name))
         return await run_with_repair(prompt, lambda text: self._try(model, instructions, text))
 
     async def run_grounded(self) -> RepairedOutput[Answer]:
@@ -127,7 +128,7 @@ class Attempts:
         agent = _AGENTS[self.briefing.role]
         run_in_order = Agent.parallel_tool_call_execution_mode("sequential")
         opened = agent.iter(
-            prompt,
+            content_of(prompt, self.briefing.attachments, readable_types(model.model_name)),
             model=model,
             instructions=instructions,
             deps=self.briefing,

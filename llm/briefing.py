@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernel.taint import Taint
+from llm.attachments import Attachment
 from llm.calls import PlannedCall
-from llm.enums import InteractionMode, Role
+from llm.enums import InteractionMode, MemoryType, Role
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Passage:
     """A retrieved piece of a document version; `quote` is byte for byte `text[start:end]` of the stored UTF-8.
 
     `score` is how alike question and passage are, 0 to 1 (cosine similarity); the order of passages says which is best.
+    `is_file`: it is the text of a file that the visitor sent, whose id is `document_id` and which has no versions.
     """
 
     document_id: str
@@ -30,6 +32,7 @@ class Passage:
     end: int
     quote: str
     score: float = 0.0
+    is_file: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,11 @@ class RecalledMemory:
     score: float = 0.0
     marked: bool = False
 
+    @property
+    def is_default(self) -> bool:
+        """Whether it is a preference that a person confirmed, and so a default for the model (spec 6.6)."""
+        return self.kind == MemoryType.PREFERENCE and self.trust != "working" and self.taint is not Taint.EXTERNAL
+
 
 @dataclass(frozen=True)
 class HistoryMessage:
@@ -99,7 +107,8 @@ class Briefing:
     `text` is the message to answer and is not repeated in `history` (oldest first). `tools` are the only ones that
     may be called. `requested` holds acting calls that the proxy asked for (planner). `today` is the visitor's date,
     ISO, or "". `reference` names the turn; a plan's id is derived from it.
-    `mode` is the resolved interaction mode (planner).
+    `mode` is the resolved interaction mode (planner). `attachments` are files of the visitor's last messages.
+    `is_form`: the message is what the visitor filled into a form that staff or the company's system put to them.
     """
 
     role: Role
@@ -123,3 +132,14 @@ class Briefing:
     today: str = ""
     reference: str = ""
     mode: InteractionMode | None = None
+    attachments: tuple[Attachment, ...] = ()
+    is_form: bool = False
+
+    @property
+    def quotable(self) -> tuple[Passage, ...]:
+        """What an answer may cite: the passages, and behind them the texts of the visitor's files."""
+        return (*self.passages, *(_file_passage(file) for file in self.attachments if file.text))
+
+
+def _file_passage(file: Attachment) -> Passage:
+    return Passage(file.file_id, "", file.name, "", 0, len(file.text.encode()), file.text, is_file=True)

@@ -40,4 +40,5 @@ def cite(passage: Passage, quote: str) -> Citation:
         end=start + len(quote.encode()),
         title=passage.title,
         url=passage.url,
+        is_file=passage.is_file,
     )

@@ -1,4 +1,4 @@
-"""Embed texts as wordllama vectors of 256 numbers, computed locally from the installed package.
+"""Embed texts as wordllama vectors of 256 numbers, computed locally from the installed package (spec 6.2).
 
 The model is loaded at first use (a third of a second, 40 MB) and shared by all threads; nothing is ever downloaded. A
 text without a visible character gets None. Ingestion and search must use the same `MODEL`.
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 # Texts are lower-cased: the vectors of capitalised words are worse (`python -m evals.retrieval`).
 MODEL = "wordllama:l2_supercat:256:lower"
@@ -35,12 +36,17 @@ def embed(text: str) -> Vector | None:
 
 def embed_all(texts: Sequence[str]) -> list[Vector | None]:
     """Unit vectors of many texts, in order."""
+    return [vector.tolist() if vector.any() else None for vector in embed_rows(texts)]
+
+
+def embed_rows(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Unit vectors of many texts as rows, in order; zeros for a text without a visible character."""
     if not texts:
-        return []
+        return np.zeros((0, DIMENSIONS), np.float32)
     raw = _model().embed([text[:_CHARACTERS].strip().lower() for text in texts], norm=False, batch_size=_BATCH)
     lengths = np.linalg.norm(raw, axis=1, keepdims=True)
-    unit = raw / np.where(lengths > 0, lengths, 1)
-    return [vector.tolist() if length > 0 else None for vector, length in zip(unit, lengths[:, 0], strict=True)]
+    rows: npt.NDArray[np.float32] = raw / np.where(lengths > 0, lengths, 1)
+    return rows
 
 
 def _model() -> Any:

@@ -43,6 +43,8 @@ class MemoryQueryStrategy(StrEnum):
     TEMPORAL = "temporal"
     SESSION = "session"
     KEYWORD = "keyword"
+    ENTITY = "entity"
+    CAUSAL = "causal"
 
 
 class MemoryType(StrEnum):

@@ -20,11 +20,14 @@ _FIRST_CHARS = 200
 
 def detect_language(texts: Iterable[str]) -> str:
     """Return the language of the first of `texts` (newest first) that can be told; English if none can."""
-    return next((language for text in texts if (language := _language(text))), ENGLISH)
+    return next((language for text in texts if (language := told_language(text))), ENGLISH)
 
 
 @functools.lru_cache(maxsize=1024)
-def _language(text: str) -> str:
+def told_language(text: str) -> str:
+    """Return the language of a text; "" if it cannot be told."""
+    if "\u00bf" in text[:_FIRST_CHARS]:
+        return "es"  # no other language opens a question with a mark
     words = [word.lower().replace("\u2019", "'") for word in _TOKEN.findall(text[:_FIRST_CHARS])]
     counts = {
         language: sum(word in known for word in words) + 2 * sum(word in _GREET.get(language, ()) for word in words)

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
+from pydantic_ai.embeddings import EmbeddingModel, infer_embedding_model
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, check_allow_model_requests, infer_model, parse_model_id
 from pydantic_ai.providers import Provider, infer_provider_class
@@ -23,7 +24,16 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from llm.failures import ProviderFailed
 from llm.offline.model import GROUNDED, grounded_model
 
-__all__ = ["GROUNDED", "environment_key", "is_builtin", "is_known", "needs_key", "open_model", "resolve_model"]
+__all__ = [
+    "GROUNDED",
+    "environment_key",
+    "is_builtin",
+    "is_known",
+    "needs_key",
+    "open_embedding_model",
+    "open_model",
+    "resolve_model",
+]
 
 _KEYLESS = {"ollama"}
 _SHARE_HTTP_CLIENT = {"openai", "openai-chat", "openai-responses", "openrouter", "ollama", "anthropic"}
@@ -105,11 +115,38 @@ async def open_model(name: str, *, key: str | None = None, base_url: str | None 
         yield model
 
 
+@asynccontextmanager
+async def open_embedding_model(name: str, *, key: str | None = None) -> AsyncIterator[EmbeddingModel]:
+    """A provider's embedding model such as `openai:text-embedding-3-small`; raises as `resolve_model` does."""
+    check_allow_model_requests()
+    _check(key, None)
+    provider_name, model_name = parse_model_id(name)
+    if not provider_name or not model_name:
+        raise ProviderFailed("unknown_model")
+    if key is None and provider_name not in _KEYLESS:
+        raise ProviderFailed("no_provider_key")
+    await asyncio.to_thread(_load_clients)
+    from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+
+    async with httpx2.AsyncClient(verify=_ssl_context(), timeout=_TIMEOUT) as client:
+        try:
+            model = infer_embedding_model(name, provider_factory=lambda called: _provider(called, key, client))
+        except ImportError:
+            raise ProviderFailed("provider_not_installed") from None
+        except (UserError, ValueError, TypeError):
+            raise ProviderFailed("unknown_model") from None
+        if isinstance(model, OpenAIEmbeddingModel):
+            # As for chat models: the caller decides whether to ask again.
+            model._client.max_retries = 0
+        yield model
+
+
 def _load_clients() -> None:
     """Import the clients, once in a process that uses an outside model.
 
     This takes half a second, so it happens neither at every start nor in the event loop.
     """
+    import pydantic_ai.embeddings.openai
     import pydantic_ai.models.openai
     import pydantic_ai.providers.openai_compatible  # noqa: F401 (loaded for later)
 

@@ -12,6 +12,7 @@ from decimal import ROUND_UP, Decimal
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 
+from llm.attachments import TOKENS as ATTACHMENT_TOKENS
 from llm.briefing import Briefing
 from llm.render import render
 from llm.runs import Usage
@@ -21,7 +22,7 @@ _PRICE_LIST = {"openai-chat": "openai", "openai-responses": "openai"}
 ZERO = Decimal(0)
 _LEDGER_DIGITS = Decimal("0.000000001")
 _MILLION = Decimal(1_000_000)
-_BYTES_PER_TOKEN = 3  # below what tokenizers reach on any prose, so that an estimate errs upwards
+BYTES_PER_TOKEN = 3  # below what tokenizers reach on any prose, so that an estimate errs upwards
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,14 @@ def estimate_usage(briefing: Briefing, *, max_tokens: int = 2000, requests: int 
     """The model tokens of a run on `briefing` with `requests` requests and answers of the maximum length."""
     prompt_bytes = sum(len(text.encode()) for text in render(briefing))
     tool_bytes = sum(len(tool.description) + len(str(tool.parameters)) for tool in briefing.tools)
-    prompt = estimate_tokens(prompt_bytes + tool_bytes) + max_tokens * (requests - 1)
+    files = ATTACHMENT_TOKENS * sum(bool(file.data) for file in briefing.attachments)
+    prompt = estimate_tokens(prompt_bytes + tool_bytes) + files + max_tokens * (requests - 1)
     return Usage(input_tokens=prompt * requests, output_tokens=max_tokens * requests)
 
 
 def estimate_tokens(size: int) -> int:
     """An upper estimate of the model tokens in `size` bytes of prose."""
-    return size // _BYTES_PER_TOKEN
+    return size // BYTES_PER_TOKEN
 
 
 def _exact_price(model_name: str, usage: Usage, rates: Rates | None) -> Decimal | None:

@@ -45,8 +45,8 @@ class ModelAnswer(BaseModel):
 
 
 class Citation(ModelAnswer):
-    """A quote from a knowledge passage. A model gives `quote` and `document_id`; `citations.grounded` fills the
-    rest or drops it.
+    """A quote from a knowledge passage or, with `is_file`, from a file that the visitor sent. A model gives `quote` and
+    `document_id`; `citations.locate` fills the rest or drops it.
     """
 
     quote: str
@@ -56,6 +56,7 @@ class Citation(ModelAnswer):
     end: int = 0
     title: str = ""
     url: str = ""
+    is_file: bool = False
 
 
 class MemoryQuery(ModelAnswer):

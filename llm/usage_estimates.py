@@ -10,10 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pydantic_ai import capture_run_messages
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart
+from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ModelResponse, ToolCallPart
 from pydantic_ai.usage import RunUsage
 
-from llm.pricing import estimate_tokens
+from llm.attachments import TOKENS
+from llm.pricing import BYTES_PER_TOKEN, estimate_tokens
+
+_FILE_SIZE = TOKENS * BYTES_PER_TOKEN
 
 
 @contextmanager
@@ -57,7 +60,8 @@ def _size(message: ModelMessage) -> int:
     size = len((message.instructions or "").encode()) if isinstance(message, ModelRequest) else 0
     for part in message.parts:
         content = getattr(part, "args", None) or getattr(part, "content", None) or ""
-        size += len(str(content).encode())
+        pieces = content if isinstance(content, list) else [content]
+        size += sum(_FILE_SIZE if isinstance(piece, BinaryContent) else len(str(piece).encode()) for piece in pieces)
     return size
 
 

@@ -26,7 +26,101 @@ from kernel.tenancy import platform_scope, tenant_scope
 from silas_platform import gate_trial
 
 _NOT_AN_OWNER = SilasError(ErrorCode.OWNERS_ONLY, gettext_lazy("Only an owner can administer."))
-_ORDER = ("tenants", "gates", "guard", "memory", "skills")
+
+# The groups of the index, in the words of the console: its Settings, then its pages. A model is in the group that names
+# it, else in that of its app. A test holds that no model is without one.
+GROUPS: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (
+        gettext_lazy("Workspace"),
+        ("tenants.tenant", "tenants.user", "tenants.membership", "tenants.letter", "inbox", "copilot"),
+    ),
+    (
+        gettext_lazy("Chatbots"),
+        (
+            "tenants.deployment",
+            "silas_sessions.visitoroffers",
+            "silas_sessions.formquestion",
+            "persona",
+            "messengers",
+            "releases",
+            "simulations",
+        ),
+    ),
+    (
+        gettext_lazy("Policy"),
+        (
+            "gates",
+            "silas_sessions.accesslevel",
+            "approvals.approvalpolicy",
+            "messengers.cardpolicy",
+            "work.reviewpolicy",
+            "work.thresholdchange",
+            "guard.budget",
+            "guard.spendingpolicy",
+            "guard.modelprice",
+            "guard.platformbudget",
+            "guard.systemcontrol",
+            "tenants.visitorlimits",
+        ),
+    ),
+    (gettext_lazy("Abilities"), ("skills", "connections", "toolservers")),
+    (gettext_lazy("Automation"), ("autonomy",)),
+    (
+        gettext_lazy("Security"),
+        ("tenants.retention", "approvals.approverkey", "approvals.passkey", "messengers.approveraccount"),
+    ),
+    (
+        gettext_lazy("Developers"),
+        ("tenants.apikey", "tenants.identitykey", "tenants.messagekey", "approvals.clientkey", "events"),
+    ),
+    (gettext_lazy("Conversations"), ("silas_sessions",)),
+    (gettext_lazy("Contacts"), ("contacts", "imports")),
+    (gettext_lazy("Review"), ("approvals",)),
+    (gettext_lazy("Work"), ("work",)),
+    (gettext_lazy("Knowledge"), ("knowledge", "memory.collection", "memory.document")),
+    (gettext_lazy("Memory"), ("memory",)),
+    (gettext_lazy("Activity"), ("audit", "guard")),
+)
+
+
+def group_of(label: str) -> int | None:
+    """The place in `GROUPS` of the model with this label in small letters; None if it has none."""
+    for wanted in (label, label.partition(".")[0]):
+        for place, (_title, names) in enumerate(GROUPS):
+            if wanted in names:
+                return place
+    return None
+
+
+# The page of the console about a row: the name of its address, and the attribute that it takes.
+_CONSOLE = {
+    "approvals.card": ("console-card", "pk"),
+    "audit.auditentry": ("console-entry", "seq"),
+    "autonomy.autonomoussession": ("console-run", "pk"),
+    "autonomy.autonomysettings": ("console-autonomy", ""),
+    "autonomy.task": ("console-task", "pk"),
+    "connections.connection": ("console-connection", "pk"),
+    "contacts.contact": ("console-contact", "pk"),
+    "gates.gate": ("console-gate", "pk"),
+    "guard.budget": ("console-spending", ""),
+    "guard.spendingpolicy": ("console-spending", ""),
+    "imports.importrun": ("console-import", "pk"),
+    "inbox.team": ("console-team", "pk"),
+    "knowledge.gaptopic": ("console-gap", "pk"),
+    "knowledge.knowledgesource": ("console-sources", ""),
+    "memory.collection": ("console-collection", "pk"),
+    "memory.document": ("console-document", "pk"),
+    "memory.memoryitem": ("console-memory", "pk"),
+    "messengers.channel": ("console-channel", "pk"),
+    "silas_sessions.chatsession": ("console-conversation", "pk"),
+    "simulations.simulationrun": ("console-simulation", "pk"),
+    "tenants.apikey": ("console-api-keys", ""),
+    "tenants.deployment": ("console-studio", "pk"),
+    "tenants.membership": ("console-members", ""),
+    "toolservers.toolserver": ("console-tool-server", "pk"),
+    "toolservers.websearch": ("console-tool-servers", ""),
+    "work.workitem": ("console-work-item", "pk"),
+}
 
 
 class SilasAdminSite(AdminSite):
@@ -43,9 +137,29 @@ class SilasAdminSite(AdminSite):
         return redirect_to_login(request.GET.get("next") or reverse("admin:index"), reverse("console-login"))
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[object]:
-        """Sort apps with settings before those that are read-only."""
+        """Group the models by task; the page of one app lists its own models as Django does."""
         app_list = super().get_app_list(request, app_label)
-        return sorted(app_list, key=lambda app: _ORDER.index(app["app_label"]) if app["app_label"] in _ORDER else 99)
+        if app_label is not None:
+            return app_list
+        grouped: dict[int, list[Any]] = {}
+        for model in (model for app in app_list for model in app["models"]):
+            place = group_of(model["model"]._meta.label_lower)
+            grouped.setdefault(len(GROUPS) if place is None else place, []).append(model)
+        return [
+            {
+                "name": GROUPS[place][0] if place < len(GROUPS) else gettext_lazy("Other"),
+                "app_label": f"group-{place}",
+                "app_url": f"{reverse('admin:index')}#group-{place}",
+                "has_module_perms": True,
+                "models": sorted(models, key=lambda model: str(model["name"]).casefold()),
+            }
+            for place, models in sorted(grouped.items())
+        ]
+
+    def console_address(self, row: Any) -> str | None:
+        """The console's page about the same thing, if it has one."""
+        name, attribute = _CONSOLE.get(row._meta.label_lower, ("", ""))
+        return reverse(name, args=[getattr(row, attribute)] if attribute else []) if name else None
 
     def get_urls(self) -> list[Any]:
         trial = path("gates/gate/<uuid:gate_id>/try/", require_POST(self.try_gate), name="gates_gate_try")

@@ -14,6 +14,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
 
 from apps.console.routing import websocket_urlpatterns as console_sockets
+from apps.protocols.mcp_server import with_deployments
 from apps.safety.mcp_server import with_safety
 from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
 from silas_platform import connection_limits
@@ -23,7 +24,7 @@ from silas_platform.client_address import with_client_address
 connection_limits.install()
 protocols = ProtocolTypeRouter(
     {
-        "http": with_safety(django_application),
+        "http": with_safety(with_deployments(django_application)),
         "websocket": AuthMiddlewareStack(URLRouter([*visitor_sockets, *console_sockets])),
     }
 )

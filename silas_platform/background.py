@@ -1,4 +1,5 @@
-"""Background loops of a web process: resume turns that a dead process left, and maintain this process's sockets.
+"""Background loops of a web process: resume turns that a dead process left, hold simulated conversations, and
+maintain this process's sockets.
 
 Everything else that runs later is a message on the bus, handled by Celery workers (ADR 115). Daphne has no lifespan
 events, so the first connection starts the loops; `manage.py up` requests /health/ready, which ensures there is one.
@@ -16,6 +17,7 @@ from django.conf import settings
 from apps.console import consumers as consoles
 from apps.sessions import catch_up, runner
 from apps.sessions.ratelimit import open_sockets
+from apps.simulations import runner as simulations
 from kernel.ratelimit.concurrency import RENEW_SECONDS
 
 _log = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ def _start() -> None:
     _running.add(loop.create_task(_every(settings.PRESENCE_SWEEP_SECONDS, catch_up.sweep)))
     _running.add(loop.create_task(_every(RENEW_SECONDS, open_sockets.renew)))
     _running.add(loop.create_task(_every(settings.CONSOLE_SWEEP_SECONDS, consoles.sweep)))
+    _running.add(loop.create_task(_every(settings.SIMULATION_SWEEP_SECONDS, simulations.serve_due)))
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:

@@ -37,12 +37,13 @@ class _RollBack(Exception):
     """Rolls a dry run back."""
 
 
-def certify_all(*, actor: str, keep: bool = True) -> Iterator[Certified]:
-    """Certify every tenant's rows, one transaction for each tenant. Without `keep` it only counts and writes nothing.
+def certify_all(*, actor: str, keep: bool = True, slug: str = "") -> Iterator[Certified]:
+    """Certify every tenant's rows, or those of the one with this slug, one transaction for each tenant. Without `keep`
+    it only counts and writes nothing.
 
     Raises `SilasError("signing_key_missing")`.
     """
-    for tenant in all_tenants():
+    for tenant in all_tenants(slug):
         counts: dict[str, int] = {}
         try:
             with tenant_scope(tenant):

@@ -6,7 +6,7 @@ silas.E001 an open HOST without its conditions · silas.E002 one key used for tw
 row-level security does not bind · silas.E004 demo logins behind an open HOST · silas.E005 a database that is further
 behind than this release's migrations reach · silas.E006 a database role that could deceive triggers and functions ·
 silas.E007 a kind of card or an intent that no room handles · silas.W001 a PostgreSQL, Redis or Valkey older than its
-fixes.
+fixes · silas.W002 a database role without its setting of the planner.
 """
 
 from __future__ import annotations
@@ -163,6 +163,20 @@ def database_role_creates_no_objects(databases: Sequence[str] | None = None, **_
             f"the database role of DATABASE_URL has too much, or a function lacks: {rights}", hint=hint, id="silas.E006"
         )
     ]
+
+
+@register(Tags.database)
+def database_role_plans_by_index(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
+    """Plans that a connection keeps must still be right when its tables have grown (settings/databases.py)."""
+    if "default" not in (databases or ()):
+        return []
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT current_setting('enable_seqscan')")
+        if cursor.fetchone() == ("off",):
+            return []
+    hint = "Run silas_platform/up/roles.sql as superuser of the database once more."
+    what = "the database role of DATABASE_URL lacks its setting enable_seqscan = off"
+    return [CheckMessage(WARNING, what, hint=hint, id="silas.W002")]
 
 
 @register(Tags.database)

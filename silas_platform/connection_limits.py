@@ -155,6 +155,7 @@ class LimitedHTTPChannel(_http.HTTPChannel):  # type: ignore[misc]  # Twisted's 
     """
 
     _head: Any = None
+    _unread: Any = None
     _is_refused = False
 
     def connectionMade(self) -> None:
@@ -195,8 +196,24 @@ class LimitedHTTPChannel(_http.HTTPChannel):  # type: ignore[misc]  # Twisted's 
         self.transport.write(_REFUSAL)
         self.transport.loseConnection()
 
+    def pauseProducing(self) -> None:
+        """Twisted's callback for a full buffer: a reader that takes nothing of an answer for so long is dropped."""
+        super().pauseProducing()
+        if self._unread is None:
+            self._unread = self.callLater(UNREAD_SECONDS, self.transport.abortConnection)
+
+    def resumeProducing(self) -> None:
+        self._cancel_unread_timer()
+        super().resumeProducing()
+
+    def _cancel_unread_timer(self) -> None:
+        if self._unread is not None and self._unread.active():
+            self._unread.cancel()
+        self._unread = None
+
     def connectionLost(self, reason: object) -> None:
         self._cancel_head_timer()
+        self._cancel_unread_timer()
         _unregister(self.transport)
         super().connectionLost(reason)
 

@@ -22,8 +22,10 @@ from apps.approvals.enums import ApprovalVerdict, Pace
 from apps.approvals.models import CardTiming
 from apps.autonomy import services as autonomy
 from apps.autonomy.enums import TriggerKind
+from apps.autonomy.gallery import TEMPLATES
 from apps.autonomy.models import AutonomySettings, OpenQuestion
 from apps.autonomy.services.admission import admit_waiting
+from apps.autonomy.services.gallery_use import use_template
 from apps.guard.enums import Period
 from apps.guard.services import set_budget
 from apps.inbox import handoff
@@ -35,6 +37,7 @@ from apps.knowledge.services import ingest
 from apps.sessions import turn
 from apps.sessions.models import ChatSession
 from apps.sessions.services import accept_message, start_session
+from apps.simulations.services import load_suites
 from apps.skills import queries as skills
 from apps.skills.models import Record
 from apps.skills.schemas import SkillManifest
@@ -53,6 +56,7 @@ from apps.work.services.items import move
 from kernel.canonical import sha256_hex
 from kernel.tenancy import in_scope, tenant_scope
 from llm.offline.words import content
+from silas_platform.demo_month import seed_month
 
 FOLDER = settings.BASE_DIR / "demo"
 SKILLS = settings.BASE_DIR / "skills"
@@ -73,16 +77,16 @@ class Login:
         return f"demo-login tenant={self.tenant} role={self.role} user={self.email} password={self.password}"
 
 
-def seed(*, progress: Progress, copy: str = "") -> list[Login]:
+def seed(*, progress: Progress, copy: str = "", month: bool = False) -> list[Login]:
     """Seed both demo tenants and return the logins of their staff.
 
-    `copy` seeds another pair, with this suffix on slugs and keys.
+    `copy` seeds another pair, with this suffix on slugs and keys; `month` adds thirty days of history.
     """
     folders = [path.parent for path in sorted(FOLDER.glob("*/tenant.yaml"), reverse=True)]
-    return [login for folder in folders for login in _seed_tenant(folder, progress, copy)]
+    return [login for folder in folders for login in _seed_tenant(folder, progress, copy, month=month)]
 
 
-def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
+def _seed_tenant(folder: Path, progress: Progress, copy: str, *, month: bool) -> list[Login]:
     described = yaml.safe_load((folder / "tenant.yaml").read_text(encoding="utf-8"))
     described["slug"] += copy
     described["deployment"]["public_key"] += copy
@@ -112,9 +116,15 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str) -> list[Login]:
     _knowledge(folder, described, tenant, progress)
     _conversations(described, deployment, agent)
     progress(f"{tenant.name}: inbox")
+    talks = seed_month(folder, deployment, agent) if month else 0
+    if talks:
+        progress(f"{tenant.name}: a month with {talks} conversations")
     with tenant_scope(tenant):
-        _autonomy(described, deployment)
+        _autonomy(described, deployment, ready=bool(talks))
     progress(f"{tenant.name}: what runs unattended")
+    with tenant_scope(tenant):
+        load_suites(deployment, FOLDER / "simulations", key=deployment.public_key.removesuffix(copy))
+    progress(f"{tenant.name}: simulations")
     return staff
 
 
@@ -208,8 +218,9 @@ def _scheduled_goal(folder: Path, deployment: Deployment) -> None:
     asyncio.run(run_goal_checks_now(deployment.tenant_id, goal.pk))
 
 
-def _autonomy(described: Mapping[str, Any], deployment: Deployment) -> None:
-    """Create the owner's tasks and run each once, so that there is a receipt to read. Skipped when settings exist."""
+def _autonomy(described: Mapping[str, Any], deployment: Deployment, *, ready: bool) -> None:
+    """Create the owner's tasks, with the `ready` automations of the gallery or without them, and run each once, so that
+    there is a receipt to read. Skipped when settings exist."""
     owner = User.objects.get(email=f"owner@{described['slug']}.example")
     if AutonomySettings.objects.exists():
         return
@@ -217,8 +228,13 @@ def _autonomy(described: Mapping[str, Any], deployment: Deployment) -> None:
     autonomy.put_settings(actor=ACTOR, enabled=True)
     for question in described["unanswered"]:
         _open_question(question, deployment)
-    for task in described["tasks"]:
-        _task(task, owner, deployment)
+    for each in described["tasks"]:
+        _task(each, owner, deployment)
+    playbooks = {each["playbook"] for each in described["tasks"]}
+    for template in TEMPLATES if ready else ():
+        if not template.needs_model and template.key not in playbooks:
+            task = use_template(template.key, user=owner, deployment_id=deployment.pk)
+            autonomy.run_now(task.pk, user=owner)
     admit_waiting()
 
 

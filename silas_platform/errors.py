@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
@@ -22,6 +23,7 @@ from kernel.errors import SilasError
 from kernel.language import gettext
 
 RETRY_AFTER_SECONDS = 5
+PROBLEM = "application/problem+json"
 _AWAY = (OperationalError, InterfaceError, RedisError)
 _log = logging.getLogger(__name__)
 
@@ -44,7 +46,8 @@ class SilasErrorMiddleware:
         if not isinstance(error, SilasError):
             return None
         if request.path.startswith(("/api/", "/secrets/", "/mcp/")):
-            return JsonResponse(error.as_json(), status=error.status, headers=_headers(error))
+            headers = _headers(error)
+            return JsonResponse(_problem(error), status=error.status, headers=headers, content_type=PROBLEM)
         plain = "text/plain; charset=utf-8"
         return HttpResponse(error.message, status=error.status, content_type=plain, headers=_headers(error))
 
@@ -58,7 +61,7 @@ def api_exception(error: Exception, context: dict[str, object]) -> Response | No
     if isinstance(error, RequestDataTooBig):
         error = SilasError(ErrorCode.TOO_LARGE, gettext("The request body is too large."))
     if isinstance(error, SilasError):
-        return Response(error.as_json(), status=error.status, headers=_headers(error))
+        return Response(_problem(error), status=error.status, headers=_headers(error), content_type=PROBLEM)
     response = exception_handler(error, context)
     if response is None:
         return None
@@ -69,8 +72,17 @@ def api_exception(error: Exception, context: dict[str, object]) -> Response | No
         extra = {"fields": error.get_full_details()}
     elif isinstance(error, APIException):
         code, message = ErrorCode(error.default_code), str(error.detail)
-    response.data = SilasError(code, message, extra=extra, status=response.status_code).as_json()
+    response.data = _problem(SilasError(code, message, extra=extra, status=response.status_code))
+    response.content_type = PROBLEM
     return response
+
+
+def _problem(error: SilasError) -> dict[str, Any]:
+    """The error as problem details (RFC 9457), with our own member `error` beside them (ADR 125)."""
+    title = HTTPStatus(error.status).phrase
+    code = str(error.code)
+    problem = {"type": f"urn:silas:error:{code}", "title": title, "status": error.status, "detail": error.message}
+    return {**problem, "code": code, **error.as_json()}
 
 
 def _unavailable(error: Exception) -> SilasError:
@@ -80,5 +92,5 @@ def _unavailable(error: Exception) -> SilasError:
 
 
 def _headers(error: SilasError) -> dict[str, str]:
-    later = error.extra.get("retry_after") if error.status == 503 else None
+    later = error.extra.get("retry_after") if error.status in (409, 429, 503) else None
     return {} if later is None else {"Retry-After": str(later)}

@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 
 from kernel.language import LANGUAGES, MEMBER_LANGUAGES, choose_language
 
-_FOR_MEMBERS = ("/console/", "/admin/")
+_FOR_MEMBERS = ("/console/", "/admin/", "/approve/")
 
 
 class LanguageMiddleware:

@@ -24,20 +24,32 @@ _CLOSED = (
     "approvals_alertchoice approvals_answer approvals_decision approvals_look approvals_passkey"
     " approvals_passkeychallenge approvals_pushsubscription"
     " audit_auditcheckpoint audit_auditentry audit_audithead audit_auditkey"
-    " tenants_apikey tenants_firstrun tenants_identitykey tenants_invitation tenants_letter tenants_login"
-    " tenants_loginpasskey tenants_loginprovider tenants_membership tenants_messagekey tenants_provideraccount"
-    " tenants_recoverycode tenants_sighting tenants_totp tenants_user tenants_user_groups"
+    " tenants_apikey tenants_firstrun tenants_idempotentrequest tenants_identitykey tenants_invitation tenants_letter"
+    " tenants_login tenants_loginpasskey tenants_loginprovider tenants_membership tenants_messagekey"
+    " tenants_provideraccount tenants_recoverycode tenants_sighting tenants_totp tenants_user tenants_user_groups"
+    " tenants_oauthapp tenants_oauthgrant tenants_oauthtoken"
     " tenants_user_user_permissions tenants_visit tenants_visitorlimits"
     " guard_platformbudget"
     " safety_execution safety_failedtries safety_step safety_stepwindow"
-    " memory_memoryconsolidation memory_memoryitem"
+    " memory_memoryconsolidation memory_memoryentity memory_memoryquestion memory_memoryrelation"
+    " memory_memoryvector"
+    " knowledge_gapquestion knowledge_gaptopic knowledge_knowledgesource"
     " persona_personaevent persona_personastate"
-    " silas_sessions_accesslevel silas_sessions_cannedreply silas_sessions_consent silas_sessions_deskstate"
-    " silas_sessions_formanswers silas_sessions_formquestion silas_sessions_label silas_sessions_messagenonce"
-    " silas_sessions_note silas_sessions_rating silas_sessions_sessionlabel silas_sessions_transcriptrequest"
-    " silas_sessions_turn silas_sessions_visitorcard silas_sessions_visitorfile silas_sessions_visitoroffers"
+    " simulations_scenario simulations_simulationcopy simulations_simulationresult simulations_simulationrun"
+    " simulations_simulationsuite"
+    " releases_releasepolicy"
+    " silas_sessions_accesslevel silas_sessions_cannedreply silas_sessions_consent"
+    " silas_sessions_formanswers silas_sessions_formquestion silas_sessions_messagenonce"
+    " silas_sessions_note silas_sessions_transcriptrequest"
+    " silas_sessions_visitorcard silas_sessions_visitorfile silas_sessions_visitoroffers"
     " skills_draftrevision skills_packagekey skills_skilldraft skills_skillpackage skills_trustedpublisher"
-    " connections_itrequest"
+    " connections_itrequest approvals_clientkey approvals_decisionlink"
+    " contacts_contact contacts_contactidentity contacts_contactmerge contacts_contactnote"
+    " contacts_importedconversation"
+    " inbox_availability inbox_macro inbox_readmark inbox_teammember"
+    " copilot_assistance copilot_assistancesettings"
+    " messengers_channel messengers_channelmessage"
+    " messengers_accountcode messengers_approveraccount messengers_cardnotice"
     " autonomy_contextproposal autonomy_freedomproposal autonomy_preference autonomy_suggestion"
     " auth_group auth_group_permissions auth_permission django_admin_log django_content_type django_migrations"
     " django_session"
@@ -60,6 +72,9 @@ WORKERS_MAY: dict[str, str] = {
     # queues
     "bus_processed": "SELECT, INSERT",
     "bus_queuemessage": "SELECT, INSERT, UPDATE",
+    # what programs are told of: a worker says what happened and reads nothing back
+    "events_eventhead": "SELECT, INSERT, UPDATE (last_seq)",
+    "events_event": "SELECT (id, type, seq), INSERT",
     # what may be done, at what cost
     "gates_gate": "SELECT",
     "gates_gateversion": "SELECT",
@@ -79,6 +94,8 @@ WORKERS_MAY: dict[str, str] = {
     "safety_policyversion": "SELECT",
     "safety_safetyagent": "SELECT, INSERT, UPDATE (created_at)",
     # what may be recalled
+    "knowledge_chunkvector": "SELECT",
+    "knowledge_searchsettings": "SELECT, UPDATE (problem, problem_at)",
     "memory_chunk": "SELECT",
     "memory_collection": "SELECT",
     "memory_document": "SELECT",
@@ -86,12 +103,37 @@ WORKERS_MAY: dict[str, str] = {
     # what was handed in: a worker reads it and says what it read, which the trusted worker checks and stores
     "memory_intake": "SELECT (id, tenant_id, kind, name, reference, content, ended_at)",
     "memory_readpart": "INSERT",
+    # an export of another help desk, the same way
+    "imports_importrun": "SELECT (id, tenant_id, system, name, content, ended_at)",
+    "imports_importpart": "INSERT",
+    # a mail, the same way
+    "messengers_inboundmail": "SELECT (id, tenant_id, content)",
+    "messengers_readmail": "INSERT",
+    # where a conversation's progress is sent besides
+    "messengers_channelthread": (
+        "SELECT (id, tenant_id, session_id, opted_out_at, follows_widget, confirm_hash, last_received_at, created_at)"
+    ),
+    # whether approvers want a message of a card that has changed
+    "messengers_cardpolicy": "SELECT (id, tenant_id)",
+    # what a conversation and its work are served by
+    "releases_release": "SELECT",
+    # how old a memory is and whose, never what it says
+    "memory_memoryitem": "SELECT (id, tenant_id, scope, tier, trust, taint, created_at, updated_at, valid_until)",
     # what is said in a conversation: progress, and where it stands
     "silas_sessions_chatsession": (
         "SELECT, UPDATE (seq, turns, language, preview, last_sender, last_active_at, "
         "wanted_person_at, wanted_queue, wanted_because)"
     ),
-    "silas_sessions_chronicleentry": "INSERT",
+    # when and by whom something was said, never what
+    "silas_sessions_chronicleentry": "SELECT (id, tenant_id, session_id, seq, kind, sender, created_at), INSERT",
+    # how conversations went, without a visitor's words
+    "silas_sessions_deskstate": "SELECT (id, tenant_id, session_id, status)",
+    "silas_sessions_label": "SELECT",
+    # which team a handover goes to, and its hours
+    "inbox_team": "SELECT",
+    "silas_sessions_rating": "SELECT (id, tenant_id, session_id, deployment_id, scale, score, created_at)",
+    "silas_sessions_sessionlabel": "SELECT",
+    "silas_sessions_turn": "SELECT (id, tenant_id, session_id, status, reason, started_at)",
     # what an approved action changes, and with which reviewed code
     "skills_record": "SELECT, INSERT, UPDATE (data, revision, updated_at)",
     "skills_skillfile": "SELECT",
@@ -141,13 +183,15 @@ WORKERS_MAY: dict[str, str] = {
         " last_error, next_steps, due_at, updated_at)"
     ),
     # what runs unattended: who allowed it, what it may spend and where it goes stays as a person wrote it
+    "autonomy_artifact": "SELECT, INSERT",
     "autonomy_autonomoussession": (
         "SELECT, INSERT, UPDATE (run_id, status, phase, output, receipt, terminal_reason, halt_reason, error_code,"
-        " message_id, awaits, not_before, admitted_at, started_at, ended_at, heartbeat_at, warned_at)"
+        " message_id, awaits, not_before, admitted_at, started_at, ended_at, heartbeat_at, warned_at,"
+        " egress)"
     ),
     "autonomy_autonomysettings": "SELECT",
     "autonomy_checkpoint": "SELECT, INSERT, UPDATE (left_at, outcome, state)",
-    "autonomy_finding": "SELECT, INSERT",
+    "autonomy_finding": "SELECT, INSERT, UPDATE (gone_at)",
     "autonomy_initiativesettings": "SELECT",
     "autonomy_memberoptin": "SELECT",
     "autonomy_memoryproposal": "SELECT, INSERT",
@@ -175,6 +219,7 @@ WORKERS_CALL = frozenset(
         "guard_platform_move",
         "guard_platform_room",
         "guard_window",
+        "memory_recall_company",
         "memory_search",
         "sessions_grams",
     }

@@ -10,7 +10,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 from silas_platform.up.embedded import PostgresServer, RedisServer, start_postgres, start_redis
 from tests import prepared
+from tests.factories.pooler import Pooler, start_pooler
 from tests.leftovers import sweep
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -30,7 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-_services: list[PostgresServer | RedisServer] = []
+_services: list[PostgresServer | RedisServer | Pooler] = []
 _var: list[Path] = []
 
 
@@ -53,6 +54,10 @@ def _start_services() -> None:
         REDIS_URL=redis.url,
     )
     os.environ["SILAS_TEST_SUPERUSER_DSN"] = postgres.superuser_dsn
+    if os.environ.get("SILAS_TEST_POOLER") == "1":
+        pooler = start_pooler(postgres.superuser_dsn)
+        _services.insert(0, pooler)
+        os.environ.update(pooler.addresses())
     os.environ["DJANGO_SETTINGS_MODULE"] = "silas_platform.settings.test"
     django.setup()
 
@@ -65,6 +70,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         service.stop()
     for var in _var:
         shutil.rmtree(var, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure says how busy the machine was: what fails there alone is looked for elsewhere than in the code."""
+    report = yield
+    if report.failed:
+        available = next(line for line in Path("/proc/meminfo").read_text().splitlines() if "MemAvailable" in line)
+        load = Path("/proc/loadavg").read_text().strip()
+        report.sections.append(("machine", f"load averages, runnable/all threads, last process: {load}; {available}"))
+    return report
 
 
 @pytest.fixture(scope="session")

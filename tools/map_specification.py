@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "development" / "specification.md"
 FOLDERS = ("apps", "kernel", "llm", "sandbox", "silas_platform", "tests")
-CITED = re.compile(r"\bspec(?:ification)?s? ((?:\d+(?:\.\d+)*(?:, | and | to )?)+)")
+CITED = re.compile(r"\b[sS]pec(?:ification)?s? ((?:\d+(?:\.\d+)*(?:, | and | to )?)+)")
 SHOWN = 3
 
 

@@ -6,7 +6,7 @@ The key decides how a token is checked, never the token. Nothing of a token is s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ LONGEST_LIFE = timedelta(hours=1)
 # How far the site's clock may go before ours. Never beyond the end that a token names itself.
 CLOCKS_DIFFER = timedelta(seconds=30)
 LAST_SECOND = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
-MAX_TOKEN, MAX_SUBJECT, MAX_NAME = 8192, 80, 120
+MAX_TOKEN, MAX_SUBJECT, MAX_NAME, MAX_CONTACT = 8192, 80, 120, 254
 # Times are ours to judge, by our clock; and who is meant stands in `aud` or `iss` (ADR 35).
 _OPTIONS: Options = {
     "require": ["exp", "sub"],
@@ -40,12 +40,16 @@ _OPTIONS: Options = {
 
 @dataclass(frozen=True)
 class Identity:
-    """What a good token says: which of the tenant's customers this is, until when, and which gate that passes."""
+    """What a good token says: which of the tenant's customers this is, until when, and which gate that passes. `email`,
+    `phone` and `attributes` are as the site wrote them; who keeps them checks their form."""
 
     customer: str
     name: str
     until: datetime
     gate: str
+    email: str = ""
+    phone: str = ""
+    attributes: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,11 @@ def _judge(claims: Mapping[str, Any], key: VerifyingKey, audience: str, moment: 
     customer, name = claims["sub"], claims.get("name", "")
     if not _is_plain(customer, MAX_SUBJECT) or not customer.strip():
         return Unproven("identity_subject")
-    return Identity(customer, name if _is_plain(name, MAX_NAME) else "", until, key.gate)
+    said = {name: claims[name] for name in ("email", "phone") if _is_plain(claims.get(name), MAX_CONTACT)}
+    attributes = claims.get("attributes")
+    attributes = attributes if isinstance(attributes, dict) else {}
+    name = name if _is_plain(name, MAX_NAME) else ""
+    return Identity(customer, name, until, key.gate, **said, attributes=attributes)
 
 
 def _is_meant(claims: Mapping[str, Any], audience: str) -> bool:

@@ -12,9 +12,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core import signing
+from django.utils.crypto import salted_hmac
 
 _SALT = "silas.visitor"
 _TEST_SALT = "silas.test_chat"
+_PROGRAM_SALT = "silas.program_session"
 _TEST_SECONDS = 12 * 3600
 
 
@@ -53,6 +55,11 @@ def is_test_ticket(text: str, deployment_key: str) -> bool:
 
 def new_resume_token() -> str:
     return secrets.token_urlsafe(32)
+
+
+def resume_token_of(session_id: UUID) -> str:
+    """The resume token of a conversation that a program holds, which it is never told."""
+    return salted_hmac(_PROGRAM_SALT, session_id.hex, algorithm="sha256").hexdigest()
 
 
 def hash_resume_token(token: str) -> str:

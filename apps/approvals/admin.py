@@ -20,7 +20,9 @@ from apps.approvals.models import (
     ApproverKey,
     Card,
     CardTiming,
+    ClientKey,
     Decision,
+    DecisionLink,
     Passkey,
     TokenRevocation,
     TokenUse,
@@ -71,6 +73,22 @@ class ApproverKeyAdmin(ReadOnlyAdmin):
     list_select_related: ClassVar = ["user"]
     search_fields = ("key_id", "user__email")
     exclude: ClassVar = ["sealed_private"]
+
+
+@admin.register(ClientKey)
+class ClientKeyAdmin(ReadOnlyAdmin):
+    list_display = ("user", "api_key", "key_id", "max_risk", "created_at", "revoked_at")
+    list_select_related: ClassVar = ["user", "api_key"]
+    search_fields = ("key_id", "user__email")
+
+
+@admin.register(DecisionLink)
+class DecisionLinkAdmin(ReadOnlyAdmin):
+    list_display = ("card", "user", "created_at", "expires_at", "spent_at")
+    list_select_related: ClassVar = ["card", "user"]
+    search_fields = ("user__email",)
+    exclude: ClassVar = ["hashed"]
+    ordering = ("-created_at",)
 
 
 @admin.register(Answer)

@@ -25,6 +25,17 @@ class ApprovalVerdict(TextChoices):
     CONDITIONAL = "conditional"
 
 
+class DeclineReason(TextChoices):
+    """Why a request was declined. The customer is told each in words of its own (`work.visitor_messages`)."""
+
+    WRONG_DETAILS = "wrong_details", _("The details are wrong")
+    MISSING_INFORMATION = "missing_information", _("Information is missing")
+    NOT_VERIFIED = "not_verified", _("The identity isn't verified")
+    AGAINST_POLICY = "against_policy", _("Our policy doesn't allow it")
+    ALREADY_DONE = "already_done", _("Already requested or done")
+    NOT_NEEDED = "not_needed", _("No longer needed")
+
+
 class ApprovalStrength(TextChoices):
     TAP = "tap"
 
@@ -82,16 +93,18 @@ class PasskeyRule(TextChoices):
 
 
 class ChallengePurpose(TextChoices):
-    """What a passkey is used for: to register it, to approve a card, or for one action of an operator that lets an
-    agent of the safety loop continue."""
+    """What a passkey is used for: to register it, to open the page of a decision link, to answer a card, or for one
+    action of an operator that lets an agent of the safety loop continue."""
 
     REGISTER = "register"
     STEP_UP = "step_up"
+    LINK_OPEN = "link_open"
     HOLD_ALLOW = "hold_allow"
     HOLD_CODE = "hold_code"
     HOLD_TOKEN = "hold_token"
 
 
+CARD_PURPOSES = (ChallengePurpose.STEP_UP, ChallengePurpose.LINK_OPEN)
 ACTION_PURPOSES = (ChallengePurpose.HOLD_ALLOW, ChallengePurpose.HOLD_CODE, ChallengePurpose.HOLD_TOKEN)
 
 

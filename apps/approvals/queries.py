@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -13,9 +14,18 @@ from django.db.models.functions import Coalesce
 from pydantic import ValidationError
 
 from apps.approvals import rules
-from apps.approvals.cards.kinds import AWAITED_KINDS
-from apps.approvals.cards.schemas import ApprovalRequirements, Policy
-from apps.approvals.enums import ApprovalScope, ApprovalState, ApprovalVerdict, CardStatus, Deciders, Pace, Risk
+from apps.approvals.cards.kinds import AWAITED_KINDS, OFFERED_KINDS
+from apps.approvals.cards.schemas import ApprovalRequirements, Policy, Quorum
+from apps.approvals.enums import (
+    ApprovalScope,
+    ApprovalState,
+    ApprovalVerdict,
+    CardKind,
+    CardStatus,
+    Deciders,
+    Pace,
+    Risk,
+)
 from apps.approvals.keys.schemas import KeyFacts
 from apps.approvals.models import (
     OPEN_STATUSES,
@@ -25,6 +35,7 @@ from apps.approvals.models import (
     ApproverKey,
     Card,
     CardTiming,
+    ClientKey,
     Passkey,
     TokenRevocation,
     TokenUse,
@@ -39,7 +50,41 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+from kernel.pagination import read_page
 from kernel.tenancy import current_tenant_id
+
+
+@dataclass(frozen=True)
+class CardFilter:
+    """Which cards to list; None means any. A card whose time is up is in the state `expired`."""
+
+    state: CardStatus | None = None
+    risk: Risk | None = None
+    kind: CardKind | None = None
+    deployment: UUID | None = None
+    assignee: UUID | None = None
+    session: UUID | None = None
+
+    def condition(self) -> Q:
+        chosen = {
+            "risk": self.risk,
+            "kind": self.kind,
+            "deployment_id": self.deployment,
+            "assignee_id": self.assignee,
+            "session_id": self.session,
+        }
+        condition = Q(**{name: value for name, value in chosen.items() if value is not None})
+        if self.state is None:
+            return condition
+        overdue = Q(status__in=OPEN_STATUSES, expires_at__lte=now())
+        condition &= Q(status=self.state) | overdue if self.state == CardStatus.EXPIRED else Q(status=self.state)
+        return condition & ~overdue if self.state in OPEN_STATUSES else condition
+
+
+def list_cards(chosen: CardFilter, *, before: str, limit: int) -> tuple[list[Card], str]:
+    """The cards that match, newest first, each with its decision if any, and the cursor of the next page."""
+    rows = Card.objects.filter(chosen.condition()).select_related("deployment", "assignee", "decision__user")
+    return read_page(rows, before=before, limit=limit)
 
 
 def open_cards(*, deployment_id: UUID | None = None) -> QuerySet[Card]:
@@ -60,8 +105,21 @@ def open_cards_about(subject_id: UUID, *subject_kinds: str) -> QuerySet[Card]:
     return cards.filter(status__in=OPEN_STATUSES)
 
 
-def open_count() -> int:
-    return open_cards().count()
+def waiting_cards() -> QuerySet[Card]:
+    """Return the queue: the open cards that wait for an answer, the nearest deadline first. A card that only offers to
+    undo what was done waits for nobody."""
+    cards: QuerySet[Card] = open_cards().exclude(kind__in=OFFERED_KINDS).order_by("expires_at", "created_at")
+    return cards
+
+
+def waiting_count() -> int:
+    return waiting_cards().count()
+
+
+def undoable_cards() -> QuerySet[Card]:
+    """Return the open cards that offer to undo what was done, the newest first."""
+    cards: QuerySet[Card] = open_cards().filter(kind__in=OFFERED_KINDS).order_by("-created_at")
+    return cards
 
 
 def get_card(card_id: UUID) -> Card:
@@ -158,9 +216,24 @@ def approval_requirements(card: Card, user: User) -> ApprovalRequirements:
     # Asking for the passkey costs a query, which most cards do not need.
     depends_on_person = rules.needs_passkey(policy, risk, has_one=True)
     step_up = rules.needs_passkey(policy, risk, has_one=depends_on_person and has_passkey(user))
-    return ApprovalRequirements(
-        step_up=step_up, missing=policy.people - (len(approvers_of(card)) if policy.people > 1 else 0)
-    )
+    return ApprovalRequirements(step_up=step_up, missing=_missing_approvals(policy, card))
+
+
+def quorum_of(card: Card) -> Quorum | None:
+    """What an approval of this open card needs of whom; None for a card that is settled or authorizes nothing."""
+    if not card.is_open or not card.of_kind.binds:
+        return None
+    policy = policy_for(card)
+    return Quorum(policy=policy, missing=_missing_approvals(policy, card))
+
+
+def _missing_approvals(policy: Policy, card: Card) -> int:
+    return policy.people - (len(approvers_of(card)) if policy.people > 1 else 0)
+
+
+def answers_to(card: Card) -> list[Answer]:
+    """Everybody's answers to the card, in order."""
+    return list(Answer.objects.select_related("user").filter(card=card))
 
 
 def approvers_of(card: Card) -> list[Any]:
@@ -197,6 +270,14 @@ def count_with_passkey(memberships: QuerySet[Membership]) -> int:
 def members() -> list[Any]:
     """Return all users of the tenant, in the order in which they joined."""
     return [membership.user for membership in Membership.objects.select_related("user").order_by("created_at")]
+
+
+def get_member(user_id: UUID) -> User:
+    """Return a member by their user id. Raises `NotFound` for anyone else."""
+    membership: Membership | None = Membership.objects.select_related("user").filter(user_id=user_id).first()
+    if membership is None:
+        raise NotFound()
+    return membership.user
 
 
 # Everything known of a token in one statement, written by hand because every dispatch runs it. A nonce belongs to one
@@ -249,7 +330,8 @@ def revoked_token_name(nonce: str) -> str:
 
 def revocations_to_certify() -> dict[str, dict[str, object]]:
     """Return the tenant's revocations as stored, for `manage.py certify`."""
-    keys = ApproverKey.objects.exclude(revoked_at=None).values_list("key_id", flat=True)
+    people, programs = ApproverKey.objects.exclude(revoked_at=None), ClientKey.objects.exclude(revoked_at=None)
+    keys = [*people.values_list("key_id", flat=True), *programs.values_list("key_id", flat=True)]
     nonces = TokenRevocation.objects.values_list("token_nonce", flat=True)
     return {name: {} for name in [*map(revoked_key_name, keys), *map(revoked_token_name, nonces)]}
 
@@ -276,10 +358,15 @@ def is_spent_for(token: ApprovalToken, subject: Approvable) -> bool:
 
 
 def public_key(key_id: str, *, user_id: UUID) -> bytes | None:
-    """Return the public half of this person's certified key; None for another person's key and for a revoked one."""
+    """Return the public half of this person's certified key, or of a program's that decides on their behalf; None for
+    another person's key and for a revoked one."""
     rows = ApproverKey.objects.filter(key_id=key_id, user_id=user_id, revoked_at=None).defer("sealed_private")
-    key, revocations = rows.first(), policy_seals.load_items(PolicyKind.REVOCATIONS)
-    if key is None or revocations is None or revoked_key_name(key_id) in revocations or not is_certified(key):
+    key = rows.first()
+    if key is None:
+        program = ClientKey.objects.filter(key_id=key_id, user_id=user_id).first()
+        return bytes.fromhex(program.public_key) if program and is_valid_client_key(program) else None
+    revocations = policy_seals.load_items(PolicyKind.REVOCATIONS)
+    if revocations is None or revoked_key_name(key_id) in revocations or not is_certified(key):
         return None
     return bytes.fromhex(key.public_key)
 
@@ -296,6 +383,37 @@ def certified_fields(key: ApproverKey) -> dict[str, str]:
 
 def _certified_fields(tenant: UUID | None, user: UUID, key_id: str, public_key: str) -> dict[str, str]:
     return {"tenant": str(tenant), "user": str(user), "key_id": key_id, "public_key": public_key}
+
+
+def client_keys() -> list[ClientKey]:
+    """Return the keys with which programs decide, revoked ones included, the oldest first."""
+    return list(ClientKey.objects.select_related("user", "api_key"))
+
+
+def is_valid_client_key(key: ClientKey) -> bool:
+    """True if a pinned installation key certified this key with its person, program and rights, and it is revoked
+    neither in its row nor in the sealed list."""
+    revocations = policy_seals.load_items(PolicyKind.REVOCATIONS)
+    if key.revoked_at is not None or revocations is None or revoked_key_name(key.key_id) in revocations:
+        return False
+    return trust.is_certified(rules.CLIENT_KEY_CERTIFICATE, client_key_fields(key), key.certificate)
+
+
+def client_key_fields(key: ClientKey) -> dict[str, object]:
+    return {
+        "tenant": str(key.tenant_id),
+        "user": str(key.user_id),
+        "api_key": str(key.api_key_id),
+        "key_id": key.key_id,
+        "public_key": key.public_key,
+        "scopes": list(key.scopes),
+        "max_risk": str(key.max_risk),
+    }
+
+
+def has_client_answer(card: Card, signature: str) -> bool:
+    """True if exactly this signature answers the card already."""
+    return bool(Answer.objects.filter(card=card, signature=signature).exists())
 
 
 def approval_for(card: Card) -> Approval | None:

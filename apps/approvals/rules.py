@@ -12,6 +12,7 @@ from datetime import datetime
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from apps.approvals.cards.risk import is_at_least
 from apps.approvals.cards.schemas import AnswerClaims, Policy
 from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Deciders, PasskeyRule, Reason, Risk
 from apps.approvals.keys.schemas import KeyFacts
@@ -28,6 +29,8 @@ ROLES_BY_DECIDERS: Mapping[Deciders, tuple[Role, ...]] = {
 }
 # The kind of statement with which the installation key certifies an approver's key (kernel.trust).
 KEY_CERTIFICATE = "approver_key"
+# The same for the key with which a program decides on a person's behalf.
+CLIENT_KEY_CERTIFICATE = "client_key"
 SPAWN_POLICY, ANSWERS, FACE = "spawn_policy_hash", "answers", "face"
 # The conditions that a token may carry: the template of a standing approval; the answers that an approval by several
 # people rests on; the hash of everything that its card showed.
@@ -119,6 +122,11 @@ def challenge_bytes(
     return bytes.fromhex(sha256_hex({**fields, "nonce": nonce}))
 
 
+def answer_hash(face: str, *, verdict: ApprovalVerdict, said: Mapping[str, object]) -> str:
+    """Return the hash of one answer to what a card shows, which a passkey signs on the page of a decision link."""
+    return sha256_hex({"face": face, "verdict": verdict.value, "said": dict(said)})
+
+
 # Applies while the stored policies cannot be trusted.
 STRICTEST_POLICY = Policy(who=Deciders.OWNERS, people=5, passkey=PasskeyRule.REQUIRED, own_requests=False)
 
@@ -133,6 +141,19 @@ def needs_passkey(policy: Policy, risk: Risk, *, has_one: bool) -> bool:
     if policy.passkey is PasskeyRule.REQUIRED:
         return True
     return has_one and risk in (Risk.HIGH, Risk.IRREVERSIBLE)
+
+
+def client_may_decide(policy: Policy, risk: Risk, *, scope: str, scopes: Iterable[str], max_risk: Risk) -> bool:
+    """True if a program whose key has these rights may decide a card of this scope and risk (ADR 124).
+
+    High and irreversible risk also takes a policy for exactly that risk, and a policy that requires a passkey excludes
+    programs, which have none.
+    """
+    if scope not in scopes or not is_at_least(max_risk, risk):
+        return False
+    if policy.passkey is PasskeyRule.REQUIRED:
+        return False
+    return risk in (Risk.LOW, Risk.MEDIUM) or policy.risk == risk
 
 
 def _first_refusal(*checks: Callable[[], Reason | None]) -> TokenVerdict:

@@ -16,6 +16,7 @@ from functools import wraps
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
@@ -38,6 +39,13 @@ _SECRET = re.compile(r"password|secret|sealed|hashed|hash$|private")
 _WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
 
 
+class AmountField(forms.DecimalField):
+    """An amount without the zeros that nobody typed: 20.00, 0.004."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return amount(value) if isinstance(value, Decimal) else value
+
+
 class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
     """The base of every page of the administration: changes and history go through the audit chain."""
 
@@ -49,6 +57,23 @@ class BaseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its s
         if not is_superuser(request) or "tenant" in filters or not _has_tenant(self.model):
             return filters
         return (*filters, "tenant")
+
+    def get_view_on_site_url(self, obj: Any = None) -> str | None:
+        """The page of the console about the same thing."""
+        address: str | None = self.admin_site.console_address(obj) if obj is not None else None  # type: ignore[attr-defined]  # our own site's
+        return address
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Show amounts of money as money, not with nine digits."""
+        return [
+            _money_column(self.model, name) if isinstance(name, str) and _is_money(self.model, name) else name
+            for name in self.list_display
+        ]
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if isinstance(db_field, models.DecimalField):
+            kwargs.setdefault("form_class", AmountField)
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         with self.scope_of(obj):
@@ -139,6 +164,29 @@ def confirm_action(question: str | Promise) -> Callable[[Callable[..., Any]], Ca
         return confirm
 
     return wrap
+
+
+def amount(value: Decimal) -> str:
+    """Return an amount with at least two digits after the point and no zeros beyond them."""
+    whole, _point, rest = f"{value:f}".partition(".")
+    return f"{whole}.{rest.rstrip('0').ljust(2, '0')}"
+
+
+def _is_money(model: Any, name: str) -> bool:
+    try:
+        return isinstance(model._meta.get_field(name), models.DecimalField)
+    except FieldDoesNotExist:
+        return False
+
+
+def _money_column(model: Any, name: str) -> Callable[[Any], str]:
+    """Return a column of the list with this amount of each row."""
+
+    def column(row: Any) -> str:
+        value = getattr(row, name)
+        return "-" if value is None else amount(value)
+
+    return admin.display(description=model._meta.get_field(name).verbose_name, ordering=name)(column)
 
 
 def is_superuser(request: HttpRequest) -> bool:

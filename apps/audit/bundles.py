@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain as joined
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from apps.audit.checkpoint_file import newest_by_chain
-from apps.audit.queries import ChainView
+from apps.audit.checkpoints import write_checkpoint
+from apps.audit.queries import Chain, ChainView, read_chain
 from apps.audit.rules import (
     ChainBreak,
     Checkpoint,
@@ -66,6 +68,16 @@ def write_bundle(view: ChainView, path: Path) -> None:
         }
         file.write(canonical_json(header) + "\n")
         file.writelines(canonical_json(vars(row)) + "\n" for row in joined(view.checkpoints, view.entries))
+
+
+def export_chain(chain: Chain) -> bytes:
+    """Return a chain as a bundle, with a fresh checkpoint if this process holds the signing key. Outside of any
+    scope."""
+    write_checkpoint(chain)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bundle"
+        read_chain(chain, lambda view: write_bundle(view, path))
+        return path.read_bytes()
 
 
 def verify_bundle(

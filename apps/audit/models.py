@@ -55,6 +55,9 @@ class AuditEntry(ChainRow):
             ),
         ]
 
+    def __str__(self) -> str:
+        return f"{self.seq}: {self.event}"
+
 
 class AuditHead(ChainRow):
     """The end of a chain. Every append locks it last, so that writers queue here and nowhere else."""
@@ -79,6 +82,9 @@ class AuditCheckpoint(ChainRow):
     class Meta(ChainRow.Meta):
         ordering: ClassVar = ["chain", "seq"]
         indexes: ClassVar = [models.Index(fields=["chain", "seq"], name="audit_checkpoint_by_chain")]
+
+    def __str__(self) -> str:
+        return f"Checkpoint {self.seq}"
 
 
 class AuditKey(models.Model):

@@ -19,7 +19,15 @@ from django.db.models.functions import Cast
 from psycopg.errors import SerializationFailure
 
 from apps.audit.models import AuditCheckpoint, AuditEntry, AuditHead, AuditKey
-from apps.audit.rules import PLATFORM_CHAIN, Checkpoint, Entry, Head
+from apps.audit.rules import (
+    PLATFORM_CHAIN,
+    ChainBreak,
+    Checkpoint,
+    Entry,
+    Head,
+    Verification,
+    verify_entries,
+)
 from kernel.tenancy import platform_scope, tenant_scope
 
 PLATFORM_NAME = "@platform"
@@ -56,6 +64,12 @@ class ChainView:
 def chains() -> list[Chain]:
     """Return every tenant's chain by slug, the platform's own last."""
     return [*_chains_of(_tenants()), Chain(PLATFORM_NAME, PLATFORM_CHAIN)]
+
+
+def chain_of(tenant_id: UUID) -> Chain:
+    """Return the chain of one tenant, which must exist."""
+    (chain,) = _chains_of(_tenants().filter(pk=tenant_id))
+    return chain
 
 
 def moved_chains(known: Mapping[str, Checkpoint]) -> list[Chain]:
@@ -100,6 +114,49 @@ def _read_once(chain: Chain, use: Callable[[ChainView], T]) -> T:
         with chain.scope("audit_verify"):
             parts = head_of(chain.id), checkpoints_of(chain.id), public_keys(), entries_of(chain.id)
             return use(ChainView(chain, *parts))
+
+
+def verify_chain(chain: Chain) -> Verification:
+    """Verify a whole chain from its first entry, outside of any scope."""
+
+    def verify(view: ChainView) -> Verification:
+        keys, checkpoints = view.keys, view.checkpoints
+        return verify_entries(view.entries, chain=str(chain.id), head=view.head, checkpoints=checkpoints, keys=keys)
+
+    return read_chain(chain, verify)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """An entry as it is hashed and exported, and the first signed checkpoint of the chain up to it or a later entry;
+    None before the next one is signed. `broken`: where the chain from the entry to the checkpoint, or to its end,
+    does not hold."""
+
+    entry: Entry
+    checkpoint: Checkpoint | None
+    public_key: str
+    broken: ChainBreak | None
+
+
+def proof_of(chain: UUID, seq: int) -> Proof | None:
+    """Return the proof of one entry, at a cost that grows with the distance to its checkpoint; None without the
+    entry."""
+    if entry_at(chain, seq) is None:
+        return None
+    later = AuditCheckpoint.objects.filter(chain=chain, seq__gte=seq).order_by("seq", "created_at")[:1]
+    checkpoint = next(_checkpoints(later), None)
+    end = Head(checkpoint.seq, checkpoint.entry_hash) if checkpoint else head_of(chain)
+    before, keys = entry_at(chain, seq - 1), public_keys()
+    entries = list(entries_of(chain, after=seq - 1, upto=end.seq))
+    result = verify_entries(
+        entries,
+        chain=str(chain),
+        head=end,
+        checkpoints=[checkpoint] if checkpoint else [],
+        keys=keys,
+        after=Head(seq - 1, before.entry_hash) if before else None,
+    )
+    return Proof(entries[0], checkpoint, keys.get(checkpoint.key_id, "") if checkpoint else "", result.broken)
 
 
 def head_of(chain: UUID) -> Head:

@@ -8,6 +8,7 @@ from django.contrib import admin
 
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.autonomy.models import (
+    Artifact,
     AutonomousSession,
     AutonomySettings,
     Finding,
@@ -50,6 +51,13 @@ class AutonomySettingsAdmin(ReadOnlyAdmin):
 class FindingAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "task", "severity", "phase", "tenant")
     list_filter = ("severity",)
+    list_select_related: ClassVar = ["tenant", "task"]
+
+
+@admin.register(Artifact)
+class ArtifactAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "task", "kind", "size", "tenant")
+    list_filter = ("kind",)
     list_select_related: ClassVar = ["tenant", "task"]
 
 

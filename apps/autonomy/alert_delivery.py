@@ -118,4 +118,5 @@ def _write_email(letter: AlertEmail) -> tuple[str, str]:
     counts = "\n".join(by_risk[risk].format(count=count) for risk, count in letter.counts.items())
     link = f"{settings.PASSKEY_ORIGIN}{REVIEW_PATH}" if settings.PASSKEY_ORIGIN else _("the console, under Review")
     subject = ngettext("{count} decision waiting for you", "{count} decisions waiting for you", total)
-    return subject.format(count=total), f"{counts}\n\n{_('Decide: {link}').format(link=link)}\n"
+    decide = _("Decide: {link}").format(link=link)
+    return subject.format(count=total), f"{counts}\n\n{decide}\n"

@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from apps.autonomy import contradictions, rules
+from apps.autonomy import operations_workflows, rules
 from apps.autonomy.enums import BuiltinWorkflow, Severity
 from apps.autonomy.guarded_client import GuardedClient
 from apps.autonomy.schemas import Draft, DraftFinding, DraftPrecedent, DraftProposal, Source, storable_text
 from apps.guard.enums import Intent
 from kernel.canonical import sha256_hex
 from llm.briefing import Passage
-from llm.offline import answers
+from llm.offline import answers, contradictions
 
 _NEAR = 0.34  # the score from which the built-in model calls a passage near (llm.offline.answers)
 _LONGEST_TITLE = 200
@@ -63,7 +63,7 @@ def _review_question(question: Mapping[str, Any], passages: tuple[Passage, ...])
         finding = DraftFinding(
             title=storable_text(f"The documents answer: {text}", 300),
             content=f"Asked {times} times without an answer, although {passages[0].title} says:\n\n{quotes}",
-            sources=tuple(Source.model_validate(citation.model_dump()) for citation in answer.citations),
+            sources=tuple(Source.of(citation) for citation in answer.citations),
         )
         proposal = DraftProposal(
             kind="knowledge",
@@ -170,5 +170,6 @@ WORKFLOWS: Mapping[str, Callable[[GuardedClient], Awaitable[Draft]]] = MappingPr
         BuiltinWorkflow.UNANSWERED.value: review_open_questions,
         BuiltinWorkflow.CONTRADICTIONS.value: compare_new_documents,
         BuiltinWorkflow.GOAL.value: report_goal_state,
+        **operations_workflows.WORKFLOWS,
     }
 )

@@ -1,6 +1,7 @@
-"""What the built-in workflows read: open questions, documents and the state of a goal, as plain JSON.
+"""What sessions read: open questions, documents, the state of a goal, the company's memory, as plain JSON.
 
-Reads for `run_playbook`, inside a scope. They read only what a worker may, and no conversation.
+Reads for `run_playbook`, inside a scope. They read only what a worker may. What is read of conversations and books is
+in `operations_sources`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,23 @@ from uuid import UUID
 
 from django.db.models import F, Q
 
-from apps.autonomy import contradictions
+from apps.autonomy import operations_sources
+from apps.autonomy.enums import TriggerKind
 from apps.autonomy.models import AutonomousSession, Finding, OpenQuestion
 from apps.knowledge.models import DocumentVersion
+from apps.memory.enums import Purpose
+from apps.memory.recall import recall_company, taint_of
 from apps.work.models import GoalCycle
+from llm.embedding import embed
+from llm.offline import contradictions
 
+# A task that escalates is a heartbeat; every other trigger is a step of a workflow.
+_PURPOSES = {
+    TriggerKind.CRON: Purpose.SCHEDULED,
+    TriggerKind.INTERVAL: Purpose.SCHEDULED,
+    TriggerKind.EVENT: Purpose.EVENT,
+    TriggerKind.WATCH: Purpose.EVENT,
+}
 MOST_QUESTIONS, MOST_DOCUMENTS, MOST_STATEMENTS = 8, 5, 8
 MOST_KNOWN = 1000
 _NEWEST = 3
@@ -50,7 +63,7 @@ def new_documents(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[s
 def _known_keys(context: Mapping[str, Any]) -> list[str]:
     """Keys of the newest findings of the task's earlier runs. Attempts of this occasion are not earlier runs."""
     session = AutonomousSession.objects.get(pk=context["session"])
-    rows = Finding.objects.filter(task_id=session.task_id, quarantined_at=None).exclude(key="")
+    rows = Finding.objects.filter(task_id=session.task_id, quarantined_at=None, gone_at=None).exclude(key="")
     keys = rows.exclude(root_id=session.origin).order_by("-created_at").values_list("key", flat=True)
     return list(keys[:MOST_KNOWN])
 
@@ -78,6 +91,16 @@ def goal_state(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str,
     return {"outcome": cycle.outcome, "checks": checks, "spawned": spawned, "ran_at": cycle.ran_at.isoformat()}
 
 
+def company_memories(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+    """What the company remembers about the task's prompt, within the budget of what the task is."""
+    session = AutonomousSession.objects.select_related("task").get(pk=context["session"])
+    escalates = session.task.escalates_to_id is not None
+    purpose = Purpose.HEARTBEAT if escalates else _PURPOSES.get(TriggerKind(session.trigger_kind), Purpose.WORKFLOW)
+    found = recall_company(purpose, session.task.prompt, vector=embed(session.task.prompt))
+    memories = [{"text": each.text, "said_at": each.said_at, "taint": each.taint.value} for each in found]
+    return {"memories": memories, "taint": taint_of(found).value}
+
+
 def _uuid(value: Any) -> UUID | None:
     try:
         return UUID(str(value))
@@ -85,6 +108,21 @@ def _uuid(value: Any) -> UUID | None:
         return None
 
 
+def _with_known(source: DataSource) -> DataSource:
+    """The source, with `known`: the keys of what earlier runs of the task found."""
+
+    def read(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+        return {**source(args, context), "known": _known_keys(context)}
+
+    return read
+
+
 DATA_SOURCES: Mapping[str, DataSource] = MappingProxyType(
-    {"open_questions": open_questions, "new_documents": new_documents, "goal_state": goal_state}
+    {
+        "open_questions": open_questions,
+        "new_documents": new_documents,
+        "goal_state": goal_state,
+        **{name: _with_known(source) for name, source in operations_sources.SOURCES.items()},
+        "company_memories": company_memories,
+    }
 )

@@ -41,6 +41,22 @@ class BuiltinWorkflow(TextChoices):
     UNANSWERED = "unanswered", _("Review unanswered questions")
     CONTRADICTIONS = "contradictions", _("Check new documents for contradictions")
     GOAL = "goal", _("Report the state of a goal")
+    UNHAPPY = "unhappy", _("Digest of unhappy conversations")
+    PROMISES = "promises", _("Follow up promises to customers")
+    SLA_RISK = "sla_risk", _("Find customers who wait too long")
+    REFUNDS = "refund_anomalies", _("Find unusual refunds")
+    WEEKLY = "weekly_insights", _("Weekly insights in words")
+    STALE = "stale_documents", _("Find outdated documents")
+    TRANSLATION = "translation", _("Translate new articles")
+    MEMORY_REVIEW = "memory_review", _("Review what is remembered")
+
+
+class Egress(TextChoices):
+    """What of a run's texts may leave for a model's provider or another outside service; the first is the least."""
+
+    NOTHING = "nothing", _("Nothing: only the built-in model, no outside services")
+    ANONYMOUS = "anonymous", _("Texts with personal data replaced")
+    FULL = "full", _("Texts as they are")
 
 
 class SessionStatus(TextChoices):
@@ -69,6 +85,22 @@ class Severity(TextChoices):
     INFO = "info", _("Info")
     WARN = "warn", _("Warning")
     CRITICAL = "critical", _("Critical")
+
+
+class ArtifactKind(TextChoices):
+    """How an artifact is shown and downloaded."""
+
+    MARKDOWN = "markdown", _("Document")
+    TABLE = "table", _("Table")
+    TEXT = "text", _("Text")
+
+
+class FindingState(TextChoices):
+    """What a finding is now: it lasts, a person dealt with it, or a later run no longer saw it."""
+
+    OPEN = "open", _("Open")
+    RESOLVED = "resolved", _("Resolved")
+    GONE = "gone", _("Gone")
 
 
 class ProposalKind(TextChoices):

@@ -18,7 +18,17 @@ from apps.autonomy import planner, rules
 from apps.autonomy.builtin_workflows import WORKFLOWS, search_documents
 from apps.autonomy.enums import SessionStatus, Severity
 from apps.autonomy.guarded_client import Braked, GuardedClient
-from apps.autonomy.schemas import ChainNext, Draft, DraftFinding, DraftPrecedent, DraftProposal, Notify, storable_text
+from apps.autonomy.schemas import (
+    ChainNext,
+    Draft,
+    DraftArtifact,
+    DraftFinding,
+    DraftPrecedent,
+    DraftProposal,
+    Notify,
+    Silent,
+    storable_text,
+)
 from apps.autonomy.services import session_run
 from apps.autonomy.services.session_end import Ending
 from apps.bus import deadlines
@@ -57,7 +67,10 @@ class _EndedElsewhere(Exception):
 
 @dataclass
 class PhaseRunner:
-    """The state of a running session. `failure` is the code of the first failure; `fault` marks one of the machine."""
+    """The state of a running session. `failure` is the code of the first failure; `fault` marks one of the machine.
+
+    `written` counts the parts of the draft that were written or refused.
+    """
 
     client: GuardedClient
     draft: Draft = field(default_factory=Draft)
@@ -66,6 +79,7 @@ class PhaseRunner:
     failure: str = ""
     fault: bool = False
     notes: planner.ResearchNotes | None = None
+    written: int = 0
 
     async def run(self) -> Ending:
         try:
@@ -73,7 +87,7 @@ class PhaseRunner:
                 await self._run_phase(phase)
         except Braked as brake:
             status, reason = rules.ending_for(brake.code) or (SessionStatus.FAILED, TerminalReason.FAILED)
-            return Ending(status, reason, brake.code.value, self.draft.summary, state=self._interrupted_notes())
+            return Ending(status, reason, brake.code.value, self.draft.summary, state=self._interrupted_work())
         except _EndedElsewhere:
             return Ending(SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT, "over")
         if self.failure:
@@ -119,18 +133,32 @@ class PhaseRunner:
             raise _EndedElsewhere
 
     def _phase_result(self) -> Mapping[str, object] | None:
-        """What the phase that ends has produced, stored so that another attempt does not pay for it again."""
-        if self.failure or self.client.phase not in (Phase.INTAKE, Phase.ANALYSIS):
+        """What the phase that ends has done, stored so that another attempt does not repeat and pay for it."""
+        if self.failure:
             return None
-        if self.client.phase is Phase.INTAKE:
-            return {"passages": [vars(passage) for passage in self.passages]}
-        return {"draft": self.draft.model_dump(mode="json"), "trace": self.trace}
-
-    def _interrupted_notes(self) -> Mapping[str, object] | None:
-        """What a stopped analysis has seen so far, for a session that continues it."""
-        if self.client.phase is Phase.ANALYSIS and self.notes is not None:
-            return self.notes.checkpoint_state
+        match self.client.phase:
+            case Phase.INTAKE:
+                return {"passages": [vars(passage) for passage in self.passages]}
+            case Phase.ANALYSIS:
+                return {"draft": self.draft.model_dump(mode="json"), "trace": self.trace, "replaced": self._replaced}
+            case Phase.DRAFTING:
+                return {"written": self.written}
         return None
+
+    def _interrupted_work(self) -> Mapping[str, object] | None:
+        """What a stopped phase has done so far, for a session that continues it."""
+        match self.client.phase:
+            case Phase.ANALYSIS if self.notes is not None:
+                return {**self.notes.checkpoint_state, "replaced": self._replaced}
+            case Phase.ANALYSIS:
+                return {"reads": self.client.reads}
+            case Phase.DRAFTING:
+                return {"written": self.written}
+        return None
+
+    @property
+    def _replaced(self) -> dict[str, int]:
+        return self.client.anonymiser.counts
 
     def fail(self, code: str, *, fault: bool = False) -> None:
         if not self.failure:
@@ -160,7 +188,7 @@ async def _analysis(runner: PhaseRunner) -> None:
     elif job.escalates:
         runner.draft = await planner.triage(client, runner.passages)
     else:
-        if stored:
+        if stored is not None and "notes" in stored:
             runner.notes = planner.ResearchNotes.from_checkpoint(stored["notes"])
         else:
             runner.notes = planner.start_notes(client, runner.passages)
@@ -169,25 +197,33 @@ async def _analysis(runner: PhaseRunner) -> None:
 
 
 async def _drafting(runner: PhaseRunner) -> None:
-    """Write each finding, proposal and precedent by a call of its own; what is refused is left out."""
+    """Write each finding, artifact, proposal and precedent by a call of its own; what is refused is left out.
+
+    What an earlier session of the occasion has written is not written again.
+    """
     fault_points.reach("autonomy.drafting")
-    draft = runner.draft
-    writes: list[tuple[Intent, str, DraftFinding | DraftProposal | DraftPrecedent]] = [
+    draft, job = runner.draft, runner.client.job
+    writes: list[tuple[Intent, str, DraftFinding | DraftArtifact | DraftProposal | DraftPrecedent]] = [
         *((Intent.EMIT_FINDING, "emit_finding", finding) for finding in draft.findings),
+        *((Intent.EMIT_ARTIFACT, "emit_artifact", artifact) for artifact in draft.artifacts),
         *((Intent.PROPOSE_MEMORY, "propose_memory", proposal) for proposal in draft.proposals),
         *((Intent.PROPOSE_PRECEDENT, "propose_precedent", precedent) for precedent in draft.precedents),
     ]
-    written = 0
-    for intent, tool, row in writes:
+    runner.written = min(job.done.get(Phase.DRAFTING, {}).get("written", 0), len(writes))
+    succeeded = runner.written
+    for intent, tool, row in writes[runner.written :]:
         outcome = await runner.client.call(intent, tool, row.model_dump(mode="json"))
-        written += isinstance(outcome, Done)
-    if writes and not written:
+        succeeded += isinstance(outcome, Done)
+        runner.written += 1
+    if writes and not succeeded:
         runner.fail("nothing_written")
 
 
 async def _ethics_review(runner: PhaseRunner) -> None:
     """Write one finding about the work itself: what was masked, where its words come from, what was refused."""
     fault_points.reach("autonomy.ethics_review")
+    if runner.draft.quiet and not runner.failure and not runner.client.refused:
+        return
     review = _review_finding(runner)
     outcome = await runner.client.call(Intent.EMIT_FINDING, "emit_finding", review.model_dump(mode="json"))
     if isinstance(outcome, Failed):
@@ -196,7 +232,11 @@ async def _ethics_review(runner: PhaseRunner) -> None:
 
 def _review_finding(runner: PhaseRunner) -> DraftFinding:
     draft, refused = runner.draft, runner.client.refused
-    texts = [*(finding.content for finding in draft.findings), *(proposal.content for proposal in draft.proposals)]
+    texts = [
+        *(finding.content for finding in draft.findings),
+        *(artifact.content for artifact in draft.artifacts),
+        *(proposal.content for proposal in draft.proposals),
+    ]
     masked = sum(scrub(text) != text for text in texts)
     unverified = sum(not proposal.evidence.get("known") for proposal in draft.proposals)
     flags = {
@@ -218,7 +258,7 @@ async def _delivery(runner: PhaseRunner) -> None:
     fault_points.reach("autonomy.delivery")
     job, draft, failed = runner.client.job, runner.draft, bool(runner.failure)
     # A result that waits for a person's approval is announced, wherever it would go later.
-    route = Notify() if draft.awaits else job.route
+    route = Notify() if draft.awaits else Silent() if draft.quiet and isinstance(job.route, Notify) else job.route
     args: dict[str, Any] = {"route": route.model_dump(mode="json"), "failed": failed, "signal": draft.signal}
     if draft.delegated:
         args["delegated"] = [question.model_dump(mode="json") for question in draft.delegated]
@@ -230,6 +270,7 @@ async def _delivery(runner: PhaseRunner) -> None:
         args,
         output=output[: 8000 if isinstance(job.route, ChainNext) else 5000],
         reviewed=() if failed else draft.reviewed,
+        present=None if failed else draft.present,
     )
     if isinstance(outcome, Failed):
         runner.fail(outcome.code)

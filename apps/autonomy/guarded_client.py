@@ -16,6 +16,8 @@ from pydantic import BaseModel
 from pydantic_ai.usage import RunUsage
 
 from apps.autonomy import rules
+from apps.autonomy.anonymiser import Anonymiser
+from apps.autonomy.enums import Egress
 from apps.autonomy.jobs import LEVELS, Job
 from apps.autonomy.services.limit_warnings import warn_if_near_limit
 from apps.bus.schemas import LeaseLost
@@ -25,14 +27,17 @@ from apps.guard import services as guard
 from apps.guard.enums import Intent, Phase, RefusalCode
 from apps.guard.schemas import Admitted, Call, CallOutcome, Done, Failed, NeedsApproval, Refused
 from apps.guard.toolset import source_of_result
+from kernel.canonical import sha256_hex
 from kernel.provenance import Origin, Source, Sources, Traced, as_text
-from kernel.tenancy import in_scope
+from kernel.tenancy import in_scope, in_thread
 from llm import structured_output
 from llm.failures import ProviderFailed, ShapeBroken
 from llm.runs import Usage
 from llm.structured_output import StructuredRequest
 
 T = TypeVar("T", bound=BaseModel)
+_READS = frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_PLAYBOOK})
+_MOST_READS = 100
 # Counted when a gate wants a person to review a call first: no session waits for that.
 REVIEW_REQUIRED = "review_required"
 
@@ -58,13 +63,16 @@ class GuardedClient:
     """Make the guarded calls of one session.
 
     `refused` counts refused and failed calls by code; `brought` holds what calls returned and where it comes
-    from, which the next call is judged by.
+    from, which the next call is judged by; `anonymiser` holds the placeholders of what models read; `reads` holds
+    what the analysis has read, so that a session that continues it reads nothing twice.
     """
 
     job: Job
     phase: Phase = Phase.INTAKE
     refused: dict[str, int] = field(default_factory=dict)
     brought: list[Source] = field(default_factory=list)
+    anonymiser: Anonymiser = field(default_factory=Anonymiser)
+    reads: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     async def call(
         self,
@@ -96,6 +104,7 @@ class GuardedClient:
             "customer": "",
             "house": True,
             **context,
+            "egress": job.egress.value,
         }
         call = Call(
             tool=tool,
@@ -114,9 +123,22 @@ class GuardedClient:
         return self._checked(outcome)
 
     async def call_value(self, intent: Intent, tool: str, args: Mapping[str, Any], **context: Any) -> dict[str, Any]:
-        """Make one guarded call and return its value; {} when it was refused or failed."""
-        outcome = await self.call(intent, tool, args, **context)
-        return dict(outcome.value) if isinstance(outcome, Done) else {}
+        """Make one guarded call and return its value; {} when it was refused or failed.
+
+        What the session that this one continues has read is returned without a call.
+        """
+        is_stored = self.phase is Phase.ANALYSIS and intent in _READS
+        key = sha256_hex([intent.value, tool, dict(args)]) if is_stored else ""
+        earlier = self.job.done.get(Phase.ANALYSIS, {}).get("reads", {})
+        if is_stored and key in earlier:
+            value = dict(earlier[key])
+            self.brought.append(source_of_result(intent, value, leaves=False, outside=False, args=args))
+        else:
+            outcome = await self.call(intent, tool, args, **context)
+            value = dict(outcome.value) if isinstance(outcome, Done) else {}
+        if is_stored and value and len(self.reads) < _MOST_READS:
+            self.reads[key] = value
+        return value
 
     async def screen_context(self) -> None:
         """Have the gates check what another session passed on to this one before a model reads it."""
@@ -133,9 +155,12 @@ class GuardedClient:
     async def ask_model(self, intent: Intent, inquiry: StructuredRequest, shape: type[T]) -> T:
         """Run one model request between admission and settlement, within what is left of the session's time.
 
+        Unless the company sends texts as they are, the model reads placeholders instead of personal data.
         Raises `ProviderFailed`, `ShapeBroken`, `TooLarge`, and what `call` raises.
         """
         model, spent = self.job.model_name, RunUsage()
+        if self.hides:
+            inquiry = await in_thread(self._without_personal_data, inquiry)
         call = Call(
             tool=intent.value,
             model=model,
@@ -160,7 +185,17 @@ class GuardedClient:
         finally:
             # Shielded: what a cancelled request has used is charged all the same.
             await asyncio.shield(self._settle(admitted, spent, failure))
-        return result.answer
+        return self.anonymiser.restore_answer(result.answer)
+
+    @property
+    def hides(self) -> bool:
+        """Whether personal data is replaced before it leaves."""
+        return self.job.egress is not Egress.FULL
+
+    def _without_personal_data(self, inquiry: StructuredRequest) -> StructuredRequest:
+        self.anonymiser.read(self.job.prompt, *(text for _, text in inquiry.data))
+        data = tuple((heading, self.anonymiser.hide(text)) for heading, text in inquiry.data)
+        return replace(inquiry, task=self.anonymiser.hide(inquiry.task), data=data)
 
     async def _settle(self, admitted: Admitted, spent: RunUsage, failure: str) -> None:
         await in_scope(self.job.tenant_id, guard.charge, admitted, Usage.of(spent), failed=failure)
@@ -176,7 +211,7 @@ class GuardedClient:
             Source(Traced(Origin.AUTHOR), job.prompt),
             Source(Traced(Origin.TOOL), job.context),
             Source(Traced(Origin.TOOL), as_text(job.params)),
-            Source(Traced(Origin.MODEL), as_text(job.done)),
+            Source(Traced(Origin.MODEL), as_text([_without_reads(state) for state in job.done.values()])),
         )
         return Sources((*given, *self.brought))
 
@@ -199,3 +234,8 @@ class GuardedClient:
 
     def _count(self, code: str) -> None:
         self.refused[code] = self.refused.get(code, 0) + 1
+
+
+def _without_reads(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A phase's result without what it read, which counts from where it came when it is used."""
+    return {name: value for name, value in state.items() if name != "reads"}

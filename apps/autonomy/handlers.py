@@ -6,7 +6,8 @@ Registered in `receivers`. Triggers, admission and session checks run in `upkeep
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 from uuid import UUID
 
 from django.db import Error as DatabaseError
@@ -109,20 +110,26 @@ async def handle_outbox(delivery: Delivery) -> None:
 
     The row is read in one scope, sent outside of any, and settled in another.
     """
-    row = await in_scope(delivery.tenant_id, outbox.waiting_row, UUID(delivery.message.subject))
+    row, content = await in_scope(delivery.tenant_id, _read_outbox, UUID(delivery.message.subject))
     if row is None:
         return
     problem: NotSent | None = None
     included: tuple[UUID, ...] = ()
     try:
         if row.channel == Channel.WEBHOOK:
-            await webhook_delivery.post_row(row)
+            await webhook_delivery.post_row(row, content)
         else:
             included = await mail_delivery.send_row(delivery.tenant_id, row)
     except NotSent as refusal:
         problem = refusal
     # A scope of its own: the row is settled together with the delivery.
     await in_scope(delivery.tenant_id, _settle, delivery, row, problem, included)
+
+
+def _read_outbox(row_id: UUID) -> tuple[Outbox | None, Mapping[str, Any] | None]:
+    """The row if it waits, and what is posted for it if it is a webhook's."""
+    row = outbox.waiting_row(row_id)
+    return row, outbox.content_of(row) if row is not None and row.channel == Channel.WEBHOOK else None
 
 
 def _settle(delivery: Delivery, row: Outbox, problem: NotSent | None, included: tuple[UUID, ...]) -> None:

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from apps.autonomy.enums import TriggerKind
-from apps.autonomy.models import AutonomousSession, Checkpoint, Task
+from apps.autonomy.enums import Egress, TriggerKind
+from apps.autonomy.models import AutonomousSession, Task
+from apps.autonomy.queries import done_before
 from apps.autonomy.schemas import ChainNext, MemoryUpdate, Notify, Silent, TaskLimits
 from apps.bus.schemas import Lease
 from apps.gates.enums import GateTrigger
 from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
-from apps.guard.enums import Phase
 from apps.guard.models import GuardedRun
 from apps.guard.schemas import RunRef
+from apps.releases.served import live_settings
 from apps.skills import outside_tools, roles
 from apps.skills import queries as skills
 from apps.skills.models import SkillVersion
@@ -24,6 +25,7 @@ from apps.skills.schemas import ToolSpec
 from llm.briefing import SkillBrief
 from llm.enums import Role
 from llm.keys import ProviderKeys
+from llm.models import GROUNDED
 
 # Only public knowledge: a session has no visitor whose identity was verified.
 LEVELS = ("public",)
@@ -33,8 +35,8 @@ LEVELS = ("public",)
 class Job:
     """One session, ready to run outside of any scope.
 
-    `skill_briefs`: what its skills say, as a planner reads it; `done`: results of phases of earlier attempts; `gates`
-    check what its models read, `call_gates` judge a tool call that a model chose before it is made.
+    `skill_briefs`: what its skills say, as a planner reads it; `done`: what earlier sessions of the occasion did, by
+    phase; `gates` check what its models read, `call_gates` judge a tool call that a model chose before it is made.
     """
 
     tenant_id: UUID
@@ -61,6 +63,7 @@ class Job:
     done: Mapping[str, Mapping[str, Any]]
     gates: tuple[GateSpec, ...] = ()
     call_gates: tuple[GateSpec, ...] = ()
+    egress: Egress = Egress.ANONYMOUS
 
 
 def build_job(session: AutonomousSession, lease: Lease) -> Job:
@@ -69,6 +72,8 @@ def build_job(session: AutonomousSession, lease: Lease) -> Job:
     assert session.run_id is not None
     installed = skills.versions(task.skills)
     gates = active_gates(task.deployment_id).value
+    model_name = task.model_name or live_settings(task.deployment).model_for(Role.PLANNER)
+    stays = session.egress == Egress.NOTHING
     is_part = session.trigger_kind == TriggerKind.DELEGATED and "collects" not in session.params
     return Job(
         tenant_id=session.tenant_id,
@@ -83,9 +88,13 @@ def build_job(session: AutonomousSession, lease: Lease) -> Job:
         params=session.params,
         run=RunRef(session.tenant_id, session.run_id, lease.ref),
         skills=tuple(task.skills),
-        tools=tuple(tool for tool in _tools(task, installed) if _is_granted(session.run, tool.name)),
+        tools=tuple(
+            tool
+            for tool in _tools(task, installed)
+            if _is_granted(session.run, tool.name) and not (stays and (tool.leaves or tool.is_outside))
+        ),
         skill_briefs=roles.planner_view(roles.active_skills_of(installed)),
-        model_name=task.model_name or task.deployment.model_for(Role.PLANNER),
+        model_name=GROUNDED if stays else model_name,
         keys=task.deployment.keys,
         limits=session.frozen_limits,
         # A delegated session delivers nothing: its parent's collecting session does.
@@ -93,9 +102,10 @@ def build_job(session: AutonomousSession, lease: Lease) -> Job:
         escalates=task.escalates_to_id is not None,
         delegates=_delegates(session),
         deployment_id=task.deployment_id,
-        done=_done_before(session),
+        done=done_before(session),
         gates=tuple(gate for gate in gates if gate.on == GateTrigger.ON_CONTENT),
         call_gates=tuple(gate for gate in gates if gate.on == GateTrigger.ON_TOOL_CALL),
+        egress=Egress(session.egress),
     )
 
 
@@ -118,17 +128,3 @@ def _delegates(session: AutonomousSession) -> dict[str, UUID]:
         return {}
     rows = Task.objects.filter(pk__in=session.task.delegates_to, deleted_at=None, quarantined_at=None)
     return dict(rows.values_list("name", "pk"))
-
-
-def _done_before(session: AutonomousSession) -> dict[str, Mapping[str, object]]:
-    """The results of reading phases of earlier attempts, so that they are not paid for twice.
-
-    Phases that write run again; what they wrote before is stored once (`root`).
-    """
-    if session.root_id is None:
-        return {}
-    rows = Checkpoint.objects.filter(session__root_id=session.root_id) | Checkpoint.objects.filter(
-        session_id=session.root_id
-    )
-    kept = rows.filter(phase__in=(Phase.INTAKE, Phase.ANALYSIS), left_at__isnull=False, state__isnull=False)
-    return {row.phase: row.state for row in kept.exclude(session=session).order_by("entered_at") if row.state}

@@ -17,18 +17,31 @@ from pydantic import BaseModel, ConfigDict, Field
 from apps.autonomy import rules
 from apps.autonomy.builtin_workflows import search_documents
 from apps.autonomy.guarded_client import Braked, GuardedClient, TooLarge
-from apps.autonomy.schemas import DelegatedQuestion, Draft, DraftFinding, DraftProposal, Source, storable_text
+from apps.autonomy.operations_workflows import needs_model
+from apps.autonomy.schemas import (
+    MOST_ARTIFACT_CHARACTERS,
+    DelegatedQuestion,
+    Draft,
+    DraftArtifact,
+    DraftFinding,
+    DraftProposal,
+    Source,
+    storable_text,
+)
 from apps.guard.enums import Intent
 from llm.briefing import Passage
 from llm.citations import locate
 from llm.failures import ShapeBroken
 from llm.models import is_builtin
 from llm.offline import answers
+from llm.offline.intents import is_question
 from llm.render import skill_blocks
 from llm.schemas import Citation
 from llm.structured_output import StructuredRequest
 
 _LONGEST_OBSERVATION = 4000
+_MEMORY = "company memory"
+_CANNOT_FOLLOW = "The built-in model can quote documents, but cannot follow the instructions of this task."
 _TASK_PROMPT = """You look into something for the staff of {title}, unattended. The task:
 
 {prompt}
@@ -44,7 +57,8 @@ _DELEGATE_PROMPT = "\nOr `ask` one of these tasks (`task` is its name) a questio
 _CONCLUSION_PROMPT = """{rules}
 
 Say what it came to. Findings are facts you saw; put the exact words in `quote` where a document says so. Proposals are
-what would be worth remembering or adding to the documents. Nothing you did not see."""
+what would be worth remembering or adding to the documents. If the task asks for a report, a draft or a table, write it
+whole into `report`, in Markdown. Nothing you did not see."""
 
 
 _TRIAGE_PROMPT = """{rules}
@@ -99,6 +113,7 @@ class Conclusion(BaseModel):
     summary: str = Field(default="", max_length=4000)
     findings: list[ModelFinding] = Field(default_factory=list, max_length=10)
     proposals: list[ModelProposal] = Field(default_factory=list, max_length=10)
+    report: str = Field(default="", max_length=20_000)
 
 
 @dataclass
@@ -145,11 +160,22 @@ def start_notes(client: GuardedClient, passages: tuple[Passage, ...]) -> Researc
     return notes
 
 
+async def _recall(client: GuardedClient, notes: ResearchNotes) -> None:
+    """Add what the company remembers about the task, once."""
+    if any(heading == _MEMORY for heading, _ in notes.observations):
+        return
+    value = await client.call_value(Intent.RUN_PLAYBOOK, "company_memories", {})
+    text = "\n".join(f"{memory['said_at']}: {memory['text']}" for memory in value.get("memories", ()))
+    if text:
+        notes.observations.append((_MEMORY, text))
+
+
 async def research(client: GuardedClient, notes: ResearchNotes) -> tuple[Draft, dict[str, Any]]:
     """Return the draft and the trace. `notes` grow with every step, so that they survive a brake."""
     if is_builtin(client.job.model_name):
         notes.halt_reason = "planner_done"
-        return _quote_documents(client, notes), notes.trace
+        return _answer_without_model(client, notes), notes.trace
+    await _recall(client, notes)
     await _steps(client, notes)
     draft = await _conclude(client, notes)
     return draft.model_copy(update={"delegated": tuple(notes.delegated)}), notes.trace
@@ -165,6 +191,7 @@ async def triage(client: GuardedClient, passages: tuple[Passage, ...]) -> Draft:
     _remember(notes, passages)
     if is_builtin(client.job.model_name):
         return Draft(summary="Checked once.", signal="found" if _quote_documents(client, notes).findings else "")
+    await _recall(client, notes)
     inquiry = StructuredRequest(
         _TRIAGE_PROMPT.format(rules=_task_prompt(client)), tuple(notes.observations), max_tokens=100, seconds=30
     )
@@ -244,17 +271,21 @@ async def _take_step(client: GuardedClient, notes: ResearchNotes, step: Step) ->
         return
     value = await _call_tool(client, step)
     notes.observations.append(
-        (step.tool, json.dumps(value)[:_LONGEST_OBSERVATION] if value else "It failed, or was refused.")
+        (
+            step.tool,
+            json.dumps(value, ensure_ascii=False)[:_LONGEST_OBSERVATION] if value else "It failed, or was refused.",
+        )
     )
 
 
 async def _call_tool(client: GuardedClient, step: Step) -> dict[str, object]:
     tool = next(tool for tool in client.job.tools if tool.name == step.tool)
     gates = client.job.call_gates
+    leaves = client.hides and (tool.leaves or tool.is_outside)
     return await client.call_value(
         tool.via,
         tool.name,
-        step.arguments,
+        client.anonymiser.hide_in(step.arguments) if leaves else step.arguments,
         estimate=tool.estimate,
         leaves=tool.leaves,
         outside=tool.is_outside,
@@ -288,6 +319,7 @@ async def _conclude(client: GuardedClient, notes: ResearchNotes) -> Draft:
         findings=tuple(
             _finding(finding, notes) for finding in conclusion.findings if storable_text(finding.title, 300)
         ),
+        artifacts=_report(client, conclusion.report),
         proposals=tuple(
             DraftProposal(
                 kind=proposal.kind,
@@ -300,6 +332,12 @@ async def _conclude(client: GuardedClient, notes: ResearchNotes) -> Draft:
     )
 
 
+def _report(client: GuardedClient, text: str) -> tuple[DraftArtifact, ...]:
+    content = storable_text(text, MOST_ARTIFACT_CHARACTERS)
+    title = storable_text(client.job.task_name, 300)
+    return (DraftArtifact(title=title, content=content),) if content else ()
+
+
 def _finding(finding: ModelFinding, notes: ResearchNotes) -> DraftFinding:
     """A quote becomes a source only where a document that was seen contains it byte for byte."""
     citation = locate(Citation(quote=finding.quote), notes.passages) if finding.quote else None
@@ -307,8 +345,18 @@ def _finding(finding: ModelFinding, notes: ResearchNotes) -> DraftFinding:
         title=storable_text(finding.title, 300),
         content=storable_text(finding.content, 8000),
         severity=finding.severity,
-        sources=() if citation is None else (Source.model_validate(citation.model_dump()),),
+        sources=() if citation is None else (Source.of(citation),),
     )
+
+
+def _answer_without_model(client: GuardedClient, notes: ResearchNotes) -> Draft:
+    """Quote the documents for a question that they answer; any other task needs a model, and says so."""
+    prompt = client.job.prompt
+    if not is_question(prompt):
+        return Draft(summary="This task needs a model.", findings=(needs_model(_CANNOT_FOLLOW, prompt),))
+    if not answers.find(prompt, notes.passages).is_sure:
+        return Draft(summary="The documents don't cover this.")
+    return _quote_documents(client, notes)
 
 
 def _quote_documents(client: GuardedClient, notes: ResearchNotes) -> Draft:
@@ -320,7 +368,7 @@ def _quote_documents(client: GuardedClient, notes: ResearchNotes) -> Draft:
     finding = DraftFinding(
         title=storable_text(f"What the documents say: {client.job.task_name}", 300),
         content=storable_text(quotes, 8000),
-        sources=tuple(Source.model_validate(citation.model_dump()) for citation in answer.citations),
+        sources=tuple(Source.of(citation) for citation in answer.citations),
     )
     return Draft(summary=storable_text(quotes, 8000), findings=(finding,))
 

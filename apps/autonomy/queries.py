@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from decimal import Decimal
+from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Exists, Q, QuerySet
+from django.db.models import Count, Exists, Model, Q, QuerySet
 from pydantic import ValidationError
 
 from apps.autonomy import rules
-from apps.autonomy.enums import SpawnRefusal, TriggerKind
+from apps.autonomy.enums import FindingState, SpawnRefusal, TriggerKind
 from apps.autonomy.models import (
+    Artifact,
     AutonomousSession,
     AutonomySettings,
+    Checkpoint,
     Finding,
     MemberOptIn,
     MemoryProposal,
     Notification,
+    Precedent,
     Task,
     Trigger,
 )
 from apps.autonomy.schemas import DEFAULT_LIMITS, TaskLimits
+from apps.guard.enums import Phase
 from apps.guard.models import GuardedRun
 from apps.tenants.enums import Role
 from apps.tenants.models import Membership, Tenant, User
@@ -31,6 +36,8 @@ from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id
 
 LIMIT, MOST = 50, 200
+_KEPT_PHASES = (Phase.INTAKE, Phase.ANALYSIS, Phase.DRAFTING)
+Row = TypeVar("Row", bound=Model)
 _log = logging.getLogger(__name__)
 
 
@@ -127,6 +134,78 @@ def findings_of(session_id: UUID) -> list[Finding]:
     return list(Finding.objects.filter(session_id=session_id, quarantined_at=None).order_by("created_at"))
 
 
+def findings(
+    *, task_id: UUID | None = None, state: str | None = None, limit: int = LIMIT, offset: int = 0
+) -> list[Finding]:
+    """Findings about what tasks are for, newest first; not those about the runs themselves."""
+    rows = _findings().select_related("resolved_by")
+    rows = rows.filter(task_id=task_id) if task_id else rows
+    match state:
+        case FindingState.OPEN:
+            rows = rows.filter(gone_at=None, resolved_at=None)
+        case FindingState.RESOLVED:
+            rows = rows.filter(gone_at=None, resolved_at__isnull=False)
+        case FindingState.GONE:
+            rows = rows.filter(gone_at__isnull=False)
+    return _page(rows.order_by("-created_at", "pk"), limit, offset)
+
+
+def finding(finding_id: UUID) -> Finding:
+    row: Finding | None = _findings().filter(pk=finding_id).first()
+    if row is None:
+        raise NotFound()
+    return row
+
+
+def open_findings_by_task() -> dict[UUID, int]:
+    """How many open findings each task has; tasks without any are left out."""
+    counts = _findings().filter(gone_at=None, resolved_at=None).order_by().values_list("task_id")
+    return dict(counts.annotate(many=Count("pk")))
+
+
+def _findings() -> QuerySet[Finding]:
+    rows: QuerySet[Finding] = Finding.objects.filter(quarantined_at=None).exclude(phase=Phase.ETHICS_REVIEW)
+    return rows
+
+
+def artifacts_of(session_id: UUID) -> list[Artifact]:
+    return list(Artifact.objects.filter(session_id=session_id, quarantined_at=None).order_by("created_at"))
+
+
+def artifact(artifact_id: UUID) -> Artifact:
+    row: Artifact | None = Artifact.objects.filter(pk=artifact_id, quarantined_at=None).first()
+    if row is None:
+        raise NotFound()
+    return row
+
+
+def proposals(*, state: str | None = None, limit: int = LIMIT, offset: int = 0) -> list[MemoryProposal]:
+    """Newest first."""
+    rows = MemoryProposal.objects.filter(deleted_at=None, quarantined_at=None)
+    rows = rows.filter(state=state) if state else rows
+    return _page(rows.order_by("-created_at", "pk"), limit, offset)
+
+
+def proposal(proposal_id: UUID) -> MemoryProposal:
+    rows = MemoryProposal.objects.filter(deleted_at=None, quarantined_at=None)
+    row: MemoryProposal | None = rows.filter(pk=proposal_id).first()
+    if row is None:
+        raise NotFound()
+    return row
+
+
+def precedents(*, state: str | None = None, limit: int = LIMIT, offset: int = 0) -> list[Precedent]:
+    """The latest first."""
+    rows = Precedent.objects.filter(quarantined_at=None)
+    rows = rows.filter(state=state) if state else rows
+    return _page(rows.order_by("-updated_at", "pk"), limit, offset)
+
+
+def _page(rows: QuerySet[Row], limit: int, offset: int) -> list[Row]:
+    start = max(offset, 0)
+    return list(rows[start : start + min(max(limit, 1), MOST)])
+
+
 def proposals_of(session_id: UUID) -> list[MemoryProposal]:
     return list(MemoryProposal.objects.filter(session_id=session_id, deleted_at=None).order_by("number"))
 
@@ -184,6 +263,16 @@ def limits_left(session: AutonomousSession, limits: TaskLimits) -> TaskLimits:
         tokens=run.input_tokens + run.output_tokens,
         seconds=((session.ended_at or now()) - run.started_at).total_seconds(),
     )
+
+
+def done_before(session: AutonomousSession) -> dict[str, Mapping[str, Any]]:
+    """What earlier sessions of the occasion have done, by phase, so that it is neither repeated nor paid for twice."""
+    if session.root_id is None:
+        return {}
+    rows = Checkpoint.objects.filter(Q(session__root_id=session.root_id) | Q(session_id=session.root_id))
+    kept = rows.filter(phase__in=_KEPT_PHASES, left_at__isnull=False, state__isnull=False)
+    earlier = kept.filter(session__queued_at__lt=session.queued_at).exclude(session=session)
+    return {row.phase: row.state for row in earlier.order_by("entered_at") if row.state}
 
 
 def ancestors_of(session: AutonomousSession | None) -> list[AutonomousSession]:

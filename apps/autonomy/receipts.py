@@ -10,10 +10,15 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, Precedent
+from apps.autonomy import queries
+from apps.autonomy.models import Artifact, AutonomousSession, Finding, MemoryProposal, Precedent
+from apps.guard.enums import Phase
 from apps.guard.models import GuardedRun, ToolCall
 from apps.guard.rules import format_amount
 from kernel.clock import now
+
+# What the state of an analysis that was stopped holds; one without them is whole.
+_PART = frozenset({"notes", "reads"})
 
 
 def build_receipt(session: AutonomousSession) -> dict[str, object]:
@@ -21,12 +26,15 @@ def build_receipt(session: AutonomousSession) -> dict[str, object]:
     run: GuardedRun | None = session.run
     return {
         **_cause(session),
+        "continues": _continues(session),
         **_state(session, run),
         **_money(session, run),
         "phase_transitions": _phases(session),
         "plan_trace": _trace(session),
+        "egress": _egress(session),
         "tool_calls": _calls(run),
         "findings": _findings(session),
+        "artifacts": _artifacts(session),
         "proposals": _proposals(session),
         "precedents": _precedents(session),
         "route": _route(session),
@@ -50,6 +58,21 @@ def _cause(session: AutonomousSession) -> dict[str, object]:
         "occurrences": session.params.get("occurrences", 1),
         "attempt": session.attempt,
         "parent_id": None if session.parent_id is None else str(session.parent_id),
+    }
+
+
+def _continues(session: AutonomousSession) -> dict[str, object] | None:
+    """The session whose work this one continues, and what it did not repeat."""
+    if "resumes" not in session.params:
+        return None
+    done = queries.done_before(session)
+    analysis = done.get(Phase.ANALYSIS, {})
+    return {
+        "session_id": session.params["resumes"],
+        "phases": [phase for phase in (Phase.INTAKE, Phase.ANALYSIS) if _PART.isdisjoint(done.get(phase, _PART))],
+        "steps": len(analysis.get("notes", {}).get("decisions", ())),
+        "reads": len(analysis.get("reads", ())),
+        "written": done.get(Phase.DRAFTING, {}).get("written", 0),
     }
 
 
@@ -104,6 +127,13 @@ def _trace(session: AutonomousSession) -> dict[str, object] | None:
     return None if analysis is None or analysis.state is None else analysis.state.get("trace")
 
 
+def _egress(session: AutonomousSession) -> dict[str, object]:
+    """What its texts were allowed to leave as, and how many values were replaced before a model read them, by kind."""
+    analysis = session.checkpoints.filter(phase="analysis").first()
+    replaced = analysis.state.get("replaced", {}) if analysis is not None and analysis.state is not None else {}
+    return {"tier": session.egress, "replaced": replaced}
+
+
 def _calls(run: GuardedRun | None) -> list[dict[str, Any]]:
     if run is None:
         return []
@@ -124,6 +154,11 @@ def _findings(session: AutonomousSession) -> list[dict[str, object]]:
     return [
         {"id": str(row.pk), "severity": row.severity, "title": row.title, "sources": len(row.sources)} for row in rows
     ]
+
+
+def _artifacts(session: AutonomousSession) -> list[dict[str, object]]:
+    rows = Artifact.objects.filter(session=session, quarantined_at=None).order_by("created_at")
+    return [{"id": str(row.pk), "kind": row.kind, "title": row.title, "size": row.size} for row in rows]
 
 
 def _proposals(session: AutonomousSession) -> list[dict[str, object]]:

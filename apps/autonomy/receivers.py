@@ -5,7 +5,6 @@ Receivers run in the announcing transaction (`kernel.events`). Imported once, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from uuid import UUID
 
 from django.utils.functional import Promise
@@ -13,7 +12,7 @@ from django.utils.functional import Promise
 from apps.approvals.enums import CardKind
 from apps.approvals.registry import on_card
 from apps.autonomy import alert_delivery, executor, handlers
-from apps.autonomy.enums import TaskEvent, Topic
+from apps.autonomy.enums import Topic
 from apps.autonomy.models import AutonomousSession, MemoryProposal
 from apps.autonomy.services import (
     bus_messages,
@@ -28,8 +27,7 @@ from apps.autonomy.services import (
     session_end,
 )
 from apps.autonomy.services.occurrences import record_occurrence
-from apps.autonomy.services.outbox import enqueue_webhooks
-from apps.autonomy.signals import session_ended, task_event
+from apps.autonomy.signals import session_ended
 from apps.bus.enums import Kind, Queue, SetAside
 from apps.bus.registry import on_dead_letter, register, register_job
 from apps.bus.signals import set_aside
@@ -95,11 +93,6 @@ def _on_work_escalated(item: WorkItem, text: str, needs_person: bool) -> None:
 @skill_purged.connect
 def _on_skill_purged(name: str, actor: str) -> None:
     provenance.purge(provenance.Origin("skill", name), actor=actor)
-
-
-@task_event.connect
-def _on_task_event(session: AutonomousSession, event: TaskEvent, data: Mapping[str, object]) -> None:
-    enqueue_webhooks(session, data, event=event, subscribed_only=True)
 
 
 @session_ended.connect

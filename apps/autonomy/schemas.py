@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, model_validator
 
-from apps.autonomy.enums import Severity, SpawnRefusal, Topic
+from apps.autonomy.enums import ArtifactKind, Severity, SpawnRefusal, Topic
 from apps.guard.schemas import Limits
 from kernel.unicode_safety import replace_unstorable
 from llm.enums import MemoryType
+from llm.schemas import Citation
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Prose = Annotated[str, Field(max_length=8000)]
+Cell = Annotated[str, Field(max_length=500)]
+MOST_ARTIFACT_CHARACTERS, MOST_ROWS = 60_000, 500
 # Upper bounds that catch typing errors. 0 is a real limit and stops the first call that costs or counts.
 MOST_USD, MOST_CALLS, MOST_TOKENS, MOST_SECONDS, MOST_WRITES = Decimal(1000), 1000, 10_000_000, 86_400, 1000
 
@@ -150,6 +153,11 @@ class Source(Frozen):
     end: int = Field(gt=0)
     quote: str = ""
 
+    @classmethod
+    def of(cls, citation: Citation) -> Source:
+        """A run cites documents only: it has no visitor who could send a file."""
+        return cls.model_validate(citation.model_dump(exclude={"is_file"}))
+
 
 class DraftFinding(Frozen):
     """`key` is what the finding is about, the same in every run; empty where a run cannot tell."""
@@ -159,6 +167,24 @@ class DraftFinding(Frozen):
     severity: Severity = Severity.INFO
     sources: tuple[Source, ...] = ()
     key: str = Field(default="", max_length=64)
+
+
+class DraftArtifact(Frozen):
+    """A document, table or text that a run hands over whole; a table has `columns` and `rows`, the others `content`."""
+
+    title: Line
+    kind: ArtifactKind = ArtifactKind.MARKDOWN
+    content: str = Field(default="", max_length=MOST_ARTIFACT_CHARACTERS)
+    columns: tuple[Cell, ...] = Field(default=(), max_length=20)
+    rows: tuple[tuple[Cell, ...], ...] = Field(default=(), max_length=MOST_ROWS)
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if bool(self.columns) is not (self.kind is ArtifactKind.TABLE) or any(
+            len(row) != len(self.columns) for row in self.rows
+        ):
+            raise ValueError("a table has columns, and as many cells in each row")
+        return self
 
 
 class DraftProposal(Frozen):
@@ -189,18 +215,23 @@ class Draft(Frozen):
     """The result of analysis, from a model or a built-in workflow; drafting writes each part by a guarded call.
 
     `awaits`: id of the work item that waits for a person's approval; `reviewed`: ids of the open questions that were
-    reviewed; `signal`: set when a more capable task should take over.
+    reviewed; `signal`: set when a more capable task should take over; `present`: the keys of all findings that are true
+    now, after which earlier ones of the task are gone (None: the run saw only a part); `quiet`: nothing is new, so
+    nobody is notified.
     """
 
     summary: Prose = ""
     findings: tuple[DraftFinding, ...] = Field(default=(), max_length=50)
     proposals: tuple[DraftProposal, ...] = Field(default=(), max_length=50)
     precedents: tuple[DraftPrecedent, ...] = Field(default=(), max_length=50)
+    artifacts: tuple[DraftArtifact, ...] = Field(default=(), max_length=5)
     signal: str = Field(default="", max_length=40)
     healthy: bool = False
     awaits: str = Field(default="", max_length=40)
     reviewed: tuple[str, ...] = Field(default=(), max_length=50)
     delegated: tuple[DelegatedQuestion, ...] = Field(default=(), max_length=3)
+    present: tuple[str, ...] | None = Field(default=None, max_length=2000)
+    quiet: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,3 +15,5 @@ task_event: Event[[AutonomousSession, TaskEvent, Mapping[str, Any]]] = Event("ta
 automations_enabled: Event[[]] = Event("automations_enabled")
 # (session): it ended, and its receipt is stored.
 session_ended: Event[[AutonomousSession]] = Event("session_ended")
+# (session, counts of its results): its task delivers results to webhooks.
+result_delivered: Event[[AutonomousSession, Mapping[str, int]]] = Event("result_delivered")

@@ -18,6 +18,7 @@ from apps.autonomy.schemas import (
     ROUTE,
     ChainNext,
     DelegatedQuestion,
+    DraftArtifact,
     DraftFinding,
     DraftPrecedent,
     DraftProposal,
@@ -38,6 +39,7 @@ _PROSE = frozenset({"title", "content", "summary"})
 def register() -> None:
     register_handler(Intent.RUN_PLAYBOOK, run_playbook)
     register_handler(Intent.EMIT_FINDING, emit_finding)
+    register_handler(Intent.EMIT_ARTIFACT, emit_artifact)
     register_handler(Intent.PROPOSE_MEMORY, propose_memory)
     register_handler(Intent.PROPOSE_PRECEDENT, propose_precedent)
     register_handler(Intent.NOTIFY, notify)
@@ -56,6 +58,13 @@ def emit_finding(ctx: CallContext) -> HandlerResult:
     draft = _clean(DraftFinding, ctx.args)
     write = partial(session_results.write_finding, _session(ctx), draft, phase=str(ctx.context["phase"]))
     return HandlerResult({"finding": draft.title}, on_settle=write)
+
+
+def emit_artifact(ctx: CallContext) -> HandlerResult:
+    draft = _clean(DraftArtifact, ctx.args)
+    rows = tuple(tuple(scrub(cell) for cell in row) for row in draft.rows)
+    write = partial(session_results.write_artifact, _session(ctx), draft.model_copy(update={"rows": rows}))
+    return HandlerResult({"artifact": draft.title}, on_settle=write)
 
 
 def propose_memory(ctx: CallContext) -> HandlerResult:
@@ -79,11 +88,14 @@ def notify(ctx: CallContext) -> HandlerResult:
     failed, output = bool(ctx.args.get("failed")), scrub(str(ctx.context.get("output") or ""))
     signal = str(ctx.args.get("signal") or "")
     reviewed = [UUID(question_id) for question_id in ctx.context.get("reviewed", ())]
+    present = ctx.context.get("present")
     delegated = [DelegatedQuestion.model_validate(question) for question in ctx.args.get("delegated", ())]
     result: dict[str, Any] = {"delivered": "notice" if failed else route.kind}
 
     def deliver() -> None:
         session_results.mark_reviewed(reviewed)
+        if present is not None and not failed:
+            session_results.close_gone_findings(session, present)
         if delegated and not failed and delegation.delegate(session, delegated):
             # The session that collects the answers delivers them; this one delivers nothing itself.
             result["delivered"] = "divided"

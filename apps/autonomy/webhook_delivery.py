@@ -1,27 +1,30 @@
 """Post webhooks, and anything else that leaves by HTTP to an address that a customer chose.
 
-A webhook is signed: HMAC-SHA256 over its time and body. An address inside our own network is refused by its text when
-it is saved, and by what its name resolves to each time something is sent (`kernel.http.client`). Only the status of an
-answer is read.
+A webhook is signed as Standard Webhooks says: HMAC-SHA256 over its id, time and body. An address inside our own network
+is refused by its text when it is saved, and by what its name resolves to each time something is sent
+(`kernel.http.client`). Only the status of an answer is read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import time
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 
 from apps.autonomy.models import Outbox
-from apps.autonomy.services.webhooks import secret_of
+from apps.autonomy.services.webhooks import signing_keys
 from kernel.canonical import canonical_bytes
 from kernel.http.client import open_client
 from kernel.http.resolver import RequestRefused
 
-SIGNATURE, EVENT, DELIVERY = "Silas-Signature", "Silas-Event", "Silas-Delivery"
+ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 # Seconds for each step, and for the whole request: a receiver that answers byte by byte must not block the worker.
 _STEP_SECONDS, _TOTAL_SECONDS = 5.0, 10.0
 
@@ -36,16 +39,21 @@ class NotSent(Exception):
         self.until = until
 
 
-async def post_row(row: Outbox) -> None:
-    """Post one webhook row. Raises `NotSent`; 410 Gone is permanent."""
+async def post_row(row: Outbox, content: Mapping[str, Any] | None) -> None:
+    """Post one webhook row with its event's content; None for an event that is no longer kept.
+
+    Raises `NotSent`, which is permanent for such an event and for 410 Gone.
+    """
     assert row.webhook is not None
+    if content is None:
+        raise NotSent("event_gone", permanent=True)
     moment = str(int(time.time()))
-    body = canonical_bytes({"id": str(row.pk), **row.body})
+    body = canonical_bytes(content)
     headers = {
         "Content-Type": "application/json",
-        EVENT: row.event,
-        DELIVERY: str(row.pk),
-        SIGNATURE: f"t={moment},v1={signature(secret_of(row.webhook), moment, body)}",
+        ID: content["id"],
+        TIMESTAMP: moment,
+        SIGNATURE: " ".join(signature(key, content["id"], moment, body) for key in signing_keys(row.webhook)),
     }
     status = await post(row.webhook.url, body, headers)
     if not 200 <= status < 300:
@@ -71,6 +79,7 @@ async def post(url: str, body: bytes, headers: dict[str, str]) -> int:
         raise NotSent(type(error).__name__) from None
 
 
-def signature(secret: bytes, moment: str, body: bytes) -> str:
-    """The HMAC that a receiver computes again: over `moment.body`, so that a replayed webhook shows its age."""
-    return hmac.new(secret, moment.encode() + b"." + body, hashlib.sha256).hexdigest()
+def signature(key: bytes, identifier: str, moment: str, body: bytes) -> str:
+    """What a receiver computes again (Standard Webhooks 1.0): over `id.timestamp.body`."""
+    signed = f"{identifier}.{moment}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()

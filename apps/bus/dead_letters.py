@@ -1,8 +1,8 @@
 """Retry or drop dead letters: messages that failed for good.
 
 A message that is retried has five new attempts and its old place in its scope; an effect that it already had is marked
-and not repeated. An owner decides in the console, the operator with `manage.py queue`. Both are in the audit log; for
-work that belongs to no tenant, in the operator's log.
+and not repeated. An owner decides in the console or with an API key, the operator with `manage.py queue`. Both are in
+the audit log; for work that belongs to no tenant, in the operator's log.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ OPERATOR = "command:queue"
 _log = logging.getLogger(__name__)
 
 
-def retry(message_pk: UUID, *, user: User | None) -> None:
+def retry(message_pk: UUID, *, user: User | None, actor: str = OPERATOR) -> None:
     """Deliver the message again. Raises `NotFound`, 409 `not_dead` when another person was first, 403 for a member who
-    is not an owner; `user` None is the operator."""
+    is not an owner. `user` None: an API key, or without an `actor` the operator."""
     message = _decide(
         message_pk,
         user,
+        actor,
         AuditEvent.MESSAGE_RETRIED,
         state=State.QUEUED,
         attempts=0,
@@ -44,15 +45,15 @@ def retry(message_pk: UUID, *, user: User | None) -> None:
         wakeup.wake_after_commit(worker)
 
 
-def drop(message_pk: UUID, *, user: User | None) -> None:
+def drop(message_pk: UUID, *, user: User | None, actor: str = OPERATOR) -> None:
     """Close the message without its effect; `retention` deletes the row later. Raises as `retry` does."""
-    _decide(message_pk, user, AuditEvent.MESSAGE_DROPPED, state=State.DROPPED)
+    _decide(message_pk, user, actor, AuditEvent.MESSAGE_DROPPED, state=State.DROPPED)
 
 
-def _decide(message_pk: UUID, user: User | None, event: AuditEvent, **changes: object) -> QueueMessage:
+def _decide(message_pk: UUID, user: User | None, actor: str, event: AuditEvent, **changes: object) -> QueueMessage:
     if user is not None:
         require_role(user, {Role.OWNER})
-    actor = OPERATOR if user is None else f"user:{user.pk}"
+        actor = f"user:{user.pk}"
     claimed = QueueMessage.objects.filter(pk=message_pk, state=State.DEAD).update(**changes)
     message: QueueMessage | None = QueueMessage.objects.filter(pk=message_pk).first()
     if message is None:

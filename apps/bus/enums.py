@@ -16,6 +16,7 @@ class Queue(TextChoices):
     WORK = "work"
     PARSE = "parse"
     UPKEEP = "upkeep"
+    SIMULATION = "simulation"
 
 
 class Worker(TextChoices):
@@ -33,7 +34,7 @@ class Worker(TextChoices):
 
 # The queues between agents; a step of a message on them is in the audit log.
 AGENTS = frozenset({Queue.PLANNER, Queue.EXECUTOR, Queue.RUNTIME})
-# The worker of each queue. Turns (`proxy`) run in web processes, which have no Celery.
+# The worker of each queue. Turns (`proxy`) and simulated conversations run in web processes, which have no Celery.
 WORKER_OF = {
     Queue.PLANNER: Worker.WORK,
     Queue.EXECUTOR: Worker.WORK,
@@ -96,6 +97,21 @@ class Kind(TextChoices):
     LOST_CALLS = "lost_calls"
     SAFETY_EXPIRY = "safety_expiry"
     MEMORY_CONSOLIDATION = "memory_consolidation"
+    SIMULATION_RUN = "simulation_run"
+    SIMULATION_CHUNK = "simulation_chunk"
+    GAP_CLUSTERING = "gap_clustering"
+    SOURCE_SYNC = "source_sync"
+    MEMORY_EMBEDDING = "memory_embedding"
+    MEMORY_READING = "memory_reading"
+    PROVIDER_EMBEDDING = "provider_embedding"
+    IMPORT_READ = "import_read"
+    IMPORT_APPLY = "import_apply"
+    CHANNEL_INBOUND = "channel_inbound"
+    CHANNEL_DELIVERY = "channel_delivery"
+    CHANNEL_POLL = "channel_poll"
+    CARD_NOTICE = "card_notice"
+    MAIL_READ = "mail_read"
+    DESK_ROUTING = "desk_routing"
 
 
 # The queue of each kind of job.
@@ -120,11 +136,23 @@ QUEUE_OF = {
             Kind.SUGGESTION_LOOK,
             Kind.SAFETY_EXPIRY,
             Kind.MEMORY_CONSOLIDATION,
+            Kind.GAP_CLUSTERING,
+            Kind.SOURCE_SYNC,
+            Kind.MEMORY_EMBEDDING,
+            Kind.MEMORY_READING,
+            Kind.PROVIDER_EMBEDDING,
+            Kind.IMPORT_APPLY,
+            Kind.CHANNEL_INBOUND,
+            Kind.CHANNEL_DELIVERY,
+            Kind.CHANNEL_POLL,
+            Kind.CARD_NOTICE,
+            Kind.DESK_ROUTING,
         ),
         Queue.TRUSTED,
     ),
     **dict.fromkeys((Kind.CONNECTION_SETUP, Kind.CONNECTION_DISCOVERY, Kind.GOAL_CYCLE, Kind.SKILL_TRIAL), Queue.WORK),
-    Kind.DOCUMENT_INTAKE: Queue.PARSE,
+    **dict.fromkeys((Kind.DOCUMENT_INTAKE, Kind.IMPORT_READ, Kind.MAIL_READ), Queue.PARSE),
+    **dict.fromkeys((Kind.SIMULATION_RUN, Kind.SIMULATION_CHUNK), Queue.SIMULATION),
     **dict.fromkeys(
         (
             Kind.CONNECTION_CHECK,

@@ -13,7 +13,7 @@ from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.registry import on_dead_letter, register_job
 from apps.bus.services import enqueue
-from apps.tenants import emails
+from apps.tenants import emails, idempotency
 from apps.tenants.models import Letter, Tenant
 from apps.tenants.signals import email_enqueued
 from kernel.clock import now
@@ -43,6 +43,7 @@ async def _sign_checkpoints(delivery: Delivery) -> None:
 
 retention.register(retention.delete_closed_messages)
 retention.register(emails.delete_old, installation=True)
+retention.register(idempotency.delete_old)
 register_job(Kind.RETENTION, retention.run, recurring=True)
 register_job(Kind.CHECKPOINT, _sign_checkpoints, recurring=True)
 register_job(Kind.ACCOUNT_MAIL, emails.send)

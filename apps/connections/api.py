@@ -20,7 +20,8 @@ from apps.connections import pending_secrets, queries
 from apps.connections.models import Connection
 from apps.connections.schemas import NewConnection
 from apps.connections.services import lifecycle, requests
-from apps.tenants.api_auth import MembersView, RequestSerializer, member_caller
+from apps.tenants.api_auth import MembersView, RequestSerializer, ScopedView, member_caller, validated
+from apps.tenants.enums import Capability, KeyScope
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
@@ -33,7 +34,8 @@ _REFUSALS: dict[int, Any] = {
     404: OpenApiResponse(description="`not_found`: unknown, removed or foreign"),
 }
 _CONFLICTS = {
-    409: OpenApiResponse(description="`connection_settled`, `setup_under_way`, `setup_over`: not as it is now")
+    400: OpenApiResponse(description="`invalid`: a field is wrong"),
+    409: OpenApiResponse(description="`connection_settled`, `setup_under_way`, `setup_over`: not as it is now"),
 }
 
 
@@ -117,11 +119,13 @@ class ReconnectRequest(RequestSerializer):
 class Connections(MembersView):
     """List connections, and request a new one: a card is opened for a person to approve."""
 
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
     @extend_schema(
         operation_id="connections_list",
         tags=["connections"],
         parameters=[ConnectionsRequest],
-        responses={200: ConnectionAnswer(many=True), **_REFUSALS},
+        responses={200: ConnectionAnswer(many=True), 400: OpenApiResponse(description="`invalid`"), **_REFUSALS},
     )
     def get(self, request: Request) -> Response:
         form = ConnectionsRequest(data=request.query_params)
@@ -160,6 +164,8 @@ class Connections(MembersView):
 class OneConnection(MembersView):
     """Get a connection, or remove it and its credentials."""
 
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
     @extend_schema(operation_id="connection", tags=["connections"], responses={200: ConnectionAnswer, **_REFUSALS})
     def get(self, request: Request, connection_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
@@ -174,6 +180,8 @@ class OneConnection(MembersView):
 
 class PauseConnection(MembersView):
     """Pause a connection: no tool uses it until it is resumed."""
+
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
 
     @extend_schema(
         operation_id="connection_pause",
@@ -190,6 +198,8 @@ class PauseConnection(MembersView):
 class ResumeConnection(MembersView):
     """Resume a connection: it is used and checked again."""
 
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
     @extend_schema(
         operation_id="connection_resume",
         tags=["connections"],
@@ -205,6 +215,8 @@ class ResumeConnection(MembersView):
 class ChooseConnection(MembersView):
     """Make tools use this one of several accounts of its skill."""
 
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
     @extend_schema(
         operation_id="connection_choose",
         tags=["connections"],
@@ -217,8 +229,48 @@ class ChooseConnection(MembersView):
             return _response(connection_id)
 
 
+class WidenRequest(RequestSerializer):
+    permissions = serializers.ListField(
+        child=serializers.CharField(max_length=200), allow_empty=False, max_length=100, help_text="That are missing"
+    )
+    reason = serializers.CharField(max_length=300, help_text="Shown on the card")
+
+
+class WidenAnswer(serializers.Serializer[Any]):
+    card = serializers.UUIDField(
+        allow_null=True, help_text="That asks for the permissions; null if none is missing or a card is open"
+    )
+
+
+class WidenConnection(ScopedView):
+    capability = Capability.DECIDE
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
+    @extend_schema(
+        operation_id="connection_widen",
+        tags=["connections"],
+        request=WidenRequest,
+        responses={
+            200: WidenAnswer,
+            **_REFUSALS,
+            **_CONFLICTS,
+            422: OpenApiResponse(description="`permission_unknown`: the skill does not know this permission"),
+        },
+    )
+    def post(self, request: Request, connection_id: UUID) -> Response:
+        """Ask for more permissions: a card opens, and who approves it signs in again."""
+        values = validated(WidenRequest, request.data)
+        with tenant_scope(self.caller.tenant_id):
+            row = queries.connection(connection_id)
+            wanted = [*row.permissions_granted, *values["permissions"]]
+            card = requests.open_escalation_card(row, wanted, values["reason"])
+            return Response({"card": card.pk if card else None}, headers=_NO_STORE)
+
+
 class ReconnectConnection(MembersView):
     """Sign in again, with the approved permissions or fewer."""
+
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
 
     @extend_schema(
         operation_id="connection_reconnect",
@@ -243,6 +295,8 @@ class ReconnectConnection(MembersView):
 
 class ConnectionSetup(MembersView):
     """Get the step that a set-up shows, answer it, or cancel the set-up."""
+
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
 
     @extend_schema(
         operation_id="connection_setup", tags=["connections"], responses={200: SetupAnswerShape, **_REFUSALS}

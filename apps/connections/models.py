@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from apps.connections.enums import AuthStrategy, Backend, ConnectionStatus, Purpose, SetupState
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -187,6 +188,10 @@ class ItRequest(TenantModel):
     work_item_id = models.UUIDField(null=True, blank=True)
     changed_by = models.CharField(max_length=60)
     changed_at = models.DateTimeField(db_default=Now())
+
+    class Meta(TenantModel.Meta):
+        verbose_name = _("IT request")
+        verbose_name_plural = _("IT requests")
 
     def __str__(self) -> str:
         return self.subject

@@ -1,4 +1,5 @@
-"""Decide whether a tool may use an account with its permissions, and give its run the account's secrets.
+"""Decide whether a tool may use an account with its permissions, and give its run, or that of a knowledge source, the
+account's secrets.
 
 `check_connection` is the guard's policy: it is asked before a call is admitted, so a refused call costs nothing. A
 missing permission is put before a person (spec 5.10.2). A one-time grant is used up here; the connection itself keeps
@@ -22,9 +23,10 @@ from apps.connections import credentials, rules, scripts
 from apps.connections.enums import ConnectionStatus
 from apps.connections.locks import lock_connection
 from apps.connections.models import Connection, OnceGrant
-from apps.connections.queries import account_for
+from apps.connections.queries import account_for, accounts
 from apps.connections.services.outbox import WIDEN, enqueue
 from apps.guard.schemas import CallContext, CallFailed
+from apps.knowledge.ports import AccountChoice, SourceAccount
 from apps.skills import queries as skills
 from apps.skills.ports import OpenedAccount
 from apps.skills.schemas import SkillManifest, ToolSpec
@@ -32,7 +34,12 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
+from kernel.stored_texts import stored_text
 from kernel.tenancy import tenant_scope
+
+# The setting that says where an account's service is.
+_ADDRESS = "base_url"
+_NOT_WORKING = stored_text("The account isn't working or isn't connected any more. Reconnect it.")
 
 
 def check_connection(tool_name: str, context: Any) -> tuple[str, str] | None:
@@ -96,6 +103,29 @@ def store_for_tool(ctx: CallContext, account: UUID, handed: bytes) -> None:
             credentials.store(row.pk, values)
 
 
+def list_source_accounts() -> list[AccountChoice]:
+    """The accounts with an address of their own that were connected once and not removed, working or not."""
+    rows = Connection.objects.filter(pk__in=[account.id for account in accounts()]).order_by("name", "pk")
+    return [AccountChoice(row.pk, row.name, str(row.settings[_ADDRESS])) for row in rows if row.settings.get(_ADDRESS)]
+
+
+def open_for_source(ctx: CallContext, connection_id: UUID) -> SourceAccount:
+    """Unseal the secrets of an account for the one guarded call that reads a source. Raises `CallFailed`, effect-free.
+
+    The secrets may be sent to the account's own address only, which its approval named and its skill may reach.
+    """
+    try:
+        with tenant_scope(ctx.tenant_id):
+            row: Connection | None = Connection.objects.filter(pk=connection_id, status=ConnectionStatus.ACTIVE).first()
+            address = str(row.settings.get(_ADDRESS, "")) if row is not None else ""
+            if row is None or not set(scripts.egress_places([f"{{{_ADDRESS}}}"], row.settings)) & set(_egress_of(row)):
+                raise SilasError(ErrorCode.CONNECTION_MISSING, _NOT_WORKING)
+            Connection.objects.filter(pk=row.pk).update(last_used=now())
+            return SourceAccount(address, dict(row.settings), credentials.unseal_all(row.pk))
+    except SilasError as error:
+        raise CallFailed(error.code, error.message, effect_free=True) from error
+
+
 def reach_of(tool: ToolSpec) -> tuple[str, tuple[str, ...]]:
     """Return the name of the account that a call of this tool would use now, and the places it could reach, as
     `open_for_tool` decides them; empty where there is no account."""
@@ -107,9 +137,13 @@ def reach_of(tool: ToolSpec) -> tuple[str, tuple[str, ...]]:
 
 
 def _egress(row: Connection, tool: ToolSpec) -> tuple[str, ...]:
+    return _egress_of(row) if tool.network is None else scripts.egress_places(list(tool.network), row.settings)
+
+
+def _egress_of(row: Connection) -> tuple[str, ...]:
     (version,) = skills.versions([row.skill])
     declared = SkillManifest.model_validate(version.manifest).requirements.network
-    return scripts.egress_places(list(declared if tool.network is None else tool.network), row.settings)
+    return scripts.egress_places(list(declared), row.settings)
 
 
 def _grant_for(row: Connection, missing: Sequence[str]) -> OnceGrant | None:

@@ -1,4 +1,4 @@
-"""Run the scripts of connection skills. The handler of `run_connection`.
+"""Run the scripts of connection skills. The handler of `run_connection`, which reads knowledge sources too.
 
 Only the guard calls the handler, with no transaction open: secrets are unsealed here and in `permissions`, and nowhere
 else. A script gets its account's secrets over an inherited descriptor and hands new ones back over another; its output
@@ -62,7 +62,7 @@ Work = Callable[[CallContext], HandlerResult]
 
 
 def run_connection(ctx: CallContext) -> HandlerResult:
-    """Do the work that this room's own services put into `ctx.context["work"]`; nothing else can put it there."""
+    """Do the work that our own services put into `ctx.context["work"]`; nothing else can put it there."""
     work = ctx.context.get("work")
     if not callable(work):
         raise call_failed("tool_missing", "There is no such tool here.")

@@ -15,6 +15,7 @@ urlpatterns = [
     path(f"{_ONE}/pause", api.PauseConnection.as_view(), name="api-connection-pause"),
     path(f"{_ONE}/resume", api.ResumeConnection.as_view(), name="api-connection-resume"),
     path(f"{_ONE}/choose", api.ChooseConnection.as_view(), name="api-connection-choose"),
+    path(f"{_ONE}/widen", api.WidenConnection.as_view(), name="api-connection-widen"),
     path(f"{_ONE}/reconnect", api.ReconnectConnection.as_view(), name="api-connection-reconnect"),
     path(f"{_ONE}/setup", api.ConnectionSetup.as_view(), name="api-connection-setup"),
 ]

@@ -12,15 +12,21 @@ from django.utils import timezone
 from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_safe
 
-from apps.approvals.queries import open_count
+from apps.approvals.queries import waiting_count
 from apps.audit.queries import head_of
 from apps.autonomy.services.notices import unread_count
+from apps.console import navigation
 from apps.console.members import StaffRequest, staff_view
 from apps.guard.queries import highest_alert
+from apps.inbox import teams
 from apps.inbox.queries import unassigned_count
-from apps.tenants import first_run, visits
+from apps.tenants import first_run
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.language import MEMBER_LANGUAGES
+
+THEME_COOKIE = "theme"
+THEMES = ("light", "dark")
 
 
 @require_safe
@@ -36,10 +42,16 @@ def start(request: StaffRequest) -> HttpResponseBase:
 @staff_view()
 def rail(request: StaffRequest) -> HttpResponseBase:
     """Refresh the rail: the counts, and the number of the last audit entry for pages without a socket."""
-    visits.record_visit(request.member.user)
+    teams.record_presence(request.member.user)
     response = page(request, "console/_rail.html", at=request.GET.get("at", ""))
     response["X-Console-Seen"] = (response.context_data or {})["seen"]
     return response
+
+
+def chosen_theme(request: StaffRequest) -> str:
+    """The theme that was chosen in this browser; empty follows the system."""
+    theme = request.COOKIES.get(THEME_COOKIE, "")
+    return theme if theme in THEMES else ""
 
 
 def idempotency_key(request: StaffRequest) -> UUID | None:
@@ -67,16 +79,26 @@ def page(request: StaffRequest, template: str, *, at: str, status: int = 200, **
 
     `once` is the idempotency key of the forms on this page.
     """
-    part = bool(request.htmx) and not request.htmx.history_restore_request
+    part, member = bool(request.htmx) and not request.htmx.history_restore_request, request.member
+    match = request.resolver_match
+    settings_page = navigation.settings_page(match.url_name or "") if match else None
+    counts = {
+        "wanted": unassigned_count(),
+        "waiting": waiting_count(),
+        "unread": unread_count(member.user),
+        "money": highest_alert(timezone.localdate()) if member.may_decide else 0,
+    }
     shared = {
+        **counts,
         "at": at,
         "frame": "console/part.html" if part else "console/base.html",
-        "member": request.member,
-        "seen": head_of(request.member.tenant.pk).seq,
-        "waiting": open_count(),
-        "wanted": unassigned_count(),
-        "money": highest_alert(timezone.localdate()) if request.member.may_decide else 0,
-        "unread": unread_count(request.member.user),
+        "member": member,
+        "seen": head_of(member.tenant.pk).seq,
+        "rail": navigation.rail(member, **counts),
+        "settings_page": settings_page,
+        "settings_groups": navigation.settings_for(member) if settings_page and not part else (),
+        "languages": MEMBER_LANGUAGES,
+        "theme": chosen_theme(request),
         "once": uuid4(),
     }
     response = TemplateResponse(request, template, {**shared, **context}, status=status)

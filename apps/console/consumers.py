@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -22,16 +23,19 @@ from apps.audit.queries import head_of
 from apps.audit.rules import Head
 from apps.console import viewers
 from apps.console.members import Member, group_of, group_of_member, member_of
+from apps.inbox import reading, teams
 from apps.sessions.schemas import POLICY_VIOLATION
 from apps.tenants import access, logins, visits
 from apps.tenants.models import User
 from kernel import live, presence
+from kernel.errors import NotFound
 from kernel.ratelimit.token_buckets import TokenBucket
 from kernel.tenancy import in_scope, in_thread
 
 NOT_AUTHENTICATED, FORBIDDEN, TRY_LATER = 4001, 4003, 1013
 # Invalid frames: this many are dropped, and one more every ten seconds; then the socket is closed.
 BAD_FRAMES, BAD_FRAMES_A_SECOND = 10, 0.1
+MAX_SEQ = 2**62
 
 
 # What a console can have open, and what other consoles refresh when that changes.
@@ -43,11 +47,19 @@ class Viewed(NamedTuple):
     pk: UUID
 
 
+class Look(NamedTuple):
+    """What a console has open, and up to which entry a conversation is shown."""
+
+    at: Viewed | None = None
+    seq: int = 0
+
+
 class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
     tenant_id: UUID | None = None
     login_id = ""
     viewing: Viewed | None = None
     seq = 0
+    _read: Look | None = None
     _has_closed = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -95,8 +107,6 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
     async def disconnect(self, code: int) -> None:
         if self.tenant_id:
             await self._set_viewing(None)
-            with suppress(DatabaseError):
-                await in_scope(self.tenant_id, visits.record_visit, self.scope["user"])
             with suppress(RedisError):
                 for group in self._groups():
                     await self.channel_layer.group_discard(group, self.channel_name)
@@ -118,11 +128,13 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
         """
         if self._has_closed:
             return
-        is_valid, viewed = _parse_frame(text_data or "")
-        if not is_valid and self._bad_rate.wait():
-            await self.close(POLICY_VIOLATION)
-        elif is_valid and self.tenant_id and not self._look_rate.wait():
-            await self._set_viewing(viewed)
+        look = _parse_frame(text_data or "")
+        if look is None:
+            if self._bad_rate.wait():
+                await self.close(POLICY_VIOLATION)
+        elif self.tenant_id and not self._look_rate.wait():
+            await self._set_viewing(look.at)
+            await self._mark_read(look)
 
     async def close(self, code: int | None = None, reason: str | None = None) -> None:
         self._has_closed = True
@@ -142,6 +154,18 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
             event = {"type": "console.changed", "what": f"{changed.what}:{changed.pk}", "by": self.channel_name}
             await live.send(group_of(tenant_id), event)
 
+    async def _mark_read(self, look: Look) -> None:
+        """Mark what is shown as read by this member, and refresh the lists of their other consoles."""
+        if look == self._read or look.at is None or look.at.what != "company" or look.seq <= 0:
+            return
+        self._read = look
+        user, tenant_id = self.scope["user"], self.tenant_id
+        assert tenant_id is not None
+        with suppress(DatabaseError, NotFound, RedisError):
+            if await in_scope(tenant_id, partial(reading.mark_read, up_to=look.seq), look.at.pk, user):
+                event = {"type": "console.changed", "what": "read", "by": self.channel_name}
+                await live.send(group_of_member(tenant_id, user.pk), event)
+
     async def console_ended(self, event: dict[str, object]) -> None:
         """Close the socket after a logout or the end of the membership."""
         await self.close(NOT_AUTHENTICATED)
@@ -156,19 +180,26 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
 
 def _record_visit(user: User, tenant_id: UUID) -> Head:
     """Record the visit and return the head of the tenant's audit log."""
-    visits.record_visit(user)
+    teams.record_presence(user)
     return head_of(tenant_id)
 
 
-def _parse_frame(text: str) -> tuple[bool, Viewed | None]:
-    """Return whether the frame is a valid `look` frame, and what it names."""
+def _extend_visits(user_ids: set[UUID], tenant_id: UUID) -> Head:
+    visits.extend_visits(user_ids)
+    return head_of(tenant_id)
+
+
+def _parse_frame(text: str) -> Look | None:
+    """Return what a `look` frame says; None for anything else."""
     try:
         frame = json.loads(text)
-        is_valid = isinstance(frame, dict) and frame.get("type") == "look"
-        named = (Viewed(what, UUID(frame[name])) for name, what in VIEWABLE.items() if is_valid and frame.get(name))
-        return is_valid, next(named, None)
+        if not isinstance(frame, dict) or frame.get("type") != "look":
+            return None
+        named = (Viewed(what, UUID(frame[name])) for name, what in VIEWABLE.items() if frame.get(name))
+        at, seq = next(named, None), frame.get("seq")
     except (ValueError, TypeError, AttributeError, RecursionError):
-        return False, None
+        return None
+    return Look(at, seq if type(seq) is int and 0 < seq < MAX_SEQ else 0)
 
 
 _open: set[ConsoleConsumer] = set()
@@ -177,15 +208,20 @@ _open: set[ConsoleConsumer] = set()
 async def sweep() -> None:
     """Refresh every console whose tenant's log has grown since the last sweep, because a message may have been lost.
 
-    One query per tenant. Consoles whose login has ended are closed. Raises when the database is unavailable.
+    The visits of their members are extended here and not by a socket that ends, perhaps long after its computer fell
+    asleep.
+
+    Two queries per tenant. Consoles whose login has ended are closed. Raises when the database is unavailable.
     """
     mine = {console.login_id for console in _open if console.login_id}
     ended = await in_thread(logins.ended_among, mine) if mine else set()
     for console in [console for console in _open if console.login_id in ended]:
         await console.close(NOT_AUTHENTICATED)
     for tenant_id in {console.tenant_id for console in _open if console.tenant_id}:
-        head = await in_scope(tenant_id, head_of, tenant_id)
-        for console in [console for console in _open if console.tenant_id == tenant_id]:
+        consoles = [console for console in _open if console.tenant_id == tenant_id]
+        users = {console.scope["user"].pk for console in consoles}
+        head = await in_scope(tenant_id, _extend_visits, users, tenant_id)
+        for console in consoles:
             await console.refresh_if_older(head.seq)
 
 

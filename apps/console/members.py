@@ -145,19 +145,20 @@ def _require_role(member: Member, roles: tuple[Role, ...]) -> None:
 
 def _to_login(request: StaffRequest) -> HttpResponse:
     """Redirect to the login and back; the login page mentions a form that was not saved."""
-    if not request.htmx and not _page_of_form(request):
+    if not request.htmx and not page_of_form(request):
         return redirect_to_login(request.get_full_path(), reverse("console-login"))
-    here = request.htmx.current_url_abs_path if request.htmx else _page_of_form(request)
+    here = request.htmx.current_url_abs_path if request.htmx else page_of_form(request)
     unanswered = {"unanswered": "1"} if request.method == "POST" else {}
     query = urlencode({"next": here or reverse("console"), **unanswered}, safe="/")
     address = f"{reverse('console-login')}?{query}"
     return HttpResponse(status=401, headers={"HX-Redirect": address}) if request.htmx else redirect(address)
 
 
-def _page_of_form(request: StaffRequest) -> str:
+def page_of_form(request: StaffRequest) -> str:
     """Return our own page from which a form was sent without scripts; the form's own address shows no page."""
     came_from = urlsplit(request.META.get("HTTP_REFERER", ""))
-    return came_from.path if request.method == "POST" and came_from.netloc == request.get_host() else ""
+    is_own = came_from.netloc == request.get_host() and came_from.path.startswith(reverse("console"))
+    return came_from.path if request.method == "POST" and is_own else ""
 
 
 def _redirect(request: StaffRequest, address: str) -> HttpResponse:

@@ -25,9 +25,10 @@ from apps.gates.models import Gate
 from apps.guard.enums import Intent
 from apps.guard.models import GuardedRun, ToolCall
 from apps.knowledge.models import Collection, Document
+from apps.messengers.models import Channel
 from apps.sessions.models import ChatSession
 from apps.skills.models import SkillDraft, SkillPackage, SkillVersion
-from apps.tenants.models import ApiKey, Deployment, User
+from apps.tenants.models import ApiKey, Deployment, OAuthApp, OAuthGrant, User
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.work.models import WorkItem
 
@@ -57,6 +58,8 @@ UNNAMED = {
     "safety_policy": gettext_lazy("the safety policy"),
     "tenant": gettext_lazy("the company"),
     "api_key": gettext_lazy("an API key"),
+    "oauth_app": gettext_lazy("an app"),
+    "oauth_grant": gettext_lazy("an app"),
     "identity_key": gettext_lazy("a website key"),
     "message_key": gettext_lazy("a member's key"),
     "document": gettext_lazy("a document"),
@@ -66,16 +69,22 @@ UNNAMED = {
     "skill_draft": gettext_lazy("a draft"),
     "publisher": gettext_lazy("a publisher"),
     "tool_server": gettext_lazy("a tool server"),
+    "channel": gettext_lazy("a channel"),
     "outside_tool": gettext_lazy("an external tool"),
     "batch": gettext_lazy("a batch"),
     "passkey": gettext_lazy("a passkey"),
     "label": gettext_lazy("a label"),
     "canned_reply": gettext_lazy("a canned reply"),
+    "contact": gettext_lazy("a contact"),
+    "macro": gettext_lazy("a macro"),
+    "team": gettext_lazy("a team"),
+    "import": gettext_lazy("an import"),
     "task": gettext_lazy("an automation"),
     "trigger": gettext_lazy("an automation"),
     "autonomous": gettext_lazy("an automation"),
     "webhook": gettext_lazy("an address"),
     "proposal": gettext_lazy("a proposal"),
+    "finding": gettext_lazy("a finding"),
     "preference": gettext_lazy("a habit"),
     "precedent": gettext_lazy("a pattern"),
     "context": gettext_lazy("a pattern"),
@@ -188,6 +197,18 @@ def _tool(intent: str, tool: str) -> str:
     return _("the model as %(name)s") % {"name": tool} if intent == Intent.CONVERSE else tool
 
 
+def _grants(ids: set[UUID]) -> _NamesById:
+    """An app that acts on a member's behalf is named with the member."""
+    grants = OAuthGrant.objects.select_related("app", "user").filter(pk__in=ids)
+    for_member = _("%(app)s for %(member)s")
+    return {
+        grant.pk: for_member % {"app": grant.app.name, "member": grant.user.display_name}
+        if grant.user
+        else grant.app.name
+        for grant in grants
+    }
+
+
 _FINDERS: dict[str, Callable[[set[UUID]], _NamesById]] = {
     "user": _users,
     "card": _by(Card, "intent"),
@@ -202,11 +223,14 @@ _FINDERS: dict[str, Callable[[set[UUID]], _NamesById]] = {
     "skill_package": _by(SkillPackage, "name"),
     "skill_draft": _by(SkillDraft, "name"),
     "tool_server": _by(ToolServer, "name"),
+    "channel": _by(Channel, "name"),
     "outside_tool": _by(OutsideTool, "alias"),
     "document": _by(Document, "title"),
     "collection": _by(Collection, "title"),
     "deployment": _by(Deployment, "title"),
     "api_key": _by(ApiKey, "name"),
+    "oauth_app": _by(OAuthApp, "name"),
+    "oauth_grant": _grants,
     "task": _by(Task, "name"),
     "trigger": _by(Trigger, "task__name"),
     "autonomous": _unattended,

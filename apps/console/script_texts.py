@@ -18,6 +18,8 @@ def script_texts() -> dict[str, str]:
         # The scripts count in days from two on.
         "days": ngettext("%(number)s day", "%(number)s days", 2),
         "selected": _("%(number)s selected"),
+        "saved": _("Saved"),
+        "view": _("View"),
         "copied": _("Copied"),
         "press_to_copy": _("Selected: press Ctrl+C to copy"),
         "decided": _("A colleague already decided this."),
@@ -36,6 +38,7 @@ def script_texts() -> dict[str, str]:
         "chat": _("Chat"),
         "chat_preview": _("Chat preview"),
         "open_chat": _("Open the chat"),
-        "easy_to_read": _("Contrast on white: %(contrast)s. Easy to read."),
-        "hard_to_read": _("Contrast on white: %(contrast)s. Hard to read: the chat uses a darker shade."),
+        "white_on_colour": _("Text on this colour is white. Contrast: %(contrast)s."),
+        "dark_on_colour": _("Text on this colour is dark. Contrast: %(contrast)s."),
+        "links_in_shade": _("Links use a shade that is easy to read."),
     }

@@ -19,10 +19,11 @@ from apps.gates import differences, queries, services
 from apps.gates.models import Gate, GateVersion
 from apps.gates.schemas import GateSpec
 from apps.gates.services.versions import LONGEST_NOTE
-from apps.tenants.api_auth import OwnersView, RequestSerializer
-from apps.tenants.models import Deployment
+from apps.tenants.api_auth import OwnersView, RequestSerializer, uncached, validated
+from apps.tenants.enums import KeyScope
+from apps.tenants.queries import deployment_by_id
 from kernel.error_codes import ErrorCode
-from kernel.errors import NotFound, SilasError
+from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
@@ -96,10 +97,12 @@ class DifferenceAnswer(serializers.Serializer[Any]):
 class Gates(OwnersView):
     """All gates of the tenant, and new ones, which begin as drafts."""
 
+    reading, writing = KeyScope.GATES_READ, KeyScope.GATES_WRITE
+
     @extend_schema(operation_id="gates_list", tags=["gates"], responses={200: GateAnswer(many=True), **_REFUSALS})
     def get(self, request: Request) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return _answer([GateAnswer(gate).data for gate in queries.all_gates()])
+            return uncached([GateAnswer(gate).data for gate in queries.all_gates()])
 
     @extend_schema(
         operation_id="gates_create",
@@ -108,7 +111,7 @@ class Gates(OwnersView):
         responses={201: GateWithVersions, **_REFUSALS, **_INVALID},
     )
     def post(self, request: Request) -> Response:
-        asked = _valid(GateRequest, request)
+        asked = validated(GateRequest, request.data)
         spec = _spec(asked["name"], asked["content"])
         with tenant_scope(self.caller.tenant_id):
             deployment_id = _own_deployment(asked.get("deployment"))
@@ -120,20 +123,24 @@ class Gates(OwnersView):
                 note=asked["note"],
                 seen=0,
             )
-            return _answer(_whole(version.gate), status.HTTP_201_CREATED)
+            return uncached(_whole(version.gate), status.HTTP_201_CREATED)
 
 
 class OneGate(OwnersView):
     """One gate with all its versions, newest first."""
 
+    reading, writing = KeyScope.GATES_READ, KeyScope.GATES_WRITE
+
     @extend_schema(operation_id="gates_read", tags=["gates"], responses={200: GateWithVersions, **_REFUSALS})
     def get(self, request: Request, gate_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return _answer(_whole(queries.gate_by_id(gate_id)))
+            return uncached(_whole(queries.gate_by_id(gate_id)))
 
 
 class Versions(OwnersView):
     """Another version of a gate; nothing of it is in force yet."""
+
+    reading, writing = KeyScope.GATES_READ, KeyScope.GATES_WRITE
 
     @extend_schema(
         operation_id="gates_write_version",
@@ -142,7 +149,7 @@ class Versions(OwnersView):
         responses={201: VersionAnswer, **_REFUSALS, **_INVALID},
     )
     def post(self, request: Request, gate_id: UUID) -> Response:
-        asked = _valid(VersionRequest, request)
+        asked = validated(VersionRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
             gate = queries.gate_by_id(gate_id)
             version = services.write_version(
@@ -153,11 +160,13 @@ class Versions(OwnersView):
                 note=asked["note"],
                 seen=asked.get("seen"),
             )
-            return _answer(VersionAnswer(version).data, status.HTTP_201_CREATED)
+            return uncached(VersionAnswer(version).data, status.HTTP_201_CREATED)
 
 
 class Diff(OwnersView):
     """What two versions of a gate say differently, field by field."""
+
+    reading, writing = KeyScope.GATES_READ, KeyScope.GATES_WRITE
 
     @extend_schema(
         operation_id="gates_diff",
@@ -166,18 +175,19 @@ class Diff(OwnersView):
         responses={200: DifferenceAnswer(many=True), **_REFUSALS, 400: _INVALID[400]},
     )
     def get(self, request: Request, gate_id: UUID) -> Response:
-        asked = DiffRequest(data=request.query_params)
-        asked.is_valid(raise_exception=True)
+        asked = validated(DiffRequest, request.query_params)
         with tenant_scope(self.caller.tenant_id):
             gate = queries.gate_by_id(gate_id)
-            old, new = (queries.version_of(gate, asked.validated_data[name]) for name in ("before", "after"))
+            old, new = (queries.version_of(gate, asked[name]) for name in ("before", "after"))
             found = differences.differences(old.content, new.content, old_order=old.order, new_order=new.order)
-        return _answer([DifferenceAnswer(one).data for one in found])
+        return uncached([DifferenceAnswer(one).data for one in found])
 
 
 class _Move(OwnersView):
+    reading, writing = KeyScope.GATES_READ, KeyScope.GATES_WRITE
+
     def _gate(self, gate_id: UUID) -> Response:
-        return _answer(GateAnswer(queries.gate_by_id(gate_id)).data)
+        return uncached(GateAnswer(queries.gate_by_id(gate_id)).data)
 
 
 class Activation(_Move):
@@ -190,7 +200,7 @@ class Activation(_Move):
         responses={200: GateAnswer, **_REFUSALS, **_INVALID},
     )
     def post(self, request: Request, gate_id: UUID) -> Response:
-        asked = _valid(MoveRequest, request)
+        asked = validated(MoveRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
             services.activate(gate_id, asked["version"], actor=self.caller.actor)
             return self._gate(gate_id)
@@ -206,7 +216,7 @@ class RollBack(_Move):
         responses={200: GateAnswer, **_REFUSALS, **_INVALID},
     )
     def post(self, request: Request, gate_id: UUID) -> Response:
-        asked = _valid(MoveRequest, request)
+        asked = validated(MoveRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
             services.roll_back(gate_id, asked["version"], actor=self.caller.actor, note=asked["note"])
             return self._gate(gate_id)
@@ -222,26 +232,13 @@ class Retirement(_Move):
             return self._gate(gate_id)
 
 
-def _answer(data: Any, code: int = status.HTTP_200_OK) -> Response:
-    return Response(data, status=code, headers={"Cache-Control": "no-store"})
-
-
-def _valid(shape: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-    asked = shape(data=request.data)
-    asked.is_valid(raise_exception=True)
-    data: dict[str, Any] = asked.validated_data
-    return data
-
-
 def _whole(gate: Gate) -> dict[str, Any]:
     versions: list[GateVersion] = queries.versions_of(gate)
     return {**GateAnswer(gate).data, "versions": [VersionAnswer(version).data for version in versions]}
 
 
 def _own_deployment(deployment_id: UUID | None) -> UUID | None:
-    if deployment_id is not None and not Deployment.objects.filter(pk=deployment_id).exists():
-        raise NotFound()
-    return deployment_id
+    return None if deployment_id is None else deployment_by_id(deployment_id).pk
 
 
 def _spec(name: str, content: dict[str, Any]) -> GateSpec:

@@ -18,7 +18,7 @@ from apps.gates.schemas import AuditNote, GateSpec
 from apps.gates.services.runner import check_gates
 from kernel.stored_texts import stored_text
 
-TOOL, DOCUMENT, MEMORY, LEFT = "tool", "document", "memory", "left"
+TOOL, DOCUMENT, MEMORY, FILE, LEFT = "tool", "document", "memory", "file", "left"
 BUILT_IN = GateSpec(
     name="content_instructions", on=GateTrigger.ON_CONTENT, provider=GateProvider.CUSTOM, check="injection"
 )
@@ -27,6 +27,7 @@ WRITTEN_AFTER = "written_after_a_mark"
 _INSTRUCTED = {
     DOCUMENT: stored_text("A document read before this contained instructions to the assistant."),
     MEMORY: stored_text("A memory read before this contained instructions to the assistant."),
+    FILE: stored_text("A file of the visitor read before this contained instructions to the assistant."),
     LEFT: stored_text("What an earlier run left contained instructions to the assistant."),
 }
 

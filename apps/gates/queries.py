@@ -5,6 +5,7 @@ their versions for administrators.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -196,6 +197,20 @@ def gates_with_newest() -> list[tuple[Gate, GateVersion]]:
     """`all_gates`, each with its newest version; two statements."""
     newest = {row.gate_id: row for row in GateVersion.objects.filter(number=F("gate__newest"))}
     return [(gate, newest[gate.pk]) for gate in all_gates() if gate.pk in newest]
+
+
+def active_versions() -> list[tuple[Gate, GateVersion]]:
+    """The active gates in the order in which turns run them, each with its active version."""
+    rows = GateVersion.objects.select_related("gate").filter(number=F("gate__active"))
+    ordered = sorted(rows, key=lambda row: (row.gate.deployment_id is not None, row.order, row.gate.name))
+    return [(row.gate, row) for row in ordered]
+
+
+def free_name(wanted: str) -> str:
+    """`wanted`, with a number if a gate of the tenant has this name."""
+    taken = set(Gate.objects.filter(name__startswith=wanted).values_list("name", flat=True))
+    names = (f"{wanted}-{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([wanted], names) if name not in taken)
 
 
 def gates_missing_library(others: Iterable[GateSpec]) -> list[str]:

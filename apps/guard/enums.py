@@ -36,6 +36,7 @@ class Intent(TextChoices):
     PROPOSE_PRECEDENT = "propose_precedent"
     PROPOSE_MEMORY = "propose_memory"
     EMIT_FINDING = "emit_finding"
+    EMIT_ARTIFACT = "emit_artifact"
     NOTIFY = "notify"
     CONVERSE = "converse"
     READ_FILE = "read_file"

@@ -211,6 +211,10 @@ class Budget(TenantModel):
     def holder(self) -> Holder:
         return holder_of(self.deployment_id, self.visitor_ref, self.task_ref)
 
+    def __str__(self) -> str:
+        limit = "" if self.limit_usd is None else f": ${self.limit_usd:.2f}"
+        return f"{Holder(self.holder).label}, a {Period(self.period).label.lower()}{limit}"
+
     def in_window(self, window: date, visitor_limit: Decimal | None = None) -> BudgetFacts:
         """Return the budget as of this window, with nothing spent if it is not the one that has begun."""
         facts = BudgetFacts(
@@ -245,6 +249,9 @@ class PlatformBudget(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(limit_usd__gte=0), name="guard_platform_limit_positive")
         ]
+
+    def __str__(self) -> str:
+        return f"The installation, a {Period(self.period).label.lower()}: ${self.limit_usd:.2f}"
 
 
 class SpendingPolicy(TenantModel):

@@ -17,7 +17,7 @@ from django.db import connection
 from django.db.models import F, Q, Sum
 
 from apps.guard import rules
-from apps.guard.enums import OnLimit, Origin, Pause, RunStatus
+from apps.guard.enums import OnLimit, Origin, Pause, Period, RunStatus
 from apps.guard.locks import current_days
 from apps.guard.models import Budget, GuardedRun, SpendEntry, SpendingPolicy, SystemControl
 from apps.guard.schemas import ZERO, ApprovedCalls, BudgetFacts, Limits
@@ -84,6 +84,21 @@ def budget_lines(day: date) -> list[BudgetFacts]:
         F("deployment_id").asc(nulls_first=True), F("task_ref").asc(nulls_first=True), "period"
     )
     return [row.in_window(rules.current_window(row.period, day, row.window_start)) for row in rows]
+
+
+def cost_of_run(run_id: UUID) -> Decimal:
+    """Return what the calls of a run have cost."""
+    return GuardedRun.objects.values_list("cost_total", flat=True).get(pk=run_id)
+
+
+def tightest_budget(deployment_id: UUID, period: Period) -> BudgetFacts | None:
+    """Return which limit of the company or of this chatbot refuses first: one that pauses, else the one with the least
+    left. None while they have no limit."""
+    rows = Budget.objects.filter(visitor_ref=None, task_ref=None, period=period)
+    day = current_days()[0]
+    own = rows.filter(Q(deployment_id=None) | Q(deployment_id=deployment_id))
+    facts = [row.in_window(rules.current_window(row.period, day, row.window_start)) for row in own]
+    return min(facts, key=lambda budget: (not budget.is_paused, budget.left), default=None)
 
 
 def highest_alert(day: date) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -33,7 +33,15 @@ PHASE_GRANTS: Mapping[Phase, frozenset[Intent]] = {
         }
     )
     | OUTSIDE_INTENTS,
-    Phase.DRAFTING: frozenset({Intent.RUN_SKILL, Intent.PROPOSE_PRECEDENT, Intent.PROPOSE_MEMORY, Intent.EMIT_FINDING}),
+    Phase.DRAFTING: frozenset(
+        {
+            Intent.RUN_SKILL,
+            Intent.PROPOSE_PRECEDENT,
+            Intent.PROPOSE_MEMORY,
+            Intent.EMIT_FINDING,
+            Intent.EMIT_ARTIFACT,
+        }
+    ),
     Phase.ETHICS_REVIEW: frozenset({Intent.EMIT_FINDING}),
     Phase.DELIVERY: frozenset({Intent.NOTIFY}),
     Phase.INTERACTIVE: frozenset({Intent.RETRIEVE_CHUNKS, Intent.RUN_SKILL, Intent.CONVERSE}) | OUTSIDE_INTENTS,
@@ -267,6 +275,13 @@ def current_window(period: str, day: date, begun: date | None) -> date:
     zone west, or a clock that is set back, must not get a day twice."""
     window = window_start(period, day)
     return window if begun is None else max(window, begun)
+
+
+def window_end(period: str, window: date) -> date:
+    """Return the first day after a window, on which its limit applies anew."""
+    if period == Period.DAY:
+        return window + timedelta(days=1)
+    return (window.replace(day=1) + timedelta(days=32)).replace(day=1)
 
 
 def format_amount(amount: Decimal) -> str:

@@ -1,4 +1,4 @@
-"""URLs of the spending limits in the REST API (contract interfaces, HTTP)."""
+"""The addresses of spending and its limits in the REST API (contract interfaces, HTTP)."""
 
 from __future__ import annotations
 
@@ -9,4 +9,6 @@ from apps.guard import api
 urlpatterns = [
     path("api/v1/budgets", api.Budgets.as_view(), name="api-budgets"),
     path("api/v1/budgets/<uuid:budget_id>", api.OneBudget.as_view(), name="api-budget"),
+    path("api/v1/spending", api.Spending.as_view(), name="api-spending"),
+    path("api/v1/spending/resume", api.ResumeSpending.as_view(), name="api-spending-resume"),
 ]

@@ -43,3 +43,37 @@ class Snooze(TextChoices):
     MONDAY = "monday", _("Monday at 9:00")
     WEEK = "week", _("In a week")
     REPLY = "reply", _("When the visitor answers")
+
+
+class Assignment(TextChoices):
+    """Who gets a conversation that waits for a team."""
+
+    OFF = "off", _("Don't assign automatically")
+    ROUND_ROBIN = "round_robin", _("Take turns")
+    LEAST_LOAD = "least_load", _("Whoever has the fewest conversations")
+    SKILL = "skill", _("Whoever has the matching skill")
+
+
+class Priority(TextChoices):
+    """How urgent staff say that a conversation is."""
+
+    NONE = "", _("No priority")
+    LOW = "low", _("Low")
+    NORMAL = "normal", _("Normal")
+    HIGH = "high", _("High")
+    URGENT = "urgent", _("Urgent")
+
+
+class Do(TextChoices):
+    """What a step of a macro or a rule does; its value says with what."""
+
+    TAKE_OVER = "take_over", _("Take over")
+    ASSIGN = "assign", _("Assign")
+    TEAM = "team", _("Give to a team")
+    LABEL = "label", _("Add a label")
+    UNLABEL = "unlabel", _("Remove a label")
+    PRIORITY = "priority", _("Set the priority")
+    SNOOZE = "snooze", _("Snooze")
+    RESOLVE = "resolve", _("Resolve")
+    NOTE = "note", _("Add a private note")
+    REPLY = "reply", _("Write a reply")

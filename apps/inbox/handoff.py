@@ -1,94 +1,106 @@
 """Hand a conversation from the bot to a person and back.
 
 Each change raises `owner_epoch` under the session's row lock. A turn that began in an older epoch finds out in the
-transaction that would record its message, and drops it. Called by the console, never by a model.
+transaction that would record its message, and drops it. Called by the console and the REST API, never by a model.
 """
 
 from __future__ import annotations
 
 from uuid import UUID
 
+from apps.approvals.cards.lifecycle import withdraw_session_cards
 from apps.approvals.enums import Withdrawal
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.inbox import teams
 from apps.inbox.enums import DeskStatus
 from apps.inbox.models import DeskState
+from apps.inbox.staff import Staff, member_of, require_staff
 from apps.sessions import chronicle, turn_pauses
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
-from apps.tenants.enums import Capability
+from apps.sessions.queries import session_by_id
 from apps.tenants.models import User
-from apps.tenants.queries import require_role
-from apps.tenants.rules import roles_with
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
 
-ANSWERING_ROLES = roles_with(Capability.ANSWER)
 MAX_REPLY = 4000
 
 
-def take_over(session_id: UUID, user: User) -> ChatSession:
-    """From this commit on the bot says nothing more here. Raises 409 `owned_by_other` when a colleague answers.
+def take_over(session_id: UUID, by: Staff) -> ChatSession:
+    """From this commit on the bot says nothing more here. Raises 409 `owned_by_other` when a colleague answers; from a
+    program, a member may take over.
 
     Prompts of a running turn end with it. Work promised to the visitor continues: it is for them, or
     for staff, to cancel it. Lock order: cards, then the conversation.
     """
-    require_role(user, ANSWERING_ROLES)
-    turn_pauses.withdraw_pauses(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
+    require_staff(by)
+    turn_pauses.withdraw_pauses(session_id, reason=Withdrawal.HANDOFF, actor=by.actor)
     session = lock_session(session_id)
-    if session.owner == Owner.HUMAN:
-        _require_mine(session, user)
+    member = member_of(by)
+    if session.owner == Owner.HUMAN and (member is None or session.owner_user_id is not None):
+        _require_mine(session, by)
         return session
-    _change_owner(session, Owner.HUMAN, user)
+    _change_owner(session, Owner.HUMAN, member)
     session.wanted_person_at = None
     session.save(update_fields=["wanted_person_at"])
     # Whoever answers has it before them again.
     put_away = DeskState.objects.filter(session=session).exclude(status=DeskStatus.OPEN)
     put_away.update(status=DeskStatus.OPEN, until=None, changed_at=now())
-    record(AuditEvent.TAKEN_OVER, actor=f"user:{user.pk}", subject=f"session:{session.pk}")
+    record(AuditEvent.TAKEN_OVER, actor=by.actor, subject=f"session:{session.pk}")
     return session
 
 
-def hand_back(session_id: UUID, user: User) -> ChatSession:
+def hand_back(session_id: UUID, by: Staff) -> ChatSession:
     """The bot answers again, from the next message on."""
-    require_role(user, ANSWERING_ROLES)
+    require_staff(by)
     session = lock_session(session_id)
     if session.owner == Owner.BOT:
         return session
-    _require_mine(session, user)
+    _require_mine(session, by)
+    teams.owe_assignment_of(session.owner_user_id)
     _change_owner(session, Owner.BOT, None)
     session.wanted_queue = session.wanted_because = ""
     session.save(update_fields=["wanted_queue", "wanted_because"])
-    record(AuditEvent.HANDED_BACK, actor=f"user:{user.pk}", subject=f"session:{session.pk}")
+    record(AuditEvent.HANDED_BACK, actor=by.actor, subject=f"session:{session.pk}")
     return session
 
 
-def reply(session_id: UUID, user: User, text: str, *, nonce: str = "") -> ChronicleEntry:
-    """Say `text` to the visitor as a person who has taken over. Raises 409 `not_taken_over` otherwise. The same `nonce`
-    twice says it once."""
-    require_role(user, ANSWERING_ROLES)
+def withdraw_requests(session_id: UUID, by: Staff) -> int:
+    """Withdraw the bot's requests for approval in a conversation that the member or API client has taken over. Returns
+    how many there were. Raises 409 `not_yours` for others. Lock order: cards, then the conversation."""
+    require_staff(by)
+    session, member = session_by_id(session_id), member_of(by)
+    if session.owner == Owner.BOT or session.owner_user_id != (member.pk if member else None):
+        raise SilasError(ErrorCode.NOT_YOURS, gettext("Take over the conversation first."))
+    return withdraw_session_cards(session_id, reason=Withdrawal.HANDOFF, actor=by.actor)
+
+
+def reply(session_id: UUID, by: Staff, text: str, *, nonce: str = "") -> ChronicleEntry:
+    """Say `text` to the visitor, for the member or API client that has taken over. Raises 409 `not_taken_over` for
+    others. The same `nonce` twice says it once."""
+    require_staff(by)
     text = writable(text)
     session = lock_session(session_id)
     if nonce and (said := _said_before(session, nonce)):
         return said
-    if session.owner == Owner.BOT:
-        raise SilasError(ErrorCode.NOT_TAKEN_OVER)
-    _require_mine(session, user)
+    require_answering(session, by)
+    member = member_of(by)
     entry = chronicle.append(
         session,
         kind=EntryKind.MESSAGE,
         sender=Sender.HUMAN,
         text=text,
-        payload={"name": user.display_name},
+        payload={"name": member.display_name} if member else {},
         taint=Taint.AUTH,
-        author=user,
-        client_id=_client_id(nonce),
+        author=member,
+        client_id=client_id_of(nonce),
     )
-    record(AuditEvent.STAFF_REPLIED, actor=f"user:{user.pk}", subject=f"session:{session.pk}", data={"seq": entry.seq})
+    record(AuditEvent.STAFF_REPLIED, actor=by.actor, subject=f"session:{session.pk}", data={"seq": entry.seq})
     return entry
 
 
@@ -103,20 +115,28 @@ def writable(text: str) -> str:
     return text
 
 
-def _client_id(nonce: str) -> str:
-    """Under which id a reply is kept: none that a visitor's message could bear by chance."""
+def require_answering(session: ChatSession, by: Staff) -> None:
+    """Raises 409 `not_taken_over` or `owned_by_other` unless this member or program has taken over."""
+    if session.owner == Owner.BOT:
+        raise SilasError(ErrorCode.NOT_TAKEN_OVER)
+    _require_mine(session, by)
+
+
+def client_id_of(nonce: str) -> str:
+    """Under which id a reply or a file is kept: none that a visitor's message could bear by chance."""
     return f"staff:{nonce}"[:64] if nonce else ""
 
 
 def _said_before(session: ChatSession, nonce: str) -> ChronicleEntry | None:
     found: ChronicleEntry | None = ChronicleEntry.objects.filter(
-        session=session, client_id=_client_id(nonce), sender=Sender.HUMAN
+        session=session, client_id=client_id_of(nonce), sender=Sender.HUMAN
     ).first()
     return found
 
 
-def _require_mine(session: ChatSession, user: User) -> None:
-    if session.owner_user_id != user.pk:
+def _require_mine(session: ChatSession, by: Staff) -> None:
+    member = member_of(by)
+    if session.owner_user_id != (member.pk if member else None):
         problem = gettext("A colleague is now answering in this conversation.")
         if session.owner_user:
             problem = gettext("Your colleague {name} is now answering in this conversation.").format(

@@ -10,10 +10,9 @@ from django.db import IntegrityError, transaction
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox.enums import Colour
-from apps.inbox.handoff import ANSWERING_ROLES, writable
+from apps.inbox.handoff import writable
 from apps.inbox.models import CannedReply, Label
-from apps.tenants.models import User
-from apps.tenants.queries import require_role
+from apps.inbox.staff import Staff, require_staff
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
@@ -23,39 +22,39 @@ MAX_NAME = 40
 MAX_LABELS, MAX_REPLIES = 50, 200
 
 
-def save_label(user: User, *, name: str, colour: str, label_id: UUID | None = None) -> Label:
+def save_label(by: Staff, *, name: str, colour: str, label_id: UUID | None = None) -> Label:
     """A new label, or another name or colour of the one with this id."""
-    require_role(user, ANSWERING_ROLES)
+    require_staff(by)
     if colour not in Colour.values:
         raise SilasError(ErrorCode.BAD_COLOUR)
     label = _found(Label, label_id, "label") if label_id else _new(Label, MAX_LABELS)
     label.name, label.colour = _free_name(Label, name, label.pk), colour
     _keep(label)
-    record(AuditEvent.LABEL_SAVED, actor=f"user:{user.pk}", subject=f"label:{label.pk}", data={"colour": colour})
+    record(AuditEvent.LABEL_SAVED, actor=by.actor, subject=f"label:{label.pk}", data={"colour": colour})
     return label  # type: ignore[no-any-return]  # the manager is untyped
 
 
-def delete_label(user: User, label_id: UUID) -> None:
+def delete_label(by: Staff, label_id: UUID) -> None:
     """The label goes from every conversation that bears it."""
-    require_role(user, ANSWERING_ROLES)
+    require_staff(by)
     _found(Label, label_id, "label").delete()
-    record(AuditEvent.LABEL_DELETED, actor=f"user:{user.pk}", subject=f"label:{label_id}")
+    record(AuditEvent.LABEL_DELETED, actor=by.actor, subject=f"label:{label_id}")
 
 
-def save_reply(user: User, *, name: str, text: str, reply_id: UUID | None = None) -> CannedReply:
+def save_reply(by: Staff, *, name: str, text: str, reply_id: UUID | None = None) -> CannedReply:
     """A new canned reply, or other words of the one with this id."""
-    require_role(user, ANSWERING_ROLES)
+    require_staff(by)
     reply = _found(CannedReply, reply_id, "reply") if reply_id else _new(CannedReply, MAX_REPLIES)
     reply.name, reply.text = _free_name(CannedReply, name, reply.pk), writable(text)
     _keep(reply)
-    record(AuditEvent.CANNED_REPLY_SAVED, actor=f"user:{user.pk}", subject=f"canned_reply:{reply.pk}")
+    record(AuditEvent.CANNED_REPLY_SAVED, actor=by.actor, subject=f"canned_reply:{reply.pk}")
     return reply  # type: ignore[no-any-return]  # the manager is untyped
 
 
-def delete_reply(user: User, reply_id: UUID) -> None:
-    require_role(user, ANSWERING_ROLES)
+def delete_reply(by: Staff, reply_id: UUID) -> None:
+    require_staff(by)
     _found(CannedReply, reply_id, "reply").delete()
-    record(AuditEvent.CANNED_REPLY_DELETED, actor=f"user:{user.pk}", subject=f"canned_reply:{reply_id}")
+    record(AuditEvent.CANNED_REPLY_DELETED, actor=by.actor, subject=f"canned_reply:{reply_id}")
 
 
 def _found(model: Any, given: UUID, word: str) -> Any:

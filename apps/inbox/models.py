@@ -2,7 +2,7 @@
 
 None of it is in the chronicle, so none of it can reach a visitor or a model. A visitor's message reopens a snoozed or
 resolved conversation in the transaction that stores it, by a trigger (`sessions.sql.inbox`). The
-models keep the label `silas_sessions`, under which their tables and migrations were made.
+oldest models keep the label `silas_sessions`, under which their tables and migrations were made; others are `inbox`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
 
-from apps.inbox.enums import Colour, DeskStatus
+from apps.inbox.enums import Assignment, Colour, DeskStatus, Priority
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
@@ -28,6 +28,8 @@ class DeskState(TenantModel):
     status = models.CharField(max_length=8, choices=DeskStatus.choices, default=DeskStatus.OPEN)
     until: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     assignee = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    team = models.ForeignKey("inbox.Team", on_delete=models.SET_NULL, null=True, related_name="+")
+    priority = models.CharField(max_length=6, choices=Priority.choices, blank=True, default=Priority.NONE)
     changed_at = models.DateTimeField()
 
     class Meta(TenantModel.Meta):
@@ -87,6 +89,17 @@ class Note(TenantModel):
         ]
 
 
+class ReadMark(TenantModel):
+    """How far a member has read a conversation: the number of an entry, never text."""
+
+    session = models.ForeignKey("silas_sessions.ChatSession", on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    seq = models.PositiveBigIntegerField()
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["session", "user"], name="read_mark_once")]
+
+
 class CannedReply(TenantModel):
     """A reply that is ready, under a short name. `{visitor name}` is replaced with the visitor's name."""
 
@@ -100,6 +113,80 @@ class CannedReply(TenantModel):
         constraints: ClassVar = [
             models.UniqueConstraint("tenant", Lower("name"), name="desk_canned_once"),
             models.CheckConstraint(condition=~Q(name="") & ~Q(text=""), name="desk_canned_says_something"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Team(TenantModel):
+    """Members who answer together. `queues`: the names of handover queues whose conversations are this team's, beside
+    its own name; `is_default`: so are those of no other team. Empty `opening_hours` are those of the chatbot.
+    `last_assignee`: who got the last conversation when they take turns."""
+
+    name = models.CharField(max_length=60)
+    queues: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
+    is_default = models.BooleanField(default=False)
+    assignment = models.CharField(max_length=12, choices=Assignment.choices, default=Assignment.OFF)
+    capacity = models.PositiveSmallIntegerField(
+        default=10, help_text=_("How many open conversations a member gets at most")
+    )
+    opening_hours: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict, blank=True)
+    timezone = models.CharField(max_length=64, blank=True)
+    holidays: models.JSONField[list[str], list[str]] = models.JSONField(
+        default=list, blank=True, help_text=_("Dates on which the team is closed, such as 2026-12-25")
+    )
+    last_assignee = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = [Lower("name")]
+        constraints: ClassVar = [
+            models.UniqueConstraint("tenant", Lower("name"), name="team_name_once"),
+            models.UniqueConstraint(fields=["tenant"], condition=Q(is_default=True), name="team_default_once"),
+            models.CheckConstraint(condition=~Q(name=""), name="team_has_name"),
+            models.CheckConstraint(condition=Q(capacity__gte=1), name="team_capacity_is_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TeamMember(TenantModel):
+    """A member of a team. `skills`: labels, languages and queues, in small letters."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="members")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    skills: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["team", "user"], name="team_member_once")]
+
+
+class Availability(TenantModel):
+    """Whether a member takes new conversations. Without a row they do, while they have the console open."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    away = models.BooleanField(default=False)
+    changed_at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        verbose_name_plural = _("availabilities")
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "user"], name="availability_once")]
+
+
+class Macro(TenantModel):
+    """Steps that are run on a conversation with one press. `steps`: `{"do", "value"}` in order; without an `owner` it
+    is everybody's."""
+
+    name = models.CharField(max_length=60)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="+")
+    steps: models.JSONField[list[dict[str, str]], list[dict[str, str]]] = models.JSONField(default=list)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = [Lower("name")]
+        constraints: ClassVar = [
+            models.UniqueConstraint("tenant", "owner", Lower("name"), name="macro_name_once", nulls_distinct=False),
+            models.CheckConstraint(condition=~Q(name=""), name="macro_has_name"),
         ]
 
     def __str__(self) -> str:

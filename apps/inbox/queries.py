@@ -6,7 +6,6 @@ Snoozed conversations that are due count as open without a write.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,18 +13,26 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import F, Q, QuerySet
+from django.db.models import Case, Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.expressions import RawSQL
 
-from apps.inbox import search
-from apps.inbox.enums import DeskStatus, Shown
-from apps.inbox.handoff import ANSWERING_ROLES
-from apps.inbox.models import CannedReply, DeskState, Label, Note, SessionLabel
+from apps.inbox import reading, search
+from apps.inbox.enums import DeskStatus, Priority, Shown
+from apps.inbox.models import CannedReply, DeskState, Label, Note, SessionLabel, Team
 from apps.inbox.sql.search import KNOWN, NEAR, SAID
-from apps.sessions.enums import Owner
-from apps.sessions.models import ChatSession
+from apps.inbox.staff import ANSWERING_ROLES
+from apps.messengers.enums import ChannelKind
+from apps.sessions import pseudonyms
+from apps.sessions.enums import Owner, Sender
+from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.rules import preview_of
 from apps.tenants.models import Membership, User
+from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
+from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
+from kernel.pagination import read_page
 from kernel.tenancy import current_tenant_id
 
 TABS = ("mine", "unassigned", "all")
@@ -37,35 +44,30 @@ EARLIER_SHOWN = 10
 LOOKED_AT = 1000
 # So many names are compared letter by letter with what was typed.
 NEAR_LOOKED_AT = 500
+_SHOWN_WITH = ("deployment", "owner_user", "desk__assignee", "desk__team")
+# Without a priority is as urgent as normal.
+_MOST_URGENT_FIRST = (Priority.URGENT, Priority.HIGH, Priority.NORMAL, Priority.LOW)
 _WAITS = Q(owner=Owner.BOT, wanted_person_at__isnull=False)
-_VISITOR = re.compile(r"(?:visitor\s+)?([0-9a-f]{4})", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Behind which conversation a page of the list begins."""
-
-    at: datetime
-    pk: UUID
-
-    def __str__(self) -> str:
-        return f"{self.at.isoformat()}_{self.pk}"
 
 
 @dataclass(frozen=True)
 class Asked:
     """What a list is asked for. `assignee`: a member's id, or the value for unassigned ones; without an assignee, the
-    member who answers. Empty texts and None ask for everything."""
+    member who answers. `customer`: those whose it is or was. `since`: those active from then on. `before`: the cursor
+    of a page. Empty texts and None ask for everything."""
 
     tab: str = "all"
     shown: Shown = Shown.ACTIVE
     label: UUID | None = None
+    team: UUID | None = None
     deployment: UUID | None = None
     assignee: str = ""
     queue: str = ""
     level: str = ""
     words: str = ""
-    before: Place | None = None
+    customer: str = ""
+    since: datetime | None = None
+    before: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,22 +78,45 @@ class Standing:
     status: DeskStatus = DeskStatus.OPEN
     until: datetime | None = None
     assignee: Any = None
+    team: Team | None = None
+    priority: Priority = Priority.NONE
 
 
 @dataclass(frozen=True)
 class Listed:
+    """A conversation as a row of a list. `asked`: the beginning of what its visitor wrote last, at `asked_at`;
+    `unread`: how many of their messages the member whose list it is has not read."""
+
     session: ChatSession
     standing: Standing
     labels: tuple[Label, ...] = ()
+    asked: str = ""
+    asked_at: datetime | None = None
+    unread: int = 0
+
+    @property
+    def waiting_since(self) -> datetime | None:
+        """Since when the visitor waits for a person: for the first, or for the answer of the one they have."""
+        if self.standing.status != DeskStatus.OPEN:
+            return None
+        if self.session.wanted_person_at is not None:
+            return self.session.wanted_person_at
+        is_owed = self.session.owner == Owner.HUMAN and self.session.last_sender == Sender.VISITOR
+        return self.asked_at if is_owed else None
+
+    @property
+    def channel(self) -> str:
+        """The name of the channel beside the widget; empty for the widget."""
+        return str(ChannelKind(self.session.channel).label) if self.session.channel in ChannelKind.values else ""
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page of a list; `older`: where the next begins, if there is one; `due`: when the list is another one by
+    """One page of a list; `older`: the cursor of the next, "" at the end; `due`: when the list is another one by
     itself."""
 
     rows: tuple[Listed, ...]
-    older: Place | None
+    older: str
     due: datetime | None = None
 
 
@@ -101,29 +126,43 @@ class Choices:
 
     labels: list[Label] = field(default_factory=list)
     members: list[Any] = field(default_factory=list)
+    teams: list[Team] = field(default_factory=list)
     queues: list[str] = field(default_factory=list)
     levels: list[str] = field(default_factory=list)
 
 
-def conversations(asked: Asked, user: User, *, limit: int = PAGE) -> Page:
-    """Return conversations with messages, the last active first."""
+def conversations(asked: Asked, user: User | None, *, limit: int = PAGE) -> Page:
+    """Return conversations with messages, the last active first. `user`: whose the list "mine" is."""
     moment = now()
-    rows = list(
-        _narrowed(asked, user, moment).select_related("deployment", "owner_user", "desk__assignee")[: limit + 1]
-    )
-    labels = labels_of(row.pk for row in rows[:limit])
-    listed = tuple(Listed(row, standing(row, moment), labels.get(row.pk, ())) for row in rows[:limit])
-    more = len(rows) > limit
-    older = Place(listed[-1].session.last_active_at, listed[-1].session.pk) if more else None
-    return Page(listed, older, _next_due(moment))
+    narrowed = _narrowed(asked, user, moment).select_related(*_SHOWN_WITH)
+    rows, older = read_page(narrowed, before=asked.before, limit=limit, moment="last_active_at")
+    return Page(_listed(rows, moment, user), older, _next_due(moment))
+
+
+def conversation(session_id: UUID, user: User | None = None) -> Listed:
+    """One conversation as the list of `user` has it. Raises `NotFound` for an unknown or foreign id."""
+    rows = list(ChatSession.objects.filter(pk=session_id).select_related(*_SHOWN_WITH))
+    if not rows:
+        raise NotFound()
+    return _listed(rows, now(), user)[0]
+
+
+def version_of(listed: Listed) -> str:
+    """What a conversation is at: another one after every entry, handover, note of its state, assignment and label."""
+    session, state = listed.session, listed.standing
+    labels = sorted(str(label.pk) for label in listed.labels)
+    wanted = session.wanted_person_at
+    rest = [state.status, state.until and state.until.isoformat(), str(state.assignee and state.assignee.pk)]
+    if state.team or state.priority:
+        rest += [str(state.team.pk) if state.team else "", state.priority.value]
+    told = [str(session.pk), session.seq, session.owner_epoch, wanted and wanted.isoformat(), *rest, *labels]
+    return sha256_hex(told)[:32]
 
 
 def counts(user: User) -> dict[str, int]:
     """How many active conversations stand in these lists, up to one more than a page says."""
     moment = now()
-    return {
-        tab: _narrowed(Asked(tab), user, moment).order_by()[: COUNTED + 1].count() for tab in ("mine", "unassigned")
-    }
+    return {tab: _narrowed(Asked(tab), user, moment)[: COUNTED + 1].count() for tab in ("mine", "unassigned")}
 
 
 def unassigned_count() -> int:
@@ -138,9 +177,8 @@ def standing(session: ChatSession, moment: datetime) -> Standing:
         return Standing()
     wanted = session.wanted_person_at is not None and session.wanted_person_at > state.changed_at
     due = state.until is not None and state.until <= moment
-    if wanted or due:
-        return Standing(assignee=state.assignee)
-    return Standing(DeskStatus(state.status), state.until, state.assignee)
+    status, until = (DeskStatus.OPEN, None) if wanted or due else (DeskStatus(state.status), state.until)
+    return Standing(status, until, state.assignee, state.team, Priority(state.priority))
 
 
 def desk_of(session: ChatSession) -> DeskState | None:
@@ -164,6 +202,7 @@ def choices() -> Choices:
     return Choices(
         labels(),
         answering_members(),
+        list(Team.objects.all()),
         sorted(set(waiting[:LOOKED_AT])),
         sorted({row["level"] for row in newest}),
     )
@@ -177,6 +216,37 @@ def canned_replies() -> list[CannedReply]:
     return list(CannedReply.objects.all())
 
 
+def answering_member(member_id: str) -> User:
+    """Raises 409 `assignee_unfit` for everybody else."""
+    user: User | None = next((user for user in answering_members() if str(user.pk) == member_id), None)
+    if user is None:
+        raise SilasError(ErrorCode.ASSIGNEE_UNFIT, gettext("This teammate can't answer this conversation."))
+    return user
+
+
+def waiting_for(team_id: UUID) -> QuerySet[ChatSession]:
+    """Unassigned conversations of this team that wait for a person, by priority and then by how long they wait."""
+    waits = _WAITS & _active(now()) & Q(desk__team=team_id, desk__assignee=None)
+    rows: QuerySet[ChatSession] = ChatSession.objects.filter(waits, is_test=False)
+    ranks = [When(desk__priority=priority, then=Value(rank)) for rank, priority in enumerate(_MOST_URGENT_FIRST)]
+    urgency = Case(*ranks, default=Value(_MOST_URGENT_FIRST.index(Priority.NORMAL)), output_field=IntegerField())
+    return rows.order_by(urgency, "wanted_person_at", "pk")
+
+
+def loads_of(member_ids: Iterable[UUID]) -> dict[UUID, int]:
+    """How many open conversations each of these members has, of all teams: assigned, or taken over."""
+    ids = list(member_ids)
+    active = ChatSession.objects.filter(_active(now()), is_test=False)
+    given = active.filter(desk__assignee__in=ids).values_list("desk__assignee_id")
+    others = Q(desk__assignee=None) | ~Q(desk__assignee=F("owner_user"))
+    taken = active.filter(others, owner=Owner.HUMAN, owner_user__in=ids).values_list("owner_user_id")
+    loads: dict[UUID, int] = {}
+    for rows in (given, taken):
+        for member_id, number in rows.annotate(number=Count("pk")):
+            loads[member_id] = loads.get(member_id, 0) + number
+    return loads
+
+
 def answering_members() -> list[Any]:
     """Everybody to whom a conversation can be given."""
     rows = Membership.objects.filter(role__in=ANSWERING_ROLES, user__is_active=True).select_related("user")
@@ -185,8 +255,13 @@ def answering_members() -> list[Any]:
 
 def notes(session_id: UUID) -> list[Note]:
     """The newest notes of a conversation, oldest first."""
-    rows = Note.objects.filter(session_id=session_id).select_related("author").order_by("-created_at")[:NOTES_SHOWN]
-    return list(rows)[::-1]
+    return notes_page(session_id, limit=NOTES_SHOWN)[0][::-1]
+
+
+def notes_page(session_id: UUID, *, before: str = "", limit: int) -> tuple[list[Note], str]:
+    """Notes of a conversation, newest first, and the cursor of the page after them."""
+    rows = Note.objects.filter(session_id=session_id).select_related("author")
+    return read_page(rows, before=before, limit=limit)
 
 
 def earlier(session: ChatSession) -> list[ChatSession]:
@@ -197,20 +272,37 @@ def earlier(session: ChatSession) -> list[ChatSession]:
     return list(rows.select_related("deployment", "desk").order_by("-last_active_at")[:EARLIER_SHOWN])
 
 
-def _narrowed(asked: Asked, user: User, moment: datetime) -> QuerySet[ChatSession]:
+def _listed(rows: list[ChatSession], moment: datetime, user: User | None) -> tuple[Listed, ...]:
+    ids = [row.pk for row in rows]
+    labels, put_in = labels_of(ids), _last_put_in(ids)
+    unread = reading.unread_in(ids, user) if user else {}
+    listed = []
+    for row in rows:
+        text, at = put_in.get(row.pk, ("", None))
+        state = standing(row, moment)
+        fresh = unread.get(row.pk, 0) if state.status == DeskStatus.OPEN else 0
+        listed.append(Listed(row, state, labels.get(row.pk, ()), preview_of(text), at, fresh))
+    return tuple(listed)
+
+
+def _last_put_in(ids: list[UUID]) -> dict[UUID, tuple[str, datetime]]:
+    """What the visitor of each conversation wrote last, and when."""
+    newest = reading.put_in().filter(session=OuterRef("pk")).order_by("-seq").values("pk")[:1]
+    last = ChatSession.objects.filter(pk__in=ids).annotate(entry=Subquery(newest)).values("entry")
+    rows = ChronicleEntry.objects.filter(pk__in=last).values_list("session_id", "text", "created_at")
+    return {session_id: (text, at) for session_id, text, at in rows}
+
+
+def _narrowed(asked: Asked, user: User | None, moment: datetime) -> QuerySet[ChatSession]:
     rows: QuerySet[ChatSession] = ChatSession.objects.filter(
         _in_tab(asked.tab, user), _shown(asked.shown, moment), _chosen(asked), seq__gt=0, is_test=False
     )
     if words := asked.words.strip():
         rows = rows.filter(_about(words))
-    if asked.before is not None:
-        place = asked.before
-        # The first condition alone is what an index can be asked.
-        rows = rows.filter(last_active_at__lte=place.at).exclude(last_active_at=place.at, pk__gte=place.pk)
-    return rows.order_by("-last_active_at", "-pk")
+    return rows
 
 
-def _in_tab(tab: str, user: User) -> Q:
+def _in_tab(tab: str, user: User | None) -> Q:
     if tab == "mine":
         answered = ChatSession.objects.filter(owner=Owner.HUMAN, owner_user=user).values("pk")
         return Q(pk__in=answered.union(DeskState.objects.filter(assignee=user).values("session_id")))
@@ -249,9 +341,11 @@ def _at_rest(moment: datetime) -> Q:
 
 
 def _chosen(asked: Asked) -> Q:
-    chosen = Q()
+    chosen = Q(last_active_at__gte=asked.since) if asked.since else Q()
     if asked.label:
         chosen &= Q(pk__in=SessionLabel.objects.filter(label_id=asked.label).values("session_id"))
+    if asked.team:
+        chosen &= Q(desk__team=asked.team)
     if asked.deployment:
         chosen &= Q(deployment_id=asked.deployment)
     if asked.assignee == "nobody":
@@ -263,15 +357,16 @@ def _chosen(asked: Asked) -> Q:
         chosen &= Q(wanted_queue=asked.queue)
     if asked.level:
         chosen &= Q(level=asked.level)
+    if asked.customer:
+        chosen &= Q(last_customer=asked.customer)
     return chosen
 
 
 def _about(words: str) -> Q:
     """Whose name or customer id it is, near enough, or where it was said."""
     tenant, found = current_tenant_id(), Q(pk=None)
-    if named := _VISITOR.fullmatch(words):
-        first = int(named[1], 16) << 112
-        found |= Q(pk__gte=UUID(int=first), pk__lt=UUID(int=min(first + (1 << 112), (1 << 128) - 1)))
+    for first, last in pseudonyms.ids_named(words):
+        found |= Q(pk__gte=first, pk__lte=last, customer_name="")
     if said := search.said(words):
         found |= Q(pk__in=RawSQL(SAID, [tenant, said]))  # noqa: S611  (our own words, and values)
     if contact := search.contact(words):

@@ -1,15 +1,29 @@
-"""Deletes the words of notes with those of their conversation."""
+"""Deletes the words of notes with those of their conversation, and routes handovers to teams."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from uuid import UUID
 
+from apps.bus.enums import Kind
+from apps.bus.registry import register_job
+from apps.inbox import assignment, teams
 from apps.inbox.models import Note
+from apps.sessions.models import ChatSession
+from apps.sessions.registry import register_schedule
 from apps.sessions.retention import FORGOTTEN
-from apps.sessions.signals import conversations_forgotten
+from apps.sessions.signals import conversations_forgotten, person_wanted
+
+register_job(Kind.DESK_ROUTING, assignment.deliver)
+register_schedule(teams.schedule_of)
 
 
 @conversations_forgotten.connect
 def _forget(session_ids: Collection[UUID]) -> None:
     Note.objects.filter(session_id__in=session_ids).update(text=FORGOTTEN)
+
+
+@person_wanted.connect
+def _route(session: ChatSession) -> None:
+    if not session.is_test:
+        teams.owe_route(session.pk)

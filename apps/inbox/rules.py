@@ -1,14 +1,74 @@
-"""Ends of snoozes, and the variables of canned replies. Pure: the caller passes the time."""
+"""Ends of snoozes, the variables of canned replies, and who gets a waiting conversation. Pure: the caller passes the
+time."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, time, timedelta
+from typing import assert_never
+from uuid import UUID
 
-from apps.inbox.enums import Snooze
+from apps.inbox.enums import Assignment, Snooze
 
 MORNING = time(9)
 MAX_SNOOZE = timedelta(days=366)
-VISITOR_NAME = "{visitor name}"
+VISITOR_NAME, MY_NAME, CHATBOT = "{visitor name}", "{my name}", "{chatbot}"
+VARIABLES = (VISITOR_NAME, MY_NAME, CHATBOT)
+# A name that nobody knows leaves with the blanks and the comma before it: "Hello {visitor name}," becomes "Hello,".
+_UNNAMED = re.compile(r",?[ \t]*" + re.escape(VISITOR_NAME))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A member who could get a conversation, with how many they have."""
+
+    member: UUID
+    load: int
+    skills: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """`why`: the code that the activity log keeps."""
+
+    member: UUID
+    why: str
+
+
+def choose_assignee(
+    assignment: Assignment,
+    candidates: Sequence[Candidate],
+    *,
+    capacity: int,
+    wanted: frozenset[str] = frozenset(),
+    last: UUID | None = None,
+) -> Chosen | None:
+    """Who gets a conversation; None when everybody has as many as they can take.
+
+    `candidates` stand in an order that lasts, so that the same values give the same answer. Turns go on behind `last`;
+    without a member who has a wanted skill, the load decides.
+    """
+    free = [one for one in candidates if one.load < capacity]
+    if not free:
+        return None
+    by_load = min(free, key=lambda one: one.load)
+    match assignment:
+        case Assignment.OFF:
+            return None
+        case Assignment.ROUND_ROBIN:
+            order = [one.member for one in candidates]
+            start = order.index(last) + 1 if last in order else 0
+            turns = {member: (index - start) % len(order) for index, member in enumerate(order)}
+            return Chosen(min(free, key=lambda one: turns[one.member]).member, "round_robin")
+        case Assignment.LEAST_LOAD:
+            return Chosen(by_load.member, "least_load")
+        case Assignment.SKILL:
+            most = max(len(one.skills & wanted) for one in free)
+            skilled = [one for one in free if len(one.skills & wanted) == most]
+            return Chosen(min(skilled, key=lambda one: one.load).member, "skill" if most else "no_skill")
+    assert_never(assignment)
 
 
 def snoozed_until(choice: Snooze, *, moment: datetime) -> datetime | None:
@@ -32,9 +92,11 @@ def may_rest_until(until: datetime, *, moment: datetime) -> bool:
     return moment < until <= moment + MAX_SNOOZE
 
 
-def written_to(text: str, visitor_name: str) -> str:
-    """A canned reply as this visitor reads it."""
-    return text.replace(VISITOR_NAME, visitor_name)
+def written_to(text: str, *, visitor: str, member: str, chatbot: str) -> str:
+    """A canned reply as this visitor reads it. `visitor` is the name of a verified customer; without one it greets
+    nobody by name, least of all by the name that staff see."""
+    named = text.replace(VISITOR_NAME, visitor) if visitor else _UNNAMED.sub("", text)
+    return named.replace(MY_NAME, member).replace(CHATBOT, chatbot).strip()
 
 
 def _morning(moment: datetime, *, days: int) -> datetime:

@@ -1,88 +1,167 @@
 """Change a conversation's state for staff: snooze, resolve, reopen, assign, label, note.
 
 Everyone who may answer may do all of it in any conversation of the tenant. Each call locks the conversation, so that a
-visitor who writes at the same time comes before or after. Called by the console, never by a model.
+visitor who writes at the same time comes before or after. Called by the
+console and the REST API, never by a model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 from uuid import UUID
 
 from apps.approvals.enums import Withdrawal
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.inbox import rules
-from apps.inbox.enums import DeskStatus
-from apps.inbox.handoff import ANSWERING_ROLES, writable
+from apps.inbox import queries, rules, teams
+from apps.inbox.enums import DeskStatus, Priority
+from apps.inbox.handoff import hand_back, take_over, writable
 from apps.inbox.models import DeskState, Label, Note, SessionLabel
+from apps.inbox.staff import ANSWERING_ROLES, Staff, member_of, require_staff
+from apps.messengers.ratings import ask_rating
 from apps.sessions import turn_pauses
 from apps.sessions.enums import Owner
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.sessions.signals import session_changed
 from apps.tenants.models import User
-from apps.tenants.queries import require_role, role_of
+from apps.tenants.queries import role_of
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 
 
-def resolve(session_id: UUID, user: User) -> bool:
+class Edit(TypedDict, total=False):
+    """Changes of a conversation; what is not named stays. `labels` are all that it bears afterwards; `snoozed_until`
+    belongs to the state `snoozed`, None for not before the visitor writes."""
+
+    owner: Owner
+    state: DeskStatus
+    snoozed_until: datetime | None
+    assignee: UUID | None
+    team: UUID | None
+    priority: Priority
+    labels: Collection[UUID]
+
+
+def edit(session_id: UUID, by: Staff, changes: Edit, *, versions: Collection[str] = ()) -> None:
+    """Make all of the changes or none. Raises 412 `conversation_changed` when the conversation is at none of these
+    `versions` (`queries.version_of`), if there are any, and as the functions below and those of `handoff`.
+
+    Lock order: cards, then the conversation.
+    """
+    require_staff(by)
+    turn_pauses.lock_pauses(session_id)
+    lock_session(session_id)
+    if versions and queries.version_of(queries.conversation(session_id)) not in versions:
+        raise SilasError(ErrorCode.CONVERSATION_CHANGED)
+    if "owner" in changes:
+        (take_over if changes["owner"] == Owner.HUMAN else hand_back)(session_id, by)
+    if "team" in changes:
+        set_team(session_id, by, team_id=changes["team"])
+    if "priority" in changes:
+        set_priority(session_id, by, Priority(changes["priority"]))
+    if "assignee" in changes:
+        member_id = changes["assignee"]
+        assign(session_id, by, to=queries.answering_member(str(member_id)) if member_id else None)
+    if "labels" in changes:
+        wanted = set(changes["labels"])
+        borne = {label.pk for label in queries.labels_of([session_id]).get(session_id, ())}
+        for label_id in sorted(wanted ^ borne):
+            mark(session_id, by, label_id=label_id, on=label_id in wanted)
+    match changes.get("state"):
+        case DeskStatus.OPEN:
+            reopen(session_id, by)
+        case DeskStatus.SNOOZED:
+            snooze(session_id, by, until=changes.get("snoozed_until"))
+        case DeskStatus.RESOLVED:
+            resolve(session_id, by)
+
+
+def resolve(session_id: UUID, by: Staff) -> bool:
     """Resolve the conversation until the visitor writes again. It no longer waits for a person, and what
     gates hold back for approval is withdrawn; who answers stays the same. False if nothing changed, as with all of
     these."""
-    require_role(user, ANSWERING_ROLES)
-    turn_pauses.withdraw_pauses(session_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
-    session, state = _begin(session_id, user)
+    require_staff(by)
+    turn_pauses.withdraw_pauses(session_id, reason=Withdrawal.STAFF, actor=by.actor)
+    session, state = _begin(session_id, by)
     if state.status == DeskStatus.RESOLVED and session.wanted_person_at is None:
         return False
     if session.owner == Owner.BOT and session.wanted_person_at is not None:
         session.wanted_person_at, session.wanted_queue, session.wanted_because = None, "", ""
         session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
-    return _move(state, DeskStatus.RESOLVED, None, AuditEvent.CONVERSATION_RESOLVED, user)
+    ask_rating(session)
+    teams.owe_assignment_of(state.assignee_id, session.owner_user_id)
+    return _move(state, DeskStatus.RESOLVED, None, AuditEvent.CONVERSATION_RESOLVED, by)
 
 
-def reopen(session_id: UUID, user: User) -> bool:
+def reopen(session_id: UUID, by: Staff) -> bool:
     """Open again what was snoozed or resolved."""
-    _, state = _begin(session_id, user)
+    _, state = _begin(session_id, by)
     if state.status == DeskStatus.OPEN:
         return False
-    return _move(state, DeskStatus.OPEN, None, AuditEvent.CONVERSATION_REOPENED, user)
+    return _move(state, DeskStatus.OPEN, None, AuditEvent.CONVERSATION_REOPENED, by)
 
 
-def snooze(session_id: UUID, user: User, *, until: datetime | None) -> bool:
+def snooze(session_id: UUID, by: Staff, *, until: datetime | None) -> bool:
     """Out of sight until then, or until the visitor answers, whichever is first; None for the latter alone. Raises 400
     `bad_time` for the past and for years ahead."""
-    session, state = _begin(session_id, user)
+    session, state = _begin(session_id, by)
     if until is not None and not rules.may_rest_until(until, moment=now()):
         raise SilasError(ErrorCode.BAD_TIME, gettext("Choose a time in the future, within a year."))
     wanted = session.wanted_person_at is not None and session.wanted_person_at > state.changed_at
     if (state.status, state.until) == (DeskStatus.SNOOZED, until) and not wanted:
         return False
-    return _move(state, DeskStatus.SNOOZED, until, AuditEvent.CONVERSATION_SNOOZED, user)
+    teams.owe_assignment_of(state.assignee_id, session.owner_user_id)
+    return _move(state, DeskStatus.SNOOZED, until, AuditEvent.CONVERSATION_SNOOZED, by)
 
 
-def assign(session_id: UUID, user: User, *, to: User | None) -> bool:
+def assign(session_id: UUID, by: Staff, *, to: User | None) -> bool:
     """Assign a conversation; None unassigns it. An assignment locks nothing: every member who may answer can still take
     over. Raises 409 `assignee_unfit` for a member who may not answer."""
-    session, state = _begin(session_id, user)
+    session, state = _begin(session_id, by)
     if to is not None and role_of(to) not in ANSWERING_ROLES:
         raise SilasError(ErrorCode.ASSIGNEE_UNFIT, gettext("This teammate can't answer this conversation."))
     if state.assignee_id == (to.pk if to else None):
         return False
+    teams.owe_assignment_of(state.assignee_id)
     state.assignee = to
     state.save()
-    _told(AuditEvent.CONVERSATION_ASSIGNED, session.pk, user, to=str(to.pk) if to else "")
+    _told(AuditEvent.CONVERSATION_ASSIGNED, session.pk, by, to=str(to.pk) if to else "")
     return True
 
 
-def mark(session_id: UUID, user: User, *, label_id: UUID, on: bool) -> bool:
+def set_team(session_id: UUID, by: Staff, *, team_id: UUID | None) -> bool:
+    """Give a conversation to a team; None takes it from any. A team that assigns automatically does so after the
+    commit, if the visitor waits for a person."""
+    session, state = _begin(session_id, by)
+    if state.team_id == team_id:
+        return False
+    team = teams.kept_team(team_id) if team_id else None
+    state.team = team
+    state.save()
+    _told(AuditEvent.CONVERSATION_ROUTED, session.pk, by, team=str(team.pk) if team else "", because="person")
+    if team is not None:
+        teams.owe_assignment(team.pk)
+    return True
+
+
+def set_priority(session_id: UUID, by: Staff, priority: Priority) -> bool:
+    session, state = _begin(session_id, by)
+    if state.priority == priority:
+        return False
+    state.priority = priority
+    state.save()
+    _told(AuditEvent.CONVERSATION_PRIORITISED, session.pk, by, priority=priority.value)
+    return True
+
+
+def mark(session_id: UUID, by: Staff, *, label_id: UUID, on: bool) -> bool:
     """Put a label on a conversation, or take it off."""
-    require_role(user, ANSWERING_ROLES)
+    require_staff(by)
     session = lock_session(session_id)
     # Nobody deletes it meanwhile.
     label = Label.objects.select_for_update(of=("self",), no_key=True).filter(pk=label_id).first()
@@ -93,40 +172,40 @@ def mark(session_id: UUID, user: User, *, label_id: UUID, on: bool) -> bool:
     else:
         changed = bool(SessionLabel.objects.filter(session=session, label=label).delete()[0])
     if changed:
-        _told(AuditEvent.CONVERSATION_LABELLED, session.pk, user, label=str(label.pk), on=on)
+        _told(AuditEvent.CONVERSATION_LABELLED, session.pk, by, label=str(label.pk), on=on)
     return bool(changed)
 
 
-def note(session_id: UUID, user: User, text: str, *, nonce: str = "") -> Note:
+def note(session_id: UUID, by: Staff, text: str, *, nonce: str = "") -> Note:
     """Tell colleagues something; no visitor and no model ever reads it. The same `nonce` twice writes once."""
-    require_role(user, ANSWERING_ROLES)
+    require_staff(by)
     text = writable(text)
     session = lock_session(session_id)
     if nonce and (before := Note.objects.filter(session=session, nonce=nonce[:64]).first()):
         return before
     written: Note = Note.objects.create(
-        session=session, author=user, text=text, after=session.seq, nonce=nonce[:64], created_at=now()
+        session=session, author=member_of(by), text=text, after=session.seq, nonce=nonce[:64], created_at=now()
     )
-    _told(AuditEvent.NOTE_WRITTEN, session.pk, user, note=str(written.pk))
+    _told(AuditEvent.NOTE_WRITTEN, session.pk, by, note=str(written.pk))
     return written
 
 
-def _begin(session_id: UUID, user: User) -> tuple[ChatSession, DeskState]:
+def _begin(session_id: UUID, by: Staff) -> tuple[ChatSession, DeskState]:
     """The locked conversation and what staff have said about it, which is nothing at first."""
-    require_role(user, ANSWERING_ROLES)
+    require_staff(by)
     session = lock_session(session_id)
     state = DeskState.objects.filter(session=session).first() or DeskState(session=session, changed_at=now())
     return session, state
 
 
-def _move(state: DeskState, to: DeskStatus, until: datetime | None, event: AuditEvent, user: User) -> bool:
+def _move(state: DeskState, to: DeskStatus, until: datetime | None, event: AuditEvent, by: Staff) -> bool:
     state.status, state.until, state.changed_at = to, until, now()
     state.save()
-    _told(event, state.session_id, user, **({"until": until.isoformat()} if until else {}))
+    _told(event, state.session_id, by, **({"until": until.isoformat()} if until else {}))
     return True
 
 
-def _told(event: AuditEvent, session_id: UUID, user: User, **data: object) -> None:
+def _told(event: AuditEvent, session_id: UUID, by: Staff, **data: object) -> None:
     session_changed(session_id)
     kept: Mapping[str, Any] = data
-    record(event, actor=f"user:{user.pk}", subject=f"session:{session_id}", data=dict(kept))
+    record(event, actor=by.actor, subject=f"session:{session_id}", data=dict(kept))

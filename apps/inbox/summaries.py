@@ -17,6 +17,7 @@ from kernel.language import gettext, gettext_lazy
 from llm.offline import intents
 
 ASKED_AT_MOST = 3
+QUOTED_AT_MOST = 6
 _WHY = {
     person_wanted.ASKED: gettext_lazy("The visitor asked for a person."),
     person_wanted.UNANSWERED: gettext_lazy("The bot couldn't answer."),
@@ -60,6 +61,17 @@ def hand_over(session: ChatSession, entries: Sequence[ChronicleEntry]) -> Summar
         tuple(rules.preview_of(text) for text in asked[-ASKED_AT_MOST:]),
         rules.preview_of(told[-1]) if told else "",
     )
+
+
+def quoted(said: Sequence[tuple[str, str]]) -> str:
+    """A conversation in lines that were really said, oldest first, from (sender, text): what the visitor asked, and
+    what they were last told by the bot and by the team."""
+    asked = [text for sender, text in said if sender == Sender.VISITOR and _asks(text)]
+    lines = [gettext("Asked: {text}").format(text=rules.preview_of(text)) for text in asked[-QUOTED_AT_MOST:]]
+    for sender, phrase in ((Sender.BOT, gettext("Bot: {text}")), (Sender.HUMAN, gettext("Team: {text}"))):
+        told = [text for who, text in said if who == sender]
+        lines += [phrase.format(text=rules.preview_of(told[-1]))] if told else []
+    return "\n".join(lines)
 
 
 def why(because: str) -> str:

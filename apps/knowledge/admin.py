@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from apps.audit.admin_base import BaseAdmin
+from apps.audit.admin_base import BaseAdmin, ReadOnlyAdmin
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.knowledge import services
-from apps.knowledge.models import Collection, Document
+from apps.knowledge.models import (
+    ChunkVector,
+    Collection,
+    Document,
+    GapQuestion,
+    GapTopic,
+    KnowledgeSource,
+    SearchSettings,
+)
 from apps.tenants.admin import TenantRowAdmin
 from kernel.tenancy import tenant_scope
 
@@ -54,6 +62,40 @@ class DocumentAdmin(BaseAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Document]) -> None:
         for document in queryset:
             self.delete_model(request, document)
+
+
+@admin.register(KnowledgeSource)
+class KnowledgeSourceAdmin(ReadOnlyAdmin):
+    list_display = ("location", "kind", "collection", "every_hours", "enabled", "next_at")
+    list_select_related: ClassVar = ["tenant", "collection"]
+    list_filter = ("kind", "enabled")
+
+
+@admin.register(SearchSettings)
+class SearchSettingsAdmin(ReadOnlyAdmin):
+    list_display = ("tenant", "embedding_model", "reranker", "embedded", "total", "problem")
+    list_select_related: ClassVar = ["tenant", "deployment"]
+
+
+@admin.register(ChunkVector)
+class ChunkVectorAdmin(ReadOnlyAdmin):
+    list_display = ("chunk_id", "version")
+    exclude = ("embedding",)
+
+
+@admin.register(GapTopic)
+class GapTopicAdmin(ReadOnlyAdmin):
+    list_display = ("question", "status", "visitors", "collection", "last_at")
+    list_select_related: ClassVar = ["tenant", "collection"]
+    list_filter = ("status",)
+    exclude = ("centroid",)
+
+
+@admin.register(GapQuestion)
+class GapQuestionAdmin(ReadOnlyAdmin):
+    list_display = ("text", "reason", "topic", "asked_at")
+    list_select_related: ClassVar = ["tenant", "topic"]
+    list_filter = ("reason",)
 
 
 def _actor(request: HttpRequest) -> str:

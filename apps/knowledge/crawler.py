@@ -11,7 +11,7 @@ import html
 import re
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
@@ -25,11 +25,14 @@ from kernel.http.fetch import FetchFailed, Response, fetch
 from kernel.stored_texts import stored_text
 
 PAGES = 40
+# Of a website that is read again: its known pages are visited first.
+SOURCE_PAGES = 200
 SECONDS = 180.0
 _PAGE_BYTES = 2_000_000
 _PAGE_SECONDS = 15.0
 _ROBOTS_BYTES = 200_000
 _HOPS = 4
+_GONE = (404, 410)
 _QUEUED = 400
 _SITEMAPS = 10
 _SITEMAP_SECONDS = 45.0
@@ -55,13 +58,13 @@ class CrawledPage:
     total: int
 
 
-def crawl(start: str, *, most: int = PAGES) -> Iterator[CrawledPage]:
-    """Yield every page that can be read, the start page first."""
+def crawl(start: str, *, most: int = PAGES, known_pages: Sequence[str] = ()) -> Iterator[CrawledPage]:
+    """Yield every page that can be read, the start page first, then those of `known_pages` that are on its site."""
     home, robots = urlsplit(start).netloc.lower(), _robots(start)
     waiting, known = deque([plain_address(start)]), {plain_address(start)}
     give_up, looked = time.monotonic() + SECONDS, 0
     if most > 1:
-        listed = _sitemap_pages(start, robots)
+        listed = [url for url in _on_site([*known_pages, *_sitemap_pages(start, robots)], start) if url not in known]
         waiting.extend(listed)
         known.update(listed)
     while waiting and looked < most and time.monotonic() < give_up:
@@ -88,6 +91,9 @@ def _read(url: str, home: str, *, first: bool) -> tuple[Parsed, tuple[str, ...]]
         return _problem(_WORDS.get(failed.code, failed.code)), ()
     if answer is None:
         return _problem(stored_text("It redirects to another website, so it was skipped.")), ()
+    if answer.status in _GONE:
+        gone = stored_text("The server answered {status:d}.").format(status=answer.status)
+        return Parsed(problems=(Problem(ProblemCode.MISSING, gone),)), ()
     if answer.status != 200:
         return _problem(stored_text("The server answered {status:d}.").format(status=answer.status)), ()
     ending = _ENDINGS.get(answer.kind)

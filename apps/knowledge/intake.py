@@ -1,4 +1,4 @@
-"""Submit files, texts and websites to the knowledge from the console (ADR 53).
+"""Submit files, texts, websites and runs of other sources to the knowledge (ADR 53).
 
 A submission writes a row and enqueues one message. Files and websites are read by the worker without the signing key
 (`intake_reading`), and the trusted worker stores the result (`intake_indexing`). Typed texts, and texts that are stored
@@ -7,7 +7,9 @@ already, need no reading and go to the trusted worker directly.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from uuid import UUID
 
@@ -20,6 +22,7 @@ from apps.bus.services import enqueue
 from apps.knowledge import parsing
 from apps.knowledge.enums import IntakeKind, IntakeState
 from apps.knowledge.models import Collection, Document, Intake
+from apps.knowledge.schemas import SourceRequest
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.http.addresses import MAX_URL_LENGTH, host_of, is_public_url
@@ -35,8 +38,11 @@ _NEEDS_NO_READING = (IntakeKind.TEXT, IntakeKind.AGAIN)
 _UNWRITABLE = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def submit_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor: str) -> Intake:
-    """Submit a typed text. All submissions run inside a scope. Raises `SilasError` 422: nothing_in_it, too_large."""
+def submit_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor: str, reference: str = "") -> Intake:
+    """Submit a typed text, known by its title unless `reference` says otherwise. All submissions run inside a scope.
+
+    Raises `SilasError` 422: nothing_in_it, too_large.
+    """
     title, text = replace_unstorable(" ".join(title.split()))[:200], replace_unstorable(text)
     if not title or not text.strip():
         raise SilasError(ErrorCode.NOTHING_IN_IT, gettext("Add a title and a text."))
@@ -50,7 +56,7 @@ def submit_text(collection_id: UUID, *, title: str, text: str, once: UUID, actor
         collection_id,
         IntakeKind.TEXT,
         name=title,
-        reference=f"text/{title}",
+        reference=reference or f"text/{title}",
         content=text.encode(),
         once=once,
         actor=actor,
@@ -83,10 +89,26 @@ def submit_file(collection_id: UUID, *, name: str, data: bytes, once: UUID, acto
     )
 
 
-def submit_website(collection_id: UUID, *, address: str, once: UUID, actor: str) -> Intake:
-    """Submit a website; `address` may lack its scheme. Raises `SilasError("website_address")` 422."""
+def submit_website(
+    collection_id: UUID, *, address: str, once: UUID, actor: str, known_pages: Sequence[str] = ()
+) -> Intake:
+    """Submit a website; `address` may lack its scheme. `known_pages` are visited whether the site still links to them
+    or not. Raises `SilasError("website_address")` 422."""
     url = parse_website_address(address)
-    return _create_intake(collection_id, IntakeKind.WEBSITE, name=url[:300], reference=url, once=once, actor=actor)
+    content = json.dumps(list(known_pages)).encode() if known_pages else None
+    return _create_intake(
+        collection_id, IntakeKind.WEBSITE, name=url[:300], reference=url, content=content, once=once, actor=actor
+    )
+
+
+def submit_source(
+    collection_id: UUID, *, request: SourceRequest, name: str, home: str, once: UUID, actor: str
+) -> Intake:
+    """Submit a run of a source with entries, whose references begin with `home`."""
+    content = request.model_dump_json().encode()
+    return _create_intake(
+        collection_id, IntakeKind.SOURCE, name=name[:300], reference=home, content=content, once=once, actor=actor
+    )
 
 
 def refresh_document(document_id: UUID, *, once: UUID, actor: str) -> Intake:

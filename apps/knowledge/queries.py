@@ -11,24 +11,31 @@ from collections.abc import Collection as Words
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import OuterRef, Subquery
 
+from apps.guard.schemas import RunRef
+from apps.knowledge import provider_vectors, reranking
 from apps.knowledge.models import Collection, Document, DocumentVersion
+from apps.knowledge.provider_vectors import QuestionVector
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
 from kernel.tenancy import current_tenant_id, in_thread, tenant_scope
 from llm import embedding
 from llm.briefing import Passage
+from llm.glossary import search_words
+from llm.language_detection import detect_language
 
 # PostgreSQL's text parser is asked for no more than this of a question.
 MAX_QUESTION_LENGTH = 4000
 # How many candidates are read for each passage that is wanted; some are near-duplicates of better ones.
 _FETCHED_PER_PASSAGE = 3
 _DUPLICATE_SHARE = 0.9
+# As in `memory_search` (ADR 119).
+_RANK_OFFSET, _WORDS_SHARE = 10, 0.3
 _WORD = re.compile(r"\w+")
 _AROUND = 1500
 # In bytes: more than this between two passages is text that was not found, not the blank lines between paragraphs.
@@ -54,37 +61,117 @@ class OpenedPassage:
     newest: bool
 
 
-async def search_async(tenant_id: UUID, text: str, *, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
-    """`search` for async callers: the question is embedded first, in the same thread, outside the scope."""
-    return await in_thread(_search_in_scope, tenant_id, text, levels, k)
+async def search_async(
+    tenant_id: UUID,
+    text: str,
+    *,
+    levels: Words[str],
+    k: int = 6,
+    run: RunRef | None = None,
+    ask_providers: bool = True,
+) -> tuple[Passage, ...]:
+    """`search` for async callers, with everything that the company's settings add; outside of any scope.
+
+    `run` pays for what a provider is asked (`provider_vectors.embed_question`). Without `ask_providers` neither the
+    question nor a passage leaves the installation.
+    """
+    plan = await provider_vectors.load_plan(tenant_id) if ask_providers else None
+    by_provider = await provider_vectors.embed_question(tenant_id, plan, text, run=run)
+    most = reranking.candidates(plan, k)
+    found = await in_thread(_search_in_scope, tenant_id, text, levels, most, by_provider)
+    return await reranking.rerank(tenant_id, plan, text, found, k=k, run=run)
 
 
-def _search_in_scope(tenant_id: UUID, text: str, levels: Words[str], k: int) -> tuple[Passage, ...]:
-    vector = embedding.embed(text)
+def _search_in_scope(
+    tenant_id: UUID, text: str, levels: Words[str], k: int, by_provider: Sequence[QuestionVector]
+) -> tuple[Passage, ...]:
+    vector = embedding.embed(search_text(text))
     with tenant_scope(tenant_id):
-        return search(text, vector=vector, levels=levels, k=k)
+        return search(text, vector=vector, levels=levels, k=k, by_provider=by_provider)
 
 
-def search(text: str, *, vector: embedding.Vector | None, levels: Words[str], k: int = 6) -> tuple[Passage, ...]:
+def search_text(question: str) -> str:
+    """What is searched for and to be embedded: the question, and behind one in another language its English words."""
+    words = search_words(question, detect_language([question]))
+    return f"{question}\n{words}" if words else question
+
+
+def search(
+    text: str,
+    *,
+    vector: embedding.Vector | None,
+    levels: Words[str],
+    k: int = 6,
+    by_provider: Sequence[QuestionVector] = (),
+) -> tuple[Passage, ...]:
     """The `k` best passages, best first: rank by vectors and rank by words (BM25) fused, near-duplicates left out, and
     the passage that is best by words always among them.
 
-    `title` names document and section; `score` is the cosine similarity, 0 to 1: it says how near a passage is, the
-    order says which is best.
+    `vector` is the built-in one of `search_text(text)`; `by_provider` takes its place for passages that have a
+    provider's vector. `title` names document and section; `score` is the cosine similarity of the built-in vectors, 0
+    to 1: it says how near a passage is, the order says which is best.
     """
     if vector is None or not levels or k < 1:
         return ()
-    asked = text[:MAX_QUESTION_LENGTH].replace("\0", " ")
-    values: list[Any] = [current_tenant_id(), list(levels), asked, str(vector), k * _FETCHED_PER_PASSAGE]
+    asked = search_text(text)[:MAX_QUESTION_LENGTH].replace("\0", " ")
+    fetched = k * _FETCHED_PER_PASSAGE
+    fetched = max(fetched, provider_vectors.NEAREST) if by_provider else fetched
+    values: list[Any] = [current_tenant_id(), list(levels), asked, str(vector), fetched]
     with connection.cursor() as cursor:
         cursor.execute("SELECT * FROM memory_search(%s::uuid, %s::text[], %s, %s::vector, %s)", values)
-        rows = cursor.fetchall()
+        rows = [_Found(*row) for row in cursor.fetchall()]
+    if by_provider:
+        rows = _fuse(rows, by_provider, levels=list(levels), vector=vector)
     kept = list(islice(_distinct(rows), k))
-    by_words = next((row for row in rows if row[-1] == 1), None)
+    by_words = next((row for row in rows if row.word_rank == 1), None)
     if by_words is not None and by_words not in kept and k > 1:
         with_it = list(_distinct([*kept[:-1], by_words]))
         kept = with_it if len(with_it) == len(kept) else kept
-    return tuple(Passage(str(row[0]), str(row[1]), *row[2:-1]) for row in kept)
+    return tuple(Passage(str(row[0]), str(row[1]), *row[2:8]) for row in kept)
+
+
+class _Found(NamedTuple):
+    """A row of `memory_search`: a passage, its chunk, and its ranks by words and by the built-in vectors."""
+
+    document_id: UUID
+    version_id: UUID
+    title: str
+    url: str
+    start: int
+    end: int
+    quote: str
+    similarity: float
+    word_rank: int | None
+    chunk_id: UUID
+    vector_rank: int | None
+
+
+def _fuse(
+    rows: Sequence[_Found], by_provider: Sequence[QuestionVector], *, levels: list[str], vector: embedding.Vector
+) -> list[_Found]:
+    """Fuse by rank as `memory_search` does. The weight of built-in ranks goes to those of providers' vectors where a
+    passage has one."""
+    also = [row.chunk_id for row in rows]
+    found = {row.chunk_id: row for row in rows}
+    ranks: list[dict[UUID, int]] = []
+    for asked in by_provider:
+        near = [_Found(*row) for row in provider_vectors.nearest(asked, levels=levels, builtin=vector, also=also)]
+        ranks.append({row.chunk_id: row.vector_rank or 0 for row in near})
+        found = {row.chunk_id: row._replace(vector_rank=None) for row in near} | found
+
+    def score(row: _Found) -> float:
+        left, total = 1.0, _by_rank(row.word_rank) * _WORDS_SHARE
+        for asked, ranked in zip(by_provider, ranks, strict=True):
+            if row.chunk_id in ranked:
+                total += asked.weight * _by_rank(ranked[row.chunk_id])
+                left -= asked.weight
+        return total + max(left, 0.0) * _by_rank(row.vector_rank)
+
+    return sorted(found.values(), key=lambda row: (-score(row), row.chunk_id))
+
+
+def _by_rank(rank: int | None) -> float:
+    return 1 / (_RANK_OFFSET + rank) if rank else 0.0
 
 
 def join_neighbours(passages: Sequence[Passage]) -> tuple[Passage, ...]:
@@ -126,11 +213,11 @@ def _gap_between(before: Passage, after: Passage) -> str | None:
     return None if gap.strip() else gap
 
 
-def _distinct(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+def _distinct(rows: Iterable[_Found]) -> Iterator[_Found]:
     """Leave out rows whose quote has nearly the words of an earlier one."""
     seen: list[frozenset[str]] = []
     for row in rows:
-        words = frozenset(_WORD.findall(row[6].lower()))
+        words = frozenset(_WORD.findall(row.quote.lower()))
         if not any(_are_duplicates(words, other) for other in seen):
             seen.append(words)
             yield row
@@ -217,6 +304,17 @@ def list_documents(*, levels: Words[str] | None = None) -> list[dict[str, object
         "collection__name", "source_ref", "title", "version"
     )
     return [dict(zip(("collection", "document", "title", "version"), row, strict=True)) for row in documents]
+
+
+def content_digest() -> tuple[int, str]:
+    """The number of documents, and a hash that changes with any of their newest texts. Inside a scope."""
+    newest = DocumentVersion.objects.filter(document=OuterRef("pk")).order_by("-number")
+    rows = Document.objects.annotate(digest=Subquery(newest.values("sha256")[:1])).exclude(digest=None)
+    found = [
+        [str(pk), digest]
+        for pk, digest in rows.exclude(digest=sha256_hex("")).order_by("pk").values_list("pk", "digest")
+    ]
+    return len(found), sha256_hex(found)
 
 
 def read_document(collection: str, reference: str) -> DocumentText | None:

@@ -19,7 +19,7 @@ from kernel.stored_texts import stored_text
 from kernel.unicode_safety import replace_unstorable
 from sandbox.readers import Reader, ReaderFailed, run_reader
 
-FILE_SECONDS, PAGE_SECONDS = 75, 20
+FILE_SECONDS, PAGE_SECONDS, ATTACHMENT_SECONDS = 75, 20, 10
 _MOST_DOCUMENTS = 10_000
 _BRINGS = ("apps.knowledge.parsing", "kernel.stored_texts")
 # A character is written in JSON with six bytes at most.
@@ -27,6 +27,9 @@ _FILE = Reader(
     "apps.knowledge.parsing.readers", "read_file", _BRINGS, seconds=FILE_SECONDS, most_bytes=8 * MAX_TEXT_LENGTH
 )
 _PAGE = Reader("apps.knowledge.parsing.readers", "read_page", _BRINGS, seconds=PAGE_SECONDS, memory_mb=384)
+_ATTACHMENT = Reader(
+    "apps.knowledge.parsing.readers", "read_attachment", _BRINGS, seconds=ATTACHMENT_SECONDS, most_bytes=1_000_000
+)
 
 
 _Line = Annotated[str, Field(max_length=300), AfterValidator(replace_unstorable)]
@@ -74,6 +77,11 @@ def read_page(body: bytes, name: str, *, charset: str, base: str) -> tuple[Parse
     return _read(_PAGE, PAGE_SECONDS, body, name=name, charset=charset, base=base)
 
 
+def read_attachment(data: bytes, name: str, *, most: int) -> Parsed:
+    """The first `most` characters of a file that a visitor sent; `.docx` and `.xlsx` are read too."""
+    return _read(_ATTACHMENT, ATTACHMENT_SECONDS, data, name=name, most=most)[0]
+
+
 def dump_parsed(parsed: Parsed) -> str:
     """What was read, as text that another process takes back with `believed`."""
     return json.dumps(asdict(parsed), ensure_ascii=False)
@@ -84,7 +92,7 @@ def load_parsed(text: str) -> Parsed:
     return _Read.model_validate_json(text).parsed()
 
 
-def _read(reader: Reader, seconds: int, data: bytes, **named: str) -> tuple[Parsed, tuple[str, ...]]:
+def _read(reader: Reader, seconds: int, data: bytes, **named: object) -> tuple[Parsed, tuple[str, ...]]:
     try:
         answer = _Read.model_validate(run_reader(reader, data, **named).answer)
     except ReaderFailed as failed:

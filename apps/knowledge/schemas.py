@@ -1,4 +1,4 @@
-"""Reports of an ingest, and the sources that it reads."""
+"""Reports of an ingest, the files that it reads, and what a run of a source is asked to read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from enum import StrEnum
 from pathlib import Path
 from uuid import UUID
 
+from pydantic import BaseModel, ConfigDict
+
+from apps.knowledge.enums import SourceKind
 from apps.knowledge.parsing import Problem
 
 
@@ -63,3 +66,18 @@ class Sources:
 
 
 Progress = Callable[[FileReport, int], None]
+
+
+class SourceRequest(BaseModel):
+    """What a run of a source with entries reads, as the submission's content.
+
+    `known` are the documents that the source brought and that the search finds, by their references, each with the
+    version that was read; an empty version is read again.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: SourceKind
+    location: str
+    connection_id: UUID | None = None
+    known: dict[str, str]

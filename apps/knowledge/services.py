@@ -151,6 +151,35 @@ def store_parsed(
     )
 
 
+def expected_outcomes(tenant: object, collection_id: UUID, parsed: Parsed, *, reference: str) -> tuple[Outcome, ...]:
+    """What `store_parsed` would do now; writes nothing. Opens its own scope."""
+    named = _by_reference(parsed, reference)
+    with tenant_scope(tenant):
+        known = _fingerprints(collection_id, list(named))
+    return tuple(_expected_outcome(known.get(name), document) for name, document in named.items())
+
+
+def retire_document(tenant: object, collection_id: UUID, *, reference: str, actor: str = "system") -> bool:
+    """Remove a document from search by a version without text; earlier versions stay, so that citations open.
+
+    False if there is no such document, or it is retired already. Opens its own scopes.
+    """
+    with tenant_scope(tenant):
+        newest = (
+            DocumentVersion.objects.filter(document__collection_id=collection_id, document__source_ref=reference)
+            .select_related("document")
+            .order_by("-number")
+            .first()
+        )
+    if newest is None or not newest.text:
+        return False
+    place = DocumentPlace(collection_id, reference, newest.document.url)
+    revise_document(
+        tenant, place, seen=newest.number, title=newest.document.title, text="", on_stored=lambda _: None, actor=actor
+    )
+    return True
+
+
 def revise_document(
     tenant: object,
     place: DocumentPlace,

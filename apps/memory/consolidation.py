@@ -1,8 +1,8 @@
-"""Merge memories that say the same thing, in the background (spec 6.4).
+"""Merge memories that say the same thing, promote what was said repeatedly, and ask about what disagrees (spec 6.4).
 
 Handler of `Kind.MEMORY_CONSOLIDATION`, on the queue `trusted`: no other worker may read memories (ADR 36). A job is
 owed when a model's memory is stored: one for each company and interval, so that a company which stores nothing costs
-nothing. What is merged, and how, is in `sql/consolidation.py`.
+nothing. What is merged, and how, is in `sql/consolidation.py`; what is promoted, in `promotion`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
-from apps.memory.models import MemoryConsolidation
+from apps.memory import disagreement, promotion
+from apps.memory.graph import read_all
+from apps.memory.models import MemoryConsolidation, MemoryQuestion
 from apps.memory.sql.consolidation import FIND, MERGE
 from apps.tenants.queries import retention
 from kernel.clock import now
@@ -26,8 +28,9 @@ from kernel.tenancy import current_tenant_id, in_scope
 
 # Spec 6.4: every 30 minutes.
 INTERVAL = timedelta(minutes=30)
-# Groups that are found at once; of these, groups merged in one transaction. Also log rows deleted in one.
-FOUND, BATCH = 20_000, 250
+# Groups that are found at once; of these, groups merged, and groups promoted, in one transaction. `BATCH` is also how
+# many log rows are deleted in one.
+FOUND, BATCH, PROMOTED_BATCH = 20_000, 100, 50
 _SINCE = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -43,12 +46,21 @@ def owe_consolidation() -> None:
 
 
 async def handle_consolidation(delivery: Delivery) -> None:
-    """Merge until there is nothing to merge, in short transactions. Run again after a crash, it continues."""
+    """Read what is unread, then merge and promote until there is nothing to do, in short transactions. Run again after
+    a crash, it continues."""
+    await read_all(delivery.tenant_id)
     merged = 1
     while merged and (groups := await in_scope(delivery.tenant_id, find_duplicates)):
         merged = 0
         for start in range(0, len(groups), BATCH):
             merged += await in_scope(delivery.tenant_id, merge, groups[start : start + BATCH])
+    promoted = 1
+    while promoted and (groups := await in_scope(delivery.tenant_id, promotion.find_promotable)):
+        promoted = 0
+        for start in range(0, len(groups), PROMOTED_BATCH):
+            batch = groups[start : start + PROMOTED_BATCH]
+            promoted += await in_scope(delivery.tenant_id, promotion.promote, batch)
+    await in_scope(delivery.tenant_id, disagreement.ask_about_disagreements)
 
 
 def find_duplicates() -> list[list[UUID]]:
@@ -70,10 +82,19 @@ def merge(groups: Iterable[list[UUID]]) -> int:
 
 def delete_log_batch() -> bool:
     """A step of `bus.retention`: delete log rows that are older than memories may be; True if there may be more."""
+    return _delete_old(MemoryConsolidation)
+
+
+def delete_questions_batch() -> bool:
+    """The same for questions about memories."""
+    return _delete_old(MemoryQuestion)
+
+
+def _delete_old(model: type[MemoryConsolidation] | type[MemoryQuestion]) -> bool:
     days = retention().memories
     if days is None:
         return False
-    old = MemoryConsolidation.objects.filter(created_at__lt=now() - timedelta(days=days))
+    old = model.objects.filter(created_at__lt=now() - timedelta(days=days))
     ids = list(old.order_by().values_list("pk", flat=True)[:BATCH])
-    MemoryConsolidation.objects.filter(pk__in=ids).delete()
+    model.objects.filter(pk__in=ids).delete()
     return len(ids) == BATCH

@@ -1,4 +1,5 @@
-"""Write memories of a conversation, a customer or the company. Nothing else writes them.
+"""Write memories of a conversation, a customer or the company. What members change is in `services`; nothing else
+writes them.
 
 Always: everything is scrubbed before it is kept (`scrub`), external text stays external and cannot instruct a model
 later, and each memory belongs to the scope that the caller names. A model's request reaches only memories that a model
@@ -20,18 +21,23 @@ from django.db.models import Q, QuerySet
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.gates.detectors.catalogue import detect, threshold
+from apps.gates.detectors.catalogue import detect, detects
 from apps.gates.detectors.pii import KINDS
-from apps.memory import recall
+from apps.memory import questions, recall
 from apps.memory.consolidation import owe_consolidation
-from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
-from apps.memory.models import MemoryItem
+from apps.memory.enums import OF_MODELS, ArchiveReason, MergeReason, ScopeKind, SourceKind, Tier, Trust
+from apps.memory.graph import owe_reading
+from apps.memory.models import MemoryConsolidation, MemoryItem
+from apps.memory.rules import Event
 from apps.memory.schemas import Note, Scope
+from apps.memory.sql.consolidation import MAX_EVENTS
 from apps.tenants.queries import retention
 from kernel.canonical import sha256_hex
 from kernel.clock import now
+from kernel.taint import Taint, join
 from kernel.tenancy import before_commit, current_tenant_id
 from llm import embedding
+from llm.enums import MemoryType
 
 # More than a visitor's frame or an answer may hold; what a model wishes to remember is a sentence or two.
 MAX_RAW, MAX_REMEMBERED = 24_000, 2_000
@@ -72,8 +78,11 @@ def keep(notes: Iterable[Note]) -> None:
 
     Notes without text are dropped.
     """
-    for note in filter(_has_text, notes):
+    kept = list(filter(_has_text, notes))
+    for note in kept:
         before_commit(_insert, note)
+    if any(note.tier is Tier.ACTIVE for note in kept):
+        owe_reading()
 
 
 def filter_unkept(notes: Sequence[Note]) -> list[Note]:
@@ -89,11 +98,20 @@ def request_reference(content: str) -> str:
 
 
 def store(note: Note) -> bool:
-    """Store what a model asked to remember; False if its scope is full, so that a visitor cannot fill the database."""
+    """Store what a model asked to remember; False if its scope is full, so that a visitor cannot fill the database.
+
+    A request that was made before counts as another event of the same memory. No model makes a profile (spec 6.4).
+    """
+    if note.memory_type is MemoryType.PROFILE:
+        note = replace(note, memory_type=MemoryType.FACT)
+    if _has_text(note) and _count_again(note):
+        owe_consolidation()
+        return True
     mine = MemoryItem.objects.filter(scope=str(note.scope), tier=Tier.ACTIVE)
     if not _has_text(note) or mine.count() >= MAX_IN_SCOPE:
         return False
     _insert([note])
+    owe_reading()
     owe_consolidation()
     return True
 
@@ -101,7 +119,13 @@ def store(note: Note) -> bool:
 def update(memory_id: str, note: Note, *, scopes: Iterable[Scope]) -> bool:
     """Replace a memory's content by the note's; False for a memory that a model may not change."""
     fields = {"content": note.content, "embedding": note.embedding, "taint": note.taint.value, "updated_at": now()}
-    return _has_text(note) and bool(_written_by_model(memory_id, scopes).update(**fields))
+    rows = _written_by_model(memory_id, scopes)
+    if not _has_text(note) or not rows.update(**fields, events=[], read_at=None):
+        return False
+    # What was promoted was another text.
+    rows.filter(source_kind=SourceKind.PROMOTION).update(memory_type=MemoryType.EPISODE.value)
+    owe_reading()
+    return True
 
 
 def delete(memory_id: str, *, scopes: Iterable[Scope]) -> bool:
@@ -123,7 +147,9 @@ def link(memory_id: str, *, to: str, kind: str, scopes: Sequence[Scope]) -> bool
 def forget(scopes: Sequence[Scope], *, actor: str, subject: str) -> int:
     """Delete everything in these scopes, raw and remembered. The tenant's own scope is skipped."""
     own = [scope for scope in scopes if scope.kind is not ScopeKind.TENANT]
-    gone = int(recall.memories_of(own).delete()[0]) if own else 0
+    rows = recall.memories_of(own)
+    questions.withdraw_for_deleted(list(rows.values_list("pk", flat=True)))
+    gone = int(rows.delete()[0])
     record(AuditEvent.MEMORY_FORGOTTEN, actor=actor, subject=subject, data={"count": gone})
     return gone
 
@@ -151,11 +177,41 @@ def delete_expired_batch() -> bool:
 
 
 def _written_by_model(memory_id: str, scopes: Iterable[Scope]) -> QuerySet[MemoryItem]:
-    """The memory of that id if a model wrote it in one of these scopes and no person confirmed it."""
+    """The memory of that id if a model wrote it in one of these scopes and no person confirmed, corrected or pinned
+    it."""
     named = Q(pk=_uuid(memory_id)) if _uuid(memory_id) else Q(pk__in=[])
     mine = [str(scope) for scope in scopes]
     rows: QuerySet[MemoryItem] = MemoryItem.objects.filter(named, scope__in=mine)
-    return rows.filter(trust=Trust.WORKING, source_kind=SourceKind.MEMORY_OP)
+    untouched = rows.filter(pinned=False, revisions=[], archived_at__isnull=True)
+    return untouched.filter(trust=Trust.WORKING, source_kind__in=OF_MODELS)
+
+
+def _count_again(note: Note) -> bool:
+    """Add an event to the memory with the note's reference, or to what it was promoted to; False if there is none.
+
+    One that was archived because it was not used is recalled again.
+    """
+    rows = MemoryItem.objects.select_for_update(no_key=True)
+    row = rows.filter(scope=str(note.scope), reference=note.reference).first()
+    if row is None:
+        return False
+    while row.archive_reason == ArchiveReason.PROMOTED:
+        log = MemoryConsolidation.objects.filter(merged_id=row.pk, reason=MergeReason.PROMOTED).first()
+        promoted = rows.filter(pk=log.kept_id).first() if log else None
+        if promoted is None:
+            break
+        row = promoted
+    if row.trust == Trust.WORKING:
+        row.taint = join(Taint(row.taint), note.taint).value
+    event = Event(str(note.session_id or "-"), note.reference, now())
+    if not any(text.startswith(f"{event.conversation} ") for text in (*row.events, f"{row.session_id or '-'} ")):
+        row.events = [*row.events, str(event)][:MAX_EVENTS]
+    row.marked = row.marked or note.marked
+    row.used_at = now()
+    if row.archive_reason == ArchiveReason.UNUSED:
+        row.archived_at, row.archive_reason = None, ""
+    row.save(update_fields=["taint", "events", "marked", "used_at", "archived_at", "archive_reason"])
+    return True
 
 
 def _has_text(note: Note) -> bool:
@@ -177,13 +233,14 @@ def clean_content(note: Note) -> str:
     """
     most = MAX_REMEMBERED if note.tier is Tier.ACTIVE else MAX_RAW
     text = note.content[:most]
-    if note.source in _FROM_OUTSIDE and _looks_like_instructions(text):
+    if note.source in _FROM_OUTSIDE and looks_like_instructions(text):
         return "" if note.source is SourceKind.MEMORY_OP else LEFT_OUT
     return scrub(text)
 
 
-def _looks_like_instructions(text: str) -> bool:
-    return detect("jailbreak", text, {}).score >= threshold("jailbreak", {})
+def looks_like_instructions(text: str) -> bool:
+    """Whether the text would instruct a model that reads it later."""
+    return detects("jailbreak", text)
 
 
 def _insert(notes: list[Note]) -> None:
@@ -199,6 +256,7 @@ def _insert(notes: list[Note]) -> None:
 def _values(note: Note, tenant_id: UUID, moment: datetime) -> tuple[Any, ...]:
     """Values in the order of `_COLUMNS`."""
     days = settings.MEMORY_DAYS if note.tier is Tier.ACTIVE else settings.MEMORY_RAW_DAYS
+    end = moment + timedelta(days=days)
     return (
         uuid4(),
         tenant_id,
@@ -213,7 +271,7 @@ def _values(note: Note, tenant_id: UUID, moment: datetime) -> tuple[Any, ...]:
         note.session_id,
         moment,
         moment,
-        moment + timedelta(days=days),
+        end if note.valid_until is None else min(end, note.valid_until),
         [tag[:60] for tag in note.tags[:MAX_WORDS]],
         [entity[:120] for entity in note.entity_refs[:MAX_WORDS]],
         None if note.embedding is None else str(note.embedding),

@@ -3,7 +3,8 @@
 A bundle is JSON lines: a header, one line for each memory, an end line. Each memory's hash covers the hash before it,
 so a line that is changed, moved or missing is a problem at its line number. The end line is signed for the tenant that
 wrote it. Only a bundle with that signature, or one that an administrator vouches for, keeps its trust and taint; of any
-other, memories arrive as external and not confirmed, and memories for the whole company are refused.
+other, memories arrive as external and not confirmed, and memories for the whole company are refused. Entities and
+relations are not in a bundle: they are read again from the imported memories.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
-from typing import IO, BinaryIO, Literal
+from typing import IO, Any, BinaryIO, Literal
 from uuid import UUID, uuid5
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Q, TextChoices
 from django.utils.crypto import constant_time_compare, salted_hmac
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -26,40 +26,46 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.memory import memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
+from apps.memory.graph import owe_reading
 from apps.memory.models import MemoryItem
+from apps.memory.reembedding import owe_embedding
 from apps.memory.schemas import Note, Scope
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
+from kernel.errors import SilasError
+from kernel.language import gettext
+from kernel.language import gettext_lazy as _
 from kernel.taint import Taint, join
 from kernel.tenancy import current_tenant_id, tenant_scope
-from llm import embedding
 from llm.enums import MemoryType
 
 BUNDLE_VERSION, SCHEMA_VERSION = 1, 1
 # A memory holds at most 24,000 characters, six bytes each in canonical JSON; the rest is for its other fields.
 MAX_LINE, MAX_RECORDS = 256 * 1024, 200_000
+# Of a bundle that comes over HTTP: about 20,000 memories, all of which a request can check and write.
+MAX_UPLOAD_BYTES = 10_000_000
 # The id of the company is not part of a bundle; this stands for it.
 _OWN_SCOPE = f"{ScopeKind.TENANT.value}:self"
-_BATCH = 100
 
 
-class Mode(StrEnum):
-    MERGE = "merge"
-    REPLACE = "replace"
+class Mode(TextChoices):
+    MERGE = "merge", _("Add and update")
+    REPLACE = "replace", _("Replace what is there")
 
 
-class ProblemCode(StrEnum):
+class ProblemCode(TextChoices):
     """Why a line cannot be imported."""
 
-    BAD_HEADER = "bad_header"
-    UNKNOWN_VERSION = "unknown_version"
-    BAD_LINE = "bad_line"
-    LINE_TOO_LONG = "line_too_long"
-    BAD_HASH = "bad_hash"
-    DUPLICATE = "duplicate"
-    TOO_MANY = "too_many"
-    TRUNCATED = "truncated"
-    AFTER_END = "after_end"
+    BAD_HEADER = "bad_header", _("This is not a memory bundle.")
+    UNKNOWN_VERSION = "unknown_version", _("The bundle has a newer version.")
+    BAD_LINE = "bad_line", _("The line is not a memory that may exist.")
+    LINE_TOO_LONG = "line_too_long", _("The line is too long.")
+    BAD_HASH = "bad_hash", _("The line was changed or moved, or one before it is missing.")
+    DUPLICATE = "duplicate", _("The line repeats a memory.")
+    TOO_MANY = "too_many", _("The bundle holds too many memories.")
+    TRUNCATED = "truncated", _("The line is missing or incomplete.")
+    AFTER_END = "after_end", _("The line follows the end of the bundle.")
 
 
 @dataclass(frozen=True)
@@ -77,21 +83,29 @@ class BundleError(Exception):
         super().__init__(f"line {line}: {code.value}")
         self.problem = Problem(line, code)
 
+    def as_refusal(self) -> SilasError:
+        """The same for people and for the API: `bundle_refused` 422 with `line` and `problem`."""
+        text = gettext("Line {line}: {problem} Nothing was imported.")
+        message = text.format(line=self.problem.line, problem=self.problem.code.label)
+        extra = {"line": self.problem.line, "problem": self.problem.code.value}
+        return SilasError(ErrorCode.BUNDLE_REFUSED, message, extra=extra)
+
 
 @dataclass
 class Report:
     """What an import changed, or would change, in numbers of memories.
 
     `refused`: not imported because the bundle is not trusted. `trusted`: signed by this company, or vouched for.
+    `hash`: the bundle's last one.
     """
 
     trusted: bool
+    hash: str
     created: int = 0
     updated: int = 0
     unchanged: int = 0
     refused: int = 0
     deleted: int = 0
-    to_embed: list[UUID] = field(default_factory=list, repr=False)
 
 
 class _Line(BaseModel):
@@ -167,18 +181,38 @@ def export_bundle(*, include_raw: bool = False, actor: str) -> Iterator[bytes]:
     record(AuditEvent.MEMORY_EXPORTED, actor=actor, data={"count": count, "raw": include_raw, "hash": chain})
 
 
-def import_bundle(
-    tenant_id: UUID, bundle: BinaryIO, *, mode: Mode, vouched: bool = False, dry_run: bool = False, actor: str
-) -> Report:
-    """Import a bundle in one transaction, then embed its memories. `merge` never deletes; `replace` first deletes all
-    memories of the tiers that the bundle covers.
+def export_file(tenant_id: UUID, *, include_raw: bool, actor: str) -> IO[bytes]:
+    """The company's bundle in a temporary file, which goes when it is closed. Outside of any transaction."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115  (the caller closes it, with the response)
+    with tenant_scope(tenant_id):
+        file.writelines(export_bundle(include_raw=include_raw, actor=actor))
+    file.seek(0)
+    return file
 
-    Raises `BundleError` for the first line that does not fit; nothing is written then. Outside of any transaction.
+
+def import_bundle(
+    tenant_id: UUID,
+    bundle: BinaryIO,
+    *,
+    mode: Mode,
+    vouched: bool = False,
+    dry_run: bool = False,
+    reviewed: str = "",
+    actor: str,
+) -> Report:
+    """Import a bundle in one transaction; its memories are embedded in the background. `merge` never deletes; `replace`
+    first deletes all memories of the tiers that the bundle covers. `reviewed`: the hash in the report of the dry run
+    that a person has seen.
+
+    Raises `BundleError` for the first line that does not fit, and `bundle_changed` 409 for a bundle with another hash
+    than `reviewed`; nothing is written then. Outside of any transaction.
     """
     with tempfile.TemporaryFile() as checked:
         with tenant_scope(tenant_id):
             header, signed, chain = _check(bundle, checked)
-        report = Report(trusted=signed or vouched)
+        if reviewed and reviewed != chain:
+            raise SilasError(ErrorCode.BUNDLE_CHANGED)
+        report = Report(trusted=signed or vouched, hash=chain)
         cleaned = _clean(_read(checked), report)
         with tempfile.TemporaryFile() as ready:
             for item in cleaned:
@@ -193,6 +227,8 @@ def import_bundle(
                         covered.order_by()._raw_delete("default")
                 _write(_read(ready), known, report, replaced=header if mode is Mode.REPLACE else None, dry_run=dry_run)
                 if not dry_run:
+                    if report.created or report.updated:
+                        owe_embedding()
                     data = {
                         "mode": mode.value,
                         "hash": chain,
@@ -204,8 +240,19 @@ def import_bundle(
                         "refused": report.refused,
                     }
                     record(AuditEvent.MEMORY_IMPORTED, actor=actor, data=data)
-    _embed(tenant_id, report.to_embed)
+                    owe_reading()
     return report
+
+
+def import_upload(tenant_id: UUID, file: Any, *, mode: Mode, dry_run: bool, reviewed: str, actor: str) -> Report:
+    """Import an uploaded file. Raises `bundle_too_large` 413, `bundle_refused` 422 and `bundle_changed` 409."""
+    if file.size > MAX_UPLOAD_BYTES:
+        text = gettext("The bundle is larger than {value} MB. Import it on the command line.")
+        raise SilasError(ErrorCode.BUNDLE_TOO_LARGE, text.format(value=MAX_UPLOAD_BYTES // 1_000_000))
+    try:
+        return import_bundle(tenant_id, file, mode=mode, dry_run=dry_run, reviewed=reviewed, actor=actor)
+    except BundleError as error:
+        raise error.as_refusal() from None
 
 
 def _record_of(row: MemoryItem) -> Record:
@@ -323,7 +370,9 @@ def _clean(items: Iterable[Record], report: Report) -> Iterator[Record]:
         if not content.strip():
             report.refused += 1
             continue
-        lowered = {} if report.trusted else {"trust": Trust.WORKING, "taint": Taint.EXTERNAL}
+        lowered: dict[str, object] = {} if report.trusted else {"trust": Trust.WORKING, "taint": Taint.EXTERNAL}
+        if not report.trusted and item.memory_type is MemoryType.PROFILE:
+            lowered["memory_type"] = MemoryType.FACT
         yield item.model_copy(update={"content": content, **lowered})
 
 
@@ -344,7 +393,6 @@ def _write(
             report.created += 1
             if not dry_run:
                 MemoryItem.objects.bulk_create([_row_of(item, own)])
-                report.to_embed.append(own)
                 linked.append((own, item.links))
         elif _may_update(row, item):
             report.updated += 1
@@ -352,9 +400,8 @@ def _write(
                 row.content, row.updated_at = item.content, item.updated_at
                 row.taint = join(Taint(row.taint), item.taint).value
                 row.marked = row.marked or item.marked
-                row.embedding = None
-                row.save(update_fields=["content", "updated_at", "taint", "marked", "embedding"])
-                report.to_embed.append(row.pk)
+                row.embedding = row.read_at = None
+                row.save(update_fields=["content", "updated_at", "taint", "marked", "embedding", "read_at"])
         else:
             report.unchanged += 1
     for pk, links in linked:
@@ -396,17 +443,6 @@ def _row_of(item: Record, pk: UUID) -> MemoryItem:
         entity_refs=item.entity_refs,
         marked=item.marked,
     )
-
-
-def _embed(tenant_id: UUID, pks: list[UUID]) -> None:
-    """Embed imported memories under the present model, in short transactions. Until then words find them."""
-    for start in range(0, len(pks), _BATCH):
-        with tenant_scope(tenant_id):
-            rows = list(MemoryItem.objects.filter(pk__in=pks[start : start + _BATCH]).values_list("pk", "content"))
-        vectors = embedding.embed_all([content for _, content in rows])
-        with tenant_scope(tenant_id):
-            for (pk, content), vector in zip(rows, vectors, strict=True):
-                MemoryItem.objects.filter(pk=pk, content=content).update(embedding=vector)
 
 
 def _stored_scope(scope: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
@@ -31,7 +32,7 @@ class Note:
     """A memory to be kept, with its source.
 
     `reference` is unique in the scope, so a note is kept once. `marked`: its author had read instructions to the
-    assistant.
+    assistant. `valid_until`: when it ends, if earlier than memories of its tier end.
     """
 
     scope: Scope
@@ -47,3 +48,4 @@ class Note:
     entity_refs: tuple[str, ...] = ()
     embedding: list[float] | None = None
     marked: bool = False
+    valid_until: datetime | None = None

@@ -14,9 +14,10 @@ from rest_framework.response import Response
 from apps.persona import directives, queries, rules, services
 from apps.persona.enums import Axis, Context, EventType, Preset
 from apps.persona.models import PersonaState
-from apps.tenants.api_auth import OwnersView, RequestSerializer
+from apps.tenants.api_auth import OwnersView, RequestSerializer, validated
+from apps.tenants.enums import KeyScope
 from apps.tenants.models import Deployment
-from kernel.errors import NotFound
+from apps.tenants.queries import deployment_by_id
 from kernel.tenancy import tenant_scope
 
 _REFUSALS: dict[int, Any] = {
@@ -63,17 +64,21 @@ class EventAnswer(serializers.Serializer[Any]):
 class Persona(OwnersView):
     """The personality of a deployment."""
 
+    reading, writing = KeyScope.DEPLOYMENTS_READ, KeyScope.DEPLOYMENTS_WRITE
+
     @extend_schema(operation_id="persona_read", tags=["personas"], responses={200: PersonaAnswer, **_REFUSALS})
     def get(self, request: Request, deployment_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            deployment = _deployment(deployment_id)
+            deployment = deployment_by_id(deployment_id)
             return Response(_answer(deployment, queries.state_of(deployment.pk)))
 
 
 class _Change(OwnersView):
+    reading, writing = KeyScope.DEPLOYMENTS_READ, KeyScope.DEPLOYMENTS_WRITE
+
     def _changed(self, deployment_id: UUID, change: Callable[[Deployment], PersonaState]) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            deployment = _deployment(deployment_id)
+            deployment = deployment_by_id(deployment_id)
             return Response(_answer(deployment, change(deployment)))
 
 
@@ -87,9 +92,8 @@ class ChosenPreset(_Change):
         responses={200: PersonaAnswer, **_INVALID, **_REFUSALS},
     )
     def post(self, request: Request, deployment_id: UUID) -> Response:
-        asked = PresetRequest(data=request.data)
-        asked.is_valid(raise_exception=True)
-        preset = Preset(asked.validated_data["preset"])
+        fields = validated(PresetRequest, request.data)
+        preset = Preset(fields["preset"])
         return self._changed(
             deployment_id, lambda deployment: services.choose_preset(deployment, preset, actor=self.caller.actor)
         )
@@ -105,9 +109,8 @@ class Tuning(_Change):
         responses={200: PersonaAnswer, **_INVALID, **_REFUSALS},
     )
     def post(self, request: Request, deployment_id: UUID) -> Response:
-        asked = TuneRequest(data=request.data)
-        asked.is_valid(raise_exception=True)
-        deltas = asked.validated_data["delta"]
+        fields = validated(TuneRequest, request.data)
+        deltas = fields["delta"]
         return self._changed(
             deployment_id, lambda deployment: services.tune(deployment, deltas, actor=self.caller.actor)
         )
@@ -123,9 +126,8 @@ class Feedback(_Change):
         responses={200: PersonaAnswer, **_INVALID, **_REFUSALS},
     )
     def post(self, request: Request, deployment_id: UUID) -> Response:
-        asked = FeedbackRequest(data=request.data)
-        asked.is_valid(raise_exception=True)
-        kind = EventType(asked.validated_data["type"])
+        fields = validated(FeedbackRequest, request.data)
+        kind = EventType(fields["type"])
         return self._changed(
             deployment_id, lambda deployment: services.give_feedback(deployment, kind, actor=self.caller.actor)
         )
@@ -134,20 +136,15 @@ class Feedback(_Change):
 class Events(OwnersView):
     """What moved the personality and the moods of its conversations, newest first, at most 100."""
 
+    reading, writing = KeyScope.DEPLOYMENTS_READ, KeyScope.DEPLOYMENTS_WRITE
+
     @extend_schema(
         operation_id="persona_events", tags=["personas"], responses={200: EventAnswer(many=True), **_REFUSALS}
     )
     def get(self, request: Request, deployment_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            deployment = _deployment(deployment_id)
+            deployment = deployment_by_id(deployment_id)
             return Response(EventAnswer(queries.newest_events(deployment.pk), many=True).data)
-
-
-def _deployment(deployment_id: UUID) -> Deployment:
-    found = Deployment.objects.filter(pk=deployment_id).first()
-    if found is None:
-        raise NotFound()
-    return found
 
 
 def _answer(deployment: Deployment, state: PersonaState | None) -> dict[str, Any]:

@@ -91,6 +91,11 @@ _CONTEXT_WORDS: Mapping[Context, re.Pattern[str]] = {
         r"|gestohlen|urgente|emergencia|urgence|spoed|ongeluk)\b",
         re.IGNORECASE,
     ),
+    Context.CODE_REVIEW: re.compile(
+        r"```|\b(code review|pull request|merge request|stack ?trace|traceback|refactor\w*|compil(e|es|er) error"
+        r"|unit tests?|syntax error|source code|quellcode|código fuente|code source|broncode)\b",
+        re.IGNORECASE,
+    ),
     Context.DEEP_RESEARCH: re.compile(
         r"\b(compare|comparison|in detail|step by step|explain|difference between|vergleich\w*|ausführlich|compara\w*"
         r"|expli\w+|vergelijk\w*)\b",
@@ -124,9 +129,13 @@ def mood_of(stored: Mapping[str, float]) -> Moods:
     return {mood: clamp(float(stored.get(mood, NEUTRAL))) for mood in Mood}
 
 
-def detect_context(text: str) -> Context:
-    """Return the context of a visitor's message by its words; an emergency comes before everything else."""
-    return next((context for context, words in _CONTEXT_WORDS.items() if words.search(text)), Context.DEFAULT)
+def detect_context(text: str, *, in_group: bool = False) -> Context:
+    """Return the context of a visitor's message by its words; an emergency comes before everything else.
+
+    `in_group`: a person of the company takes part in the conversation too.
+    """
+    usual = Context.GROUP_CHAT if in_group else Context.DEFAULT
+    return next((context for context, words in _CONTEXT_WORDS.items() if words.search(text)), usual)
 
 
 def effective_axes(baseline: Axes, context: Context, mood: Moods) -> Axes:
@@ -155,9 +164,12 @@ def moved(values: Mapping[str, float], deltas: Mapping[str, float], most: float)
     return changed
 
 
-def events_of_turn(text: str, *, blocked: bool, number: int) -> list[EventType]:
-    """Return what a turn does to the mood. `text` is the visitor's message, `number` counts turns from 1."""
+def events_of_turn(text: str, *, blocked: bool, number: int, completed: bool = False) -> list[EventType]:
+    """Return what a turn does to the mood. `text` is the visitor's message, `number` counts turns from 1. `completed`:
+    work that was promised in the conversation was verified as done since the last message."""
     events = [EventType.BLOCKED] if blocked else []
+    if completed:
+        events.append(EventType.TASK_COMPLETED)
     if _COMPLIMENT.search(text):
         events.append(EventType.COMPLIMENT)
     if number % LONG_SESSION_TURNS == 0:

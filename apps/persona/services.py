@@ -92,10 +92,10 @@ def move_mood(
     return {**mood, "at": moment.isoformat()}
 
 
-def tone_of_turn(baseline: rules.Axes, kept_mood: Mapping[str, Any], text: str) -> Tone:
+def tone_of_turn(baseline: rules.Axes, kept_mood: Mapping[str, Any], text: str, *, in_group: bool = False) -> Tone:
     """Return the tone for a message. A stored mood that cannot be read counts as neutral: a personality never stops a
     turn."""
-    context = rules.detect_context(text)
+    context = rules.detect_context(text, in_group=in_group)
     try:
         mood = current_mood(kept_mood, now())
     except (TypeError, ValueError):

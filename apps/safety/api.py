@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from apps.safety.enums import Endpoint
 from apps.safety.schemas import Principal
 from apps.safety.wire import envelope, handle_request, invalid_encoding
-from apps.tenants.api_auth import ApiKeyAuthentication, api_key_caller
+from apps.tenants.api_auth import BearerAuthentication, api_key_caller
 from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
 
@@ -46,7 +46,7 @@ class SafetyAnswer(serializers.Serializer[Any]):
 class SafetyView(APIView):
     """`create`, `read` and `execute` take their own operations; `all` takes each of them."""
 
-    authentication_classes = (ApiKeyAuthentication,)
+    authentication_classes = (BearerAuthentication,)
 
     @extend_schema(
         operation_id="safety_call",
@@ -56,6 +56,7 @@ class SafetyView(APIView):
             400: OpenApiResponse(SafetyAnswer, description="A parameter is wrong; `error.code` says how"),
             401: OpenApiResponse(description="`not_authenticated`: no API key"),
             403: OpenApiResponse(description="`forbidden_scope`, or the agent is stopped"),
+            404: OpenApiResponse(description="`not_found`: no such surface"),
             429: OpenApiResponse(SafetyAnswer, description="Too many wrong codes"),
         },
         summary="Report what an agent intends, and read whether it may",

@@ -1,27 +1,20 @@
 """MCP server of the safety loop, over streamable HTTP (`/mcp/safety`) and stdio, on the official SDK.
 
-The tools are generated from the declarations that route requests. The server is stateless, so that any web process can
-answer; the API key is authenticated on every request, so that a revoked key stops working at once.
+The tools are generated from the declarations that route requests. The API key is authenticated on every request, so
+that a revoked key stops working at once.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import json
 import os
 import re
-import weakref
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
-from django.http import JsonResponse
 from mcp.server.lowlevel import Server
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -38,9 +31,11 @@ from apps.safety.wire import OPERATIONS, handle_request
 from apps.safety.wire.introspection import LIMITS, tool_name
 from apps.tenants.enums import KeyScope
 from apps.tenants.queries import api_key
+from kernel import mcp_transport
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
+from kernel.mcp_transport import Application
 from kernel.tenancy import in_thread
 
 PATH = "/mcp/safety"
@@ -62,9 +57,6 @@ RECOVERABLE = frozenset(
 )
 _PREFIX = re.compile(r"(?:[a-z0-9_]{0,18}_)?\Z")
 CALLER = "silas.safety.caller"
-Application = Callable[[dict[str, Any], Any, Any], Awaitable[None]]
-Managers = dict[tuple[str, str], tuple[asyncio.Future[StreamableHTTPSessionManager], asyncio.Task[None]]]
-_running: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Managers] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -183,53 +175,21 @@ def with_safety(application: Application) -> Application:
             await application(scope, receive, send)
             return
         if scope["method"] != "POST":
-            # The server sends nothing on its own and keeps no session: a GET stream would stay open for ever.
-            await _refuse(send, SilasError(ErrorCode.METHOD_NOT_ALLOWED))
+            await mcp_transport.refuse(send, SilasError(ErrorCode.METHOD_NOT_ALLOWED))
             return
         try:
-            given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-            scheme, _, key = given.decode("latin-1").partition(" ")
-            caller = await in_thread(authenticate_key, key.strip() if scheme.lower() == "bearer" else "")
+            caller = await in_thread(authenticate_key, mcp_transport.bearer_of(scope))
         except SilasError as problem:
-            await _refuse(send, problem)
+            await mcp_transport.refuse(send, problem)
             return
-        manager = await _manager(*surface_from_environment())
-        await manager.handle_request({**scope, CALLER: caller}, receive, send)
+        surface = surface_from_environment()
+        await mcp_transport.serve(
+            (PATH, *surface),
+            lambda: create_server(*surface),
+            {**scope, CALLER: caller},
+            receive,
+            send,
+            max_bytes=LIMITS["max_request_bytes"],
+        )
 
     return serve
-
-
-async def _manager(mode: str, prefix: str) -> StreamableHTTPSessionManager:
-    """Get or start the manager of this event loop and surface; after a failure the next call starts another."""
-    running = _running.setdefault(asyncio.get_running_loop(), {})
-    if (mode, prefix) not in running:
-        ready: asyncio.Future[StreamableHTTPSessionManager] = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(_run_manager(create_server(mode, prefix), ready), context=contextvars.Context())
-        running[mode, prefix] = (ready, task)
-        task.add_done_callback(lambda _: (running.pop((mode, prefix), None), ready.cancel()))
-    return await asyncio.shield(running[mode, prefix][0])
-
-
-async def _run_manager(server: Server[Any], ready: asyncio.Future[StreamableHTTPSessionManager]) -> None:
-    # Cookies do not authenticate here, so a foreign page gains nothing by DNS rebinding.
-    manager = StreamableHTTPSessionManager(
-        app=server,
-        json_response=True,
-        stateless=True,
-        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        max_request_body_size=LIMITS["max_request_bytes"],
-    )
-    async with manager.run():
-        ready.set_result(manager)
-        await asyncio.Event().wait()
-
-
-async def _refuse(send: Any, error: SilasError) -> None:
-    response = JsonResponse(error.as_json(), status=error.status)
-    headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
-    if error.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if error.status == 405:
-        headers.append((b"allow", b"POST"))
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": response.content})

@@ -12,7 +12,7 @@ from uuid import UUID
 from apps.sessions import rules
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
-from apps.sessions.signals import session_changed
+from apps.sessions.signals import entries_appended, session_changed
 from kernel.clock import now
 from kernel.live import publish_on_commit
 from kernel.taint import Taint
@@ -68,5 +68,7 @@ def _write(appended: list[tuple[ChatSession, ChronicleEntry | None]]) -> None:
         ChatSession.objects.filter(pk=session.pk).update(**{name: getattr(session, name) for name in _MOVED})
         ChronicleEntry.objects.bulk_create(entries)
         session_changed(session.pk)
+        if entries:
+            entries_appended(session, entries)
         for entry in entries:
             publish_on_commit(rules.group_of(session.pk), {"type": "chat.frame", "frame": rules.frame_of(entry)})

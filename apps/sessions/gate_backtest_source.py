@@ -25,6 +25,7 @@ from apps.gates.schemas import GateSpec
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Limits, RunRef
+from apps.releases.served import live_settings
 from apps.sessions import policy
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -100,9 +101,9 @@ def turn_gates(
 async def judge(gate: Gate, deployment: Deployment, most_usd: Decimal) -> AsyncIterator[AskModel]:
     """Asks models in a guarded run of its own, which ends with it."""
     run = await in_scope(gate.tenant_id, _open_run, gate, deployment, most_usd)
-    model, here = deployment.model_for(Role.PLANNER), asyncio.get_running_loop()
+    serving, here = await in_scope(gate.tenant_id, live_settings, deployment), asyncio.get_running_loop()
     try:
-        yield guard.GateJudge(run, model, here, keys=deployment.keys)
+        yield guard.GateJudge(run, serving.model_for(Role.PLANNER), here, keys=deployment.keys)
     finally:
         status, reason = RunStatus.COMPLETED, TerminalReason.COMPLETED
         await in_scope(gate.tenant_id, guard.close_run, run.run_id, status=status, reason=reason)

@@ -19,12 +19,14 @@ from kernel.tenancy import current_tenant_id
 
 @dataclass(frozen=True)
 class Asked:
-    """From `since` up to, and without, `until`; days are those of `zone`."""
+    """From `since` up to, and without, `until`; days are those of `zone`. `release` narrows
+    `by_day` to the conversations that have it."""
 
     since: datetime
     until: datetime
     zone: str
     deployment: UUID | None = None
+    release: UUID | None = None
 
     def values(self) -> dict[str, Any]:
         tenant = current_tenant_id()
@@ -92,7 +94,10 @@ _SAID = f"""
           WHERE s.tenant_id = %(tenant)s AND s.deployment_id = %(deployment)s AND 'session:' || s.id = e.subject))
       AND {_NO_TEST.format(is_it="'session:' || tried.id = e.subject")}
 """  # noqa: S608  (our own words only)
-_OF_DEPLOYMENT = "(%(deployment)s::uuid IS NULL OR s.deployment_id = %(deployment)s)"
+_OF_DEPLOYMENT = (
+    "(%(deployment)s::uuid IS NULL OR s.deployment_id = %(deployment)s)"
+    " AND (%(release)s::uuid IS NULL OR s.release_id = %(release)s)"
+)
 _DAYS = f"""
     WITH handed AS (
         SELECT DISTINCT e.subject FROM audit_auditentry e

@@ -17,6 +17,7 @@ from apps.audit.services import record
 from apps.sessions import chronicle
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession
+from apps.sessions.signals import customer_verified
 from kernel.taint import Taint
 
 _GRANT = ("level", "level_expires_at", "verified_gates", "customer", "customer_name", "last_customer")
@@ -31,6 +32,12 @@ def move(session: ChatSession, levels: Mapping[str, Level], passed: Iterable[Pas
     return moved
 
 
+def end(session: ChatSession) -> None:
+    """End a raised level now: what comes next is not known to be from the same person. `session` is locked."""
+    if session.level != PUBLIC:
+        _write(session, Grant(), earned=False)
+
+
 def _write(session: ChatSession, grant: Grant, *, earned: bool) -> None:
     """`earned`: by a gate; an end that has only come nearer, because the level was edited, is told and no rise."""
     was, whose = session.level, session.whose
@@ -42,6 +49,7 @@ def _write(session: ChatSession, grant: Grant, *, earned: bool) -> None:
     if grant.level != PUBLIC and earned:
         data = {"level": grant.level, "from": was, "customer": grant.customer, "gates": sorted(grant.verified)}
         record(AuditEvent.LEVEL_RAISED, subject=f"session:{session.pk}", data=data)
+        customer_verified(session)
     elif was != PUBLIC and grant.level != was:
         record(AuditEvent.LEVEL_EXPIRED, subject=f"session:{session.pk}", data={"from": was})
     _tell(session)

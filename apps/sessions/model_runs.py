@@ -41,7 +41,7 @@ MODEL_PATIENCE_SECONDS = 300.0
 
 
 def model_of(state: TurnState, role: Role) -> str:
-    return state.session.deployment.model_for(role)
+    return state.settings.model_for(role)
 
 
 def admit_free(state: TurnState) -> None:

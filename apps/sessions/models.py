@@ -16,8 +16,8 @@ from django.db import models
 from django.db.models import F, Q
 
 from apps.access.rules import PUBLIC, is_over
+from apps.sessions import pseudonyms
 from apps.sessions.enums import EntryKind, Owner, Sender, TurnStatus
-from kernel.language import gettext
 from kernel.language import gettext_lazy as _
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
@@ -27,6 +27,10 @@ class ChatSession(TenantModel):
     """A visitor's conversation with one deployment."""
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, related_name="+")
+    # What serves it (`apps.releases.served`); None for a test and while the deployment has no release.
+    release = models.ForeignKey(
+        "releases.Release", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
     resume_hash = models.CharField(max_length=64, unique=True)
     locale = models.CharField(max_length=20, blank=True)
     # What the visitor wrote last, as far as a turn could tell; what is told about their work follows it.
@@ -52,6 +56,10 @@ class ChatSession(TenantModel):
     focus: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     # The mood of the chatbot in this conversation (`apps.persona.services.move_mood`).
     mood: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict, db_default={})
+    # The program or member who started it over the API; empty for a visitor.
+    started_by = models.CharField(max_length=80, blank=True, default="", db_default="")
+    # The channel by which its visitor is reached beside the widget, or instead of it; empty for the widget alone.
+    channel = models.CharField(max_length=10, blank=True, default="", db_default="")
     # What the page around the widget says of its visitor. Nobody has proved it: no gate and no model reads it.
     attributes: models.JSONField[dict[str, str], dict[str, str]] = models.JSONField(default=dict)
 
@@ -94,9 +102,13 @@ class ChatSession(TenantModel):
         """The level that counts at `moment`: public again once a raised one is over."""
         return PUBLIC if is_over(self.level_expires_at, moment) else self.level
 
+    def __str__(self) -> str:
+        return self.visitor_name
+
     @property
     def visitor_name(self) -> str:
-        return self.customer_name or gettext("Visitor {code}").format(code=self.pk.hex[:4].upper())
+        """What staff call the visitor: the name of a verified customer, else a made-up one."""
+        return self.customer_name or pseudonyms.name_of(self.pk)
 
 
 class ChronicleEntry(TenantModel):
@@ -136,6 +148,10 @@ class Turn(TenantModel):
     session = models.ForeignKey(ChatSession, on_delete=models.PROTECT, related_name="+")
     message_seq = models.PositiveBigIntegerField()
     number = models.PositiveIntegerField()
+    # The release that gave the answer.
+    release = models.ForeignKey(
+        "releases.Release", on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
     epoch = models.PositiveIntegerField()
     step = models.CharField(max_length=40)
     status = models.CharField(max_length=8, choices=TurnStatus.choices, default=TurnStatus.RUNNING)

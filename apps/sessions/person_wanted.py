@@ -5,17 +5,18 @@ Called by the turn, and for messages and work that came to nothing; staff see wh
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.utils.dates import WEEKDAYS
+from django.utils.formats import date_format
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.sessions import chronicle, rules
+from apps.sessions import chronicle, registry, rules, served
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.models import ChatSession
-from apps.tenants.hours import is_open, next_opening
-from apps.tenants.models import Deployment
+from apps.sessions.signals import person_wanted
+from apps.tenants.hours import Schedule, is_open, next_opening
 from kernel.clock import now
 from kernel.language import gettext_lazy, in_language
 from kernel.taint import Taint
@@ -41,22 +42,31 @@ def want_person(
     session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
     data = {name: value for name, value in (("queue", session.wanted_queue), ("because", because)) if value}
     record(AuditEvent.PERSON_WANTED, actor=actor, subject=f"session:{session.pk}", data=data)
-    if not waited and (
-        closed := after_hours(session.deployment, now(), language=language or rules.language_of(session))
-    ):
+    person_wanted(session)
+    if not waited and (closed := after_hours(session, now(), language=language or rules.language_of(session))):
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=closed, taint=Taint.AUTH)
 
 
-def after_hours(deployment: Deployment, moment: datetime, *, language: str = "") -> str:
+def after_hours(session: ChatSession, moment: datetime, *, language: str = "") -> str:
     """The message for a visitor who waits for a person outside opening hours; "" within them."""
-    zone = first_known_timezone(deployment.timezone, deployment.tenant.timezone)
-    if is_open(deployment.opening_hours, zone=zone, moment=moment):
+    deployment, schedule = session.deployment, schedule_of(session)
+    if is_open(schedule.hours, zone=schedule.zone, moment=moment, holidays=schedule.holidays):
         return ""
-    opens = next_opening(deployment.opening_hours, zone=zone, moment=moment)
-    with in_language(language, *deployment.languages):
+    opens = next_opening(schedule.hours, zone=schedule.zone, moment=moment, holidays=schedule.holidays)
+    with in_language(language, *served.settings_of(session).languages):
         told = deployment.after_hours or str(CLOSED)
-        return f"{told} {_back(opens)}" if opens else told
+        return f"{told} {_back(opens, moment)}" if opens else told
 
 
-def _back(opens: datetime) -> str:
-    return str(BACK).format(day=WEEKDAYS[opens.weekday()], time=f"{opens:%H:%M}", zone=opens.tzinfo)
+def schedule_of(session: ChatSession) -> Schedule:
+    """When people answer this conversation: the hours of its team, else of its chatbot."""
+    deployment = session.deployment
+    zone = first_known_timezone(deployment.timezone, deployment.tenant.timezone)
+    return registry.schedule_of(session) or Schedule(deployment.opening_hours, zone)
+
+
+def _back(opens: datetime, moment: datetime) -> str:
+    """A day of the next week by its name, a later one by its date as well."""
+    is_near = opens.date() - moment.astimezone(opens.tzinfo).date() < timedelta(days=7)
+    day = str(WEEKDAYS[opens.weekday()]) if is_near else date_format(opens, "l, j F")
+    return str(BACK).format(day=day, time=f"{opens:%H:%M}", zone=opens.tzinfo)

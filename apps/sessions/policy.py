@@ -18,6 +18,7 @@ from apps.gates.providers import PROVIDERS
 from apps.gates.providers.script import claim_for
 from apps.gates.queries import active_gates
 from apps.gates.schemas import AccessLevel, GateSpec
+from apps.knowledge.provider_vectors import search_plan
 from apps.sessions.state import Policy
 from apps.skills import outside_tools, roles
 from apps.skills import queries as skills
@@ -35,9 +36,9 @@ from sandbox.spec import Mount
 def load(deployment: Deployment, *others: Read[Any]) -> Policy:
     """Inside the tenant's scope; `others` are read in the same round trip."""
     goal, gates, web = active_goal_spec(deployment), active_gates(deployment.pk), search_terms(deployment.pk)
-    levels = levels_of(deployment)
-    read_together(goal, gates, levels, web, *others)
-    return _policy(goal.value, gates.value, levels, web.value)
+    levels, search = levels_of(deployment), search_plan()
+    read_together(goal, gates, levels, web, search, *others)
+    return replace(_policy(goal.value, gates.value, levels, web.value), search=search.value)
 
 
 def load_usable(deployment: Deployment, *others: Read[Any]) -> Policy:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from apps.access.rules import PUBLIC
 from apps.access.tokens import Visitor
-from apps.sessions import queries, registry, rules
+from apps.sessions import queries, registry, rules, served
 from apps.sessions.models import ChatSession
 from apps.sessions.ratelimit.limits import Bounds, bounds
 from kernel.clock import now
@@ -53,7 +53,7 @@ def missed(session_id: UUID, after_seq: int) -> list[dict[str, object]]:
 
 
 def _ready(session: ChatSession) -> dict[str, object]:
-    deployment = session.deployment
+    deployment, settings = session.deployment, served.settings_of(session)
     level = session.level_at(now())
     ends = session.level_expires_at if level != PUBLIC else None
     expiry = {"expires_at": ends.isoformat()} if ends else {}
@@ -68,9 +68,9 @@ def _ready(session: ChatSession) -> dict[str, object]:
         "deployment": {
             "title": deployment.title,
             "theme": deployment.theme,
-            "greeting": deployment.greeting,
-            "suggestions": deployment.suggestions,
-            "languages": deployment.languages,
+            "greeting": settings.greeting,
+            "suggestions": settings.suggestions,
+            "languages": settings.languages,
         },
         **expiry,
     }

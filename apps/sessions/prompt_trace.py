@@ -18,9 +18,10 @@ from apps.memory.enums import ScopeKind
 from apps.memory.recall import memories_of, memory_texts
 from apps.memory.schemas import Scope
 from apps.persona import directives
+from apps.releases.queries import personas_of
 from apps.sessions import policy, window
 from apps.sessions.models import ChatSession, Turn
-from apps.sessions.queries import messages_at, scopes_about
+from apps.sessions.queries import file_names, messages_at, scopes_about
 from apps.sessions.steps.tools import KNOWLEDGE_BRIEF
 from apps.skills import roles
 from apps.skills.schemas import ToolSpec
@@ -28,6 +29,10 @@ from apps.work.queries import work_items
 from kernel.errors import NotFound
 from llm.briefing import SkillBrief, ToolBrief
 from llm.context.enums import Zone
+from llm.enums import MemoryType
+
+# The source of a memory that is a preference of the company.
+PREFERENCE = "preference"
 
 
 class Kept(NamedTuple):
@@ -93,6 +98,7 @@ class SeenWindow:
     headroom: int
     left_count: int
     rewritten: bool
+    release: int = 0
     calls: tuple[SeenCall, ...] = field(default=())
 
     @property
@@ -103,7 +109,7 @@ class SeenWindow:
 def last_attempt(session_id: UUID, *, number: int) -> Turn:
     """The attempt of a turn that counts: the last that had a window, or the last. Raises `NotFound`, also for a foreign
     one."""
-    rows = Turn.objects.filter(session_id=session_id, number=number).select_related("session__deployment")
+    rows = Turn.objects.filter(session_id=session_id, number=number).select_related("session__deployment", "release")
     tried: list[Turn] = list(rows.order_by("-started_at"))
     if not tried:
         raise NotFound()
@@ -112,10 +118,11 @@ def last_attempt(session_id: UUID, *, number: int) -> Turn:
 
 def seen_in(turn: Turn) -> SeenWindow | None:
     """None for a turn that ended before a window was laid out."""
-    return None if turn.context is None else _window(turn.session, turn, turn.context)
+    return None if turn.context is None else seen_of(turn.session, turn.context, calls=_calls(turn.session, turn))
 
 
-def _window(session: ChatSession, turn: Turn, record: Mapping[str, Any]) -> SeenWindow:
+def seen_of(session: ChatSession, record: Mapping[str, Any], *, calls: tuple[SeenCall, ...] = ()) -> SeenWindow:
+    """The window of a record about this conversation."""
     left = record["evicted"]
     items = [each for zone in record["zones"].values() for each in zone["items"]]
     kept = _texts(session, [each["id"] for each in (*items, *left)])
@@ -126,7 +133,8 @@ def _window(session: ChatSession, turn: Turn, record: Mapping[str, Any]) -> Seen
         headroom=record["headroom"],
         left_count=record["evicted_count"],
         rewritten=record.get("rewritten", False),
-        calls=_calls(session, turn),
+        release=record.get("release", 0),
+        calls=calls,
     )
 
 
@@ -185,16 +193,23 @@ def _passages(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
     return {f"passage:{name}": Kept(title, quote) for name, (title, quote) in found.items()}
 
 
+def _files(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
+    """Their names; a file itself is opened from the conversation."""
+    return {f"file:{pk}": Kept("", name) for pk, name in file_names(session.pk, {each[5:] for each in ids}).items()}
+
+
 def _memories(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
     """Of the conversation's scope, of its current customer's, and of the company's."""
     scopes = [*scopes_about(session), Scope(ScopeKind.TENANT, str(session.tenant_id))]
     texts = memory_texts(scopes, [UUID(each.removeprefix("memory:")) for each in ids])
-    return {f"memory:{pk}": Kept("", text) for pk, text in texts.items()}
+    sources = {MemoryType.PREFERENCE: PREFERENCE}
+    return {f"memory:{pk}": Kept(sources.get(MemoryType(kind), ""), text) for pk, (kind, text) in texts.items()}
 
 
 def _persona(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
-    words = session.deployment.persona
-    return {window.id_of_words("persona", words): Kept("", words)}
+    """Of the working copy and of every release: the id tells which."""
+    texts = [session.deployment.persona, *personas_of(session.deployment_id)]
+    return {window.id_of_words("persona", words): Kept("", words) for words in texts}
 
 
 def _tones(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
@@ -224,6 +239,7 @@ def _skills(session: ChatSession, ids: list[str]) -> dict[str, Kept]:
 _PLACES: Mapping[str, Callable[[ChatSession, list[str]], dict[str, Kept]]] = {
     "seq": _messages,
     "passage": _passages,
+    "file": _files,
     "memory": _memories,
     "persona": _persona,
     "tone": _tones,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from apps.memory.enums import ScopeKind
 from apps.memory.schemas import Scope, conversation_scope
-from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.enums import EntryKind, Sender
+from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from kernel.errors import NotFound
 from kernel.tenancy import Read
 from kernel.tenancy.reads import Rows
@@ -20,7 +21,9 @@ REPLAY_LIMIT = 500
 # died (ADR 43).
 _SAID = """
     WITH entry AS MATERIALIZED (
-        SELECT id, seq, sender, text, taint, created_at FROM silas_sessions_chronicleentry
+        SELECT id, seq, sender, text, taint, created_at,
+            sender = 'visitor' AND kind = 'decision' AND payload ? 'answers' AS is_form
+        FROM silas_sessions_chronicleentry
         WHERE session_id = %s AND kind IN ('message', 'decision') AND text <> '' AND {which}
     ), looked AS (
         SELECT message_seq, started_at, read_as, CASE
@@ -35,7 +38,7 @@ _SAID = """
     ), false), (
         SELECT read_as FROM looked WHERE message_seq = seq AND sender = 'visitor' AND read_as IS NOT NULL
         ORDER BY started_at DESC LIMIT 1
-    ), created_at
+    ), created_at, is_form
     FROM entry ORDER BY seq DESC
 """
 _NEWEST_SAID = _SAID.format(which="seq <= %s ORDER BY seq DESC LIMIT %s")
@@ -45,7 +48,8 @@ KEPT_OUT = "[This message was kept back by a rule of the company.]"
 
 class Said(NamedTuple):
     """A recorded message, as much of it as a turn needs. `kept_out`: the gates have not let it in, so no model reads
-    it; `read_as`: what models read of it where a gate reworded it."""
+    it; `read_as`: what models read of it where a gate reworded it; `is_form`: the visitor filled it into a form that
+    was put to them."""
 
     pk: UUID
     seq: int
@@ -55,6 +59,7 @@ class Said(NamedTuple):
     kept_out: bool = False
     read_as: str | None = None
     at: datetime | None = None
+    is_form: bool = False
 
     @property
     def shown(self) -> str:
@@ -62,6 +67,12 @@ class Said(NamedTuple):
         if self.kept_out:
             return KEPT_OUT
         return self.text if self.read_as is None else self.read_as
+
+
+def work_completed(session_id: UUID, *, after: int, until: int) -> bool:
+    """Whether work that was promised in the conversation was done between these two messages."""
+    told = ChronicleEntry.objects.filter(session_id=session_id, kind=EntryKind.STATUS, seq__gt=after, seq__lt=until)
+    return bool(told.filter(payload__status="done").exists())
 
 
 def session_by_id(session_id: UUID) -> ChatSession:
@@ -76,6 +87,12 @@ def session_by_id(session_id: UUID) -> ChatSession:
 def chronicle_after(session_id: UUID, seq: int, *, limit: int = REPLAY_LIMIT) -> list[ChronicleEntry]:
     """Entries after `seq`, in order, at most `limit`."""
     return list(ChronicleEntry.objects.filter(session_id=session_id, seq__gt=seq).order_by("seq")[:limit])
+
+
+def releases_by_turn(session_id: UUID) -> dict[int, int]:
+    """The number of the release that gave each answer of a conversation, by turn."""
+    turns = Turn.objects.filter(session_id=session_id).exclude(release=None).order_by("started_at")
+    return dict(turns.values_list("number", "release__number"))
 
 
 def seqs_of(session_ids: Iterable[UUID]) -> dict[UUID, int]:
@@ -93,6 +110,12 @@ def messages_at(session_id: UUID, seqs: list[int]) -> list[Said]:
     return Read(_SAID_AT, [session_id, seqs, session_id], _oldest_first).value
 
 
+def file_names(session_id: UUID, ids: Collection[str]) -> dict[str, str]:
+    """The names of these files of a conversation, by id."""
+    rows = ChronicleEntry.objects.filter(session_id=session_id, kind=EntryKind.FILE, payload__file_id__in=list(ids))
+    return dict(rows.values_list("payload__file_id", "text"))
+
+
 def _oldest_first(rows: Rows) -> list[Said]:
     return [Said(*row) for row in reversed(rows)]
 
@@ -101,6 +124,28 @@ def thread(session_id: UUID, *, limit: int = 300) -> list[ChronicleEntry]:
     """The newest `limit` entries of a conversation, oldest first."""
     rows = ChronicleEntry.objects.filter(session_id=session_id).select_related("author").order_by("-seq")[:limit]
     return list(rows)[::-1]
+
+
+def answers_citing(document_ids: Collection[UUID], *, since: datetime, most: int = 2000) -> dict[UUID, int]:
+    """How many of the bot's newest answers since then cite each of these documents; at most `most` answers are read."""
+    said = ChronicleEntry.objects.filter(kind=EntryKind.MESSAGE, sender=Sender.BOT, created_at__gte=since)
+    cited = (
+        said.filter(payload__has_key="citations").order_by("-created_at").values_list("payload__citations", flat=True)
+    )
+    counts: dict[UUID, int] = {}
+    for citations in cited[:most]:
+        named = {str(citation.get("document_id")) for citation in citations}
+        for document_id in document_ids:
+            if str(document_id) in named:
+                counts[document_id] = counts.get(document_id, 0) + 1
+    return counts
+
+
+def first_staff_reply(session_id: UUID, *, after: datetime, least: int) -> str:
+    """The first message of at least `least` characters that a member wrote after that moment, or ""."""
+    said = ChronicleEntry.objects.filter(session_id=session_id, kind=EntryKind.MESSAGE, sender=Sender.HUMAN)
+    texts = said.filter(created_at__gt=after).order_by("seq").values_list("text", flat=True)[:20]
+    return next((text.strip() for text in texts if len(text.strip()) >= least), "")
 
 
 def scopes_about(session: ChatSession) -> list[Scope]:

@@ -20,7 +20,7 @@ from apps.bus.models import QueueMessage
 from apps.bus.registry import on_dead_letter
 from apps.memory import memories
 from apps.memory.enums import SourceKind
-from apps.sessions import chronicle, person_wanted, retention, rules, turn_pauses, window
+from apps.sessions import chronicle, person_wanted, retention, served, turn_pauses, window
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
@@ -41,7 +41,7 @@ def _apologise(message: QueueMessage) -> bool:
     session = lock_session(UUID(message.scope_id))
     answered = session.owner == Owner.BOT and not (message.payload or {}).get("overheard")
     if answered:
-        with in_language(*rules.languages_of(session)):
+        with in_language(*served.languages_of(session)):
             apology = str(APOLOGY)
         chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.BOT, text=apology, taint=Taint.AUTH)
         person_wanted.want_person(session, because=person_wanted.UNANSWERED, actor="system")
@@ -73,7 +73,7 @@ def _tell_progress(item: WorkItem, status: str, text: str | Promise, next_steps:
     if _somebody_else(session, item):
         # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
         text, payload = MOVED_ON, payload | {"title": EARLIER_REQUEST, "next_steps": []}
-    with in_language(*rules.languages_of(session)):
+    with in_language(*served.languages_of(session)):
         text, payload["title"] = str(text), str(payload["title"])
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)
 

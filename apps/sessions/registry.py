@@ -1,22 +1,31 @@
-"""What rooms above a conversation add to it at start: who takes the answers to prompts, and what has to be done before
-the first message."""
+"""What rooms above a conversation add to it at start: who takes the answers to prompts, what has to be done before
+the first message, and when the team answers that it waits for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
 
 from apps.access.tokens import Visitor
 from apps.sessions.models import ChatSession
 from apps.sessions.schemas import Accepted, DecisionFrame
+from apps.tenants.hours import Schedule
+from llm.attachments import Attachment
 
 DecisionHandler = Callable[[Visitor, DecisionFrame], Accepted]
+# The files of a conversation's entries behind this place, oldest first. Opens its own scope.
+AttachmentReader = Callable[[UUID, UUID, int], tuple[Attachment, ...]]
 # True while the visitor still has something to do before a message of theirs is accepted.
 Precondition = Callable[[ChatSession], bool]
+# The hours of the team that this conversation waits for; None where they are the chatbot's.
+ScheduleReader = Callable[[ChatSession], Schedule | None]
 
 _decision_handlers: list[DecisionHandler] = []
 _preconditions: list[Precondition] = []
+_attachment_readers: list[AttachmentReader] = []
+_schedule_readers: list[ScheduleReader] = []
 
 
 def register_decision_handler(handler: DecisionHandler) -> None:
@@ -30,6 +39,26 @@ def register_precondition(precondition: Precondition) -> None:
     """Runs in the tenant's scope when a visitor connects, and before each message while it holds."""
     if precondition not in _preconditions:
         _preconditions.append(precondition)
+
+
+def register_attachment_reader(reader: AttachmentReader) -> None:
+    """Who reads visitors' files for models. Runs in a thread, outside of any scope."""
+    if reader not in _attachment_readers:
+        _attachment_readers.append(reader)
+
+
+def register_schedule(reader: ScheduleReader) -> None:
+    """Who knows the hours of a handover's team. Runs in the tenant's scope and transaction."""
+    if reader not in _schedule_readers:
+        _schedule_readers.append(reader)
+
+
+def schedule_of(session: ChatSession) -> Schedule | None:
+    return next((found for reader in _schedule_readers if (found := reader(session)) is not None), None)
+
+
+def read_attachments(tenant_id: UUID, session_id: UUID, after: int) -> tuple[Attachment, ...]:
+    return tuple(file for reader in _attachment_readers for file in reader(tenant_id, session_id, after))
 
 
 def handle_decision(visitor: Visitor, frame: DecisionFrame) -> Accepted:

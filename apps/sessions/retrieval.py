@@ -9,15 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
+
 from apps.access.rules import PUBLIC, AccessController, Grant
 from apps.knowledge import queries as knowledge
 from apps.sessions import policy
 from apps.sessions.steps.context import PASSAGES
 from apps.tenants.models import Deployment
+from apps.tenants.queries import deployment_by_id
 from kernel.errors import NotFound
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import in_scope
 from llm.briefing import Passage
-from llm.embedding import embed
 from llm.offline import answers
 
 LONGEST_QUESTION = 500
@@ -49,24 +51,35 @@ def levels_of(deployment: Deployment) -> list[str]:
     return list(policy.load(deployment).levels) or [PUBLIC]
 
 
+def all_levels() -> list[str]:
+    """The access levels of all chatbots, public first. Inside a scope."""
+    named = [name for place in Deployment.objects.order_by("created_at") for name in levels_of(place)]
+    return list(dict.fromkeys([PUBLIC, *named]))
+
+
 def try_question(tenant_id: UUID, deployment_id: UUID, question: str, *, level: str = PUBLIC) -> Tried:
-    """Outside of any scope: a question is embedded first. Raises `NotFound` for a foreign deployment or level."""
+    """`search_question` for synchronous callers outside of any scope."""
+    return async_to_sync(search_question)(tenant_id, deployment_id, question, level=level)
+
+
+async def search_question(tenant_id: UUID, deployment_id: UUID, question: str, *, level: str = PUBLIC) -> Tried:
+    """Find the passages for a question; models are asked. Raises `NotFound` for a foreign deployment or level."""
     asked = " ".join(question.split())[:LONGEST_QUESTION]
-    vector = embed(asked)
-    with tenant_scope(tenant_id):
-        place: Deployment | None = Deployment.objects.filter(pk=deployment_id).first()
-        if place is None:
-            raise NotFound()
-        levels = policy.load(place).levels
-        if level not in (levels or [PUBLIC]):
-            raise NotFound()
-        reached = AccessController(levels, Grant(level=level)).reached_levels()
-        passages = knowledge.join_neighbours(knowledge.search(asked, vector=vector, levels=reached, k=PASSAGES))
+    reached = await in_scope(tenant_id, _reached_levels, deployment_id, level)
+    found = await knowledge.search_async(tenant_id, asked, levels=reached, k=PASSAGES)
+    passages = await in_scope(tenant_id, knowledge.join_neighbours, found)
     finding = answers.find(asked, passages)
     quoted = {(each.version_id, each.start): each.quote for each in finding.citations}
     shown = tuple(Found(passage, _quote(passage, quoted)) for passage in passages)
     worth = finding.is_sure or finding.is_worth_showing
     return Tried(asked, level, shown if worth else tuple(Found(each.passage) for each in shown), worth)
+
+
+def _reached_levels(deployment_id: UUID, level: str) -> tuple[str, ...]:
+    levels = policy.load(deployment_by_id(deployment_id)).levels
+    if level not in (levels or [PUBLIC]):
+        raise NotFound()
+    return AccessController(levels, Grant(level=level)).reached_levels()
 
 
 def _quote(passage: Passage, quoted: dict[tuple[str, int], str]) -> str:

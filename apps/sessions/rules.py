@@ -1,15 +1,17 @@
-"""Frames of recorded entries, the groups that receive them, who may speak, and valid level definitions. Pure.
+"""Frames of recorded entries, the groups that receive them, who may speak, fitting suggestions, valid levels. Pure.
 
 Frames are those of the contract's widget socket; error texts about levels are for the owner who edits them.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from apps.sessions.markdown import render_for_visitors
-from kernel.language import LANGUAGES
+from llm.language_detection import told_language
 
 if TYPE_CHECKING:
     from apps.sessions.models import ChatSession, ChronicleEntry
@@ -41,6 +43,13 @@ def frame_of(entry: ChronicleEntry) -> dict[str, object]:
     return frame
 
 
+def author_name(entry: ChronicleEntry) -> str:
+    """The name that the member who wrote or sent this entry had then; "" for entries of programs and the platform."""
+    if entry.sender != "human":
+        return ""
+    return str(entry.payload.get("author" if entry.kind == "file" else "name", ""))
+
+
 def may_speak(owner: str, epoch: int, *, began_in: int) -> bool:
     """May what a bot's turn came to be recorded? Only while the bot answers, in the very epoch the turn began in: who
     took over and handed back meanwhile has heard what the turn has not."""
@@ -52,12 +61,26 @@ def language_of(session: ChatSession) -> str:
     return session.language or session.locale[:2].lower()
 
 
-def languages_of(session: ChatSession) -> tuple[str, ...]:
-    """The languages in which to write to this visitor, the best first: their own, else those of the deployment."""
-    language = language_of(session)
-    return (language,) if language in LANGUAGES else tuple(session.deployment.languages)
-
-
 def preview_of(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1].rstrip() + "…"
+
+
+def fitting_suggestions(
+    wanted: Sequence[str], *, asked: str, answer: str, written: Sequence[str], greeting: str = ""
+) -> list[str]:
+    """What of `wanted` may be offered under `answer`: not what the visitor has just `asked`, and nothing in another
+    language. The deployment's own suggestions (`written`) are in one language, which `greeting` tells where they are
+    too short to tell it; a text whose language cannot be told is kept."""
+    spoken = told_language(asked) or told_language(answer)
+    ours = told_language("\n".join(written)) or told_language(greeting)
+    languages = {text: ours if text in written else told_language(text) for text in wanted}
+    return [
+        text
+        for text, language in languages.items()
+        if _words(text) != _words(asked) and (not spoken or language in ("", spoken))
+    ]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())

@@ -7,7 +7,8 @@ A message is committed, numbered and queued for an answer in one transaction bef
 from __future__ import annotations
 
 from collections.abc import Mapping
-from uuid import UUID
+from typing import Any
+from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import transaction
@@ -22,13 +23,13 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue
 from apps.bus.enums import Sender as BusSender
 from apps.bus.queries import backlog
-from apps.sessions import chronicle
+from apps.sessions import chronicle, served
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.ratelimit.limits import TOO_MANY_HERE, Bounds
 from apps.sessions.schemas import Accepted, Busy, StartedSession
-from apps.sessions.signals import session_changed
+from apps.sessions.signals import session_changed, visitor_described
 from apps.tenants.models import Deployment
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
@@ -42,20 +43,30 @@ MAX_ATTRIBUTES = 20
 
 
 def start_session(
-    deployment: Deployment, *, resume_token: str = "", locale: str = "", customer: str = "", is_test: bool = False
+    deployment: Deployment,
+    *,
+    resume_token: str = "",
+    locale: str = "",
+    customer: str = "",
+    is_test: bool = False,
+    started_by: str = "",
+    session_id: UUID | None = None,
 ) -> StartedSession:
     """Resume the conversation `resume_token` belongs to in this deployment, or begin a new one. Opens its own scope.
 
     A wrong or foreign resume token begins a new conversation: it is never an oracle for other people's. So does one of
     a conversation that was another customer's than the `customer` whom the site now names. `is_test`: the house tries
-    its own bot.
+    its own bot. `started_by`: the program or member who starts it, who may name its `session_id`, which is then resumed
+    (`tokens.resume_token_of`) or begun. Raises 409 `conversation_of_other` where that is another customer's.
     """
     with tenant_scope(deployment.tenant_id):
         session = resumable(deployment, resume_token)
         if session is not None and (not customer or session.whose in ("", customer)):
             return _started(deployment, session, resume_token, resumed=True)
-        fresh = tokens.new_resume_token()
-        session = _begin(deployment, fresh, locale, is_test=is_test)
+        if session is not None and session.pk == session_id:
+            raise SilasError(ErrorCode.CONVERSATION_OF_OTHER)
+        fresh = tokens.resume_token_of(session_id) if session_id else tokens.new_resume_token()
+        session = _begin(deployment, fresh, locale, is_test=is_test, started_by=started_by, id=session_id or uuid4())
         return _started(deployment, session, fresh, resumed=False)
 
 
@@ -70,6 +81,7 @@ def describe(session_id: UUID, attributes: Mapping[str, str]) -> None:
     session.attributes = said
     session.save(update_fields=["attributes"])
     record(AuditEvent.VISITOR_DESCRIBED, actor="visitor", subject=f"session:{session_id}", data={"names": len(said)})
+    visitor_described(session)
 
 
 def resumable(deployment: Deployment, resume_token: str) -> ChatSession | None:
@@ -82,16 +94,18 @@ def resumable(deployment: Deployment, resume_token: str) -> ChatSession | None:
     return found
 
 
-def _begin(deployment: Deployment, resume_token: str, locale: str, *, is_test: bool) -> ChatSession:
+def _begin(deployment: Deployment, resume_token: str, locale: str, **fields: Any) -> ChatSession:
     moment = now()
-    session: ChatSession = ChatSession.objects.create(
+    session = ChatSession(
         deployment=deployment,
         resume_hash=tokens.hash_resume_token(resume_token),
         locale=locale[:20],
-        is_test=is_test,
         created_at=moment,
         last_active_at=moment,
+        **fields,
     )
+    session.release_id = served.settings_of(session).release
+    session.save(force_insert=True)
     record(AuditEvent.SESSION_STARTED, actor="visitor", subject=f"session:{session.pk}")
     session_changed(session.pk)
     return session

@@ -19,8 +19,10 @@ from apps.gates.content import ContentMark
 from apps.gates.schemas import EscalationSpec, GateResult, GateSpec
 from apps.guard.enums import RefusalCode
 from apps.guard.schemas import Admitted, CallOutcome, Done, Failed, NeedsApproval, Refused, RunRef
+from apps.knowledge.provider_vectors import SearchPlan
 from apps.memory.schemas import Note
 from apps.persona.schemas import Tone
+from apps.releases.schemas import ServedSettings
 from apps.sessions.context_state import Focus
 from apps.sessions.models import ChatSession
 from apps.sessions.queries import Said
@@ -28,6 +30,7 @@ from apps.skills.roles import ActiveSkill
 from apps.skills.schemas import ToolSpec
 from apps.work.services.proposals import ScreenedPlan
 from kernel.taint import Taint
+from llm.attachments import Attachment
 from llm.briefing import HistoryMessage, Passage, RecalledMemory, SkillBrief, ToolBrief, WithheldTool
 from llm.context.items import Window
 from llm.enums import InteractionMode, InteractionRegister
@@ -38,7 +41,8 @@ from llm.schemas import AgentResponse, MemoryOp
 @dataclass(frozen=True)
 class Policy:
     """What the rows said when the turn began; frozen for its whole length (spec 5.1 step 0). `skills`: what gates and
-    tools run under; `known`: those of them that models may be told of."""
+    tools run under; `known`: those of them that models may be told of; `search`: how the
+    company searches beyond the built-in way."""
 
     gates: tuple[GateSpec, ...]
     levels: Mapping[str, Level]
@@ -46,6 +50,7 @@ class Policy:
     skills: tuple[str, ...]
     tools: tuple[ToolSpec, ...]
     known: tuple[ActiveSkill, ...] = ()
+    search: SearchPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -123,12 +128,16 @@ class TurnState:
     epoch: int
     lease: Lease
     session: ChatSession
+    # What the conversation is served by: persona, models, greeting, suggestions, languages.
+    settings: ServedSettings
     message: Said
     recent: tuple[Said, ...]
     policy: Policy
     access: AccessController
     open_work: tuple[str, ...]
     run: RunRef
+    # What was declined lately, each with the reason that the visitor was told, "" without one.
+    declined_work: tuple[tuple[str, str], ...] = ()
     # How the answer sounds; None when the deployment has no personality.
     tone: Tone | None = None
 
@@ -139,6 +148,8 @@ class TurnState:
     passages: tuple[Passage, ...] = ()
     memories: tuple[RecalledMemory, ...] = ()
     subscribed: tuple[RecalledMemory, ...] = ()
+    # Files that the visitor sent with the last messages.
+    attachments: tuple[Attachment, ...] = ()
     window: Window | None = None
     tools: tuple[ToolBrief, ...] = ()
     withheld: tuple[WithheldTool, ...] = ()

@@ -141,6 +141,11 @@ def owe(pause: GatePause) -> None:
     )
 
 
+def lock_pauses(session_id: UUID) -> None:
+    """Lock what `withdraw_pauses` locks, for a caller that must lock the conversation before it withdraws."""
+    pauses.lock_unfinished_pauses(TURN, session_id)
+
+
 def withdraw_pauses(session_id: UUID, *, reason: Withdrawal, actor: str) -> None:
     """Take back what the turns of a conversation wait for, with the cards. Before the conversation is locked."""
     pauses.withdraw_pauses(TURN, session_id, reason=reason, actor=actor)

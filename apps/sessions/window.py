@@ -21,6 +21,7 @@ from apps.skills.roles import Metadata
 from apps.skills.schemas import ToolSpec
 from kernel.canonical import sha256_hex
 from kernel.taint import Taint
+from llm.attachments import Attachment
 from llm.briefing import Passage, RecalledMemory, SkillBrief, ToolBrief
 from llm.context.budget import TokenBudget, count_tokens
 from llm.context.enums import Kind, Reason, Zone
@@ -63,6 +64,10 @@ def id_of_memory(memory: RecalledMemory) -> str:
     return f"memory:{memory.memory_id}"
 
 
+def id_of_file(file: Attachment) -> str:
+    return f"file:{file.file_id}"
+
+
 def call_reference(call_id: UUID) -> str:
     """Under which memory keeps what a guarded call answered."""
     return f"call:{call_id}"
@@ -99,6 +104,7 @@ def record_of(state: TurnState) -> dict[str, Any] | None:
     record["evicted"] += left
     record["evicted_count"] += len(left)
     marks: dict[str, Any] = {"untold": state.untold, "rewritten": state.text != state.message.text}
+    marks["release"] = state.settings.number
     marks["prompts"] = list(state.prompts)
     return record | {"level": state.access.grant.level, "fixed": ROLE_TOKENS} | marks
 
@@ -148,8 +154,7 @@ def weight(tool: ToolBrief | ToolSpec) -> int:
 
 
 def _items(state: TurnState) -> Iterator[ContextItem]:
-    deployment = state.session.deployment
-    yield _system("persona", deployment.persona)
+    yield _system("persona", state.settings.persona)
     if state.tone is not None:
         content = state.tone.text
         yield ContextItem(f"tone:{state.tone.levels}", Zone.SYSTEM, Kind.SYSTEM, content, taint=Taint.AUTH, pinned=True)
@@ -157,6 +162,7 @@ def _items(state: TurnState) -> Iterator[ContextItem]:
     yield from (_message(entry._replace(text=entry.shown)) for entry in state.recent)
     yield _message(state.message._replace(text=state.text), pinned=True)
     yield from (_passage(passage) for passage in state.passages)
+    yield from (_file(file) for file in state.attachments)
     yield from (_memory(memory) for memory in state.memories)
     yield from (_subscribed(memory, state.message.seq) for memory in state.subscribed)
 
@@ -183,6 +189,10 @@ def _passage(passage: Passage) -> ContextItem:
     return ContextItem(
         id_of_passage(passage), Zone.MEMORY, Kind.MEMORY, passage.quote, source="knowledge", relevance=passage.score
     )
+
+
+def _file(file: Attachment) -> ContextItem:
+    return ContextItem(id_of_file(file), Zone.MEMORY, Kind.MEMORY, file.text or file.name, source="file", relevance=1.0)
 
 
 def _memory(memory: RecalledMemory) -> ContextItem:

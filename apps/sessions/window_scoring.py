@@ -32,7 +32,7 @@ SCORER = "scorer"
 async def enforced(state: TurnState) -> Window:
     """Raises `context_pinned_too_large`."""
     items, how = window.laid_out(state)
-    model = state.session.deployment.model_for(SCORER)
+    model = state.settings.model_for(SCORER)
     if is_builtin(model):
         return enforce_budget(items, **how)
     key = state.session.deployment.keys.of(model)

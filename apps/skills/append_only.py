@@ -1,31 +1,9 @@
-"""SQL that makes skill versions and their files write-once, and enforces a version's status transitions; used by the
-migrations."""
+"""SQL that enforces the status transitions of skill versions, which are otherwise written once. Used by migrations."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-
-_TABLES = ("skills_skillversion", "skills_skillfile")
-_TRIGGERS = """
-CREATE TRIGGER {table}_no_rewrite BEFORE UPDATE OR DELETE ON {table}
-    FOR EACH ROW EXECUTE FUNCTION skills_refuse();
-CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table}
-    FOR EACH STATEMENT EXECUTE FUNCTION skills_refuse();
-"""
-_DROP = """
-DROP TRIGGER {table}_no_rewrite ON {table};
-DROP TRIGGER {table}_no_truncate ON {table};
-"""
-
-REFUSE = """
-CREATE FUNCTION skills_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'an installed skill cannot be rewritten' USING ERRCODE = 'insufficient_privilege';
-END $$;
-""" + "".join(_TRIGGERS.format(table=table) for table in _TABLES)
-
-REFUSE_REVERSE = "".join(_DROP.format(table=table) for table in _TABLES) + "DROP FUNCTION skills_refuse();"
 
 # The transitions of a version (models.TRANSITIONS): it starts as proposed, or active when its content ships with the
 # installation; nothing else becomes active without a spent approval of exactly this content.

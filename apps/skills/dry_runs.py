@@ -43,7 +43,9 @@ def dry_run(manifest: SkillManifest, folder: Path) -> list[Trial]:
 
 def scripts_of(manifest: SkillManifest) -> list[str]:
     """Return the scripts that a dry run tries, in its order."""
-    return list(dict.fromkeys([*(tool.script for tool in manifest.tools), *manifest.script_args]))[:MAX_SCRIPTS]
+    return list(dict.fromkeys([*(tool.script for tool in manifest.tools if tool.script), *manifest.script_args]))[
+        :MAX_SCRIPTS
+    ]
 
 
 def as_report(trials: list[Trial]) -> list[dict[str, object]]:

@@ -1,5 +1,7 @@
 """Enumerations of the skills room."""
 
+from enum import StrEnum
+
 from django.db.models import TextChoices
 
 from kernel.language import gettext_lazy as _
@@ -25,6 +27,13 @@ class SkillSource(TextChoices):
     GIT = "git", _("A git repository")
     MAKER = "maker", _("Written here")
     PACKAGE = "package", _("A signed package")
+
+
+class Executor(StrEnum):
+    """What runs the code of a call, in the place of a script (spec 9.2)."""
+
+    PYTHON = "python_exec"
+    SHELL = "shell_exec"
 
 
 class PackageState(TextChoices):

@@ -73,6 +73,8 @@ def notes(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[str]:
         messages.append(f"{networked[0]} opens the network, which this skill is not given.")
     if manifest.requirements.network:
         messages.append(f"May reach {', '.join(manifest.requirements.network)} and nothing else.")
+    if running := [tool.name for tool in manifest.tools if tool.executor]:
+        messages.append(f"Runs code that a model writes ({', '.join(running)}), each time after a person's approval.")
     return [*messages, *_uncalled_scripts(manifest, files)]
 
 
@@ -148,4 +150,4 @@ def _missing_paths(manifest: SkillManifest, files: Mapping[str, bytes]) -> list[
 def _tool_paths(tool: Any) -> list[str]:
     """Return the tool's script, and what its checks run inside `/sandbox/skill/`."""
     checks = [part for check in tool.verify for part in check.run.split() if part.startswith("/sandbox/skill/")]
-    return [tool.script, *(part.removeprefix("/sandbox/skill/") for part in checks)]
+    return [*filter(None, [tool.script]), *(part.removeprefix("/sandbox/skill/") for part in checks)]

@@ -23,6 +23,7 @@ from apps.skills.schemas import DIGEST_CHARS, ArgSpec, SkillManifest, ToolDeclar
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import PolicySeal
+from apps.tenants.queries import is_simulated
 from apps.toolservers.ports import Program
 from kernel.canonical import canonical_bytes
 from kernel.error_codes import ErrorCode
@@ -174,8 +175,9 @@ def _runnable(version: SkillVersion, tool: ToolSpec, customer: str, *, house: bo
 
 
 def _egress(version: SkillVersion, tool: ToolSpec) -> tuple[str, ...]:
-    """Return the places that a run of this tool may reach, without a connection."""
-    return rules.egress_of(_places(manifest_of(version), tool))
+    """Return the places that a run of this tool may reach, without a connection; none in a copy for simulations."""
+    places = rules.egress_of(_places(manifest_of(version), tool))
+    return () if places and is_simulated() else places
 
 
 def places_of(tool: ToolSpec) -> tuple[str, ...]:
@@ -183,6 +185,11 @@ def places_of(tool: ToolSpec) -> tuple[str, ...]:
     account decides (`connections.permissions.reach_of`)."""
     (version,) = versions([tool.skill])
     return _egress(version, tool)
+
+
+def reaches_hosts(version: SkillVersion) -> bool:
+    """Whether some script of the version may reach hosts without a connection."""
+    return bool(rules.egress_of(manifest_of(version).requirements.network))
 
 
 def _places(manifest: SkillManifest, tool: ToolDeclaration) -> list[str]:
@@ -333,3 +340,9 @@ def tools_of(version: SkillVersion) -> tuple[ToolSpec, ...]:
 
 def _export(row: Record) -> dict[str, object]:
     return {"key": row.key, "subject": row.subject, "revision": row.revision, "data": row.data}
+
+
+def contents_of(version: SkillVersion) -> dict[str, bytes]:
+    """Every file of the version by its path."""
+    rows = SkillFile.objects.filter(version=version).values_list("path", "content")
+    return {path: bytes(content) for path, content in rows}

@@ -165,7 +165,7 @@ def executor_view(refs: Iterable[str]) -> tuple[SkillBrief, ...]:
 
 
 def _executor_brief(version: SkillVersion, names: Collection[str]) -> SkillBrief:
-    scripts = [f"- {tool.name}: {tool.script}" for tool in queries.tools_of(version)]
+    scripts = [f"- {tool.name}: {tool.script or tool.executor}" for tool in queries.tools_of(version)]
     ours = "\n".join(["Its tools and the scripts they start:", *scripts]) if scripts else ""
     skill = _active_skill(version)
     return SkillBrief(skill.name, skill.metadata.description, f"{_with_companions(skill, names)}\n\n{ours}".strip())

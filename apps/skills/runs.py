@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from apps.guard.schemas import CallContext, CallFailed, HandlerResult
-from apps.skills import argv, queries, rules, script_library
+from apps.skills import argv, executors, queries, rules, script_library
 from apps.skills.ports import OpenedAccount, library, open_credentials, store_credentials
 from apps.skills.queries import Runnable
 from apps.skills.schemas import Change
@@ -21,6 +21,7 @@ from kernel.canonical import canonical_bytes
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
+from kernel.unicode_safety import replace_unstorable
 from sandbox import SandboxResult, SandboxSpec, run
 
 CHANGES = "changes.json"
@@ -37,7 +38,8 @@ def run_skill(ctx: CallContext) -> HandlerResult:
     tool then sees every record of its books, an acting one does not run.
 
     Every failure is coded and effect-free, because records change only in the settlement. The exception is a tool that
-    acts on an outside account: what it did there before it failed is unknown, unless it says that it refused.
+    acts on an outside account, or runs code that reaches hosts: what it did there before it failed is unknown, unless
+    the tool says that it refused.
     """
     customer = str(ctx.context.get("customer") or "")
     runnable = _load(ctx, customer)
@@ -95,11 +97,15 @@ def _run(
     }
     # Files of earlier work, mounted at `/sandbox/inputs/`; without any, there is no such folder.
     inputs = ctx.context.get("inputs")
+    executor, script_args = runnable.tool.executor, runnable.script_args if runnable.is_plain else None
     spec = SandboxSpec(
-        argv.command_line(runnable.tool.script, args, runnable.script_args if runnable.is_plain else None),
+        executors.command_line(executor, args)
+        if executor
+        else argv.command_line(runnable.tool.script, args, script_args),
         work={"call.json": canonical_bytes(call)},
         read_only={
             **script_library.mounts(runnable.folder),
+            **(executors.files(executor, args) if executor else {}),
             "records": queries.as_files(runnable.rows),
             **({"knowledge": documents} if documents else {}),
             **({"inputs": inputs} if inputs else {}),
@@ -122,12 +128,26 @@ def _parse_outcome(
 ) -> tuple[dict[str, object], tuple[Change, ...]]:
     if outcome.reason:
         raise _failed(f"script_{outcome.reason}", "The tool exceeded its limits and was stopped.")
-    return _parse_value(outcome, plain=runnable.is_plain), _parse_changes(runnable, outcome, customer)
+    value = _output_of(outcome) if runnable.tool.executor else _parse_value(outcome, plain=runnable.is_plain)
+    return value, _parse_changes(runnable, outcome, customer)
 
 
 def _with_effect(failure: CallFailed, runnable: Runnable) -> CallFailed:
-    reached_out = runnable.tool.acting and runnable.tool.connection and failure.code != "refused_by_tool"
+    tool = runnable.tool
+    by_account = tool.acting and tool.connection and failure.code != "refused_by_tool"
+    reached_out = by_account or (tool.executor and runnable.egress)
     return CallFailed(failure.code, failure.reason, effect_free=not reached_out)
+
+
+def _output_of(outcome: SandboxResult) -> dict[str, object]:
+    """The output of approved code, as text: nothing in it is an answer, a refusal or a sentence for the visitor."""
+    if outcome.exit_code != 0:
+        raise _failed("script_failed", "The code ended with an error.")
+    output = replace_unstorable(outcome.stdout)
+    cut = (
+        {"cut": f"The first {MAX_RESULT_CHARS} of {len(output)} characters."} if len(output) > MAX_RESULT_CHARS else {}
+    )
+    return {"output": output[:MAX_RESULT_CHARS], **cut}
 
 
 def _parse_value(outcome: SandboxResult, *, plain: bool = False) -> dict[str, object]:

@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from apps.approvals.enums import Risk
 from apps.gates.schemas import Expectation
 from apps.guard.enums import Intent
+from apps.skills import executors
+from apps.skills.enums import Executor
 from kernel.stored_texts import stored_text
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
@@ -97,10 +99,12 @@ class UndoSpec(Frozen):
 
 class ToolDeclaration(Frozen):
     """One tool as SKILL.md declares it under `metadata.tools`. `decides`: its arguments that decide where something
-    goes, beside those whose name or format says so."""
+    goes, beside those whose name or format says so. It starts its script, or an `executor` runs the code of the
+    call."""
 
     name: Identifier
-    script: ScriptPath
+    script: ScriptPath | Literal[""] = ""
+    executor: Executor | None = None
     description: str = Field(min_length=8, max_length=300)
     acting: bool = False
     reversible: bool = True
@@ -134,11 +138,38 @@ class ToolDeclaration(Frozen):
             raise ValueError("args describes an object")
         return {**args, "additionalProperties": False}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _executor_takes_code(cls, fields: Any) -> Any:
+        """An executor's tool acts, takes the code alone, is of medium risk at least, and has no network of its own
+        accord."""
+        if not isinstance(fields, dict) or fields.get("executor") not in set(Executor):
+            return fields
+        args = dict(executors.ARGS[Executor(fields["executor"])])
+        if fields.get("args", args) != args:
+            raise ValueError("an executor's arguments are not declared: it takes the code")
+        usual = {"acting": True, "risk": Risk.MEDIUM.value, "network": []}
+        return {**usual, **{name: value for name, value in fields.items() if value is not None}, "args": args}
+
+    @model_validator(mode="after")
+    def _executor_runs_nothing_else(self) -> Self:
+        if self.executor is None:
+            return self
+        if self.script or self.writes or self.connection or self.knowledge or self.undo:
+            raise ValueError("an executor has no script, writes no records and uses no connection or documents")
+        if not self.acting or self.risk == Risk.LOW:
+            raise ValueError("an executor acts, with medium risk at least")
+        if self.network and self.reversible:
+            raise ValueError("what reaches hosts by code is not reversible")
+        return self
+
     @model_validator(mode="after")
     def _acting_is_accountable(self) -> Self:
+        if not self.script and self.executor is None:
+            raise ValueError("a tool names its script")
         if self.writes and not self.acting:
             raise ValueError("only an acting tool writes")
-        if self.acting and not (self.intent and self.consequence and self.verify):
+        if self.acting and not (self.intent and self.consequence and (self.verify or self.executor)):
             raise ValueError("an acting tool declares intent, consequence and verify")
         if self.undo and not (self.acting and self.reversible):
             raise ValueError("only what acts and is reversible declares how to undo it")
@@ -179,7 +210,7 @@ class ToolSpec(ToolDeclaration):
     @property
     def is_outside(self) -> bool:
         """True when its answers come from elsewhere than the company's own records."""
-        return self.reaches or self.connection is not None
+        return self.reaches or self.connection is not None or self.executor is not None
 
     @property
     def leaves(self) -> bool:

@@ -34,7 +34,11 @@ def install_version(path: Path) -> SkillVersion:
     Only for what ships with the installation or with a demo, which the operator trusts; everything else goes through
     `installation.propose`. Raises `SilasError`: `skill_invalid`; `skill_not_bundled` 409.
     """
-    folder = load_folder(path)
+    return install_folder(load_folder(path))
+
+
+def install_folder(folder: Folder) -> SkillVersion:
+    """`install_version` for a folder that is loaded already."""
     existing = find_version(folder)
     if existing:
         return existing

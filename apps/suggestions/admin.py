@@ -42,9 +42,9 @@ class InitiativeSettingsAdmin(TenantRowAdmin):
 
 @admin.register(Outcome)
 class OutcomeAdmin(ReadOnlyAdmin):
-    list_display = ("decided_at", "deployment", "family", "kind", "risk", "tenant")
+    list_display = ("decided_at", "deployment", "family", "kind", "risk", "card_kind", "decided_by", "tenant")
     list_filter = ("kind",)
-    list_select_related: ClassVar = ["tenant", "deployment"]
+    list_select_related: ClassVar = ["tenant", "deployment", "decided_by"]
     actions = ("tighten",)  # type: ignore[assignment]  # the only action here: it can only add cards
 
     @admin.action(
@@ -85,6 +85,6 @@ class SuggestionAdmin(ReadOnlyAdmin):
 
 @admin.register(Preference)
 class PreferenceAdmin(ReadOnlyAdmin):
-    list_display = ("created_at", "deployment", "key", "hits", "sample_size", "state", "tenant")
+    list_display = ("created_at", "deployment", "key", "hits", "sample_size", "people", "state", "expires_at", "tenant")
     list_filter = ("state",)
     list_select_related: ClassVar = ["tenant", "deployment"]

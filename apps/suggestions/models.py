@@ -14,6 +14,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from apps.approvals.cards.kinds import kind_labels
 from apps.approvals.enums import Risk
 from apps.autonomy.enums import ProposalState
 from apps.suggestions.calibration_policy import CalibrationConfig
@@ -49,6 +50,9 @@ class InitiativeSettings(TenantModel):
     )
     preferences = models.BooleanField(default=True)
     most_inferences_a_day = models.PositiveSmallIntegerField(default=20)
+    preference_days = models.PositiveSmallIntegerField(
+        default=180, db_default=180, help_text=_("How long a preference counts after it was added")
+    )
 
     class Meta(TenantModel.Meta):
         app_label = "autonomy"
@@ -67,6 +71,7 @@ class InitiativeSettings(TenantModel):
                 condition=Q(most_open__lte=50, most_an_hour__lte=60, expire_hours__gte=1, cooldown_minutes__gte=1),
                 name="initiative_within_bounds",
             ),
+            models.CheckConstraint(condition=Q(preference_days__range=(1, 730)), name="initiative_preferences_end"),
         ]
 
     @property
@@ -76,7 +81,10 @@ class InitiativeSettings(TenantModel):
 
 
 class Outcome(TenantModel):
-    """How people decided about one action of a family: the most negative decision, at the time of the first one."""
+    """How people decided about one action of a family: the most negative decision, at the time of the first one.
+
+    `goal`: the goal whose template the action is a use of; `decided_by`: who made the first decision.
+    """
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     family = models.CharField(max_length=80)
@@ -84,6 +92,9 @@ class Outcome(TenantModel):
     kind = models.CharField(max_length=16, choices=OutcomeKind.choices)
     risk = models.CharField(max_length=12, choices=Risk.choices)
     shortened = models.BooleanField(default=False, help_text=_("A person shortened it by a third or more"))
+    card_kind = models.CharField(max_length=24, choices=kind_labels, blank=True, db_default="")
+    goal = models.ForeignKey("work.WorkItem", on_delete=models.SET_NULL, null=True, related_name="+")
+    decided_by = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
     decided_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):
@@ -158,25 +169,34 @@ class Suggestion(TenantModel):
 
 
 class Preference(TenantModel):
-    """A preference inferred from a pattern of people's decisions.
+    """A preference inferred from a pattern of people's decisions, or of ratings.
 
-    `content` is the server's own sentence; it is recalled, as confirmed memory, once a person keeps it (spec 6.6).
+    `content` is the server's own sentence; once a person keeps it, it is recalled as confirmed memory until it expires
+    or is turned off (spec 6.6). `family`: the actions that it is about; `people`: how many persons it was learnt from.
     """
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=120, help_text=_("behavior:…"))
+    family = models.CharField(max_length=80, blank=True, db_default="")
     content = models.CharField(max_length=300)
     sample_size = models.PositiveIntegerField()
     hits = models.PositiveIntegerField()
+    people = models.PositiveIntegerField(default=0, db_default=0)
     state = models.CharField(max_length=12, choices=ProposalState.choices, default=ProposalState.PROPOSED)
     card_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
     decided_by = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
     decided_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    expires_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
         app_label = "autonomy"
         ordering: ClassVar = ["-created_at"]
-        constraints: ClassVar = [models.UniqueConstraint(fields=["deployment", "key"], name="preference_inferred_once")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["deployment", "key"], name="preference_inferred_once"),
+            models.CheckConstraint(
+                condition=~Q(state=ProposalState.KEPT) | Q(expires_at__isnull=False), name="preference_kept_expires"
+            ),
+        ]
 
     deployment_id: UUID

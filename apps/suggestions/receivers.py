@@ -17,7 +17,7 @@ from apps.autonomy.signals import automations_enabled
 from apps.bus.enums import Kind
 from apps.bus.registry import register_job
 from apps.suggestions import handlers
-from apps.suggestions.services import calibration, preferences, suggestion_schedule, suggestions
+from apps.suggestions.services import calibration, outcomes, preferences, suggestion_schedule, suggestions
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
 from apps.work.signals import work_changed
@@ -33,8 +33,8 @@ def _on_work_done(item: WorkItem, status: str, text: str | Promise, next_steps: 
 on_card(CardKind.AUTONOMY_THRESHOLD, calibration.PROPOSAL, decided=calibration.apply_decision)
 on_card(CardKind.SUGGESTION, suggestions.SUGGESTION, decided=suggestions.apply_decision)
 on_card(CardKind.DECISION, preferences.PREFERENCE, decided=preferences.apply_decision)
-card_decided.connect(calibration.record_decision)
-card_edited.connect(calibration.record_edit)
+card_decided.connect(outcomes.record_decision)
+card_edited.connect(outcomes.record_edit)
 automations_enabled.connect(suggestion_schedule.schedule_suggestions)
 
 register_job(Kind.SUGGESTION_LOOK, handlers.handle_suggestions, recurring=True)

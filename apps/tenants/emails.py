@@ -27,7 +27,7 @@ from apps.audit.enums import AuditEvent
 from apps.tenants import invitations, resets
 from apps.tenants.enums import EmailKind, EmailState, Role
 from apps.tenants.members import record_in_all_tenants
-from apps.tenants.models import Letter, Tenant, User
+from apps.tenants.models import Invitation, Letter, Tenant, User
 from apps.tenants.signals import email_enqueued
 from kernel.clock import now
 from kernel.language import in_language
@@ -74,6 +74,16 @@ def enqueue(
         )
         email_enqueued(letter)
     return letter
+
+
+def send_invitation(invitation: Invitation, *, origin: str) -> str:
+    """Email the invitation. Without a mail server the link is returned instead, which is known only here."""
+    if not can_send():
+        link = invitations.new_link(invitation.pk)
+        return origin + link.path if link else ""
+    tenant_id = invitation.tenant_id
+    enqueue(EmailKind.INVITATION, invitation.email, origin=origin, company_id=tenant_id, invitation_id=invitation.pk)
+    return ""
 
 
 async def send(delivery: Delivery) -> None:
@@ -180,8 +190,10 @@ def _invitation(letter: Letter) -> EmailContent | None:
     invitation, user = link.invitation, _person(letter.address)
     context = {"company": company.name, "link": letter.origin + link.path, "role": Role(invitation.role).label}
     # Who has no account here yet most likely speaks the language of the person who invites them.
-    language = user.language if user else invitation.invited_by.language
-    return EmailContent(format_lazy(_("Join {company}"), company=company.name), context, language)
+    reader = user or invitation.invited_by
+    return EmailContent(
+        format_lazy(_("Join {company}"), company=company.name), context, reader.language if reader else ""
+    )
 
 
 def _person(address: str) -> User | None:

@@ -19,6 +19,44 @@ class KeyScope(TextChoices):
 
     SAFETY_AGENT = "safety:agent", _("Report to the safety loop")
     SAFETY_CONFIRM = "safety:confirm", _("Confirm steps that another agent's safety loop paused")
+    MEMORY_READ = "memory:read", _("Read and export memories")
+    MEMORY_WRITE = "memory:write", _("Correct, pin, delete and import memories")
+    SESSIONS_READ = "sessions:read", _("Read conversations, notes, labels and canned replies")
+    SESSIONS_WRITE = "sessions:write", _("Answer and manage conversations, change labels and canned replies")
+    SESSIONS_SECRETS = "sessions:secrets", _("Take confidential details that visitors gave")
+    CONTACTS_READ = "contacts:read", _("Read contacts, their conversations, consents and notes")
+    CONTACTS_WRITE = "contacts:write", _("Add, change and merge contacts")
+    CARDS_READ = "cards:read", _("Read cards and what they ask to approve")
+    CARDS_DECIDE = "cards:decide", _("Decide cards, with a key for signing or a link for an approver")
+    WORK_READ = "work:read", _("Read tasks, projects and goals")
+    WORK_WRITE = "work:write", _("Cancel and resume tasks, projects and goals")
+    AUTOMATIONS_READ = "automations:read", _("Read automations, their runs and what they found")
+    AUTOMATIONS_WRITE = "automations:write", _("Manage and run automations")
+    KNOWLEDGE_READ = "knowledge:read", _("Read and search documents, sources and gaps")
+    KNOWLEDGE_WRITE = "knowledge:write", _("Manage documents, sources and gaps")
+    DEPLOYMENTS_READ = "deployments:read", _("Read chatbots, their personality and releases")
+    DEPLOYMENTS_WRITE = "deployments:write", _("Manage chatbots, their personality and releases")
+    GATES_READ = "gates:read", _("Read gates and their versions")
+    GATES_WRITE = "gates:write", _("Manage gates and try them")
+    SKILLS_READ = "skills:read", _("Read skills and drafts")
+    SKILLS_WRITE = "skills:write", _("Manage skills and drafts")
+    CONNECTIONS_READ = "connections:read", _("Read connected accounts and outside tools")
+    CONNECTIONS_WRITE = "connections:write", _("Manage connected accounts and outside tools")
+    MEMBERS_READ = "members:read", _("Read members")
+    MEMBERS_WRITE = "members:write", _("Invite and remove members, change roles")
+    AUDIT_READ = "audit:read", _("Read, check and export the audit log")
+    INSIGHTS_READ = "insights:read", _("Read insights")
+    SETTINGS_READ = "settings:read", _("Read limits and settings of the company")
+    SETTINGS_WRITE = "settings:write", _("Change limits and settings of the company")
+    API_KEYS_READ = "api_keys:read", _("List API keys")
+    API_KEYS_WRITE = "api_keys:write", _("Create, rotate and revoke API keys with no more rights than this one")
+
+
+class TokenKind(TextChoices):
+    """Kinds of OAuth tokens."""
+
+    ACCESS = "access", _("Access token")
+    REFRESH = "refresh", _("Refresh token")
 
 
 class IdentityAlgorithm(TextChoices):

@@ -8,7 +8,8 @@ answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
 from kernel.language import gettext
@@ -16,8 +17,17 @@ from kernel.timezones import get_timezone
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _SPAN = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*[-\u2013]\s*(?:([01]\d|2[0-3]):([0-5]\d)|(24):(00))")
-_MAX_SPANS, _LOOK_AHEAD_DAYS = 4, 8
+_MAX_SPANS, _LOOK_AHEAD_DAYS = 4, 31
 _EXAMPLE = '{"mon": "08:00-18:00", "sat": "09:00-12:00"}'
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Opening hours in their time zone; `holidays` are dates such as `2026-12-25` that are closed all day."""
+
+    hours: Mapping[str, str]
+    zone: str
+    holidays: Collection[str] = ()
 
 
 def hours_problem(hours: object) -> str:
@@ -32,30 +42,34 @@ def hours_problem(hours: object) -> str:
     return ""
 
 
-def is_open(hours: Mapping[str, str], *, zone: str, moment: datetime) -> bool:
-    if not hours:
+def is_open(hours: Mapping[str, str], *, zone: str, moment: datetime, holidays: Collection[str] = ()) -> bool:
+    if not hours and not holidays:
         return True
     local = moment.astimezone(get_timezone(zone))
     minute = local.hour * 60 + local.minute
-    return any(start <= minute < end for start, end in _spans_on(hours, local.date()))
+    return any(start <= minute < end for start, end in _spans_on(hours, local.date(), holidays))
 
 
-def next_opening(hours: Mapping[str, str], *, zone: str, moment: datetime) -> datetime | None:
-    """The next opening in local time; None if it is open now or never opens."""
-    if is_open(hours, zone=zone, moment=moment):
+def next_opening(
+    hours: Mapping[str, str], *, zone: str, moment: datetime, holidays: Collection[str] = ()
+) -> datetime | None:
+    """The next opening in local time; None if it is open now or does not open within a month."""
+    if is_open(hours, zone=zone, moment=moment, holidays=holidays):
         return None
     local = moment.astimezone(get_timezone(zone))
     for ahead in range(_LOOK_AHEAD_DAYS):
         day = local.date() + timedelta(days=ahead)
-        for start, _ in _spans_on(hours, day):
+        for start, _ in _spans_on(hours, day, holidays):
             opens = datetime.combine(day, time(start // 60, start % 60), tzinfo=local.tzinfo)
             if opens > local:
                 return opens
     return None
 
 
-def _spans_on(hours: Mapping[str, str], day: date) -> list[tuple[int, int]]:
-    return _spans(hours.get(DAYS[day.weekday()], ""))
+def _spans_on(hours: Mapping[str, str], day: date, holidays: Collection[str] = ()) -> list[tuple[int, int]]:
+    if day.isoformat() in holidays:
+        return []
+    return _spans(hours.get(DAYS[day.weekday()], "")) if hours else [(0, 24 * 60)]
 
 
 def _spans(text: str) -> list[tuple[int, int]]:

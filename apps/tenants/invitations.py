@@ -42,10 +42,10 @@ class Link:
     path: str
 
 
-def invite(email: str, *, role: Role, by: User) -> Invitation:
+def invite(email: str, *, role: Role, by: User | None, actor: str) -> Invitation:
     """Invite someone to the scope's tenant. Revokes an open invitation for the same address.
 
-    Raises `SilasError("invalid_email")`, and `SilasError("member_exists")` 409.
+    `by` is None for a program.     Raises `SilasError("invalid_email")`, and `SilasError("member_exists")` 409.
     """
     address = email.strip().lower()
     check_email(address)
@@ -57,7 +57,15 @@ def invite(email: str, *, role: Role, by: User) -> Invitation:
         email=address, role=role, invited_by=by, created_at=moment, expires_at=moment + GOOD_FOR
     )
     data = {"role": str(role)}
-    record(AuditEvent.MEMBER_INVITED, actor=f"user:{by.pk}", subject=f"invitation:{invitation.pk}", data=data)
+    record(AuditEvent.MEMBER_INVITED, actor=actor, subject=f"invitation:{invitation.pk}", data=data)
+    return invitation
+
+
+def find_open(invitation_id: UUID) -> Invitation:
+    """Raises `NotFound` for an accepted, revoked or foreign one."""
+    invitation: Invitation | None = _open(invitation_id).first()
+    if invitation is None:
+        raise NotFound()
     return invitation
 
 
@@ -66,21 +74,21 @@ def list_open() -> Sequence[Invitation]:
     return list(Invitation.objects.filter(accepted_at=None, revoked_at=None).select_related("invited_by"))
 
 
-def resend(invitation_id: UUID, *, by: User) -> Invitation:
+def resend(invitation_id: UUID, *, actor: str) -> Invitation:
     """Extend it by seven days and void its link. Raises `NotFound` for an accepted or revoked one."""
     if not _open(invitation_id).update(hashed="", expires_at=now() + GOOD_FOR):
         raise NotFound()
     invitation: Invitation = Invitation.objects.get(pk=invitation_id)
     data = {"role": str(invitation.role), "again": True}
-    record(AuditEvent.MEMBER_INVITED, actor=f"user:{by.pk}", subject=f"invitation:{invitation_id}", data=data)
+    record(AuditEvent.MEMBER_INVITED, actor=actor, subject=f"invitation:{invitation_id}", data=data)
     return invitation
 
 
-def revoke(invitation_id: UUID, *, by: User) -> None:
+def revoke(invitation_id: UUID, *, actor: str) -> None:
     """Raises `NotFound` for an accepted or revoked invitation."""
     if not _open(invitation_id).update(revoked_at=now()):
         raise NotFound()
-    record(AuditEvent.INVITATION_REVOKED, actor=f"user:{by.pk}", subject=f"invitation:{invitation_id}")
+    record(AuditEvent.INVITATION_REVOKED, actor=actor, subject=f"invitation:{invitation_id}")
 
 
 def new_link(invitation_id: UUID) -> Link | None:
@@ -122,9 +130,8 @@ def accept(invitation: Invitation, *, user: User | None = None, name: str = "", 
     if not claimed.update(accepted_at=now()):
         raise SilasError(ErrorCode.INVITATION_ENDED)
     role = Role(invitation.role)
-    new = add_member(
-        invitation.email, role=role, full_name=name, password=password or None, actor=f"user:{invitation.invited_by_id}"
-    )
+    actor = f"user:{invitation.invited_by_id}" if invitation.invited_by_id else "system"
+    new = add_member(invitation.email, role=role, full_name=name, password=password or None, actor=actor)
     if user is None and not new.membership.user.check_password(password):
         raise _ACCOUNT_EXISTS  # another request created it meanwhile
     record(

@@ -15,15 +15,27 @@ from apps.tenants.queries import memberships_of, users_with_second_factor
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import MEMBER_LANGUAGES, gettext
+from kernel.pagination import read_page
 from kernel.tenancy import tenant_scope
 
 
 def list_members() -> list[Membership]:
-    """Members of the scope's tenant with their users, sorted by display name.
+    """Members of the scope's tenant with their users, sorted by display name, each as `page_of_members` has it."""
+    rows = with_logins(list(Membership.objects.select_related("user")))
+    return sorted(rows, key=lambda row: row.user.display_name.lower())
+
+
+def page_of_members(*, before: str, limit: int) -> tuple[list[Membership], str]:
+    """Members of the scope's tenant with their users, the newest first, and the cursor of the next page.
 
     Each row carries two extra attributes: `has_factor` (whether the user has a second factor) and `last_seen`.
     """
-    rows = list(Membership.objects.select_related("user"))
+    rows, following = read_page(Membership.objects.select_related("user"), before=before, limit=limit)
+    return with_logins(rows), following
+
+
+def with_logins(rows: list[Membership]) -> list[Membership]:
+    """The same rows, each as `page_of_members` has it."""
     ids = [row.user_id for row in rows]
     protected = users_with_second_factor(ids)
     # Oldest first, so the newest login of each user wins.
@@ -33,7 +45,7 @@ def list_members() -> list[Membership]:
         row.__dict__.update(
             has_factor=row.user_id in protected, last_seen=last_seen.get(row.user_id) or row.user.last_login
         )
-    return sorted(rows, key=lambda row: row.user.display_name.lower())
+    return rows
 
 
 def get_member(membership_id: UUID) -> Membership:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 
 from apps.tenants.enums import Role
 from apps.tenants.models import (
@@ -24,9 +25,11 @@ from apps.tenants.models import (
 )
 from apps.tenants.rules import forbidden_role, is_api_key
 from kernel.canonical import sha256_hex
+from kernel.clock import now
 from kernel.errors import NotFound
+from kernel.pagination import read_page
 from kernel.secrets_key import unseal_secret
-from kernel.tenancy import lookup_scope
+from kernel.tenancy import current_tenant_id, lookup_scope
 from llm.models import needs_key
 
 
@@ -55,19 +58,39 @@ def deployment_by_key(public_key: str) -> Deployment | None:
         return deployment
 
 
+def deployment_by_id(deployment_id: UUID) -> Deployment:
+    """One of the scope's deployments. Raises `NotFound` for any other tenant's."""
+    deployment: Deployment | None = Deployment.objects.filter(pk=deployment_id).first()
+    if deployment is None:
+        raise NotFound()
+    return deployment
+
+
+def list_deployments(*, before: str, limit: int) -> tuple[list[Deployment], str]:
+    """The scope's deployments, newest first, and the cursor of the next page."""
+    return read_page(Deployment.objects.all(), before=before, limit=limit)
+
+
 def api_key(key: str) -> ApiKey | None:
-    """The row of this API key with its tenant, found by its hash; None if it is unknown or revoked."""
+    """The row of this API key with its tenant, found by its hash or, during the overlap of a rotation, by the hash of
+    the secret before; None if it is unknown, expired or revoked."""
     if not is_api_key(key):
         return None
     hashed = sha256_hex(key)
     with lookup_scope(hashed):
-        row: ApiKey | None = ApiKey.objects.select_related("tenant").filter(hashed=hashed, revoked_at=None).first()
-        return row
+        known = Q(hashed=hashed) | Q(previous_hashed=hashed, previous_until__gt=now())
+        row: ApiKey | None = ApiKey.objects.select_related("tenant").filter(known).first()
+        return row if row and row.is_active else None
 
 
 def list_api_keys() -> list[ApiKey]:
     """The scope's API keys: active ones first, newest first within each group."""
-    return sorted(ApiKey.objects.order_by("-created_at"), key=lambda key: key.revoked_at is not None)
+    return sorted(ApiKey.objects.order_by("-created_at"), key=lambda key: not key.is_active)
+
+
+def page_of_api_keys(*, before: str, limit: int) -> tuple[list[ApiKey], str]:
+    """The scope's API keys, newest first, and the cursor of the next page."""
+    return read_page(ApiKey.objects.all(), before=before, limit=limit)
 
 
 def get_api_key(key_id: UUID) -> ApiKey:
@@ -136,8 +159,14 @@ def _verifying_key(row: IdentityKey) -> str:
     return unseal_secret(bytes(row.sealed_secret), belongs_to=identity_seal(row)).decode()
 
 
-def all_tenants() -> list[Tenant]:
-    return list(Tenant.objects.all())
+def is_simulated() -> bool:
+    """Whether the scope's tenant is a copy in which simulations run: its scripts get no network (ADR 120)."""
+    return Tenant.objects.filter(pk=current_tenant_id(), is_simulated=True).exists()
+
+
+def all_tenants(slug: str = "") -> list[Tenant]:
+    """Every tenant, or only the one with this slug."""
+    return list(Tenant.objects.filter(slug=slug) if slug else Tenant.objects.all())
 
 
 def role_of(user: User) -> Role | None:

@@ -1,8 +1,10 @@
-"""Signal receivers: record logins and logouts, and seal the empty policy lists of a new tenant."""
+"""Signal receivers: record logins and logouts, seal the empty policy lists of a new tenant, and revoke what a former
+member granted to apps."""
 
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.db.models.signals import post_save
@@ -10,6 +12,8 @@ from django.dispatch import receiver
 
 from apps.tenants import logins, policy_seals
 from apps.tenants.models import Tenant, User
+from apps.tenants.oauth import services as oauth
+from apps.tenants.signals import member_removed
 from kernel.tenancy import tenant_scope
 
 
@@ -18,6 +22,11 @@ def _seal_new_tenant(instance: Tenant, created: bool, **_: object) -> None:
     if created:
         with tenant_scope(instance):
             policy_seals.seal_empty_lists(instance.pk)
+
+
+@member_removed.connect
+def _revoke_apps(user_id: UUID) -> None:
+    oauth.revoke_all_access(user_id)
 
 
 @receiver(user_logged_in)

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from apps.tenants.enums import Capability, IdentityAlgorithm, Role
+from apps.tenants.enums import Capability, IdentityAlgorithm, KeyScope, Role
 from apps.tenants.hours import hours_problem
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -47,6 +47,21 @@ _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _API_KEY = re.compile(r"sk_[A-Za-z0-9_-]{43}")
+_ACCESS_TOKEN = re.compile(r"oat_[A-Za-z0-9_-]{43}")
+MOST_REDIRECTS, LONGEST_REDIRECT = 10, 500
+# Scopes that no app gets: deciding, secrets, and giving rights to others or to itself.
+_NEVER_OF_APPS = frozenset(
+    {
+        KeyScope.SAFETY_AGENT,
+        KeyScope.SAFETY_CONFIRM,
+        KeyScope.SESSIONS_SECRETS,
+        KeyScope.CARDS_DECIDE,
+        KeyScope.MEMBERS_WRITE,
+        KeyScope.API_KEYS_READ,
+        KeyScope.API_KEYS_WRITE,
+    }
+)
+APP_SCOPES = tuple(scope for scope in KeyScope if scope not in _NEVER_OF_APPS)
 # Keys and values of a theme. The widget ignores anything else, so anything else is refused as a mistake.
 _THEME = {
     "accent": re.compile(r"#[0-9a-fA-F]{6}"),
@@ -77,6 +92,51 @@ def is_api_key(text: str) -> bool:
     return _API_KEY.fullmatch(text) is not None
 
 
+def is_access_token(text: str) -> bool:
+    """Whether `text` has the form of an OAuth access token."""
+    return _ACCESS_TOKEN.fullmatch(text) is not None
+
+
+def redirects_problem(addresses: Collection[str]) -> str:
+    """Redirect addresses are https, or http on this computer for programs that run there; without a fragment."""
+    if len(addresses) > MOST_REDIRECTS:
+        return gettext("At most {most} redirect addresses.").format(most=MOST_REDIRECTS)
+    wrong = next((address for address in addresses if not _is_redirect(address)), None)
+    if wrong is None:
+        return ""
+    return gettext(
+        "{wrong} can't be a redirect address. Use https://, or http://127.0.0.1 for a local program."
+    ).format(wrong=_shown(wrong))
+
+
+def _is_redirect(address: str) -> bool:
+    if not re.fullmatch(r"[\x21-\x7e]+", address) or len(address) > LONGEST_REDIRECT or "\\" in address:
+        return False
+    try:
+        parts = urlsplit(address)
+        host, _port = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if parts.username is not None or "#" in address or not _HOST.fullmatch(f"[{host}]" if ":" in host else host):
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)
+
+
+def is_registered_redirect(address: str, registered: Collection[str]) -> bool:
+    """Whether the address is one of those registered, to the letter. The port of a program on this computer may differ,
+    because its system chooses it (RFC 8252, 7.3)."""
+    return address in registered or any(_differs_in_port(address, known) for known in registered)
+
+
+def _differs_in_port(address: str, known: str) -> bool:
+    parts = urlsplit(known)
+    if parts.scheme != "http" or parts.hostname not in _LOOPBACK:
+        return False
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    start, rest = f"http://{host}", known[len(f"http://{parts.netloc}") :]
+    return re.fullmatch(rf"{re.escape(start)}:[0-9]{{1,5}}{re.escape(rest)}", address) is not None
+
+
 def as_origin(text: Any) -> str:
     """Normalise `text` to the origin that browsers send (lower case, no default port); empty if it is not an origin.
 
@@ -94,6 +154,25 @@ def as_origin(text: Any) -> str:
         return ""
     suffix = "" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}"
     return f"{parts.scheme}://{host}{suffix}"
+
+
+def typed_origins(text: str) -> list[str]:
+    """Return the origins of the addresses that a person typed, one per line.
+
+    A path is left out. Without a scheme, an address of this computer is http and any other https. A line that is no
+    address is returned as typed, so that `origins_problem` names it.
+    """
+    return list(dict.fromkeys(_typed_origin(line.strip()) for line in text.splitlines() if line.strip()))
+
+
+def _typed_origin(typed: str) -> str:
+    before, _, after = typed.partition("://")
+    scheme, rest = ("", typed) if re.search(r"[/?#]", before) or not after else (before, after)
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if host.endswith(":"):  # a mistyped scheme, such as http:/example.com
+        return typed
+    scheme = scheme or ("http" if _is_exact_origin(as_origin(f"http://{host}")) else "https")
+    return as_origin(f"{scheme}://{host}") or typed
 
 
 def deployment_problems(fields: Mapping[str, object], *, knows_model: Callable[[str], bool]) -> dict[str, str]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from django.contrib.auth.tokens import default_token_generator
 from django.db import transaction
+from django.db.models import F, Q
 from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
@@ -38,6 +39,7 @@ from llm.models import is_known
 
 _PREFIX_LENGTH = 9
 _USE_RECORDED_EVERY = timedelta(minutes=5)
+LONGEST_OVERLAP = timedelta(days=7)
 # Settings whose values are audited. Of texts, only the fact that they changed is.
 _AUDITED_VALUES = frozenset(
     {"enabled", "allowed_origins", "theme", "languages", "model_names", "timezone", "opening_hours"}
@@ -239,20 +241,58 @@ def _apply(row: Any, changes: Mapping[str, object]) -> list[str]:
 
 
 def create_api_key(
-    name: str, *, scopes: Iterable[KeyScope] = (), actor: str = "system", once: UUID | None = None
+    name: str,
+    *,
+    scopes: Iterable[KeyScope] = (),
+    expires_at: datetime | None = None,
+    actor: str = "system",
+    once: UUID | None = None,
 ) -> NewApiKey:
     """Create a REST API key of the scope's tenant: 256 random bits, stored as a hash only. `scopes` limit its rights.
 
-    `once` makes the request idempotent: repeated with the same value, it returns the first row without the key.
+    `once` makes the request idempotent: repeated with the same value, it returns the first row without the key. Raises
+    `SilasError("invalid_expiry")` 422 for a time that has passed.
     """
-    key = f"sk_{secrets.token_urlsafe(32)}"
-    new = {"name": name, "prefix": key[:_PREFIX_LENGTH], "hashed": sha256_hex(key), "scopes": sorted(scopes)}
+    if expires_at is not None and expires_at <= now():
+        raise SilasError(ErrorCode.INVALID_EXPIRY)
+    key = _new_api_key()
+    new = {
+        "name": name,
+        "prefix": key[:_PREFIX_LENGTH],
+        "hashed": sha256_hex(key),
+        "scopes": sorted(scopes),
+        "expires_at": expires_at,
+    }
     marked = uuid5(current_tenant_id(), f"api_key:{once}") if once else uuid4()
     row, is_new = ApiKey.objects.get_or_create(pk=marked, defaults=new)
     if not is_new:
         return NewApiKey(row, "")
-    record(AuditEvent.API_KEY_CREATED, actor=actor, subject=f"api_key:{row.pk}")
+    record(AuditEvent.API_KEY_CREATED, actor=actor, subject=f"api_key:{row.pk}", data={"scopes": new["scopes"]})
     return NewApiKey(row, key)
+
+
+def rotate_api_key(row: ApiKey, *, overlap: timedelta = timedelta(0), actor: str = "system") -> NewApiKey:
+    """Replace the secret of an API key. The one before stays valid for `overlap`, up to `LONGEST_OVERLAP`; an even
+    older one ends at once. Raises `NotFound` for another tenant's key and `SilasError("api_key_ended")` 409."""
+    key, until = _new_api_key(), now() + min(overlap, LONGEST_OVERLAP)
+    rows = ApiKey.objects.filter(pk=row.pk)
+    previous = {"previous_hashed": F("hashed"), "previous_until": until} if overlap else {}
+    cleared = {"previous_hashed": None, "previous_until": None}
+    rotated = rows.filter(Q(expires_at=None) | Q(expires_at__gt=now()), revoked_at=None).update(
+        hashed=sha256_hex(key), prefix=key[:_PREFIX_LENGTH], **cleared | previous
+    )
+    current = rows.first()
+    if current is None:
+        raise NotFound()
+    if not rotated:
+        raise SilasError(ErrorCode.API_KEY_ENDED)
+    data = {"overlap_seconds": int(overlap.total_seconds())}
+    record(AuditEvent.API_KEY_ROTATED, actor=actor, subject=f"api_key:{row.pk}", data=data)
+    return NewApiKey(current, key)
+
+
+def _new_api_key() -> str:
+    return f"sk_{secrets.token_urlsafe(32)}"
 
 
 def note_api_key_use(row: ApiKey) -> None:

@@ -5,7 +5,9 @@ is no record of working time, so it is one overwritten row and is not audited.""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db.models import F
 
@@ -28,6 +30,13 @@ def record_visit(user: User) -> None:
         same.update(before=F("last_at"), since=at, last_at=at)
     elif visit.last_at < at - _UPDATE_EVERY:
         Visit.objects.filter(pk=visit.pk, last_at__lt=at).update(last_at=at)
+
+
+def extend_visits(user_ids: Collection[UUID]) -> None:
+    """Extend the visits of those who still have a page open."""
+    at = now()
+    open_still = Visit.objects.filter(user_id__in=user_ids, last_at__gte=at - GAP, last_at__lt=at - _UPDATE_EVERY)
+    open_still.update(last_at=at)
 
 
 def last_visit_ended_at(user: User) -> datetime | None:

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 
 from apps.approvals.enums import Risk
 from apps.tenants.api_auth import OwnersView, RequestSerializer
+from apps.tenants.enums import KeyScope
 from apps.toolservers import queries, server_refresh, services
 from apps.toolservers.models import OutsideTool, ToolServer
 from apps.toolservers.schemas import Terms
@@ -129,6 +130,8 @@ class ToolServerWithTools(ToolServerAnswer):
 class ToolServers(OwnersView):
     """List servers, and register a new one."""
 
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
     @extend_schema(
         operation_id="mcp_servers_list",
         tags=["mcp-servers"],
@@ -166,6 +169,8 @@ class ToolServers(OwnersView):
 class OneToolServer(OwnersView):
     """Get the server with its tools, switch it on or off, change its token, or remove it."""
 
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
     @extend_schema(operation_id="mcp_server", tags=["mcp-servers"], responses={200: ToolServerWithTools, **_REFUSALS})
     def get(self, request: Request, server_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
@@ -202,6 +207,8 @@ class OneToolServer(OwnersView):
 
 
 class Looking(OwnersView):
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
     @extend_schema(
         operation_id="mcp_server_look",
         tags=["mcp-servers"],
@@ -220,6 +227,8 @@ class Looking(OwnersView):
 
 
 class Accepting(OwnersView):
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
     @extend_schema(
         operation_id="mcp_tool_accept",
         tags=["mcp-servers"],
@@ -237,12 +246,12 @@ class Accepting(OwnersView):
     )
     def post(self, request: Request, server_id: UUID, tool_id: UUID) -> Response:
         """Take the tool into use, exactly as it is described under `digest`, on these terms."""
-        if self.caller.user is None:
+        if self.caller.person is None:
             raise SilasError(ErrorCode.PERSON_NEEDED)
         form = TermsRequest(data=request.data)
         form.is_valid(raise_exception=True)
         given = dict(form.validated_data)
-        digest, by = given.pop("digest"), self.caller.user.pk
+        digest, by = given.pop("digest"), self.caller.person.pk
         with tenant_scope(self.caller.tenant_id):
             tool = _tool(server_id, tool_id)
             services.accept_tool(tool.pk, Terms(**given), digest=digest, by=by, actor=self.caller.actor)
@@ -250,6 +259,8 @@ class Accepting(OwnersView):
 
 
 class Suspending(OwnersView):
+    reading, writing = KeyScope.CONNECTIONS_READ, KeyScope.CONNECTIONS_WRITE
+
     @extend_schema(
         operation_id="mcp_tool_suspend",
         tags=["mcp-servers"],

@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 
 from apps.approvals.enums import Risk
 from apps.toolservers.enums import SearchProvider, ToolState, Transport
+from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
 
@@ -128,6 +129,8 @@ class WebSearch(TenantModel):
     changed_at = models.DateTimeField(db_default=Now())
 
     class Meta(TenantModel.Meta):
+        verbose_name = _("web search")
+        verbose_name_plural = _("web searches")
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant"], name="web_search_once"),
             models.CheckConstraint(condition=Q(price__gte=0), name="web_search_price"),

@@ -30,7 +30,11 @@ def require(deployment: Deployment, *, given: str, resume_token: str) -> Visitor
 
 def _gave(deployment: Deployment, resume_token: str, version: str) -> bool:
     session = resumable(deployment, resume_token)
-    return session is not None and bool(Consent.objects.filter(session=session, version=version).exists())
+    return session is not None and has_given(session.pk, version)
+
+
+def has_given(session_id: UUID, version: str) -> bool:
+    return bool(Consent.objects.filter(session_id=session_id, version=version).exists())
 
 
 def give(session_id: UUID, offers: VisitorOffers, *, given: str) -> None:

@@ -1,4 +1,4 @@
-"""Accept a visitor's file into a conversation, and serve it again.
+"""Accept a file into a conversation, a visitor's or one of staff (`inbox.staff_files`), and serve it again.
 
 Its bytes are examined before anything refers to them; the row, the entry in the conversation and the audit entry are
 one transaction; the same `client_id` sent twice is kept once. A file is found within its own conversation only.
@@ -6,7 +6,7 @@ one transaction; the same `client_id` sent twice is kept once. A file is found w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -21,24 +21,27 @@ from apps.sessions import chronicle, rules
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
-from apps.visitors import file_storage, file_types
+from apps.tenants.models import User
+from apps.visitors import attachments, file_storage, file_types
 from apps.visitors.models import VisitorFile
 from apps.visitors.offers import most_bytes, offers_of, taken_kinds
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
 
 
 @dataclass(frozen=True)
 class Received:
-    """Bytes on the disk that nothing names yet, and what they were found to be."""
+    """Bytes on the disk that nothing names yet, what they were found to be, and their text."""
 
     path: Path
     digest: str
     size: int
     name: str
     kind: file_types.Kind
+    text: attachments.FileText
 
 
 def keep(tenant_id: UUID, session_id: UUID, *, name: str, chunks: Iterable[bytes], client_id: str) -> VisitorFile:
@@ -46,17 +49,22 @@ def keep(tenant_id: UUID, session_id: UUID, *, name: str, chunks: Iterable[bytes
     `SilasError`: 400 `file_kind`, 413 `file_too_large`, 409 `files_full`, `conversation_full`, 503 where it cannot be
     looked at now (`sandbox.readers`)."""
     with tenant_scope(tenant_id):
-        if before := _kept(session_id, client_id):
+        if before := sent_before(session_id, client_id):
             return before
         taken, most = _taken(session_id)
-    received = _received(name, chunks, taken, most)
+    received = receive(name, chunks, taken, most)
+    return store(tenant_id, received, lambda stored_name: _write(session_id, received, client_id, stored_name))
+
+
+def store(tenant_id: UUID, received: Received, write: Callable[[str], VisitorFile]) -> VisitorFile:
+    """Store received bytes and `write` their row in a scope of its own; without it nothing stays stored."""
     try:
         stored_name = file_storage.put(received.path, tenant_id)
     finally:
         received.path.unlink(missing_ok=True)
     try:
         with tenant_scope(tenant_id):
-            row = _write(session_id, received, client_id, stored_name)
+            row = write(stored_name)
     except SilasError:  # after any other error the row may have been committed, and the sweep decides
         file_storage.storage().delete(stored_name)
         raise
@@ -73,7 +81,9 @@ def _taken(session_id: UUID) -> tuple[set[str], int]:
     return set(taken_kinds(offers)), most_bytes(offers)
 
 
-def _received(name: str, chunks: Iterable[bytes], taken: set[str], most: int) -> Received:
+def receive(name: str, chunks: Iterable[bytes], taken: Collection[str], most: int) -> Received:
+    """Bytes on the disk, examined outside of a transaction. Raises `SilasError`: 400 `file_kind`, 413
+    `file_too_large`, 503 where it cannot be looked at now."""
     try:
         path, digest, size = file_storage.receive(chunks, most=most)
     except file_storage.TooLarge:
@@ -83,40 +93,62 @@ def _received(name: str, chunks: Iterable[bytes], taken: set[str], most: int) ->
         kind = file_types.kind_of(path, name) if size else None
         if kind is None or kind.name not in taken:
             raise SilasError(ErrorCode.FILE_KIND)
+        text = attachments.extract_text(path, kind, size)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return Received(path, digest, size, file_types.clean_name(name, kind), kind)
+    return Received(path, digest, size, file_types.clean_name(name, kind), kind, text)
 
 
 def _write(session_id: UUID, received: Received, client_id: str, stored_name: str) -> VisitorFile:
     session = lock_session(session_id)
-    if before := _kept(session_id, client_id):
+    if before := sent_before(session_id, client_id):
         return before
-    _require_room(session, received.size)
-    row = VisitorFile(session_id=session_id, digest=received.digest, client_id=client_id, created_at=now())
-    row.stored_name = stored_name
-    row.name, row.kind, row.size = received.name, received.kind.name, received.size
-    session.preview, session.last_sender = rules.preview_of(row.name), Sender.VISITOR
-    payload = {"file_id": str(row.pk), "name": row.name, "kind": row.kind, "size": row.size}
-    entry = chronicle.append(session, kind=EntryKind.FILE, sender=Sender.VISITOR, text=row.name, payload=payload)
-    row.seq = entry.seq
-    row.save(force_insert=True)
+    require_room(session, received.size, sender=Sender.VISITOR, most=offers_of(session.deployment_id).files_each)
+    row = append_file(session, received, client_id=client_id, stored_name=stored_name, sender=Sender.VISITOR)
     data = {"file": str(row.pk), "kind": row.kind, "bytes": row.size}
     record(AuditEvent.FILE_KEPT, actor="visitor", subject=f"session:{session_id}", data=data)
     return row
 
 
-def _require_room(session: ChatSession, size: int) -> None:
+def append_file(
+    session: ChatSession,
+    received: Received,
+    *,
+    client_id: str,
+    stored_name: str,
+    sender: Sender,
+    author: User | None = None,
+) -> VisitorFile:
+    """Write the row and the entry in the conversation, which the caller has locked."""
+    row = VisitorFile(session=session, digest=received.digest, client_id=client_id, created_at=now(), sender=sender)
+    row.stored_name = stored_name
+    row.name, row.kind, row.size = received.name, received.kind.name, received.size
+    row.text, row.problem = received.text.text, received.text.problem
+    session.preview, session.last_sender = rules.preview_of(row.name), sender
+    payload = {"file_id": str(row.pk), "name": row.name, "kind": row.kind, "size": row.size}
+    if author:
+        payload["author"] = author.display_name
+    taint = Taint.EXTERNAL if sender == Sender.VISITOR else Taint.AUTH
+    row.seq = chronicle.append(
+        session, kind=EntryKind.FILE, sender=sender, text=row.name, payload=payload, taint=taint, author=author
+    ).seq
+    row.save(force_insert=True)
+    return row
+
+
+def require_room(session: ChatSession, size: int, *, sender: Sender, most: int) -> None:
+    """Raises 409 `conversation_full`, or `files_full` where `sender` has sent `most` files or the company has no room
+    left."""
     if session.seq >= settings.MAX_CHRONICLE:
         raise SilasError(ErrorCode.CONVERSATION_FULL)
-    here = VisitorFile.objects.filter(session=session).count()
+    here = VisitorFile.objects.filter(session=session, sender=sender).count()
     held = VisitorFile.objects.aggregate(bytes=Sum("size"))["bytes"] or 0
-    if here >= offers_of(session.deployment_id).files_each or held + size > settings.VISITOR_FILES_BYTES:
+    if here >= most or held + size > settings.VISITOR_FILES_BYTES:
         raise SilasError(ErrorCode.FILES_FULL)
 
 
-def _kept(session_id: UUID, client_id: str) -> VisitorFile | None:
+def sent_before(session_id: UUID, client_id: str) -> VisitorFile | None:
     row: VisitorFile | None = VisitorFile.objects.filter(session_id=session_id, client_id=client_id).first()
     return row
 

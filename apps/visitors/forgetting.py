@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from apps.approvals.enums import Withdrawal
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.knowledge import gaps
 from apps.memory import memories, recall
 from apps.memory.schemas import Scope, conversation_scope
 from apps.sessions import turn_pauses
@@ -82,8 +83,9 @@ def _left_in(session_ids: Collection[UUID]) -> int:
 
 
 def delete_leftovers(session_ids: Collection[UUID], *, actor: str, subject: str) -> None:
-    """Delete files, form answers, the comment of the rating and addresses of transcripts not yet sent. Consents and the
-    rating itself stay. Inside the caller's scope; the bytes are deleted after its commit."""
+    """Delete files, form answers, the comment of the rating, addresses of transcripts not yet sent and questions kept
+    as knowledge gaps. Consents and the rating itself stay. Inside the caller's scope; the bytes are deleted after its
+    commit."""
     files = list(VisitorFile.objects.filter(session_id__in=session_ids))
     VisitorFile.objects.filter(pk__in=[each.pk for each in files]).delete()
     file_storage.delete_on_commit(file.stored_name for file in files)
@@ -92,7 +94,8 @@ def delete_leftovers(session_ids: Collection[UUID], *, actor: str, subject: str)
     comments = Rating.objects.filter(session_id__in=session_ids).exclude(comment="").update(comment="")
     owed = TranscriptRequest.objects.filter(session_id__in=session_ids, state=TranscriptState.OWED)
     letters = owed.update(state=TranscriptState.GIVEN_UP, address="", settled_at=Now())
-    data = {"files": len(files), "forms": forms, "comments": comments, "letters": letters}
+    questions = gaps.forget_conversations(session_ids)
+    data = {"files": len(files), "forms": forms, "comments": comments, "letters": letters, "questions": questions}
     if any(data.values()):
         record(AuditEvent.VISITOR_LEFTOVERS_FORGOTTEN, actor=actor, subject=subject, data=data)
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from apps.access import ratelimit
 from apps.access.grants import Passed, is_worth_moving
+from apps.access.rules import PUBLIC
 from apps.access.signed_identity import Identity, Unproven, read
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -24,6 +26,7 @@ from apps.sessions.schemas import StartedSession
 from apps.sessions.services import resumable, start_session
 from apps.tenants.models import Deployment
 from apps.tenants.queries import VerifyingKey, verifying_keys
+from apps.visitors.signals import identity_signed
 from kernel.ratelimit.fixed_window import Limit
 
 # A level that stands already is put off only if that wins as much; a page that comes back often writes nothing.
@@ -61,16 +64,17 @@ def look(deployment: Deployment, token: str, known: Known) -> Named:
 
 
 def start(
-    deployment: Deployment, named: Named, *, resume_token: str = "", locale: str = ""
+    deployment: Deployment, named: Named, *, resume_token: str = "", **beginning: Any
 ) -> tuple[StartedSession, str]:
     """Begin or resume a conversation for whom the token names, inside the tenant's scope; the answer's second half is
-    why it was not believed, or empty. Another customer's conversation is not resumed; a new one begins."""
+    why it was not believed, or empty. Another customer's conversation is not resumed; a new one begins.
+    `beginning`: as in `start_session`."""
     before = resumable(deployment, resume_token)
     if before is not None:
         # Of two customers who are named for it at once, the second finds the first one's.
         lock_session(before.pk)
     customer = named.found.customer if isinstance(named.found, Identity) else ""
-    started = start_session(deployment, resume_token=resume_token, locale=locale, customer=customer)
+    started = start_session(deployment, resume_token=resume_token, customer=customer, **beginning)
     return started, _settle(started.session_id, deployment, named.found)
 
 
@@ -100,4 +104,6 @@ def _pass(session: ChatSession, deployment: Deployment, found: Identity) -> bool
     passed = Passed(found.gate, found.customer, found.name, found.until)
     if is_worth_moving(session, rules, passed, gain=WORTH_A_WRITE):
         levels.move(session, rules, [passed])
+        if session.level != PUBLIC and session.customer == found.customer:
+            identity_signed(found)
     return True

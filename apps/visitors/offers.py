@@ -6,7 +6,7 @@ there as digests. Called by the console and the administration; read by everythi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -41,6 +41,8 @@ FIELDS = (
 # Of which endings files are, by the group that takes them.
 ENDINGS = {group: [end for kind in KINDS.values() if kind.group == group for end in kind.endings] for group in GROUPS}
 _TEXTS = {"consent_text", "consent_link"}
+OffersReader = Callable[[UUID], Mapping[str, Any]]
+_more_offers: list[OffersReader] = []
 
 
 def offers_of(deployment_id: UUID) -> VisitorOffers:
@@ -65,7 +67,15 @@ def shown(deployment: Deployment) -> dict[str, Any]:
         "conversations": offers.conversations,
         "transcripts": offers.transcripts and bool(settings.EMAIL_HOST),
         "rating": offers.rating,
+        **{name: value for more in _more_offers for name, value in more(deployment.pk).items()},
     }
+
+
+def register_offers(more: OffersReader) -> None:
+    """What a room above offers besides, as a deployment's `email_answers` and `continue_in`; runs in the tenant's
+    scope."""
+    if more not in _more_offers:
+        _more_offers.append(more)
 
 
 def _question(row: FormQuestion) -> dict[str, object]:

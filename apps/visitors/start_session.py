@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
 
 from apps.sessions.schemas import StartedSession
 from apps.sessions.services import describe, start_session
@@ -18,7 +20,8 @@ from kernel.tenancy import tenant_scope
 
 @dataclass(frozen=True)
 class Wish:
-    """What a browser asks for. `token`: who the site says this is, signed; `consent`: the version agreed to."""
+    """What a browser asks for. `token`: who the site says this is, signed; `consent`: the version agreed to. A program
+    says who it is (`started_by`), and may name the conversation (`session_id`)."""
 
     resume_token: str = ""
     locale: str = ""
@@ -26,6 +29,8 @@ class Wish:
     token: str = ""
     is_test: bool = False
     attributes: Mapping[str, str] = field(default_factory=dict)
+    started_by: str = ""
+    session_id: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,12 @@ def _named(deployment: Deployment, wish: Wish) -> identity.Named:
 
 
 def _started(deployment: Deployment, wish: Wish, named: identity.Named | None) -> tuple[StartedSession, str]:
-    whom = {"resume_token": wish.resume_token, "locale": wish.locale}
+    whom: dict[str, Any] = {
+        "resume_token": wish.resume_token,
+        "locale": wish.locale,
+        "started_by": wish.started_by,
+        "session_id": wish.session_id,
+    }
     if named is not None:
         return identity.start(deployment, named, **whom)
     return start_session(deployment, **whom, is_test=wish.is_test), ""

@@ -23,11 +23,12 @@ from apps.bus.enums import Kind, SetAside
 from apps.bus.models import QueueMessage
 from apps.bus.services import enqueue
 from apps.bus.signals import set_aside
+from apps.sessions import rules
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import session_by_id
-from apps.sessions.rules import languages_of
+from apps.sessions.served import languages_of
 from apps.tenants.addresses import is_email
 from apps.visitors import ratelimit
 from apps.visitors.enums import TranscriptState
@@ -138,7 +139,7 @@ def _letter(request_id: UUID) -> EmailMultiAlternatives | None:
 
 
 def _line(session: ChatSession, entry: ChronicleEntry) -> dict[str, object]:
-    by = {Sender.VISITOR: gettext("You"), Sender.HUMAN: str(entry.payload.get("name", "")) or gettext("A colleague")}
+    by = {Sender.VISITOR: gettext("You"), Sender.HUMAN: rules.author_name(entry) or gettext("A colleague")}
     who = by.get(Sender(entry.sender), session.deployment.title)
     text = entry.text if entry.kind == EntryKind.MESSAGE else gettext("File: {name}").format(name=entry.text)
     return {"who": who, "text": text, "at": entry.created_at}

@@ -5,13 +5,24 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.visitors.api import prompts, sessions, widget
+from apps.visitors.api import conversations, deployments, memories, prompts, sessions, widget
 
-_CARDS = "api/v1/sessions/<uuid:session_id>/cards"
+_DEPLOYMENT = "api/v1/deployments/<uuid:deployment_id>"
+_SESSION = "api/v1/sessions/<uuid:session_id>"
+_CARDS = f"{_SESSION}/cards"
 
 urlpatterns = [
+    path("api/v1/deployments", deployments.Deployments.as_view(), name="api-deployments"),
+    path(_DEPLOYMENT, deployments.OneDeployment.as_view(), name="api-deployment"),
+    path(f"{_DEPLOYMENT}/provider-keys", deployments.ProviderKeys.as_view(), name="api-provider-keys"),
+    path(f"{_DEPLOYMENT}/provider-keys/<slug:provider>", deployments.OneProviderKey.as_view(), name="api-provider-key"),
+    path(f"{_DEPLOYMENT}/install", deployments.Install.as_view(), name="api-deployment-install"),
+    path("api/v1/memories/customer", memories.CustomerMemories.as_view(), name="api-memory-customer"),
     path("api/v1/widget/<str:key>/sessions", sessions.WidgetSessions.as_view(), name="widget-sessions"),
     path("secrets/<uuid:ref_id>", prompts.Secrets.as_view(), name="secrets"),
+    path(f"{_SESSION}/files/<uuid:file_id>", conversations.OneSessionFile.as_view(), name="api-session-file"),
+    path(f"{_SESSION}/turns/<int:number>/trace", conversations.PromptTrace.as_view(), name="api-session-trace"),
+    path(f"{_SESSION}/forget", conversations.ForgetVisitor.as_view(), name="api-session-forget"),
     path(_CARDS, prompts.SessionCards.as_view(), name="api-session-cards"),
     path(f"{_CARDS}/<uuid:card_id>", prompts.OneSessionCard.as_view(), name="api-session-card"),
     path(f"{_CARDS}/<uuid:card_id>/secret", prompts.TakeSecret.as_view(), name="api-session-card-secret"),

@@ -7,23 +7,41 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from base64 import b64encode
 from pathlib import Path
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.translation import get_language
 from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import condition, require_safe
 
+from apps.releases.served import live_settings
 from apps.tenants import install_pings
 from apps.widgets import queries, rules
 from kernel.errors import NotFound
+from kernel.language import LANGUAGES
+from kernel.tenancy import tenant_scope
 
 _STATIC = Path(__file__).parent / "static"
-_MODULES = tuple(
-    str(path.relative_to(_STATIC)) for path in sorted((_STATIC / "widgets/frame").rglob("*.js")) if path.stem != "main"
-)
+_FRAME = _STATIC / "widgets/frame"
+
+
+def first_modules() -> tuple[str, ...]:
+    """The modules that the frame needs until the first message can be sent, without the language: what `main.js`
+    imports at once, and what those import."""
+    found: dict[str, None] = {}
+    waiting = ["main.js"]
+    for name in waiting:
+        imported = re.findall(r'^import .* from "\./([\w/]+\.js)";$', (_FRAME / name).read_text(), re.MULTILINE)
+        waiting += [other for other in imported if other not in waiting]
+        found |= dict.fromkeys(imported)
+    return tuple(sorted(found))
+
+
+_MODULES = first_modules()
 
 
 @functools.cache
@@ -58,9 +76,10 @@ def frame(request: HttpRequest, key: str) -> HttpResponse:
     """Serve the iframe document. Without a deployment, X-Frame-Options covers browsers without frame-ancestors."""
     deployment = queries.open_deployment(key)
     listed = None if deployment is None else deployment.allowed_origins
-    if deployment is not None:
+    if deployment is not None and "test" not in request.GET:  # a preview in the console is no install
         install_pings.record_ping(deployment, request.headers.get("Referer", ""))
-    response = render(request, "widgets/frame.html", {"modules": _MODULES})
+    modules = (*_MODULES, f"locales/{_language()}.js")
+    response = render(request, "widgets/frame.html", {"modules": [f"widgets/frame/{name}" for name in modules]})
     response["Content-Security-Policy"] = rules.frame_policy(listed, host=request.get_host())
     response["Cache-Control"] = "no-cache"
     response["Referrer-Policy"] = "no-referrer"
@@ -69,18 +88,26 @@ def frame(request: HttpRequest, key: str) -> HttpResponse:
     return response
 
 
+def _language() -> str:
+    """The browser's language, whose texts are probably the frame's; the page may ask for another."""
+    spoken = str(get_language() or "").partition("-")[0]
+    return spoken if spoken in LANGUAGES else "en"
+
+
 @require_safe
 def appearance(request: HttpRequest, key: str) -> JsonResponse:
     """Return what the widget shows before there is a session: title, theme, greeting, suggestions and languages."""
     deployment = queries.open_deployment(key)
     if deployment is None:
         return JsonResponse(NotFound().as_json(), status=404)
+    with tenant_scope(deployment.tenant_id):
+        settings = live_settings(deployment)
     data = {
         "title": deployment.title,
         "theme": deployment.theme,
-        "greeting": deployment.greeting,
-        "suggestions": deployment.suggestions,
-        "languages": deployment.languages,
+        "greeting": settings.greeting,
+        "suggestions": settings.suggestions,
+        "languages": settings.languages,
     }
     return JsonResponse(data, headers={"Cache-Control": "no-cache"})
 

@@ -16,6 +16,7 @@ from apps.gates.queries import active_gates
 from apps.gates.schemas import GateSpec
 from apps.guard.schemas import RunRef
 from apps.guard.toolset import OfferedTool
+from apps.releases.served import live_settings
 from apps.skills import outside_tools, roles
 from apps.skills import queries as skills
 from apps.skills.schemas import OutsideToolSpec, ToolSpec
@@ -191,7 +192,7 @@ def _quoted(heading: str, text: str) -> str:
 
 def model_name(item: WorkItem, role: Role) -> str:
     """Return the model that the item's deployment uses in this role."""
-    return item.deployment.model_for(role) if item.deployment else GROUNDED
+    return live_settings(item.deployment).model_for(role) if item.deployment else GROUNDED
 
 
 def keys_of(item: WorkItem) -> ProviderKeys:

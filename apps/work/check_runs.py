@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 from apps.bus.deliveries import Delivery
 from apps.skills import queries as skills
 from apps.work import artifacts, goal_discovery
-from apps.work.checks import CheckRound, check_rounds
+from apps.work.checks import CheckRound, check_rounds, within_reach
 from apps.work.enums import WorkItemType
 from apps.work.locks import lock_item
 from apps.work.models import GoalCycle
@@ -73,7 +73,7 @@ def _rounds(item_id: UUID) -> Sequence[CheckRound]:
         files = {name: content for task in children_of(item) for name, content in artifacts.files_of(task).items()}
         return check_rounds(spec, skills.tools_for(spec.skills), item.subject, files)
     mounts = skills.tenant_mounts(spec.skills)
-    return (CheckRound(tuple(spec.verify), mounts),)
+    return (CheckRound(tuple(within_reach(spec.verify)), mounts),)
 
 
 def _conclude_project(project_id: UUID, report: VerificationReport) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from apps.skills import queries as skills
 from apps.skills.schemas import ToolSpec
+from apps.tenants.queries import is_simulated
 from apps.work import document_tools
 from apps.work.schemas import VerificationCheck, WorkItemSpec
 from sandbox.spec import Mount
@@ -31,16 +32,24 @@ def check_rounds(
     for tool in tools:
         by_skill.setdefault(tool.skill, []).append(tool)
     if not by_skill:
-        return (CheckRound(tuple(spec.verify), {"artifacts": dict(artifacts)}),)
-    rounds, remaining = [], list(spec.verify)
+        return (CheckRound(tuple(within_reach(spec.verify)), {"artifacts": dict(artifacts)}),)
+    rounds, remaining = [], within_reach(spec.verify)
     for position, own_tools in enumerate(reversed(by_skill.values()), start=1):
         last = position == len(by_skill)
-        own = [check for check in remaining if last or check in checks_of(own_tools)]
+        declared = within_reach(checks_of(own_tools))
+        own = [check for check in remaining if last or check in declared]
         remaining = [check for check in remaining if check not in own]
         mounts = {**skills.verification_mounts(own_tools, customer, calls), "artifacts": dict(artifacts)}
         mounts |= document_tools.check_mounts(own_tools, spec.calls)
         rounds.append(CheckRound(tuple(own), mounts))
     return tuple(reversed(rounds))
+
+
+def within_reach(checks: Sequence[VerificationCheck]) -> list[VerificationCheck]:
+    """Return the checks as they run here: in a copy for simulations none of them gets the network."""
+    if not any(check.network for check in checks) or not is_simulated():
+        return list(checks)
+    return [check.model_copy(update={"network": False}) for check in checks]
 
 
 def checks_of(tools: Sequence[ToolSpec]) -> list[VerificationCheck]:

@@ -1,4 +1,5 @@
-"""Verify calls of outside tools by asking a reading tool of the same server, where an owner configured one as proof.
+"""Verify calls that no check of a skill proves: those of outside tools by asking a reading tool of the same server,
+where an owner configured one as proof.
 
 The question is a guarded call of the item's own run, made after the attempt: no model chooses or sees it. A server that
 is briefly unavailable is asked again: the tool only reads. Without a configured proof, or when it cannot be asked, the
@@ -41,22 +42,23 @@ class OutsideResults:
 
 
 async def verify_outside_calls(job: AttemptJob, ledger: Ledger) -> OutsideResults:
-    """Verify every acting call of an outside tool. A plan with checks of its own is proved by those: a person approved
-    them."""
+    """Verify every acting call of an outside tool, and of an executor without a check of its skill's. A plan with
+    checks of its own is proved by those: a person approved them."""
     declared = checks_of(job.tools)
     if any(check not in declared for check in job.spec.verify):
         return OutsideResults()
-    tools = {tool.name: tool for tool in job.tools if isinstance(tool, OutsideToolSpec) and tool.acting}
+    tools = {tool.name: tool for tool in job.tools if tool.acting and not tool.verify}
     made = {line.digest for line in ledger.lines if not line.error}
     results, unverified = list[CheckResult](), list[str]()
     for call in job.spec.calls:
         tool = tools.get(call.tool)
         if tool is None:
             continue
-        result = await _verify_call(job, tool, call) if tool.proof else None
+        provable = tool if isinstance(tool, OutsideToolSpec) and tool.proof else None
+        result = await _verify_call(job, provable, call) if provable else None
         if result is not None:
             results.append(result)
-        elif tool.proof or call_digest(call.tool, call.args) in made:
+        elif provable or call_digest(call.tool, call.args) in made:
             unverified.append(tool.name)
         else:
             results.append(CheckResult(tool.name, False, "this call was not made", "", None))

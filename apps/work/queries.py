@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import functools
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models.fields.json import KeyTextTransform
 
+from apps.approvals.enums import ApprovalVerdict
+from apps.approvals.models import Decision
 from apps.gates.queries import blocking_gates
 from apps.tenants import policy_seals
 from apps.tenants.enums import PolicyKind
 from apps.tenants.models import Deployment
 from apps.work.confidence import Thresholds, stricter_of
-from apps.work.enums import WorkItemStatus, WorkItemType
+from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import (
     VISITOR,
     Artifact,
+    Attempt,
     Batch,
     BatchItem,
     Course,
@@ -29,11 +34,15 @@ from apps.work.models import (
 )
 from apps.work.schemas import WorkItemSpec
 from kernel.canonical import sha256_hex
+from kernel.clock import now
 from kernel.errors import NotFound
+from kernel.pagination import read_page
 from kernel.tenancy import Read, current_tenant_id, read_rows
 from kernel.tenancy.reads import Rows
 
-_OPEN = (WorkItemStatus.PENDING, WorkItemStatus.RUNNING, WorkItemStatus.PAUSED)
+# How long a visitor who asks is told again why a request was declined.
+TOLD_AGAIN = timedelta(days=7)
+OPEN = (WorkItemStatus.PENDING, WorkItemStatus.RUNNING, WorkItemStatus.PAUSED)
 _RELATED = ("deployment", "parent", "follow_up_of")
 # First the seal over all active goals, then the goal that the deployment's row names.
 _GOAL_PLAN = """
@@ -61,7 +70,7 @@ def work_item(item_id: UUID) -> WorkItem:
 def open_items_of(*, subject: str, session_id: UUID | None) -> list[WorkItem]:
     """Open items of a customer in any conversation; for an unknown customer, those of this conversation."""
     whose = {"subject": subject} if subject else {"subject": "", "session_id": session_id}
-    open_ones = WorkItem.objects.filter(status__in=_OPEN, **whose).exclude(type=WorkItemType.GOAL)
+    open_ones = WorkItem.objects.filter(status__in=OPEN, **whose).exclude(type=WorkItemType.GOAL)
     return list(open_ones.select_related("parent"))
 
 
@@ -151,9 +160,26 @@ def pending_of(requested_by: str) -> list[WorkItem]:
 
 def open_work(session_id: UUID, *, subject: str) -> Read[Rows]:
     """Open items of this customer, or of an unknown one, in a conversation, each as (customer, title); oldest first."""
-    items = WorkItem.objects.filter(session_id=session_id, subject__in=("", subject), status__in=_OPEN)
+    items = WorkItem.objects.filter(session_id=session_id, subject__in=("", subject), status__in=OPEN)
     titles = items.exclude(type=WorkItemType.GOAL).order_by("created_at").values_list("subject", "title")
     return read_rows(titles)
+
+
+def declined_work(session_id: UUID, *, subject: str) -> Read[Rows]:
+    """What was declined in a conversation within the last week for this customer, or an unknown one, each as
+    (customer, title, reason that the visitor was told); oldest first."""
+    declined = Decision.objects.filter(
+        Q(card__subject_id=OuterRef("pk")) | Q(card__subject_id=OuterRef("batch_id")), verdict=ApprovalVerdict.DECLINED
+    )
+    items = WorkItem.objects.filter(
+        session_id=session_id,
+        subject__in=("", subject),
+        status=WorkItemStatus.BLOCKED,
+        reason=WorkReason.DECLINED,
+        updated_at__gte=now() - TOLD_AGAIN,
+    )
+    why = Subquery(declined.values(why=KeyTextTransform("reason", "said"))[:1])
+    return read_rows(items.annotate(why=why).order_by("updated_at").values_list("subject", "title", "why"))
 
 
 def active_goal(deployment: Deployment) -> WorkItem | None:
@@ -229,16 +255,59 @@ def _spec(plan: str) -> WorkItemSpec:
 
 def tasks_and_projects(limit: int) -> QuerySet[WorkItem]:
     """Top-level tasks and projects, newest first: no task of a project, no undo that was only offered."""
-    items: QuerySet[WorkItem] = WorkItem.objects.exclude(type=WorkItemType.GOAL).select_related("deployment")
-    items = items.exclude(parent__type=WorkItemType.PROJECT)
-    return items.exclude(batch__undo_of__isnull=False, approval_token=None).order_by("-created_at")[:limit]
+    items: QuerySet[WorkItem] = WorkItem.objects.filter(_is_task_or_project()).select_related("deployment")
+    return items.order_by("-created_at")[:limit]
 
 
 def goals() -> QuerySet[WorkItem]:
     """Goals that govern a deployment or are checked on a schedule."""
+    items: QuerySet[WorkItem] = WorkItem.objects.filter(_is_goal_in_use()).select_related("deployment")
+    return items.order_by("-created_at")
+
+
+def _is_task_or_project() -> Q:
+    offered_undo = Q(batch__undo_of__isnull=False, approval_token=None)
+    return ~Q(type=WorkItemType.GOAL) & ~Q(parent__type=WorkItemType.PROJECT) & ~offered_undo
+
+
+def _is_goal_in_use() -> Q:
     governing = Deployment.objects.exclude(active_goal_id=None).values("active_goal_id")
-    items: QuerySet[WorkItem] = WorkItem.objects.filter(type=WorkItemType.GOAL).select_related("deployment")
-    return items.filter(Q(pk__in=governing) | Q(due_at__isnull=False)).order_by("-created_at")
+    return Q(type=WorkItemType.GOAL) & (Q(pk__in=governing) | Q(due_at__isnull=False))
+
+
+@dataclass(frozen=True)
+class WorkFilter:
+    """Which items to list; None means any. Without `parent` only what stands on its own: no task of a project, no undo
+    that was only offered, no goal that is not in use."""
+
+    status: WorkItemStatus | None = None
+    type: WorkItemType | None = None
+    deployment: UUID | None = None
+    session: UUID | None = None
+    parent: UUID | None = None
+
+    def condition(self) -> Q:
+        chosen = {
+            "status": self.status,
+            "type": self.type,
+            "deployment_id": self.deployment,
+            "session_id": self.session,
+            "parent_id": self.parent,
+        }
+        condition = Q(**{name: value for name, value in chosen.items() if value is not None})
+        return condition if self.parent else condition & (_is_task_or_project() | _is_goal_in_use())
+
+
+def list_items(chosen: WorkFilter, *, before: str, limit: int) -> tuple[list[WorkItem], str]:
+    """The items that match, newest first, and the cursor of the next page."""
+    rows = WorkItem.objects.filter(chosen.condition()).select_related("deployment")
+    return read_page(rows, before=before, limit=limit)
+
+
+def attempts_of(item: WorkItem) -> list[Attempt]:
+    """The item's attempts in order, each with its verification and the calls that it made."""
+    attempts = Attempt.objects.filter(work_item=item).select_related("verification").prefetch_related("ledger")
+    return list(attempts.order_by("number"))
 
 
 def cycles_of(goal: WorkItem, limit: int) -> QuerySet[GoalCycle]:

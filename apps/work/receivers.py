@@ -52,7 +52,7 @@ def _decide_item(
     if token is not None:
         authorization.authorize(item, token)
     elif decision.verdict == ApprovalVerdict.DECLINED:
-        authorization.reject(item, WorkReason.DECLINED)
+        authorization.reject(item, WorkReason.DECLINED, because=decision.decline_reason)
     else:
         answered(item, card, decision)
 

@@ -45,6 +45,16 @@ MAX_WAITING = 10
 FINAL = frozenset({Status.DONE, Status.FAILED, Status.STUCK, Status.BLOCKED})
 
 
+def is_cancellable(kind: Kind, status: Status) -> bool:
+    """True for a task or project that has not ended; a goal is changed instead."""
+    return kind != Kind.GOAL and status not in FINAL
+
+
+def is_resumable(kind: Kind, status: Status) -> bool:
+    """True for a goal that is parked because its budget is used up."""
+    return kind == Kind.GOAL and status == Status.PAUSED
+
+
 def may_move(kind: Kind, old: Status, new: Status) -> bool:
     return new in TRANSITIONS[kind][old]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django.utils.functional import Promise
 from django.utils.text import format_lazy
 
+from apps.approvals.enums import DeclineReason
 from apps.work.enums import WorkItemStatus as Status
 from apps.work.enums import WorkReason as Reason
 from kernel.language import gettext_lazy
@@ -43,6 +44,15 @@ _STOPPED: dict[Reason, StrOrPromise] = {
     Reason.REPLANNED: gettext_lazy("This didn't work: {title}. I've prepared another way."),
     Reason.HANDED_OVER: gettext_lazy("Handed over, not verified: {title}. We can't check whether it was done."),
     Reason.UNCERTAIN: gettext_lazy("I couldn't confirm that this went through: {title}. Our team will check it first."),
+}
+# What follows "We couldn't approve this change" where the colleague gave a reason: why, and what to do next.
+DECLINED_BECAUSE: dict[DeclineReason, StrOrPromise] = {
+    DeclineReason.WRONG_DETAILS: gettext_lazy("Some of the details aren't right. Please check them and ask again."),
+    DeclineReason.MISSING_INFORMATION: gettext_lazy("Some information is missing. Please tell us more and ask again."),
+    DeclineReason.NOT_VERIFIED: gettext_lazy("We couldn't verify your identity. Please verify it and ask again."),
+    DeclineReason.AGAINST_POLICY: gettext_lazy("Our policy doesn't allow it. Our team can tell you what is possible."),
+    DeclineReason.ALREADY_DONE: gettext_lazy("It has already been requested or done."),
+    DeclineReason.NOT_NEEDED: gettext_lazy("It's no longer needed. If you still need it, please ask again."),
 }
 
 

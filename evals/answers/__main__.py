@@ -1,8 +1,8 @@
 """`python -m evals.answers [--held-back]`: measure how well `builtin:grounded` answers single questions.
 
 Each question of `questions.txt` is the first message of a conversation of its own with a demo company and takes the
-real path (`evals.replay`). Questions are divided into two halves by a hash. Of the tuning half each miss is printed,
-of the held-back half totals only: it is to be judged by, not tuned on.
+real path (`apps.simulations.conversation`). Questions are divided into two halves by a hash. Of the tuning half each
+miss is printed, of the held-back half totals only: it is to be judged by, not tuned on.
 
 A line of the file is `company | language | expectation | question`. Expectations:
 
@@ -27,12 +27,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bench.stage import servers
 from llm.language_detection import detect_language
 from llm.offline import phrases
 from llm.offline.languages import translate_back
+
+if TYPE_CHECKING:
+    from apps.tenants.models import Deployment
 
 FILE = Path(__file__).with_name("questions.txt")
 _NO_ANSWER = (phrases.UNKNOWN, phrases.NOT_UNDERSTOOD, phrases.NOT_SURE_HOW)
@@ -129,23 +132,24 @@ async def _ask_all(questions: Sequence[Question], *, aloud: bool) -> list[Verdic
 
     deployments = {}
     for company in {question.company for question in questions}:
-        deployments[company] = await in_thread(deployment_by_key, f"demo-{company}")
+        found = await in_thread(deployment_by_key, f"demo-{company}")
+        assert found is not None, f"no deployment has the key demo-{company}"
+        deployments[company] = found
     verdicts = []
     for question in questions:
-        answer = await _ask(deployments[question.company], question.text)
+        answer = await ask(deployments[question.company], question.text)
         verdicts.append(judge(question, answer))
         if aloud and verdicts[-1] is not Verdict.RIGHT:
             print(f"{verdicts[-1]}: {question.text!r} ({question.wanted}): {answer.said!r}", flush=True)
     return verdicts
 
 
-async def _ask(deployment: Any, text: str) -> Answer:
-    from apps.sessions.services import start_session
-    from evals.replay import say
-    from kernel.tenancy import in_thread
+async def ask(deployment: Deployment, text: str) -> Answer:
+    """What the bot says to `text` as the first message of a conversation."""
+    from apps.simulations.conversation import begin, say
 
-    started = await in_thread(start_session, deployment)
-    outcome = await say(deployment, started.session_id, text)
+    played = await begin(deployment)
+    outcome = await say(deployment, played.session_id, text)
     return Answer(outcome.said, frozenset(f"{cite.document} {cite.section}".strip() for cite in outcome.cites))
 
 

@@ -2,7 +2,7 @@
 
 Four corpora are in one knowledge base beside each other: 68 help-centre articles of a bank (Alder) with 162 questions
 of real wording (short, vague, misspelt, in five languages), the two demo handbooks with the questions of
-`evals/chat`, and the reference that comes with Python (`pydoc_data`). Questions are divided into two halves by a hash:
+`demo/simulations`, and the reference that comes with Python (`pydoc_data`). Questions are halved by a hash:
 tune on the first and judge by the second. A document counts as found at the place of its first passage.
 
 Printed for each stage (words alone, vectors alone, the search): recall at 6, 10 and 50, nDCG at 10, the middle and the
@@ -31,7 +31,7 @@ from bench.stage import servers
 
 HERE = Path(__file__).parent
 DEMO = HERE.parents[1] / "demo"
-CHAT = HERE.parent / "chat"
+CHAT = DEMO / "simulations"
 DEMOS = {"harbor": "harbor-retail", "meridian": "meridian-insurance"}
 DEPTHS = (6, 10, 50)
 
@@ -126,10 +126,11 @@ def _ingest(folder: Path) -> Any:
 
 
 def _ask(tenant: Any, question: Question, stage: Callable[[Any, str, Any], list[tuple[str, str, str]]]) -> Result:
+    from apps.knowledge.queries import search_text
     from kernel.tenancy import tenant_scope
     from llm.embedding import embed
 
-    vector = embed(question.text)
+    vector = embed(search_text(question.text) if stage is _by_search else question.text)
     with tenant_scope(tenant):
         started = time.perf_counter()
         found = stage(tenant, question.text, vector)

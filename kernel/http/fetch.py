@@ -1,4 +1,4 @@
-"""Fetch one page from the public internet.
+"""Fetch one page from the public internet, or send one request to the interface of a service.
 
 Redirects are returned, not followed: a caller that follows one calls `fetch` again. At most `max_bytes` are read or
 unpacked.
@@ -7,7 +7,8 @@ unpacked.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import httpx2
 
@@ -31,7 +32,10 @@ class FetchFailed(Exception):
 
 @dataclass(frozen=True)
 class Response:
-    """`kind` is the media type in lower case, `charset` the header's, `location` the target of a redirect."""
+    """`kind` is the media type in lower case, `charset` the header's, `location` the target of a redirect.
+
+    `headers` have lower-case names.
+    """
 
     url: str
     status: int
@@ -39,14 +43,30 @@ class Response:
     charset: str
     location: str
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def fetch(url: str, *, max_bytes: int, seconds: float, allow_private: bool = False) -> Response:
     """Send one GET. `allow_private` permits private addresses. Raises `FetchFailed`."""
     if not (bool(host_of(url, schemes=SCHEMES)) if allow_private else is_public_url(url, schemes=SCHEMES)):
         raise FetchFailed("address_refused")
+    return send("GET", url, headers=_HEADERS, max_bytes=max_bytes, seconds=seconds, allow_private=allow_private)
+
+
+def send(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    max_bytes: int,
+    seconds: float,
+    allow_private: bool,
+    body: bytes | None = None,
+) -> Response:
+    """Send one request to a URL whose scheme and host the caller has checked; the address that the host resolves to is
+    checked here. Raises `FetchFailed`."""
     try:
-        return asyncio.run(asyncio.wait_for(_get(url, max_bytes, allow_private), seconds))
+        return asyncio.run(asyncio.wait_for(_send(method, url, headers, body, max_bytes, allow_private), seconds))
     except RequestRefused as refused:
         raise FetchFailed(_CODES.get(refused.code, refused.code)) from None
     except (TimeoutError, httpx2.TimeoutException):
@@ -55,16 +75,18 @@ def fetch(url: str, *, max_bytes: int, seconds: float, allow_private: bool = Fal
         raise FetchFailed("no_answer") from None
 
 
-async def _get(url: str, max_bytes: int, allow_private: bool) -> Response:
+async def _send(
+    method: str, url: str, headers: Mapping[str, str], body: bytes | None, max_bytes: int, allow_private: bool
+) -> Response:
     client = open_client(
         allow_private=allow_private,
         max_bytes=max_bytes,
         step_seconds=_STEP_SECONDS,
-        headers=_HEADERS,
+        headers=headers,
         accept_gzip=True,
     )
     async with client:
-        answer = await client.get(url)
+        answer = await client.request(method, url, content=body)
     kind, _, rest = answer.headers.get("content-type", "").partition(";")
     _, _, charset = rest.partition("charset=")
     return Response(
@@ -74,4 +96,5 @@ async def _get(url: str, max_bytes: int, allow_private: bool) -> Response:
         charset=charset.split(";")[0].strip(" \"'").lower()[:40],
         location=answer.headers.get("location", ""),
         body=answer.content,
+        headers=dict(answer.headers),
     )

@@ -34,6 +34,7 @@ for i, key in ipairs(KEYS) do
 end
 """
 )
+_HOLDERS = _NOW + "return redis.call('ZCOUNT', KEYS[1], now, '+inf')"
 _MOST_AT_ONCE = 500
 
 
@@ -49,12 +50,21 @@ async def renew(held: Mapping[str, str]) -> None:
         await call_redis(_renew, pairs[begin : begin + _MOST_AT_ONCE])
 
 
+async def holders(place: str) -> int:
+    """How many leases of this place are held now."""
+    return int(await call_redis(_holders, place))
+
+
 async def release(place: str, holder: str) -> None:
     await call_redis(_release, place, holder)
 
 
 def _acquire(place: str, holder: str, most: int) -> bool:
     return bool(redis_client().eval(_ACQUIRE, 1, _PREFIX + place, holder, most, LEASE_SECONDS))
+
+
+def _holders(place: str) -> int:
+    return int(redis_client().eval(_HOLDERS, 1, _PREFIX + place))
 
 
 def _renew(held: Iterable[tuple[str, str]]) -> None:

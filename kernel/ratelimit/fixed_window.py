@@ -44,6 +44,15 @@ return {0, 0}
 """
 
 
+# Answers with how many attempts are left, -1 when this one was one too many, and how many milliseconds the window runs.
+_COUNT = """
+local used = tonumber(redis.call('GET', KEYS[1]) or '0')
+if used >= tonumber(ARGV[1]) then return {-1, redis.call('PTTL', KEYS[1])} end
+if redis.call('INCR', KEYS[1]) == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+return {tonumber(ARGV[1]) - used - 1, redis.call('PTTL', KEYS[1])}
+"""
+
+
 @dataclass(frozen=True)
 class Limit:
     """At most `most` attempts of `key` in `seconds`, counted from the first of them."""
@@ -58,6 +67,15 @@ class Exceeded:
     """`limit` is used up for another `seconds`."""
 
     limit: Limit
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far `limit` is used up: `left` attempts (-1: this one was refused) in the next `seconds`."""
+
+    limit: Limit
+    left: int
     seconds: float
 
 
@@ -127,6 +145,18 @@ def try_consume(limits: Iterable[Limit], *, otherwise: str) -> Limit | Unavailab
     except Exception as error:  # noqa: BLE001 (whatever the cache raises: the caller decides what a missing count means)
         _log.warning("%s error=%s", otherwise, type(error).__name__)
         return Unavailable()
+
+
+def try_count(limit: Limit, *, otherwise: str) -> Standing | Unavailable:
+    """Count one attempt unless the limit is used up, and say what is left. Logs `otherwise` and the error's name where
+    nothing can be counted."""
+    try:
+        args = (limit.most, limit.seconds * 1000)
+        left, milliseconds = redis_client().eval(_COUNT, 1, f"{_PREFIX}{limit.key}", *args)
+    except Exception as error:  # noqa: BLE001 (whatever Redis raises: the caller decides what a missing count means)
+        _log.warning("%s error=%s", otherwise, type(error).__name__)
+        return Unavailable()
+    return Standing(limit, left, max(milliseconds, 0) / 1000)
 
 
 def try_refund(limits: Iterable[Limit], *, otherwise: str) -> None:

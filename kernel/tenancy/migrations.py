@@ -7,6 +7,7 @@ before its tenant is known (kernel.tenancy.lookup_scope). A table without the po
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.migrations.operations import CreateModel, RunSQL
@@ -115,3 +116,37 @@ def over_all_tenants(statement: str) -> str:
         {statement};
         SELECT set_config('silas.platform', '', true);
     """
+
+
+class AppendOnly(RunSQL):
+    """`AppendOnly("persona", "the log is append-only", "persona_personaevent")`: rows of the table are written once.
+
+    `room` names the trigger function, `message` is what a change is refused with. `named` says how the triggers of a
+    table are called where they do not carry its name.
+    """
+
+    def __init__(self, room: str, message: str, *tables: str, named: Mapping[str, str] | None = None) -> None:
+        self.room, self.message, self.tables, self.named = room, message, tables, dict(named or {})
+        super().__init__(
+            sql=(
+                f"CREATE FUNCTION {room}_refuse() RETURNS trigger LANGUAGE plpgsql AS $$\nBEGIN\n"
+                f"    RAISE EXCEPTION '{message}' USING ERRCODE = 'insufficient_privilege';\nEND $$;\n"
+                + "".join(
+                    f"CREATE TRIGGER {self.named.get(table, table)}_no_rewrite BEFORE UPDATE OR DELETE ON {table}\n"
+                    f"    FOR EACH ROW EXECUTE FUNCTION {room}_refuse();\n"
+                    f"CREATE TRIGGER {self.named.get(table, table)}_no_truncate BEFORE TRUNCATE ON {table}\n"
+                    f"    FOR EACH STATEMENT EXECUTE FUNCTION {room}_refuse();\n"
+                    for table in tables
+                )
+            ),
+            reverse_sql="".join(
+                f"DROP TRIGGER {self.named.get(table, table)}_no_rewrite ON {table};\n"
+                f"DROP TRIGGER {self.named.get(table, table)}_no_truncate ON {table};\n"
+                for table in tables
+            )
+            + f"DROP FUNCTION {room}_refuse();\n",
+        )
+
+    def deconstruct(self) -> tuple[str, list[str], dict[str, Mapping[str, str]]]:
+        arguments = [self.room, self.message, *self.tables]
+        return (self.__class__.__name__, arguments, {"named": self.named} if self.named else {})

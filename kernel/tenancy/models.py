@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from uuid import UUID, uuid4
 
 from django.db import models
+from django.utils.text import capfirst
 
 from kernel.tenancy.scope import ScopeError, current_scope, current_tenant_id
 
@@ -58,6 +59,10 @@ class TenantModel(models.Model):
         base_manager_name = "objects"
 
     tenant_id: UUID
+
+    def __str__(self) -> str:
+        """What it is and the beginning of its id; models with a name of their own say that instead."""
+        return f"{capfirst(self._meta.verbose_name)} {str(self.pk)[:8]}"
 
     def stamp_tenant(self) -> None:
         scope = current_scope()

@@ -52,6 +52,7 @@ class Scope:
     platform: bool = False
     lookup: str = ""
     gathered: dict[Flush, list[object]] = field(default_factory=dict)
+    gathered_numbered: dict[Flush, list[object]] = field(default_factory=dict)
     gathered_last: dict[Flush, list[object]] = field(default_factory=dict)
     locked: dict[Any, Any] = field(default_factory=dict)
     # What is counted over the whole transaction, by its kind.
@@ -87,17 +88,19 @@ def current_tenant_id() -> UUID:
     return tenant_id
 
 
-def before_commit(flush: Flush, item: Any, *, last: bool = False) -> None:
+def before_commit(flush: Flush, item: Any, *, last: bool = False, numbered: bool = False) -> None:
     """Pass `item` to `flush` with all others collected in this scope, once, just before COMMIT.
 
     All flushes of a scope share one pipeline of the driver, so that their statements leave in one round trip. A flush
     may read rows, which waits for them, but not `rowcount`, on which `save()` of an existing row relies.
 
-    `last` is for the audit log alone: it locks the row every writer of a tenant needs, so it comes after everything. A
-    scope that rolls back drops its items.
+    `last` is for the audit log alone: it locks the row every writer of a tenant needs, so it comes after everything.
+    `numbered` is for events, which lock another such row: they come between the others and the audit log, so that all
+    scopes lock in one order. A scope that rolls back drops its items.
     """
     scope = current_scope()
-    (scope.gathered_last if last else scope.gathered).setdefault(flush, []).append(item)
+    gathered = scope.gathered_last if last else scope.gathered_numbered if numbered else scope.gathered
+    gathered.setdefault(flush, []).append(item)
 
 
 @contextmanager
@@ -122,7 +125,8 @@ def savepoint() -> Iterator[None]:
     """A savepoint inside a scope: a block that raises leaves neither rows nor `before_commit` items."""
     scope = current_scope()
     gathered = [
-        {flush: list(items) for flush, items in queues.items()} for queues in (scope.gathered, scope.gathered_last)
+        {flush: list(items) for flush, items in queues.items()}
+        for queues in (scope.gathered, scope.gathered_numbered, scope.gathered_last)
     ]
     locked, counted = dict(scope.locked), dict(scope.counted)
     before = [(row, dict(row.__dict__)) for row in locked.values()]
@@ -130,7 +134,7 @@ def savepoint() -> Iterator[None]:
         with transaction.atomic():
             yield
     except BaseException:
-        scope.gathered, scope.gathered_last = gathered
+        scope.gathered, scope.gathered_numbered, scope.gathered_last = gathered
         scope.counted, scope.locked = counted, locked
         for row, values in before:
             row.__dict__.update(values)
@@ -239,10 +243,10 @@ def _enter_scope(scope: Scope, outer: Scope | None) -> Iterator[None]:
 
 
 def _flush(scope: Scope) -> None:
-    if not (scope.gathered or scope.gathered_last):
+    if not (scope.gathered or scope.gathered_numbered or scope.gathered_last):
         return
     with pipeline():
-        while waiting := scope.gathered or scope.gathered_last:
+        while waiting := scope.gathered or scope.gathered_numbered or scope.gathered_last:
             flush = next(iter(waiting))
             flush(waiting.pop(flush))
 

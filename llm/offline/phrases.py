@@ -11,6 +11,7 @@ GOODBYE = "Goodbye, and thank you for your visit."
 FINE = "All right. Is there anything else I can do for you?"
 CANCELLED = "All right, I have left everything as it was. Is there anything else I can do for you?"
 SORRY_TO_HEAR = "I am very sorry about that."
+FORM_RECEIVED = "Thank you, we have received your answers."
 KNOWN_NOW = "Thank you. What can I do for you?"
 
 PERSON = "Of course. I am asking a person from our team to take over. You can keep writing here meanwhile."
@@ -18,6 +19,8 @@ TALK_TO_PERSON = "Talk to a person"
 OFFER = "Would you like me to ask a person from our team?"
 
 FIRST_WHO = "I can help with that, but I must first know who you are."
+FILE_UNREAD = 'I am sorry, I cannot read "{name}".'
+FILE_PROTECTED = 'I am sorry, I cannot read "{name}": it is protected by a password.'
 UNKNOWN = "I am sorry, I do not know that: I found nothing about it in the documents I have."
 NOT_UNDERSTOOD = "I am sorry, I did not understand that."
 NOT_SURE_HOW = "I am sorry, I am not sure how I can help with that."

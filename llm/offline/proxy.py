@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from llm.attachments import PROTECTED
 from llm.briefing import Briefing, WithheldTool
 from llm.enums import InteractionRegister
 from llm.offline import answers, arguments, dialogue, intents, phrases, results
@@ -113,6 +114,10 @@ def _answered(here: Situation) -> Move | None:
     return _go_on(here, here.now.task, thanks=True) if here.now.answered and here.now.task else None
 
 
+def _form(here: Situation) -> Move | None:
+    return here.say(phrases.FORM_RECEIVED, "form_received") if here.briefing.is_form else None
+
+
 def _small_talk(here: Situation) -> Move | None:
     text = here.text
     if intents.is_greeting(text):
@@ -189,6 +194,25 @@ def _knowledge(here: Situation) -> Move | None:
     return here.say(message, "uncertain", _EXPLORING, suggestions=[phrases.TALK_TO_PERSON], finding=here.finding)
 
 
+def _file(here: Situation) -> Move | None:
+    """Quote a file of the visitor that surely answers, and better than the documents do."""
+    if not intents.looks_like_question(here.text):
+        return None
+    found = answers.find_in_files(intents.without_greeting(here.text), here.briefing.attachments)
+    if found is answers.NOTHING or (here.finding.is_sure and here.finding.coverage >= found.coverage):
+        return None
+    return here.say(_quoted(found), "answer_from_file", _EXPLORING, finding=found)
+
+
+def _unread_file(here: Situation) -> Move | None:
+    """The newest file cannot be read, and nothing else answers what is asked."""
+    file = here.briefing.attachments[-1] if here.briefing.attachments else None
+    if file is None or file.text or not intents.looks_like_question(here.text):
+        return None
+    phrase = phrases.FILE_PROTECTED if file.problem == PROTECTED else phrases.FILE_UNREAD
+    return _offer(here, phrase.format(name=file.name), "file_unread")
+
+
 def _unreadable(here: Situation) -> Move | None:
     """Something was asked and the message does not hold it."""
     task = here.before.task
@@ -220,13 +244,16 @@ _RULES: tuple[Callable[[Situation], Move | None], ...] = (
     _person,
     _cancel,
     _answered,
+    _form,
     _small_talk,
     _who,
     _wish,
     _sorrow,
     _which,
+    _file,
     _which_passage,
     _knowledge,
+    _unread_file,
     _unreadable,
     _yes_or_no,
     _introduced,
@@ -286,10 +313,17 @@ def _withheld(briefing: Briefing, task: Task) -> WithheldTool | None:
 def _passages_know_better(here: Situation, task: Task) -> bool:
     """Whether the passages explain the message's words better than the tool does.
 
-    Never for a message that names an id, or a wish for something to be done in more than one of the tool's words.
+    Never for a message that names an id, or a wish for something to be done in more than one of the tool's words. One
+    word without a phrase of the tool ("flood cover", where "my cover" is one) is about the subject, not about what is
+    the visitor's.
     """
-    tool_match = match(here.text, task.tool)
-    if tool_match.has_id or not here.finding.is_sure or here.finding.coverage <= tool_match.coverage:
+    tool_match, finding = match(here.text, task.tool), here.finding
+    if tool_match.has_id:
+        return False
+    if tool_match.strength == 1 and tool_match.literal == 0:
+        return finding.is_worth_showing
+    known = finding.is_sure or (finding.is_near and finding.coverage >= 2 * tool_match.coverage)
+    if not known or finding.coverage <= tool_match.coverage:
         return False
     asks = intents.is_question if task.tool.acting else intents.looks_like_question
     return tool_match.strength == 1 or asks(here.text)

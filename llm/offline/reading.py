@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
+
 from llm.briefing import Passage
+from llm.embedding import embed_rows
 from llm.offline.intents import Quantity
 from llm.offline.vocabulary import NUMBERS, TIMES
-from llm.offline.words import sentences, stems
+from llm.offline.words import is_stop_word, sentences, stems, words
 
 Words = frozenset[str]
 _QUOTE_LENGTH = 420
@@ -35,11 +39,15 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Reading:
-    """`words` are all words of the passage, its title's too."""
+    """`words` are all words of the passage, its title's too; `said` are the same as they are written, without stop
+    words; `vectors` has a row for each sentence, embedded behind the title.
+    """
 
     sentences: tuple[Sentence, ...]
     title: Words
     words: Words
+    said: Words
+    vectors: npt.NDArray[np.float32]
 
 
 def read(passage: Passage) -> Reading:
@@ -58,7 +66,9 @@ def _read(title: str, quote: str) -> Reading:
         else:
             parts.append(Sentence(start, end, frozenset(stemmed), frozenset(pairwise(stemmed)), heading, _tells(text)))
     titled = frozenset(stems(title))
-    return Reading(tuple(parts), titled, frozenset(stems(quote)) | titled)
+    said = frozenset(word for word in words(f"{title} {quote}") if not is_stop_word(word))
+    vectors = embed_rows([f"{title} {quote[part.start : part.end]}" for part in parts])
+    return Reading(tuple(parts), titled, frozenset(stems(quote)) | titled, said, vectors)
 
 
 def _tells(text: str) -> frozenset[Quantity]:

@@ -68,10 +68,10 @@ def content(text: str) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _content(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(stem(word) for word in words(text) if not _is_stop_word(word)))
+    return tuple(dict.fromkeys(stem(word) for word in words(text) if not is_stop_word(word)))
 
 
-def _is_stop_word(word: str) -> bool:
+def is_stop_word(word: str) -> bool:
     return word.replace("'", "") in STOP or word.partition("'")[0] in STOP
 
 

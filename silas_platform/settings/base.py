@@ -56,14 +56,22 @@ INSTALLED_APPS = [
     "apps.memory",
     "apps.persona",
     "apps.skills",
+    "apps.releases",
     "apps.connections",
     "apps.work",
     "apps.access",
     "apps.sessions",
     "apps.visitors",
+    "apps.contacts",
     "apps.inbox",
+    "apps.copilot",
+    "apps.imports",
+    "apps.messengers",
     "apps.autonomy",
     "apps.suggestions",
+    "apps.events",
+    "apps.protocols",
+    "apps.simulations",
     "apps.widgets",
     "apps.console",
 ]
@@ -145,6 +153,12 @@ DELIVERY_SECONDS = env.number("SILAS_DELIVERY_SECONDS", 3600)
 # How long a queue message is kept after it was done with or dropped.
 BUS_KEEP_DAYS = env.number("SILAS_BUS_KEEP_DAYS", 7)
 
+# How long events can be read again, and how many streams of events one company may hold open.
+EVENTS_KEEP_DAYS = env.number("SILAS_EVENTS_KEEP_DAYS", 14)
+EVENT_STREAMS = env.number("SILAS_EVENT_STREAMS", 100)
+# How many runs of outside agents (AG-UI, A2A) one company may hold open.
+AGENT_RUNS = env.number("SILAS_AGENT_RUNS", 100)
+
 # How long a memory is kept: what was said, and what was made of it.
 MEMORY_RAW_DAYS = env.number("SILAS_MEMORY_RAW_DAYS", 90)
 MEMORY_DAYS = env.number("SILAS_MEMORY_DAYS", 365)
@@ -219,7 +233,7 @@ CONTENT_SECURITY_POLICY = {
 
 REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "silas_platform.errors.api_exception",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "silas_platform.api_schema.Schema",
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -233,6 +247,34 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    # Names of choices whose field has a name that other fields have too.
+    "ENUM_NAME_OVERRIDES": {
+        "ApprovalStateEnum": "apps.approvals.enums.ApprovalState",
+        "ArtifactKindEnum": "apps.autonomy.enums.ArtifactKind.values",
+        "AssistanceKindEnum": "apps.copilot.enums.AssistanceKind.values",
+        "AttemptStatusEnum": "apps.work.enums.AttemptStatus",
+        "CardKindEnum": "apps.approvals.cards.kinds.kind_labels",
+        "CardStateEnum": "apps.approvals.enums.CardStatus",
+        "ReasonEnum": "apps.imports.enums.Reason.values",
+        "DeclineReasonEnum": "apps.approvals.enums.DeclineReason",
+        "ChannelKindEnum": "apps.messengers.enums.ChannelKind",
+        "ChannelMessageStateEnum": "apps.messengers.enums.MessageState",
+        "IntakeKindEnum": "apps.knowledge.enums.IntakeKind",
+        "IntakeStateEnum": "apps.knowledge.enums.IntakeState",
+        "KeyScopeEnum": "apps.tenants.enums.KeyScope",
+        "NewOAuthAppRequestScopesEnum": "apps.tenants.api.oauth_apps.SCOPES",
+        "RiskEnum": "apps.approvals.enums.Risk",
+        "ScopeEnum": "apps.approvals.enums.ApprovalScope",
+        "SafetyDecisionEnum": "apps.safety.enums.Decision",
+        "SafetyTierEnum": "apps.safety.enums.Tier",
+        "TierEnum": "apps.memory.enums.Tier.values",
+        "SimulationStatusEnum": "apps.simulations.enums.RunStatus",
+        "ConversationStateEnum": "apps.inbox.enums.DeskStatus.values",
+        "ModeEnum": "apps.memory.portability.Mode.values",
+        "QuestionKindEnum": "apps.visitors.enums.QuestionKind",
+        "WorkItemStatusEnum": "apps.work.enums.WorkItemStatus",
+        "WorkItemTypeEnum": "apps.work.enums.WorkItemType",
+    },
 }
 
 LOGGING = {
@@ -254,6 +296,8 @@ LOGGING = {
     "loggers": {
         # One line for every sweep would bury the rest.
         **{name: {"level": "WARNING"} for name in ("celery.app.trace", "celery.beat", "celery.worker.strategy")},
+        # It logs requests and tokens at DEBUG.
+        "oauthlib": {"level": "WARNING"},
         # Whole addresses, with what a visitor searched for, and what a server wrote beside its status.
         "httpx2": {"level": "WARNING"},
         # What outside tool servers say, word for word (the SDK's session calls itself "client"); what went wrong with
@@ -267,9 +311,14 @@ if env.text("SILAS_LOG", "text") not in ("text", "json"):
 # The visitor's token lives this long; the widget asks for a new one with its resume token (contract interfaces).
 VISITOR_TOKEN_SECONDS = 900
 TURN_LEASE_SECONDS = 30
+# Requests of one credential to the REST API.
+API_REQUESTS_A_MINUTE = env.number("SILAS_API_REQUESTS_A_MINUTE", 1000)
 TURN_SWEEP_SECONDS = 2
 PRESENCE_SWEEP_SECONDS = 3
 CONSOLE_SWEEP_SECONDS = 10
+SIMULATION_SWEEP_SECONDS = 3
+# How long a simulated conversation waits for work that its scripted reviewer approved.
+SIMULATION_WORK_SECONDS = 60.0
 VISITOR_BURST = env.number("VISITOR_BURST", 40)
 VISITOR_MESSAGES_A_SECOND = 1.0
 # What one socket may send at once, frames of every kind, and how many sockets one address may open at once: a tenth of
@@ -288,6 +337,23 @@ VISITOR_LIMITS = {
     "tenant_model_runs_a_minute": env.number("SILAS_TENANT_MODEL_RUNS_A_MINUTE", 3000),
     "pending_turns": env.number("SILAS_PENDING_TURNS", 20),
     "tenant_pending_turns": env.number("SILAS_TENANT_PENDING_TURNS", 500),
+}
+# What may come in over one channel: from one sender, and in all.
+CHANNEL_LIMITS = {
+    "sender_messages_a_minute": env.number("SILAS_CHANNEL_SENDER_MESSAGES_A_MINUTE", 30),
+    "messages_a_minute": env.number("SILAS_CHANNEL_MESSAGES_A_MINUTE", 1200),
+}
+# How often a mailbox is looked into, in seconds; whether mail servers and providers may have private addresses, and the
+# file of certificate authorities that vouch for them in place of the system's.
+CHANNEL_POLL_SECONDS = env.number("SILAS_CHANNEL_POLL_SECONDS", 5)
+CHANNELS_PRIVATE = env.flag("SILAS_CHANNELS_PRIVATE", default=False)
+CHANNELS_CA = env.text("SILAS_CHANNELS_CA")
+# Where the interfaces of messengers are. Another address is for those who host a server of the same interface.
+CHANNEL_APIS = {
+    "telegram": env.text("SILAS_TELEGRAM_API", "https://api.telegram.org"),
+    "whatsapp": env.text("SILAS_WHATSAPP_API", "https://graph.facebook.com/v25.0"),
+    "sms": env.text("SILAS_SMS_API", "https://api.twilio.com"),
+    "slack": env.text("SILAS_SLACK_API", "https://slack.com/api"),
 }
 # How often the web may be searched (spec 9.2): in one turn, in one run's minute, in one tenant's day.
 SEARCH_LIMITS = {
@@ -314,6 +380,8 @@ AUTONOMY_SESSIONS = env.number("SILAS_AUTONOMY_SESSIONS", 8)
 WEBHOOKS_PRIVATE = env.flag("SILAS_WEBHOOKS_PRIVATE", default=False)
 # The same of websites that are read into the knowledge.
 WEBSITES_PRIVATE = env.flag("SILAS_WEBSITES_PRIVATE", default=False)
+# Below which folder each company may keep documents that are read as a source, in a folder named by its slug; or off.
+SOURCE_FOLDERS = env.text("SILAS_SOURCE_FOLDERS")
 # How long the call of an approved change of a document waits for it.
 KNOWLEDGE_WAIT_SECONDS = 60
 # Whether a bundled skill is believed only by apps/skills/bundled.json. Tests install folders of their own as bundled.

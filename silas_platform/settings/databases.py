@@ -25,13 +25,15 @@ def databases(url: str, *, owner_url: str, prepared: bool = True) -> dict[str, d
     # A database that is away is asked for anew by whoever needs it: the pool's own retries wait longer and longer.
     pool = {"min_size": 1, "max_size": 24, "timeout": 5, "reconnect_timeout": 2}
     options = {"pool": pool, **(_PREPARED if prepared else {})}
-    found = {"default": database(url, OPTIONS=options, CONN_MAX_AGE=0)}
+    # Without prepared statements there is a pooler between, which keeps a server-side cursor within a transaction only.
+    found = {"default": database(url, OPTIONS=options, CONN_MAX_AGE=0, DISABLE_SERVER_SIDE_CURSORS=not prepared)}
     if owner_url:
         found["owner"] = database(owner_url, CONN_MAX_AGE=0)
     return found
 
 
 # What a connection has asked five times it asks by name from then on, and PostgreSQL keeps the plan: planning takes
-# twice as long as answering. A kept plan must still be right when the table has grown, so it reads by index also
-# where the table is so small today that reading all of it would be cheaper.
-_PREPARED = {"server_side_binding": True, "prepare_threshold": 5, "options": "-c enable_seqscan=off"}
+# twice as long as answering. A kept plan must still be right when the table has grown, so the roles of roles.sql read
+# by index also where the table is so small today that reading all of it would be cheaper. The setting is the roles',
+# not the connection's: PgBouncer refuses connections that bring it along.
+_PREPARED = {"server_side_binding": True, "prepare_threshold": 5}

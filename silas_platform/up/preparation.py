@@ -30,7 +30,7 @@ class Prepared:
 def prepare(env: Mapping[str, str], supervisor: Supervisor) -> Prepared | None:
     """Migrate and check; None where a stop was asked for meanwhile. Raises `StartRefused` with what is wrong."""
     output = var_directory(env) / "prepare.log"
-    lines = _run_command("prepare", env, output, supervisor, failure="")
+    lines = _run_command(["prepare"], env, output, supervisor, failure="")
     if supervisor.stopping:
         return None
     *messages, answer = lines
@@ -52,7 +52,8 @@ def demo_logins(env: Mapping[str, str], *, fresh: bool, supervisor: Supervisor) 
     supervisor.screen.show("demo", "filling the empty database with the demo tenants")
     # Like web: the approvers' keys are sealed with the signing key, which only web processes may hold.
     web = for_program(env, "web")
-    lines = _run_command("seed_demo", web, begun, supervisor, failure="the demo could not be created:")
+    command = ["seed_demo", "--month"]
+    lines = _run_command(command, web, begun, supervisor, failure="the demo could not be created:")
     logins = [line for line in lines if line.startswith("demo-login ")]
     begun.write_text("".join(f"{line}\n" for line in logins))
     if not supervisor.stopping:
@@ -60,14 +61,16 @@ def demo_logins(env: Mapping[str, str], *, fresh: bool, supervisor: Supervisor) 
     return logins
 
 
-def _run_command(name: str, env: Mapping[str, str], output: Path, supervisor: Supervisor, *, failure: str) -> list[str]:
-    """Run `manage.py <name>` to its end beside the servers, its output in a private file; returns the lines.
+def _run_command(
+    command: list[str], env: Mapping[str, str], output: Path, supervisor: Supervisor, *, failure: str
+) -> list[str]:
+    """Run `manage.py <command>` to its end beside the servers, its output in a private file; returns the lines.
 
     Raises `StartRefused` with `failure` and the last lines when it fails.
     """
     with open(output, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
         process = processes.spawn(
-            [sys.executable, "manage.py", name], env=programs.marked_env(env), cwd=ROOT, output=file
+            [sys.executable, "manage.py", *command], env=programs.marked_env(env), cwd=ROOT, output=file
         )
     supervisor.run_until(lambda: process.poll() is not None)
     processes.end_group(process)

@@ -28,6 +28,9 @@ BEGIN
     END IF;
     EXECUTE format('ALTER DATABASE %I OWNER TO silas_owner', current_database());
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO silas_app, silas_work', current_database());
+    -- Kept plans must stay right when tables grow (silas_platform/settings/databases.py).
+    ALTER ROLE silas_app SET enable_seqscan = off;
+    ALTER ROLE silas_work SET enable_seqscan = off;
     -- Only the owner makes objects here: others could be taken for ours by name (docs/adr/0097).
     EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC, silas_app, silas_work', current_database());
 END

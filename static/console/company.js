@@ -1,4 +1,5 @@
-/* Reports over the socket which card or conversation this member has open, and repeats it regularly. */
+/* Reports over the socket which card or conversation this member has open, and repeats it regularly. The number of the
+   last entry that is shown marks the conversation as read so far. */
 
 import { tell } from "./live.js";
 
@@ -13,12 +14,13 @@ export function watchCompany() {
 }
 
 function say() {
-  if (looked()?.id !== before?.id) tellAgain();
+  const now = looked();
+  if (now?.id !== before?.id || now?.seq !== before?.seq) tellAgain();
 }
 
 function tellAgain() {
   const now = looked();
-  if (now || before) tell({ type: "look", [now?.what ?? "card"]: now?.id ?? null });
+  if (now || before) tell({ type: "look", [now?.what ?? "card"]: now?.id ?? null, seq: now?.seq });
   before = now;
 }
 
@@ -26,5 +28,5 @@ function looked() {
   const card = document.querySelector("#card[data-open]")?.dataset.card;
   const session = document.querySelector("#thread[data-session]")?.dataset.session;
   if (document.hidden || !(card || session)) return null;
-  return card ? { what: "card", id: card } : { what: "session", id: session };
+  return card ? { what: "card", id: card } : { what: "session", id: session, seq: Number(document.querySelector("#log")?.dataset.seq) || 0 };
 }

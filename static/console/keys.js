@@ -1,21 +1,40 @@
 /* Keyboard shortcuts: a key clicks the one element with that `data-key`; ? opens the list of shortcuts. */
 
+import { takeKey } from "./review.js";
+
 export function watchKeys() {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const key = event.key.toLowerCase();
     if (document.querySelector("dialog[open]")) return;
-    if (key === "?") document.querySelector("#help").showModal();
+    if (isTyping(event.target)) return key === "escape" && leave(event);
+    if (takeKey(key)) event.preventDefault();
+    else if (key === "?") document.querySelector("#help").showModal();
     else press(key, event);
   });
 }
 
+/* Press again, in order, what was pressed before the scripts were there. */
+export function pressEarlyKeys() {
+  for (const init of window.takeEarlyKeys?.() ?? []) {
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { ...init, bubbles: true, cancelable: true }));
+  }
+}
+
 function isTyping(target) {
-  return target.matches("input:not([type=range]), textarea, select, [contenteditable]");
+  return target.matches?.("input:not([type=range], [type=radio], [type=checkbox]), textarea, select, [contenteditable]");
+}
+
+/* Esc in a field leaves the field if something was typed, and steps back otherwise. */
+function leave(event) {
+  const field = event.target;
+  if (!field.closest(".review")) return;
+  if ("defaultValue" in field && field.value !== field.defaultValue) field.blur();
+  else press("escape", event);
 }
 
 function press(key, event) {
-  const wanted = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  const wanted = [...document.querySelectorAll(`[data-key="${CSS.escape(key)}"]`)].find((one) => !one.closest("[hidden]"));
   if (!wanted) return;
   event.preventDefault();
   if (wanted.disabled) document.querySelector("[data-slide]")?.focus();

@@ -1,6 +1,6 @@
 /* The live preview of a chatbot: the real frame beside the form, updated with unsaved settings by messages on the same origin. */
 
-import { contrastOf } from "./contrast.js";
+import { contrastBetween } from "./contrast.js";
 import { offersIn } from "./studio_offers.js";
 import { text as translated } from "./texts.js";
 
@@ -32,6 +32,7 @@ export function watchStudio() {
       stand.dataset.side = data.side;
       bubble.style.setProperty("--chosen", data.colours?.accent ?? "");
       bubble.style.setProperty("--chosen-ink", data.colours?.ink ?? "");
+      if (form) document.querySelector("[data-contrast]").textContent = judged(data.colours ?? {});
     } else if (data?.silas === "close" && stand.dataset.placement !== "inline") {
       shut(true);
       bubble.focus();
@@ -77,7 +78,6 @@ function dress(form, tell, bubble, speaks) {
   bubble.lastElementChild.textContent = theme.launcher ?? "";
   bubble.setAttribute("aria-label", theme.launcher ?? translated("open_chat"));
   for (const option of speaks.options) option.hidden = option.disabled = looks.languages.length > 0 && !looks.languages.includes(option.value);
-  document.querySelector("[data-contrast]").textContent = HEX.test(theme.accent ?? "") ? judged(theme.accent) : "";
 }
 
 /* The selected languages, with the default one first. */
@@ -86,9 +86,11 @@ function spoken(said) {
   return said.getAll("languages").sort((one, other) => (other === first) - (one === first));
 }
 
-/* The widget darkens colours that are hard to read; tell the owner that it does. */
-function judged(accent) {
-  const white = contrastOf(accent);
-  const contrast = new Intl.NumberFormat(document.documentElement.lang, { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(white);
-  return translated(white >= 4.5 ? "easy_to_read" : "hard_to_read", { contrast });
+/* The text colour that the widget chose for the brand colour, and whether its links use another shade. */
+function judged({ accent, ink, focus }) {
+  if (![accent, ink, focus].every((colour) => HEX.test(colour ?? ""))) return "";
+  const digits = { minimumFractionDigits: 1, maximumFractionDigits: 1 };
+  const contrast = new Intl.NumberFormat(document.documentElement.lang, digits).format(contrastBetween(accent, ink));
+  const chosen = translated(ink === "#ffffff" ? "white_on_colour" : "dark_on_colour", { contrast });
+  return accent === focus ? chosen : `${chosen} ${translated("links_in_shade")}`;
 }

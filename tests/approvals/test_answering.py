@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from apps.approvals import queries
 from apps.approvals.cards import kinds
 from apps.approvals.cards.schemas import AnswerDetails
 from apps.approvals.cards.services import answer_card
-from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus
+from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus, DeclineReason
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.queries import face_hash
+from apps.audit.models import AuditEntry
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.cards import EXAMPLES, MAIL, make_kind
@@ -177,3 +179,23 @@ def test_card_of_another_tenant_is_not_answered(tenant: Any, other_tenant: Any, 
     with tenant_scope(tenant), pytest.raises(SilasError) as refused:
         answer_card(foreign.pk, user=owner, choice=kinds.APPROVE, face=face_hash(foreign))
     assert refused.value.status == 404
+
+
+@pytest.mark.parametrize("kind", CardKind)
+def test_reason_is_kept_with_the_decision(tenant: Any, owner: Any, kind: CardKind) -> None:
+    card = make_kind(tenant, kind)
+    answer(card, owner, kinds.DECLINE, reason=DeclineReason.WRONG_DETAILS, freetext=" Flat 4 ")
+    assert said(card) == {"choice": kinds.DECLINE, "reason": "wrong_details", "freetext": "Flat 4"}
+    with tenant_scope(tenant):
+        decided = AuditEntry.objects.get(event="card_decided", subject=f"card:{card.pk}")
+    assert json.loads(decided.data)["reason"] == "wrong_details"
+    assert "Flat 4" not in decided.data
+
+
+@pytest.mark.parametrize("kind", BINDING)
+def test_reason_comes_only_with_a_no(tenant: Any, owner: Any, kind: CardKind) -> None:
+    card = make_kind(tenant, kind)
+    refused = answer(card, owner, kinds.APPROVE, reason=DeclineReason.WRONG_DETAILS)
+    assert isinstance(refused, SilasError)
+    assert refused.code == "freetext_not_wanted"
+    assert tokens(card) == 0

@@ -259,7 +259,7 @@ def test_open_cards_take_one_query(tenant: Any, deployment: Any, rows: int) -> N
     for _ in range(rows):
         open_card(tenant, deployment_id=deployment.pk)
     with tenant_scope(tenant):
-        queries.open_count()  # the scope tells the database who asks with its first statement
+        queries.waiting_count()  # the scope tells the database who asks with its first statement
         with CaptureQueriesContext(connection) as queried:
             titles = [card.deployment.title for card in queries.open_cards()]
     assert (len(titles), len(queried)) == (rows, 1)
@@ -268,7 +268,7 @@ def test_open_cards_take_one_query(tenant: Any, deployment: Any, rows: int) -> N
 def test_open_cards_of_other_tenant_are_not_seen(tenant: Any, other_tenant: Any) -> None:
     open_card(other_tenant)
     with tenant_scope(tenant):
-        assert queries.open_count() == 0
+        assert queries.waiting_count() == 0
 
 
 def test_card_of_other_tenant_is_not_found(tenant: Any, other_tenant: Any) -> None:

@@ -21,6 +21,7 @@ VERIFIES = {
     "apps.skills.trials",
     "apps.work.services.authorization",
     "apps.work.services.batches",
+    "apps.work.services.standing_terms",
     "apps.work.services.thresholds",
 }
 # Where work begins, for every kind of work (5.2.1 step 0).

@@ -19,10 +19,12 @@ RUNS_SANDBOXES = {
     "apps.work.verification",
     "sandbox",
     "apps.knowledge.sandboxed_parsing",
+    "apps.imports.runs",
+    "apps.messengers.email.intake",
 }
 
-# What the composition says once, when a process starts; it runs nothing.
-CHOOSES_A_SANDBOX = {f"sandbox.{name}" for name in ("Choice", "Kind", "configure", "egress.parse_places")}
+# What the composition says once, when a process starts, and the trial run of `silas init`.
+CHOOSES_A_SANDBOX = {f"sandbox.{name}" for name in ("Choice", "Kind", "backend", "configure", "egress.parse_places")}
 # Unpacks in the sandbox, whoever asks.
 READS_ARCHIVES = "sandbox.archives."
 

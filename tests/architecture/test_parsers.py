@@ -16,11 +16,18 @@ _PARSERS = """
 """
 PARSERS = frozenset(_PARSERS.split())
 # What runs in the sandbox: `sandbox.readers.Reader`s start these.
-READERS = ("apps.knowledge.parsing", "sandbox.archives.unpacking")
+READERS = (
+    "apps.knowledge.parsing",
+    "sandbox.archives.unpacking",
+    "apps.imports.reading",
+    "apps.messengers.email.reading",
+)
 # Everything else that imports a parser: whose bytes it reads, and what bounds them.
 ALLOWED = {
+    "apps.messengers.email.adapter": "writes mails, reads none",
+    "apps.messengers.email.servers": "hands mails over, reads none",
+    "apps.messengers.formatting": "our own cleaned HTML of messages, in pieces of a few thousand characters",
     "apps.sessions.markdown": "messages of bots and staff, bounded in length for visitors; cleans what came of it",
-    "apps.console.pages.insights.views": "writes CSV, reads none",
     "apps.skills.imports.adapter": "writes YAML, reads none",
     "apps.skills.loader": "front matter of a SKILL.md: at most 100,000 characters, its depth judged first",
     "apps.skills.packages.archive": "writes packages, opens none",
@@ -29,13 +36,19 @@ ALLOWED = {
     "apps.work.project_rules": "Markdown of our own plans",
     "apps.work.provenance": "Markdown of our own plans",
     "llm.calls": "a model's answer, bounded by its tokens",
+    "llm.glossary": "a file of this code",
     "llm.language_detection": "a file of this code",
     "llm.offline.languages": "files of this code",
     "sandbox.launch": "between two processes of ours",
     "sandbox.keeper.contained": "between two processes of ours",
     "sandbox.keeper.serve": "between two processes of ours",
+    "kernel.csv_files": "writes CSV, reads none",
     "kernel.http.client": "gzip of a fetched page, piece by piece up to a bound; a reader takes the page",
+    "apps.simulations.reports": "writes JUnit",
+    "apps.simulations.scripts": "files that an operator names",
+    "silas_platform.management.commands.simulate": "files that an operator names",
     "silas_platform.demo": "files of this code",
+    "silas_platform.demo_month": "files of this code",
 }
 
 

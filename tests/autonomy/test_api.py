@@ -12,6 +12,7 @@ from django.test import Client
 from apps.audit.models import AuditEntry
 from apps.autonomy import queries, services
 from apps.autonomy.enums import TriggerKind
+from apps.autonomy.gallery import TEMPLATES
 from apps.autonomy.models import AutonomousSession, Outbox
 from apps.guard.models import GuardedRun
 from apps.tenants.services import create_api_key
@@ -339,7 +340,7 @@ def test_settings_hold_at_once(house: House, api: Api) -> None:
 
 
 def test_secret_of_a_webhook_is_told_once(house: House, api: Api) -> None:
-    made = api("post", HOOKS, {"url": URL, "events": ["task:failed"]}).json()
+    made = api("post", HOOKS, {"url": URL, "events": ["task.failed"]}).json()
     listed = api("get", HOOKS).json()
     assert len(made["secret"]) > 30
     assert [one["id"] for one in listed] == [made["id"]]
@@ -355,12 +356,12 @@ def test_webhook_that_leads_inside_is_refused(api: Api, settings: Any, url: str)
 
 
 def test_deliveries_are_told_with_how_they_went(house: House, api: Api) -> None:
-    made = api("post", HOOKS, {"url": URL, "events": ["task:scheduled"]}).json()
+    made = api("post", HOOKS, {"url": URL, "events": ["task.scheduled"]}).json()
     house.run_now(house.task())
     with tenant_scope(house.tenant):
         Outbox.objects.update(state="given_up", error_code="http_500")
     (told,) = api("get", f"{HOOKS}/{made['id']}/deliveries").json()
-    assert told["event"] == "task:scheduled"
+    assert told["event"] == "task.scheduled"
     assert told["state"] == "given_up"
     assert told["error_code"] == "http_500"
 
@@ -406,3 +407,10 @@ def test_changes_of_two_people_at_once_are_both_kept(house: House) -> None:
     (left,) = house.tasks()
     assert left.limits["cost_usd"] == "0.01"
     assert left.priority == 9
+
+
+def test_ready_automations_are_listed(api: Api) -> None:
+    listed = api("get", "/api/v1/task-templates").json()
+    assert [template["playbook"] for template in listed] == [template.key for template in TEMPLATES]
+    assert all(template["title"] and template["schedule"] for template in listed)
+    assert Api()("get", "/api/v1/task-templates").status_code == 401

@@ -115,7 +115,8 @@ def test_company_with_a_broken_row_keeps_no_other_company(house: House, other_te
     theirs = make_house(other_tenant)
     theirs.trigger(theirs.task(), TriggerKind.INTERVAL, due=True, seconds=3600)
     let_waits_pass(house.tenant)
-    worker.drain(Worker.UPKEEP, consumer="test")
+    for _ in range(5):  # other companies' jobs are due too, and one look takes some of them
+        worker.drain(Worker.UPKEEP, consumer="test")
     assert len(theirs.sessions()) == 1
 
 

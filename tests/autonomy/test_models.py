@@ -124,7 +124,7 @@ def test_contract_halt_is_answered_while_a_model_call_is_under_way(modelled: Hou
     session = modelled.session(session.pk)
     assert answers == [True]
     assert session.terminal_reason == TerminalReason.EXTERNAL_HALT
-    assert intents(modelled, session) == ["retrieve_chunks", "plan"]
+    assert intents(modelled, session) == ["retrieve_chunks", "run_playbook", "plan"]
 
 
 def _close() -> None:

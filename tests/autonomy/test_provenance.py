@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.audit.models import AuditEntry
-from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal
+from apps.autonomy.models import AutonomousSession, Checkpoint, Finding, MemoryProposal
 from apps.autonomy.services import precedents, proposals, provenance
 from apps.autonomy.services.provenance import Origin
 from apps.skills import installation
@@ -62,7 +62,7 @@ def test_all_of_a_session_is_listed(tenant: Any, kept: MemoryProposal, run: Auto
     make_precedent(run)
     with tenant_scope(tenant):
         counts = provenance.rows_of(Origin("session", str(run.pk))).counts
-    assert counts == {"findings": 1, "proposals": 2, "precedents": 1, "contexts": 0, "remembered": 2}
+    assert counts == {"findings": 1, "artifacts": 0, "proposals": 2, "precedents": 1, "contexts": 0, "remembered": 2}
 
 
 def test_set_aside_is_recalled_by_nobody(tenant: Any, kept: MemoryProposal, run: AutonomousSession) -> None:
@@ -92,6 +92,22 @@ def test_purge_takes_what_the_next_session_was_told(tenant: Any, run: Autonomous
     apply_to_origin(tenant, provenance.purge, "session", run.pk)
     with tenant_scope(tenant):
         assert AutonomousSession.objects.get(pk=child.pk).context == ""
+
+
+@pytest.mark.parametrize("kind", ["task", "skill"])
+def test_purge_takes_what_a_session_left_to_those_that_continue_it(
+    tenant: Any, run: AutonomousSession, kind: str
+) -> None:
+    again = make_run(run.task, root=run, attempt=2, context="Ada pays late")
+    child = make_run(make_task(run.task.deployment), parent=again)
+    make_finding(again, skills=[DESK])
+    with tenant_scope(tenant):
+        for session in (run, again, child):
+            Checkpoint.objects.create(session=session, phase="analysis", state={"draft": "Ada pays late"})
+    apply_to_origin(tenant, provenance.purge, kind, run.task_id if kind == "task" else "desk")
+    with tenant_scope(tenant):
+        assert [row.state for row in Checkpoint.objects.all()] == [None, None, None]
+    assert [reload(again).status, reload(again).context] == ["cancelled", ""]
 
 
 def test_set_aside_is_not_kept(tenant: Any, kept: MemoryProposal, run: AutonomousSession, owner: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -38,7 +39,10 @@ def receiver(*statuses: int) -> Iterator[tuple[str, list[tuple[dict[str, str], b
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             got.append((dict(self.headers), self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(statuses[min(len(got), len(statuses)) - 1])
+            status = statuses[min(len(got), len(statuses)) - 1]
+            self.send_response(status)
+            if status == 302:
+                self.send_header("Location", "http://169.254.169.254/latest/meta-data/")
             self.end_headers()
 
         def log_message(self, *args: Any) -> None:
@@ -150,19 +154,23 @@ def test_chain_trigger_begins_after_a_completed_session(house: House) -> None:
 
 def test_webhook_is_told_once_and_can_check_who_wrote(house: House) -> None:
     with receiver(200) as (url, got):
-        _, secret = house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
+        _, secret = house.do(services.save_webhook, url, user=house.owner, events=["task.completed"])
         house.through(house.task())
         house.work(Queue.TRUSTED)
         house.work(Queue.TRUSTED)
     ((headers, body),) = got
-    moment, sign = (part.partition("=")[2] for part in headers["Silas-Signature"].split(","))
-    assert sign == hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
-    assert json.loads(body)["event"] == "task:completed"
+    assert secret.startswith("whsec_")
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    mac = hmac.new(base64.b64decode(secret.removeprefix("whsec_")), signed, hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(mac).decode()
+    content = json.loads(body)
+    assert content["type"] == "task.completed"
+    assert content["id"] == headers["webhook-id"]
 
 
 def test_webhook_that_fails_is_tried_again(house: House) -> None:
     with receiver(500, 200) as (url, got):
-        house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
+        house.do(services.save_webhook, url, user=house.owner, events=["task.completed"])
         house.through(house.task())
         house.work(Queue.TRUSTED)
         assert [row.state for row in outbox(house)] == [OutboxState.WAITING]
@@ -214,7 +222,7 @@ def test_name_of_a_webhook_is_looked_up_once(house: House, settings: Any, monkey
         called.append(address[0])
         raise OSError
 
-    house.do(services.save_webhook, "https://hooks.example.com/x", user=house.owner, events=["task:completed"])
+    house.do(services.save_webhook, "https://hooks.example.com/x", user=house.owner, events=["task.completed"])
     house.through(house.task())
     monkeypatch.setattr("socket.getaddrinfo", look_up)
     monkeypatch.setattr("asyncio.selector_events.BaseSelectorEventLoop.sock_connect", connect)
@@ -224,7 +232,7 @@ def test_name_of_a_webhook_is_looked_up_once(house: House, settings: Any, monkey
 
 def test_webhook_whose_sender_died_is_told(house: House) -> None:
     with receiver(200) as (url, got):
-        house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
+        house.do(services.save_webhook, url, user=house.owner, events=["task.completed"])
         house.through(house.task())
         house.do(lease_any, Queue.TRUSTED, consumer="doomed")
         house.work(Queue.TRUSTED)
@@ -237,7 +245,7 @@ def test_webhook_whose_sender_died_is_told(house: House) -> None:
 def test_webhook_that_waits_for_another_try_holds_no_other_up(house: House) -> None:
     with receiver(500) as (away, _), receiver(200) as (there, got):
         for url in (away, there):
-            house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
+            house.do(services.save_webhook, url, user=house.owner, events=["task.completed"])
         house.through(house.task())
         house.through(house.task())
         house.work(Queue.TRUSTED)
@@ -273,8 +281,8 @@ def test_only_owners_set_up_webhooks(house: House) -> None:
 
 def test_row_that_cannot_be_sent_at_all_is_given_up_and_stops_no_other(house: House) -> None:
     with receiver(200) as (url, got):
-        broken, _ = house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
-        house.do(services.save_webhook, url, user=house.owner, events=["task:completed"])
+        broken, _ = house.do(services.save_webhook, url, user=house.owner, events=["task.completed"])
+        house.do(services.save_webhook, url, user=house.owner, events=["task.completed"])
         house.change(broken, sealed_secret=b"no secret of this installation")
         house.through(house.task())
         for _ in range(MAX_ATTEMPTS):

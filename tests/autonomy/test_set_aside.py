@@ -304,8 +304,7 @@ def test_webhook_that_was_given_up_tells_the_owners(house: House) -> None:
     from apps.autonomy.services import outbox, webhooks
 
     house.do(webhooks.save_webhook, "https://hooks.example.com/x", user=house.owner, events=[])
-    session = house.through(house.task())
-    house.do(lambda: outbox.enqueue_webhooks(session, {}))
+    house.through(house.task())
     with tenant_scope(house.tenant):
         for row in Outbox.objects.filter(state="waiting"):
             outbox.mark_failed(row, "http_410", permanent=True)

@@ -169,6 +169,6 @@ def test_run_that_fails_after_it_reached_out_is_uncertain() -> None:
 
     from apps.skills.runs import _with_effect
 
-    found: Any = SimpleNamespace(tool=SimpleNamespace(acting=True, connection="caldav"))
+    found: Any = SimpleNamespace(tool=SimpleNamespace(acting=True, connection="caldav", executor=""))
     assert not _with_effect(CallFailed("script_failed", "It ended.", effect_free=True), found).effect_free
     assert _with_effect(CallFailed("refused_by_tool", "No.", effect_free=True), found).effect_free

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import subprocess
 import sys
@@ -13,11 +14,13 @@ import pytest
 
 from sandbox import Choice, configure
 from tests.connecting.driving import SKILLS, Driven
+from tests.factories.source_services import S3, TOKEN, Service, serving
 from tests.services import calendar, mail
 from tests.services.calendar import CalendarServer
 from tests.services.mail import MailServer
 
 KEY = "key-of-the-service"
+NAMED = base64.b64encode(f"name:{KEY}".encode()).decode()
 MAIL = {"to": "customer@example.org", "subject": "Your pickup", "text": "See you at ten."}
 EVENT = {"title": "Pickup, order H-90187", "start": "2026-12-01T10:30", "minutes": 30}
 
@@ -37,7 +40,8 @@ class Keyed(http.server.BaseHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", "http://127.0.0.1:1/stolen")
         else:
-            self.send_response(200 if self.headers.get("X-Key") == f"Key {KEY}" else 401)
+            is_named = self.headers.get("X-Key") == f"Basic {NAMED}" and self.headers.get("X-Version") == "2"
+            self.send_response(200 if is_named or self.headers.get("X-Key") == f"Key {KEY}" else 401)
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
@@ -60,6 +64,13 @@ def keyed() -> Iterator[str]:
         yield place
         configure(Choice())
         server.shutdown()
+
+
+@pytest.fixture
+def bucket() -> Iterator[Service]:
+    with serving(S3()) as server:
+        allow(server.origin.removeprefix("http://"))
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +112,12 @@ def test_key_that_works_is_taken(keyed: str, key_settings: dict[str, str]) -> No
     assert driven.ask("probe", connection_id="1")["success"]
 
 
+def test_name_and_password_are_sent_as_basic_beside_another_header(keyed: str, key_settings: dict[str, str]) -> None:
+    settings = {**key_settings, "prefix": "Basic", "more_header": "X-Version: 2"}
+    _, last = connected("generic-api-key", settings, keyed, {"api_key": f"name:{KEY}"})
+    assert last["type"] == "completion"
+
+
 def test_key_that_does_not_work_is_not_taken(keyed: str, key_settings: dict[str, str]) -> None:
     _, last = connected("generic-api-key", key_settings, keyed, {"api_key": "wrong-key"})
     assert last["failure"]["failure_type"] == "token_revoked"
@@ -116,6 +133,16 @@ def test_key_is_sent_over_no_open_line(key_settings: dict[str, str]) -> None:
     settings = {**key_settings, "base_url": "http://shop.example"}
     _, last = connected("generic-api-key", settings, "shop.example:80", {"api_key": KEY})
     assert "not an https address" in last["failure"]["message"]
+
+
+def test_bucket_is_listed_with_its_key(bucket: Service) -> None:
+    settings = {"base_url": bucket.origin, "region": "eu-central-1", "bucket": "docs", "access_key_id": TOKEN}
+    place = bucket.origin.removeprefix("http://")
+    driven, last = connected("s3-bucket", settings, place, {"secret_access_key": "the-key-of-the-bucket"})
+    assert last["type"] == "completion"
+    assert driven.ask("health_check", connection_id="1")["healthy"]
+    bucket.token = "another"
+    assert driven.ask("probe", connection_id="1")["failure"]["failure_type"] == "token_revoked"
 
 
 def test_mailbox_is_signed_in_and_probed(post: MailServer) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from apps.approvals.models import Card
 from apps.connections import credentials
 from apps.connections.enums import ConnectionStatus, SetupState
 from apps.connections.models import Credential, SetupAnswer, SetupRun
@@ -163,3 +164,20 @@ def test_setup_is_called_off_over_http(tenant: Any, owner: Any) -> None:
     assert [call(client, "delete", f"{PATH}/{row.pk}/setup", {}) for _ in range(2)] == [200, 409]
     with tenant_scope(tenant):
         assert SetupRun.objects.get().state == SetupState.CANCELLED
+
+
+def test_more_permissions_open_a_card_once(tenant: Any, owner: Any, other_tenant: Any, agent: Any) -> None:
+    row = make_connection(tenant)
+    address, body = f"{PATH}/{row.pk}/widen", {"permissions": ["Mail.Send"], "reason": "Answers are sent as mails."}
+    with tenant_scope(tenant):
+        headers = {"authorization": f"Bearer {create_api_key('Test').key}"}
+    asked = browser().post(address, body, content_type="application/json", headers=headers)
+    assert asked.status_code == 200
+    with tenant_scope(tenant):
+        assert Card.objects.get().pk == UUID(asked.json()["card"])
+    assert browser(owner).post(address, body, content_type="application/json").json() == {"card": None}
+    unknown = browser(owner).post(address, {**body, "permissions": ["Root"]}, content_type="application/json")
+    assert unknown.status_code == 422
+    assert browser(agent).post(address, body, content_type="application/json").status_code == 403
+    theirs = f"{PATH}/{make_connection(other_tenant).pk}/widen"
+    assert browser(owner).post(theirs, body, content_type="application/json").status_code == 404

@@ -28,14 +28,15 @@ READS = [
     "console-review-news",
     "console-card",
     "console-card-news",
+    "console-card-parts",
     "console-inbox",
     "console-conversation",
     "console-rail",
 ]
 READS += ["console-activity", "console-entry", "console-passkeys", "console-insights", "console-edit"]
 READS += ["console-work", "console-insights-file"]
-READS += ["console-palette", "console-away", "console-account"]
-OWNERS_ONLY = ["console-members", "console-member-logins", "console-api-keys"]
+READS += ["console-palette", "console-away", "console-account", "console-settings"]
+OWNERS_ONLY = ["console-members", "console-member-logins", "console-api-keys", "console-apps"]
 READS += ["console-lookers", "console-labels", "console-replies"]
 WRITES = {
     "console-decide": ({"choice": "decline"}, {"owner", "approver"}),
@@ -47,6 +48,7 @@ WRITES = {
     "console-hand-back": ({}, {"owner", "approver", "agent"}),
     "console-forget": ({}, {"owner", "approver", "agent"}),
     "console-reply": ({"text": "Hello"}, {"owner", "approver", "agent"}),
+    "console-mark-unread": ({}, {"owner", "approver", "agent", "viewer"}),
     "console-resolve": ({}, {"owner", "approver", "agent"}),
     "console-reopen": ({}, {"owner", "approver", "agent"}),
     "console-snooze": ({"until": "week"}, {"owner", "approver", "agent"}),
@@ -55,6 +57,9 @@ WRITES = {
     "console-note": ({"text": "Hello"}, {"owner", "approver", "agent"}),
     "console-several": ({}, {"owner", "approver", "agent"}),
     "console-several-beside": ({}, {"owner", "approver", "agent"}),
+    "console-availability": ({"away": "1"}, {"owner", "approver", "agent"}),
+    "console-conversation-team": ({"team": ""}, {"owner", "approver", "agent"}),
+    "console-conversation-priority": ({"priority": "low"}, {"owner", "approver", "agent"}),
     "console-label-new": ({"name": "Refunds", "colour": "red"}, {"owner", "approver", "agent"}),
     "console-label-save": ({"name": "Refunds", "colour": "red"}, {"owner", "approver", "agent"}),
     "console-label-delete": ({}, {"owner", "approver", "agent"}),
@@ -71,11 +76,13 @@ WRITES = {
     "console-export": ({}, {"owner"}),
     "console-queue-retry": ({}, {"owner"}),
     "console-queue-drop": ({}, {"owner"}),
+    "console-limit-save": ({}, {"owner"}),
     "console-spending-resume": ({}, {"owner"}),
     "console-work-cancel": ({}, {"owner", "approver", "agent"}),
     "console-work-resume": ({}, {"owner", "approver", "agent"}),
     "console-account-name": ({}, set(ROLES)),
     "console-account-language": ({}, set(ROLES)),
+    "console-theme": ({"theme": "dark"}, set(ROLES)),
     "console-account-password": (PASSWORD, set(ROLES)),
     "console-account-app": (PASSWORD, set(ROLES)),
     "console-account-app-remove": (PASSWORD, set(ROLES)),
@@ -94,33 +101,76 @@ WRITES = {
     "console-second-required": ({}, {"owner"}),
     "console-provider": ({}, {"owner"}),
     "console-api-key-make": ({}, {"owner"}),
+    "console-api-key-rotate": ({"hours": "24"}, {"owner"}),
     "console-api-key-revoke": ({}, {"owner"}),
+    "console-client-key-add": ({"public_key": "ab"}, {"owner"}),
+    "console-client-key-revoke": ({}, {"owner"}),
 }
-GATE_PAGES = ("", "-new", "-edit", "-compare", "-try", "-activate", "-roll-back", "-retire")
+GATE_PAGES = ("", "-new", "-template", "-edit", "-compare", "-try", "-activate", "-roll-back", "-retire")
 ABOUT_NOTHING = {name for name in WRITES if name.startswith(("console-queue-", "console-work-"))}
 ABOUT_NOTHING |= {"console-passkey-remove", "console-passkey-rename"}
 ABOUT_NOTHING |= {"console-account-passkey-remove", "console-login-end", "console-invite-again", "console-uninvite"}
-ABOUT_NOTHING |= {"console-member-role", "console-member-remove", "console-api-key-revoke"}
+ABOUT_NOTHING |= {"console-member-role", "console-member-remove", "console-api-key-rotate"}
+ABOUT_NOTHING |= {"console-api-key-revoke", "console-client-key-add", "console-client-key-revoke"}
 ABOUT_NOTHING |= {f"console-{what}-{verb}" for what in ("label", "canned") for verb in ("save", "delete")}
 # Not every member sees the queues (test_queues), the money (test_spending) or gates (test_gates), and an item needs a
 # desk (test_work).
 TRIED_ELSEWHERE = {"console-queues", "console-spending", "console-work-item"}
+TRIED_ELSEWHERE |= {"console-limit-remove"}  # a limit (test_spending)
+TRIED_ELSEWHERE |= {"console-teams", "console-team", "console-team-new", "console-team-delete"}  # console/test_teams
+TRIED_ELSEWHERE |= {"console-macros", *(f"console-macro{word}" for word in ("", "-new", "-delete", "-run"))}
 TRIED_ELSEWHERE |= {"console-seen"}  # a turn that has ended (test_seen)
-TRIED_ELSEWHERE |= {"console-file"}  # a file that a visitor sent (sessions/test_files)
+TRIED_ELSEWHERE |= {"console-file"}  # a file that a visitor sent (visitors/test_files)
+TRIED_ELSEWHERE |= {"console-send-file"}  # one of staff (inbox/test_staff_files)
+TRIED_ELSEWHERE |= {"console-assist", "console-assist-cancel", "console-assist-seen"}  # copilot/test_pages
 TRIED_ELSEWHERE |= {"console-gates", *(f"console-gate{word}" for word in GATE_PAGES)}
 # Automations and notifications (test_runs, test_tasks, test_autonomy).
 TRIED_ELSEWHERE |= {"console-runs", "console-run", *(f"console-run-{word}" for word in ("halt", "receipt", "retry"))}
 TRIED_ELSEWHERE |= {"console-task", *(f"console-task-{word}" for word in ("new", "edit", "run", "release", "delete"))}
 TRIED_ELSEWHERE |= {"console-when", *(f"console-when-{word}" for word in ("add", "turn", "delete"))}
 TRIED_ELSEWHERE |= {"console-autonomy", "console-autonomy-opt", "console-webhook-add", "console-webhook-delete"}
+TRIED_ELSEWHERE |= {f"console-webhook-{do}" for do in ("test", "replay", "rotate")}  # console/test_autonomy
 TRIED_ELSEWHERE |= {"console-notices", "console-notice-read", "console-notices-read"}
+# Ready automations and what they found (test_gallery).
+TRIED_ELSEWHERE |= {"console-gallery", "console-gallery-use", "console-finding-resolve"}
+TRIED_ELSEWHERE |= {"console-artifact-file"}  # autonomy/test_artifacts
 # Chatbots, what they know and the way to the first one (test_studio_settings, test_knowledge_pages, test_first_run).
 TRIED_ELSEWHERE |= {"console-studios", "console-studio", "console-install", "console-knowledge", "console-collection"}
-TRIED_ELSEWHERE |= {f"console-studio-{word}" for word in ("new", "turn", "key", "key-drop")}
+TRIED_ELSEWHERE |= {f"console-studio-{word}" for word in ("new", "turn", "key", "key-drop", "compare")}
 TRIED_ELSEWHERE |= {"console-hand-in", *(f"console-knowledge-{word}" for word in ("new", "try"))}
+TRIED_ELSEWHERE |= {"console-search-models", "console-search-models-save"}  # knowledge/test_provider_vectors
+TRIED_ELSEWHERE |= {"console-sources", *(f"console-source-{word}" for word in ("new", "run", "turn", "remove"))}
+TRIED_ELSEWHERE |= {"console-source-confirm"}  # test_source_kinds
+TRIED_ELSEWHERE |= {f"console-gap{word}" for word in ("s", "", "-answer", "-dismiss", "-reopen", "-merge")}  # test_gaps
 TRIED_ELSEWHERE |= {"console-document", *(f"console-document-{word}" for word in ("again", "delete"))}
 TRIED_ELSEWHERE |= {"console-begin", *(f"console-begin-{word}" for word in ("model", "knowledge", "sites", "ready"))}
+TRIED_ELSEWHERE |= {
+    "console-account-channels",
+    *(f"console-account-channel-{do}" for do in ("code", "remove", "policy")),
+}
 TRIED_ELSEWHERE |= {"console-alerts", "console-alerts-choose", "console-push-add", "console-push-remove"}  # test_push
+# Releases, simulations and memory (test_releases, test_simulations, test_memory_pages).
+TRIED_ELSEWHERE |= {"console-releases", *(f"console-release{word}" for word in ("", "-publish", "-roll-back", "-rule"))}
+TRIED_ELSEWHERE |= {"console-release-share", "console-release-simulate", "console-studio-preference-off"}
+TRIED_ELSEWHERE |= {
+    "console-simulations",
+    *(f"console-simulation{word}" for word in ("", "-make", "-start", "-stop", "-resume", "-visitor")),
+}
+TRIED_ELSEWHERE |= {
+    "console-memories",
+    *(f"console-memory{word}" for word in ("", "-confirm", "-correct", "-customer")),
+}
+TRIED_ELSEWHERE |= {f"console-memory-{word}" for word in ("delete", "pin", "restore")}
+TRIED_ELSEWHERE |= {f"console-memory-bundle{word}" for word in ("", "-export", "-import")}
+TRIED_ELSEWHERE |= {"console-imports", "console-import", "console-contact-history"}  # imports/test_imports
+TRIED_ELSEWHERE |= {
+    f"console-{word}" for word in ("app-register", "app-change", "app-secret", "app-revoke")
+}  # tenants/test_oauth
+TRIED_ELSEWHERE |= {"console-connected-app-revoke"}
+READS += ["console-connected-apps"]
+TRIED_ELSEWHERE |= {"console-list-file"}  # test_exports
+TRIED_ELSEWHERE |= {"console-contacts", "console-contact", "console-contact-new"}  # contacts/test_contacts
+TRIED_ELSEWHERE |= {f"console-contact-{word}" for word in ("save", "note", "merge", "unmerge", "forget")}
 # Who decides sees what agents intend, and owners say what they may (test_safety).
 TRIED_ELSEWHERE |= {f"console-safety{word}" for word in ("", "-key", "-policy", "-try", "-roll-back", "-take-back")}
 TRIED_ELSEWHERE |= {f"console-safety-{word}" for word in ("allow", "code", "token", "step-up")}
@@ -135,6 +185,9 @@ TRIED_ELSEWHERE |= {"console-ask", "console-ask-back"}
 TRIED_ELSEWHERE |= {"console-connections", *(f"console-connection{word}" for word in ("", "-new", "-cancel"))}
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("sign-in", "reconnect", "pause", "resume", "remove")}
 TRIED_ELSEWHERE |= {f"console-connection-{word}" for word in ("widen", "choose", "it-request", "done")}
+# Channels, for owners (messengers/test_console).
+TRIED_ELSEWHERE |= {"console-channels", *(f"console-channel{word}" for word in ("", "-new", "-check", "-test"))}
+TRIED_ELSEWHERE |= {"console-channel-switch", "console-channel-remove"}
 # External tools, for owners (test_tool_servers).
 TRIED_ELSEWHERE |= {
     "console-web-search",
@@ -151,6 +204,8 @@ ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-ha
 ABOUT_A_CONVERSATION |= {"console-withdraw", "console-forget", "console-lookers"}
 DESK = ["console-resolve", "console-reopen", "console-snooze", "console-assign-conversation", "console-note"]
 ABOUT_A_CONVERSATION |= {*DESK, "console-mark", "console-several-beside"}
+ABOUT_A_CONVERSATION |= {"console-mark-unread"}
+ABOUT_A_CONVERSATION |= {"console-conversation-team", "console-conversation-priority"}
 OPEN = {"console-setup", "console-login", "console-welcome", "console-logout", "console", "console-tenant"}
 OPEN |= {"console-service-worker", "console-offline"}
 # The steps of a login (test_accounts_*).
@@ -257,7 +312,7 @@ def test_activity_shows_nothing_of_another_tenant(tenant: Any, other_tenant: Any
 
 
 # Their answers show a key once; who loads one again is led away from it.
-SHOW_A_KEY = {"console-api-key-make"}
+SHOW_A_KEY = {"console-api-key-make", "console-api-key-rotate"}
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -285,7 +340,7 @@ def test_refusal_for_htmx_goes_to_the_notice(tenant: Any, viewer: Any) -> None:
 @pytest.mark.parametrize("name", [*READS, *OWNERS_ONLY, "console-login", "console-offline"])
 def test_page_has_no_inline_script_or_style(tenant: Any, owner: Any, name: str) -> None:
     client = browser(None if name == "console-login" else owner)
-    html = client.get(_address(name, tenant)).content.decode()
+    html = b"".join(client.get(_address(name, tenant))).decode()
     assert not re.search(r"<style|style=|<script(?![^>]*\bsrc=)|\son\w+=|javascript:", html)
 
 

@@ -197,7 +197,9 @@ def test_login_joins_no_further_company(two_jobs: Any, other_tenant: Any) -> Non
     third = Tenant.objects.create(slug=f"t-{uuid4().hex[:12]}", name="Third")
     owner = make_member(third, "owner")
     with tenant_scope(third):
-        link = invitations.new_link(invitations.invite(user.email, role=invitations.Role.AGENT, by=owner).pk)
+        link = invitations.new_link(
+            invitations.invite(user.email, role=invitations.Role.AGENT, by=owner, actor=owner.actor).pk
+        )
     assert link is not None
     assert two_jobs.post(link.path).status_code == 409
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -9,8 +10,11 @@ import pytest
 from django.urls import reverse
 
 from apps.autonomy import queries, services
-from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import Outbox, Webhook
+from apps.autonomy.services.webhooks import event_types, secret_mark, signing_keys
+from apps.events.models import Event
+from apps.events.services import emit
+from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.console.runs import post, text
 from tests.factories.autonomy import House, make_house
@@ -20,6 +24,7 @@ URL = "https://hooks.example.com/silas"
 SETTINGS = {
     "enabled": "on",
     "max_concurrent": "2",
+    "egress": "anonymous",
     "idle_seconds": "60",
     "retry_base_seconds": "1",
     "retry_most_seconds": "60",
@@ -50,6 +55,9 @@ def test_company_and_webhooks_are_changed_by_owners_only(
         post(user, "console-autonomy", **SETTINGS),
         post(user, "console-webhook-add", url=URL),
         post(user, "console-webhook-delete", uuid4()),
+        post(user, "console-webhook-test", uuid4()),
+        post(user, "console-webhook-rotate", uuid4()),
+        post(user, "console-webhook-replay", uuid4()),
     ]
     assert {answer.status_code for answer in answers} == {403}
     assert hooks(house) == []
@@ -82,7 +90,7 @@ def test_agent_has_no_tasks_to_allow(house: House, agent: Any) -> None:
 
 
 def test_secret_is_shown_once(house: House) -> None:
-    answer = post(house.owner, "console-webhook-add", url=URL, events=["task:failed"])
+    answer = post(house.owner, "console-webhook-add", url=URL, events=["task.failed"])
     secret = secret_in(answer)
     assert len(secret) > 30
     assert secret not in text(house.owner, "console-autonomy")
@@ -125,15 +133,15 @@ def test_address_inside_or_odd_is_refused(house: House, settings: Any, url: str)
 
 
 def test_refused_address_loses_nothing_that_was_chosen(house: House) -> None:
-    answer = post(house.owner, "console-webhook-add", url="https:/typo", events=["task:failed"])
+    answer = post(house.owner, "console-webhook-add", url="https:/typo", events=["task.failed"])
     shown = answer.content.decode()
-    ticked = [event for event in TaskEvent.values if f'value="{event}" checked' in shown]
+    ticked = [event for event in event_types() if f'value="{event}" checked' in shown]
     assert 'value="https:/typo"' in shown
-    assert ticked == ["task:failed"]
+    assert ticked == ["task.failed"]
 
 
 def test_unknown_event_is_refused(house: House) -> None:
-    answer = post(house.owner, "console-webhook-add", url=URL, events=["task:everything"])
+    answer = post(house.owner, "console-webhook-add", url=URL, events=["task.everything"])
     assert answer.status_code == 422
     assert hooks(house) == []
 
@@ -147,6 +155,61 @@ def test_webhook_of_another_tenant_is_not_found(house: House, other_tenant: Any)
     assert URL not in text(house.owner, "console-autonomy")
 
 
+def test_test_event_of_a_webhook_is_sent(house: House) -> None:
+    made, _ = house.do(services.save_webhook, URL, user=house.owner, events=["task.failed"])
+    assert post(house.owner, "console-webhook-test", made.pk).status_code == 302
+    assert "webhook.test" in text(house.owner, "console-autonomy")
+
+
+def test_secret_is_rotated_once_and_the_one_before_still_signs(house: House) -> None:
+    made, before = house.do(services.save_webhook, URL, user=house.owner)
+    mark = house.do(secret_mark, made)
+    shown = post(house.owner, "console-webhook-rotate", made.pk, mark=mark, overlap="24")
+    secret = secret_in(shown)
+    assert secret.startswith("whsec_")
+    assert secret != before
+    assert "signed with the previous secret as well" in shown.content.decode()
+    (row,) = hooks(house)
+    assert len(house.do(signing_keys, row)) == 2
+    assert secret not in text(house.owner, "console-autonomy")
+    again = post(house.owner, "console-webhook-rotate", made.pk, mark=mark, overlap="0")
+    assert again.status_code == 302
+    assert bytes(hooks(house)[0].sealed_secret) == bytes(row.sealed_secret)
+
+
+def test_secret_that_ends_at_once_signs_no_more(house: House) -> None:
+    made, _ = house.do(services.save_webhook, URL, user=house.owner)
+    mark = house.do(secret_mark, made)
+    shown = post(house.owner, "console-webhook-rotate", made.pk, mark=mark, overlap="0").content.decode()
+    assert "The previous secret no longer signs requests." in shown
+    assert len(house.do(signing_keys, hooks(house)[0])) == 1
+
+
+def test_events_of_the_last_hours_are_sent_again(house: House) -> None:
+    made, _ = house.do(services.save_webhook, URL, user=house.owner, events=["card.created"])
+    with tenant_scope(house.tenant):
+        for _each in range(3):
+            emit("card.created", card=str(uuid4()), kind="gate", state="open", risk="low")
+    with tenant_scope(house.tenant):
+        Event.objects.filter(seq=Event.objects.order_by("seq").first().seq).update(
+            created_at=now() - timedelta(hours=2)
+        )
+        Outbox.objects.all().delete()
+    answer = post(house.owner, "console-webhook-replay", made.pk, since="1")
+    with tenant_scope(house.tenant):
+        assert Outbox.objects.count() == 2
+    page = browser(house.owner).get(answer.url.partition("#")[0]).content.decode()
+    assert "2 events are being sent again." in page
+
+
+def test_another_tenants_webhook_is_not_rotated_or_replayed(house: House, other_tenant: Any) -> None:
+    other = make_house(other_tenant)
+    theirs, _ = other.do(services.save_webhook, URL, user=other.owner)
+    for name in ("console-webhook-rotate", "console-webhook-replay"):
+        assert post(house.owner, name, theirs.pk).status_code == 404
+    assert bytes(hooks(other)[0].sealed_secret) == bytes(theirs.sealed_secret)
+
+
 def test_deleted_webhook_is_gone(house: House) -> None:
     made, _ = house.do(services.save_webhook, URL, user=house.owner)
     post(house.owner, "console-webhook-delete", made.pk)
@@ -155,9 +218,9 @@ def test_deleted_webhook_is_gone(house: House) -> None:
 
 def test_letters_are_listed_with_how_they_went(house: House) -> None:
     house.do(services.save_webhook, URL, user=house.owner)
-    session = house.run_now(house.task())
+    house.run_now(house.task())
     with tenant_scope(house.tenant):
-        Outbox.objects.filter(body__session=str(session.pk)).update(state="given_up", error_code="http_500")
+        Outbox.objects.filter(channel="webhook").update(state="given_up", error_code="http_500")
     shown = text(house.owner, "console-autonomy")
     assert "Could not be sent" in shown
     assert "http 500" in shown

@@ -37,7 +37,8 @@ def _page(user: Any, **query: str) -> str:
 def _note(tenant: Any, event: AuditEvent, times: int = 1, subject: str = "", **data: Any) -> None:
     with tenant_scope(tenant):
         for _ in range(times):
-            actor = "user:1" if event in ONLY_FOR["user"] else "system"
+            is_members = any(event in events for kinds, events in ONLY_FOR.items() if "user" in kinds.split())
+            actor = "user:1" if is_members else "system"
             record(event, actor=actor, subject=subject or f"session:{uuid4()}", data=data)
 
 

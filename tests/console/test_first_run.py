@@ -297,6 +297,32 @@ def test_sites_are_kept_as_browsers_say_them(tenant: Any, owner: Any) -> None:
     assert passkey_origin(tenant).allowed_origins == ["https://www.alder.example", "https://shop.alder.example"]
 
 
+def test_website_on_this_computer_is_allowed_as_http_and_named(tenant: Any, owner: Any) -> None:
+    client = begun(owner)
+    client.post(reverse("console-begin-sites"), {"origins": "localhost:8795/"})
+    assert passkey_origin(tenant).allowed_origins == ["http://localhost:8795"]
+    page = client.get(reverse("console-begin-ready")).content.decode()
+    assert "<b>http://localhost:8795</b>" in page
+    assert "not detected yet" in page
+
+
+def test_last_screen_watches_until_the_chat_appears(tenant: Any, owner: Any) -> None:
+    client = begun(owner)
+    client.post(reverse("console-begin-sites"), {"origins": "localhost:8795"})
+    watched = f"{reverse('console-begin-ready')}?detected=0"
+    assert watched in client.get(reverse("console-begin-ready")).content.decode()
+    assert client.get(watched, headers={"HX-Request": "true"}).status_code == 204
+    frame = reverse("widget-frame", args=[passkey_origin(tenant).public_key])
+    client.get(f"{frame}?test=ticket", headers={"Referer": "http://localhost:8795/"})
+    assert client.get(watched, headers={"HX-Request": "true"}).status_code == 204
+    client.get(frame, headers={"Referer": "http://localhost:8795/"})
+    seen = client.get(watched, headers={"HX-Request": "true"})
+    assert seen.status_code == 200
+    page = seen.content.decode()
+    assert "not detected yet" not in page
+    assert "?detected=" not in page
+
+
 @pytest.mark.parametrize(
     "said", ["*", "http://plain.example", "https://a b", "javascript:alert(1)", "https://*.x.example"]
 )

@@ -16,6 +16,7 @@ from apps.gates.models import Gate
 from apps.gates.queries import active_gates, versions_of
 from apps.gates.schemas import GateSpec
 from apps.gates.services import retire, save_gate, write_version
+from apps.gates.template_forms import TEMPLATES, template_of
 from apps.work.models import WorkItem
 from apps.work.services import install_goal
 from kernel.tenancy import tenant_scope
@@ -27,7 +28,7 @@ from tests.gates.test_rows import spec
 
 PAGES = ["console-gates", "console-gate-new", "console-gate", "console-gate-edit", "console-gate-compare"]
 PRESSES = ["console-gate-activate", "console-gate-roll-back", "console-gate-retire", "console-gate-try"]
-FILLED = {"on": "every_user_message", "provider": "predicate", "type": "regex", "order": 100, "on_block": "report"}
+FILLED = {"on": "every_user_message", "order": 100, "on_block": "report", "do": "save"}
 
 GOAL = """---
 id: support
@@ -77,7 +78,13 @@ def press(user: Any, name: str, gate: Gate, **data: Any) -> Any:
 
 
 def filled(**fields: Any) -> dict[str, Any]:
-    return {**FILLED, "config": '{"pattern": "x"}', "seen": 2, **fields}
+    return {**FILLED, "pattern": "x", "seen": 2, **fields}
+
+
+def template(user: Any, key: str, **fields: Any) -> Any:
+    return browser(user).post(
+        reverse("console-gate-template", args=[key]), {**FILLED, "name": "fresh", "seen": 0, **fields}
+    )
 
 
 @pytest.mark.parametrize("role", ["approver", "agent", "viewer", "stranger"])
@@ -87,7 +94,7 @@ def test_page_is_for_owners_only(gate: Gate, name: str, role: str, request: pyte
 
 
 @pytest.mark.parametrize("role", ["approver", "agent", "viewer", "stranger"])
-@pytest.mark.parametrize("name", [*PRESSES, "console-gate-edit", "console-gate-new"])
+@pytest.mark.parametrize("name", [*PRESSES, "console-gate-edit"])
 def test_press_is_for_owners_only(gate: Gate, name: str, role: str, request: pytest.FixtureRequest) -> None:
     assert press(request.getfixturevalue(role), name, gate).status_code == 403
 
@@ -117,7 +124,7 @@ def test_press_by_get_is_not_allowed(owner: Any, gate: Gate, name: str) -> None:
     assert browser(owner).get(address(name, gate.pk)).status_code == 405
 
 
-@pytest.mark.parametrize("name", [*PRESSES, "console-gate-edit", "console-gate-new"])
+@pytest.mark.parametrize("name", [*PRESSES, "console-gate-edit"])
 def test_press_without_csrf_token_is_refused(owner: Any, gate: Gate, name: str) -> None:
     assert browser(owner, csrf=True).post(address(name, gate.pk), {"version": 2}).status_code == 403
 
@@ -140,7 +147,7 @@ def test_list_says_what_is_in_force_and_what_is_a_draft(owner: Any, gate: Gate) 
 
 
 def test_list_shows_nothing_of_another_tenant(gate: Gate, other_tenant: Any) -> None:
-    assert "words" not in seen(make_member(other_tenant, "owner"), "console-gates", gate)
+    assert ">words<" not in seen(make_member(other_tenant, "owner"), "console-gates", gate)
 
 
 def test_gates_that_block_because_a_library_is_missing_are_named(
@@ -154,14 +161,6 @@ def test_gates_that_block_because_a_library_is_missing_are_named(
     settings.GUARDRAILS_DIR = tmp_path
     page = seen(owner, "console-gates", gate)
     assert "so by_a_library blocks everything it checks" in page
-
-
-def test_gate_of_a_library_that_is_missing_is_refused_in_the_form(owner: Any, settings: Any, tmp_path: Any) -> None:
-    settings.GUARDRAILS_DIR = tmp_path
-    wanted = filled(name="by_a_library", provider="guardrails_ai", type="custom_check", check="pii", config="", seen=0)
-    said = browser(owner).post(reverse("console-gate-new"), wanted)
-    assert said.status_code == 422
-    assert "run make guardrails" in said.content.decode()
 
 
 def test_list_shows_the_gates_of_the_goal_that_governs_a_deployment(tenant: Any, owner: Any) -> None:
@@ -194,13 +193,6 @@ def test_hostile_words_in_a_goals_gate_are_shown_as_words(tenant: Any, owner: An
     page = str(browser(owner).get(reverse("console-gates")).content.decode())
     assert "<img src=x>" not in page
     assert "&lt;img src=x&gt;" in page
-
-
-def test_form_says_that_a_pattern_must_be_found(owner: Any) -> None:
-    page = str(browser(owner).get(reverse("console-gate-new")).content.decode())
-    assert "A pattern must be found" in page
-    assert "must be found" in page
-    assert "blocked_keywords" in page
 
 
 def test_gate_says_who_wrote_each_version_and_why(owner: Any, gate: Gate) -> None:
@@ -258,7 +250,7 @@ def test_edit_writes_a_version_by_the_person_who_pressed(tenant: Any, owner: Any
 def test_edit_that_missed_a_version_stores_nothing_and_keeps_what_was_written(
     tenant: Any, owner: Any, gate: Gate
 ) -> None:
-    answer = browser(owner).post(address("console-gate-edit", gate.pk), filled(config='{"pattern": "mine"}', seen=1))
+    answer = browser(owner).post(address("console-gate-edit", gate.pk), filled(pattern="mine", seen=1))
     with tenant_scope(tenant):
         assert answer.status_code == 422
         assert len(versions_of(gate)) == 2
@@ -266,25 +258,17 @@ def test_edit_that_missed_a_version_stores_nothing_and_keeps_what_was_written(
     assert "This gate was changed in the meantime" in answer.content.decode()
 
 
-BROKEN: list[dict[str, Any]] = [
-    {"config": "{"},
-    {"config": "[1]"},
-    {"config": '{"pattern": "("}'},
-    {"config": '{"pattern": NaN}'},
-    {"config": '{"patern": "x"}'},
-    {"config": "[" * 9999},
-    {"type": "numeric_range", "config": "", "auto_from": "9", "auto_to": "1"},
-    {"type": "numeric_range", "config": "", "auto_from": "nan", "auto_to": "1"},
-    {"type": "numeric_range", "config": "", "auto_from": "a", "auto_to": "1"},
-    {"type": "numeric_range", "config": "", "auto_from": "1"},
-    {"provider": "custom", "config": "", "check": "nobody"},
-    {"on": "after_step"},
-    {"on": "whenever"},
-    {"order": "-1"},
-]
-
-
-@pytest.mark.parametrize("fields", BROKEN)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"pattern": "("},
+        {"pattern": ""},
+        {"pattern": "(((a{50}){50}){50}){50}"},
+        {"on": "whenever"},
+        {"on": "on_tool_call"},
+        {"on_block": "somebody"},
+    ],
+)
 def test_gate_that_would_not_work_is_refused_beside_the_field(
     tenant: Any, owner: Any, gate: Gate, fields: dict[str, Any]
 ) -> None:
@@ -295,19 +279,142 @@ def test_gate_that_would_not_work_is_refused_beside_the_field(
     assert 'class="problem"' in answer.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("key", "fields"),
+    [
+        ("limit", {"tools": "refund", "extract": "amount", "allowed": "9", "approval": "1"}),
+        ("limit", {"tools": "refund", "extract": "amount", "allowed": "nan"}),
+        ("limit", {"tools": " , ", "extract": "amount", "allowed": "9"}),
+        ("approval", {"tools": ""}),
+        ("words", {"words": " \n "}),
+        ("words", {"words": "x" * 81}),
+        ("topics", {"topics": ["weather"]}),
+        ("personal-data", {"entities": []}),
+        ("attacks", {"check": "nobody"}),
+        ("model", {"policy": " "}),
+    ],
+)
+def test_template_that_would_not_work_is_refused_beside_the_field(
+    tenant: Any, owner: Any, key: str, fields: dict[str, Any]
+) -> None:
+    answer = template(owner, key, **fields)
+    assert answer.status_code == 422
+    assert 'class="problem"' in answer.content.decode()
+    with tenant_scope(tenant):
+        assert not Gate.objects.exists()
+
+
+TEMPLATE_FIELDS: dict[str, dict[str, Any]] = {
+    "limit": {"tools": "refund, pay_out", "extract": "amount", "allowed": "50", "approval": "500"},
+    "approval": {"tools": "refund"},
+    "words": {"words": "Acme\nGlobex Corp"},
+    "personal-data": {"entities": ["EMAIL", "IBAN"], "removes": "on"},
+    "topics": {"topics": ["legal"]},
+    "links": {"hosts": "shop.test"},
+    "attacks": {"check": "toxicity"},
+    "length": {"most": "300"},
+    "pattern": {"pattern": " x"},
+    "model": {"policy": "Be friendly.", "promote_to_policy": "on"},
+}
+
+
+def test_every_template_has_fields_to_test() -> None:
+    assert set(TEMPLATE_FIELDS) == set(TEMPLATES)
+
+
+@pytest.mark.parametrize("key", TEMPLATES)
+def test_gate_is_edited_with_the_template_that_wrote_it(tenant: Any, owner: Any, key: str) -> None:
+    template(owner, key, **TEMPLATE_FIELDS[key], do="activate")
+    with tenant_scope(tenant):
+        written = Gate.objects.get(name="fresh")
+        assert written.active == 1
+        found = template_of(versions_of(written)[0])
+    assert found is not None
+    assert found[0].key == key
+    page = browser(owner).get(address("console-gate-edit", written.pk))
+    assert page.status_code == 200
+    assert "Fill in the fields" not in page.content.decode()
+
+
+def test_gate_that_no_template_shows_leads_to_the_administration_and_is_not_written(tenant: Any, owner: Any) -> None:
+    with tenant_scope(tenant):
+        odd = save_gate(spec("odd", config={"pattern": "x", "min_chars": 3}))
+    page = browser(owner).get(address("console-gate-edit", odd.pk)).content.decode()
+    assert reverse("admin:gates_gate_change", args=[odd.pk]) in page
+    assert browser(owner).post(address("console-gate-edit", odd.pk), filled(seen=1)).status_code == 409
+    with tenant_scope(tenant):
+        assert len(versions_of(odd)) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "sample", "said"),
+    [
+        ("limit", "20", "Passes"),
+        ("limit", "200", "Needs approval"),
+        ("limit", "2000", "Blocked"),
+        ("limit", "many", "Blocked"),
+        ("words", "Is acme cheaper?", "Blocked"),
+        ("words", "Acmeville", "Passes"),
+        ("personal-data", "Write to ada@example.com", "Passes"),
+        ("links", "See https://evil.test/", "Blocked"),
+        ("links", "See https://www.shop.test/", "Passes"),
+    ],
+)
+def test_typed_text_is_tried_and_nothing_is_saved(tenant: Any, owner: Any, key: str, sample: str, said: str) -> None:
+    page = template(owner, key, **TEMPLATE_FIELDS[key], do="try", sample=sample).content.decode()
+    tried = page[page.index('id="tried"') :]
+    assert f"<b>{said}</b>" in tried
+    assert "ada@example.com" not in tried
+    with tenant_scope(tenant):
+        assert not Gate.objects.exists()
+
+
+def test_hostile_sample_and_fields_are_shown_as_words(owner: Any) -> None:
+    page = template(owner, "words", words="<img src=x>", sample="<script>alert(1)</script>", do="try")
+    assert "<img src=x>" not in page.content.decode()
+    assert "<script>alert" not in page.content.decode()
+
+
+def test_new_gate_of_a_known_name_is_refused(tenant: Any, owner: Any) -> None:
+    template(owner, "approval", tools="refund")
+    answer = template(owner, "approval", tools="pay_out", do="activate")
+    assert answer.status_code == 422
+    with tenant_scope(tenant):
+        assert Gate.objects.get().active is None
+
+
+def test_template_that_does_not_exist_is_not_found(owner: Any) -> None:
+    assert browser(owner).get(reverse("console-gate-template", args=["nothing"])).status_code == 404
+
+
 def test_new_gate_is_written_where_it_was_asked_for(tenant: Any, owner: Any) -> None:
     place = make_deployment(tenant)
-    browser(owner).post(reverse("console-gate-new"), filled(name="fresh", deployment=str(place.pk)))
+    template(owner, "pattern", pattern="x", deployment=str(place.pk))
     with tenant_scope(tenant):
         assert Gate.objects.get(name="fresh").deployment_id == place.pk
 
 
 def test_new_gate_cannot_be_put_on_another_tenants_deployment(tenant: Any, other_tenant: Any, owner: Any) -> None:
     foreign = make_deployment(other_tenant)
-    answer = browser(owner).post(reverse("console-gate-new"), filled(name="fresh", deployment=str(foreign.pk)))
+    answer = template(owner, "pattern", pattern="x", deployment=str(foreign.pk))
     with tenant_scope(tenant):
         assert answer.status_code == 422
         assert not Gate.objects.exists()
+
+
+@pytest.mark.parametrize("role", ["approver", "agent", "viewer", "stranger"])
+@pytest.mark.parametrize("wanted", ["try", "save", "activate"])
+def test_template_is_for_owners_only(role: str, wanted: str, tenant: Any, request: pytest.FixtureRequest) -> None:
+    user = request.getfixturevalue(role)
+    assert template(user, "approval", tools="refund", do=wanted).status_code == 403
+    with tenant_scope(tenant):
+        assert not Gate.objects.exists()
+
+
+def test_drawing_shows_active_gates_at_their_place(owner: Any, gate: Gate) -> None:
+    page = seen(owner, "console-gates", gate)
+    first = page[page.index("Visitor message</h3>") : page.index("Documents and tool results</h3>")]
+    assert address("console-gate", gate.pk) in first
 
 
 def test_dry_run_shows_what_would_change(owner: Any, gate: Gate, deployment: Any) -> None:
@@ -332,7 +439,7 @@ def test_dry_run_of_strange_many_is_of_the_usual_number(owner: Any, gate: Gate, 
 def test_list_asks_as_often_for_many_gates_as_for_one(
     tenant: Any, owner: Any, number: int, settings: Any, tmp_path: Path
 ) -> None:
-    """The gates, their newest versions, and who of them waits for a library that is not there."""
+    """The gates, their newest versions, the active ones, and who of them waits for a library that is not there."""
     settings.GUARDRAILS_DIR = tmp_path
     with tenant_scope(tenant):
         for each in range(number):
@@ -340,7 +447,7 @@ def test_list_asks_as_often_for_many_gates_as_for_one(
     client = browser(owner)
     with CaptureQueriesContext(connection) as asked:
         client.get(reverse("console-gates"))
-    assert len([one for one in asked.captured_queries if "gates_gate" in one["sql"]]) == 3
+    assert len([one for one in asked.captured_queries if "gates_gate" in one["sql"]]) == 4
 
 
 def test_retired_gate_can_come_back(tenant: Any, owner: Any, gate: Gate) -> None:

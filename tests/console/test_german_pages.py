@@ -19,7 +19,7 @@ ENGLISH = re.compile(
     re.IGNORECASE,
 )
 # Codes of events that a webhook is sent, as its receiver reads them.
-CODES = {"task:failed"}
+CODES = {"task.failed"}
 
 
 class Page(HTMLParser):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ HOSTILE = {
     "hebrew": HEBREW,
     "entities": "&lt;b&gt; &amp;nbsp; &#8238;",
 }
+LINKS = {"href", "src", "action", "formaction", "srcset", "style"}
 HIDDEN = {
     "zero width": ("4\u200b00", "4⟨U+200B⟩00"),
     "joiner in a number": ("4\u200d00", "4⟨U+200D⟩00"),
@@ -97,6 +100,25 @@ def _read(markup: str) -> str:
     return " ".join(html.unescape(text).replace("\x00", " ").split())
 
 
+class _Attributes(HTMLParser):
+    """Collects the attributes of all elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found += [(name, value or "") for name, value in attrs]
+
+
+def _attributes(markup: str, of: Callable[[str, str], bool]) -> list[tuple[str, str]]:
+    """Those attributes of the elements that a browser would find in `markup` for which `of` holds."""
+    reader = _Attributes()
+    reader.feed(markup)
+    assert reader.found
+    return [one for one in reader.found if of(*one)]
+
+
 @pytest.mark.parametrize("what", HOSTILE)
 @pytest.mark.parametrize("kind", CardKind)
 def test_text_of_others_is_read_as_it_was_written(tenant: Any, owner: Any, kind: CardKind, what: str) -> None:
@@ -108,8 +130,8 @@ def test_text_of_others_is_read_as_it_was_written(tenant: Any, owner: Any, kind:
     assert f"{given['intent']} {' '.join(sample.split())}" in text
     assert f"Label {' '.join(sample.split())}" in text
     assert "<script" not in article
-    assert "onclick=alert" not in re.sub(r">[^<]*<", "><", article)
-    assert "http://a.test" not in re.sub(r">[^<]*<", "><", article)
+    assert _attributes(article, lambda name, _value: name.startswith("on")) == []
+    assert _attributes(article, lambda name, value: name in LINKS and "http://a.test" in value) == []
 
 
 @pytest.mark.parametrize("what", HIDDEN)

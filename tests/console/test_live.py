@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser
 from apps.console import consumers, viewers
 from apps.console.consumers import ConsoleConsumer
 from apps.console.members import TENANT_IN_SESSION
-from apps.inbox import handoff
+from apps.inbox import handoff, queries
 from kernel import live
 from kernel.presence import open_presences
 from kernel.tenancy import in_thread, tenant_scope
@@ -283,3 +283,43 @@ async def test_look_at_something_that_is_no_id_is_ignored(owner: Any) -> None:
     await line.send_json_to({"type": "look", "session": "x"})
     assert await line.receive_nothing(0.2)
     await line.disconnect()
+
+
+async def _seen_up_to(user: Any, session: Any, seq: object) -> None:
+    line = await _ready(user)
+    await line.send_json_to({"type": "look", "session": str(session.pk), "seq": seq})
+    await line.send_json_to({"type": "look", "session": None})
+    assert await line.receive_nothing(0.2)
+    await line.disconnect()
+
+
+def _unread(session: Any, user: Any) -> int:
+    with tenant_scope(session.tenant_id):
+        return queries.conversation(session.pk, user).unread
+
+
+async def test_conversation_is_read_as_far_as_it_is_shown(deployment: Any, owner: Any) -> None:
+    session = await in_thread(make_session, deployment)
+    for text in ("Hello", "Hello again"):
+        await in_thread(say, session, text)
+    await _seen_up_to(owner, session, 1)
+    assert await in_thread(_unread, session, owner) == 1
+    await _seen_up_to(owner, session, 2)
+    assert await in_thread(_unread, session, owner) == 0
+
+
+@pytest.mark.parametrize("seq", [True, -1, 0, 2**63, "2", None, 1.5])
+async def test_number_that_is_none_marks_nothing(deployment: Any, owner: Any, seq: object) -> None:
+    session = await in_thread(make_session, deployment)
+    await in_thread(say, session, "Hello")
+    await _seen_up_to(owner, session, seq)
+    assert await in_thread(_unread, session, owner) == 1
+
+
+async def test_conversation_of_another_tenant_is_not_marked_by_a_look(
+    deployment: Any, owner: Any, other_tenant: Any
+) -> None:
+    session = await in_thread(make_session, deployment)
+    await in_thread(say, session, "Hello")
+    await _seen_up_to(await in_thread(make_member, other_tenant, "owner"), session, 1)
+    assert await in_thread(_unread, session, owner) == 1

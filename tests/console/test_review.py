@@ -13,8 +13,8 @@ from django.urls import reverse
 
 from apps.approvals.cards.lifecycle import withdraw_card
 from apps.approvals.cards.services import decide_card
-from apps.approvals.enums import CardKind, CardStatus, Risk, Withdrawal
-from apps.approvals.models import ApprovalPolicy, Card
+from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus, Risk, Withdrawal
+from apps.approvals.models import ApprovalPolicy, Card, Look
 from apps.approvals.queries import face_hash
 from apps.skills.services import save_record
 from apps.work.models import Batch
@@ -77,7 +77,7 @@ def test_first_active_card_is_the_one_that_waited_longest(tenant: Any, owner: An
     oldest, newest = make_card(tenant, intent="Oldest"), make_card(tenant, intent="Newest")
     page = browser(owner).get(reverse("console-review"))
     assert page.context["card"] == oldest
-    assert page.context["stack"] == [newest]
+    assert page.context["queue"] == [oldest, newest]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,8 @@ def test_details_are_open_for_grave_cards_only(tenant: Any, owner: Any, risk: st
 
 def test_decline_stands_last(tenant: Any, owner: Any) -> None:
     page = _page(owner, make_card(tenant))
-    assert re.findall(r'name="choice" value="(\w+)"', page) == ["approve", "decline"]
+    answers = page[page.index('id="answer"') : page.index('id="declining"')]
+    assert re.findall(r'name="choice" value="(\w+)"', answers) == ["approve", "decline"]
 
 
 def test_low_card_is_approved_with_one_press(tenant: Any, owner: Any) -> None:
@@ -216,6 +217,71 @@ def test_approved_card_tells_what_became_of_the_work(tenant: Any, owner: Any, tm
     assert "Queued" in _page(owner, desk.card(item))
 
 
+def test_result_that_can_be_undone_is_offered_beside_the_queue_and_not_counted(tenant: Any, owner: Any) -> None:
+    card, result = make_card(tenant, seconds=900), make_kind(tenant, CardKind.POST_EXECUTION)
+    found = browser(owner).get(reverse("console-review"))
+    text = found.content.decode()
+    assert found.context["queue"] == [card]
+    assert found.context["waiting"] == 1
+    undoable = text.partition('id="undoable"')[2].partition('id="stack"')[0]
+    assert reverse("console-decide", args=[result.pk]) in undoable
+    assert face_hash(_card(result)) in undoable
+
+
+def test_viewer_is_offered_no_undo(tenant: Any, viewer: Any) -> None:
+    result = make_kind(tenant, CardKind.POST_EXECUTION)
+    assert reverse("console-decide", args=[result.pk]) not in _page(viewer)
+
+
+def test_queue_is_sorted_by_deadline(tenant: Any, owner: Any) -> None:
+    later, sooner = make_card(tenant, seconds=3000), make_card(tenant, seconds=600)
+    assert browser(owner).get(reverse("console-review")).context["queue"] == [sooner, later]
+
+
+# --- the next cards, before they are asked for
+
+
+def _parts(user: Any, *cards: Card) -> str:
+    response = browser(user).get(reverse("console-card-parts"), {"id": [str(card.pk) for card in cards]}, **HTMX)
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def test_parts_are_the_cards_as_the_page_shows_them_in_the_order_asked_for(tenant: Any, owner: Any) -> None:
+    one, two = make_card(tenant, intent="One"), make_card(tenant, intent="Two", risk=Risk.MEDIUM)
+    found = _parts(owner, two, one)
+    assert re.findall(r'<article [^>]*data-card="([^"]+)"', found) == [str(two.pk), str(one.pk)]
+    faces = re.findall(r'name="face" value="([0-9a-f]{64})"', found)
+    assert list(dict.fromkeys(faces)) == [face_hash(_card(two)), face_hash(_card(one))]
+
+
+def test_part_that_nobody_saw_leaves_no_look(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    _parts(owner, card)
+    with tenant_scope(tenant):
+        assert not Look.objects.filter(card=card).exists()
+    browser(owner).get(reverse("console-card-news", args=[card.pk]), **HTMX)
+    with tenant_scope(tenant):
+        assert Look.objects.filter(card=card, user=owner).exists()
+
+
+def test_parts_leave_out_what_is_settled_foreign_or_unknown(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    settled, foreign = make_card(tenant), make_card(other_tenant)
+    with tenant_scope(tenant):
+        decide_card(settled.pk, user=owner, verdict=ApprovalVerdict.DECLINED)
+    assert "<article" not in _parts(owner, settled, foreign)
+
+
+def test_answer_sent_after_the_page_went_on_gets_only_the_message(tenant: Any, owner: Any) -> None:
+    card = make_card(tenant)
+    data = {"choice": "approve", "face": face_hash(card)}
+    address = reverse("console-decide", args=[card.pk])
+    found = browser(owner).post(address, data, HTTP_X_REVIEW_ADVANCED="1", **HTMX).content.decode()
+    assert 'id="decided"' in found
+    assert 'id="main"' not in found
+    assert _card(card).status == CardStatus.DECIDED
+
+
 def test_badge_counts_the_open_cards(tenant: Any, owner: Any) -> None:
     make_card(tenant)
     make_card(tenant)
@@ -240,7 +306,7 @@ def test_review_takes_the_same_queries_for_any_number_of_cards(
         client.get(reverse("console-review"))
 
 
-QUERIES_OF_REVIEW = 26  # two of them for the rail (budgets, unread), three for the records that cards show
+QUERIES_OF_REVIEW = 27  # two of them for the rail (budgets, unread), three for the records that cards show
 
 
 def test_decision_that_fails_leaves_nothing_behind(tenant: Any, owner: Any, settings: Any) -> None:
@@ -262,12 +328,12 @@ def test_first_of_two_yeses_says_that_somebody_else_has_to_answer(tenant: Any, o
     assert 'value="approve"' not in page
 
 
-def test_long_queue_names_fifty_and_says_how_many_more(tenant: Any, approver: Any) -> None:
-    for _ in range(53):
+def test_long_queue_names_two_hundred_and_says_how_many_more(tenant: Any, approver: Any) -> None:
+    for _ in range(202):
         make_card(tenant)
     found = browser(approver).get(reverse("console-review")).content.decode()
     stack = found[found.index('id="stack"') :]
-    assert stack.count("<li>") == 50
+    assert stack.count("<li>") == 200
     assert "and 2 more" in stack
 
 
@@ -351,7 +417,7 @@ def test_gesture_begun_on_another_face_is_not_asked_to_be_finished(
     _rewrite(superuser_dsn, card)
     response = _press_face(owner, card, shown)
     assert response.status_code == 409
-    assert "Press again to confirm" not in response.content.decode()
+    assert 'name="confirmed"' not in response.content.decode()
     assert _card(card).status == CardStatus.OPEN
 
 

@@ -194,6 +194,11 @@ def test_words_of_a_session_are_only_text(house: House) -> None:
     assert "<img" not in shown
 
 
+def test_list_says_what_each_run_found(house: House) -> None:
+    house.change(house.through(house.task()), output="2 promises are late.")
+    assert "2 promises are late." in text(house.owner, "console-runs")
+
+
 def test_what_cannot_be_seen_in_a_result_is_written_out(house: House) -> None:
     session = house.through(house.task())
     house.change(session, output="pay\u202eoot")

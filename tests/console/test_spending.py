@@ -13,7 +13,7 @@ from apps.console.charts import HEIGHT, columns
 from apps.console.templatetags.console import usd
 from apps.guard import services
 from apps.guard.enums import Intent, Origin
-from apps.guard.models import SpendingPolicy
+from apps.guard.models import Budget, SpendingPolicy
 from apps.guard.schemas import Admitted, Limits
 from kernel.tenancy import tenant_scope
 from tests.factories.autonomy import make_house
@@ -178,7 +178,10 @@ def test_stranger_changes_nothing(tenant: Any, owner: Any, stranger: Any) -> Non
     assert "Limit reached" in text(page(owner))
 
 
-@pytest.mark.parametrize(("amount", "said"), [("0.4", ""), ("0.85", "80 % of a limit"), ("1", "a limit is reached")])
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [("0.4", ""), ("0.85", '80%</span><span class="hidden"> of a limit is used'), ("1", "a limit is reached")],
+)
 def test_rail_says_when_money_runs_out(tenant: Any, approver: Any, amount: str, said: str) -> None:
     make_budget(tenant, "1")
     spend(tenant, amount)
@@ -191,3 +194,57 @@ def test_rail_says_nothing_of_money_to_those_who_do_not_decide(tenant: Any, view
     make_budget(tenant, "1")
     spend(tenant, "1")
     assert "rail-spending" not in rail(viewer)
+
+
+def set_limit(user: Any, **fields: str) -> Any:
+    asked = {"whose": "company", "period": "day", "limit_usd": "20", **fields}
+    return browser(user).post(reverse("console-limit-save"), asked)
+
+
+def limits(tenant: Any) -> list[tuple[str, Any, Decimal | None]]:
+    with tenant_scope(tenant):
+        return list(Budget.objects.order_by("period").values_list("period", "deployment_id", "limit_usd"))
+
+
+def test_owner_sets_changes_and_removes_the_companys_limit(tenant: Any, owner: Any) -> None:
+    assert set_limit(owner).status_code == 302
+    assert limits(tenant) == [("day", None, Decimal(20))]
+    set_limit(owner, limit_usd="30.50")
+    assert limits(tenant) == [("day", None, Decimal("30.5"))]
+    with tenant_scope(tenant):
+        budget = Budget.objects.get()
+    assert reverse("console-limit-remove", args=[budget.pk]) in page(owner)
+    browser(owner).post(reverse("console-limit-remove", args=[budget.pk]))
+    assert limits(tenant) == []
+
+
+def test_owner_limits_one_chatbot(tenant: Any, owner: Any) -> None:
+    place = make_deployment(tenant)
+    set_limit(owner, whose=str(place.pk), period="month")
+    assert limits(tenant) == [("month", place.pk, Decimal(20))]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"limit_usd": "-1"}, {"limit_usd": "NaN"}, {"period": "year"}, {"whose": "x"}, {"limit_usd": "1e30"}]
+)
+def test_wrong_limit_is_said_at_its_field_and_nothing_is_saved(tenant: Any, owner: Any, fields: dict[str, str]) -> None:
+    answer = set_limit(owner, **fields)
+    assert answer.status_code == 422
+    assert "Nothing was saved" in answer.content.decode()
+    assert limits(tenant) == []
+
+
+def test_limit_of_another_company_is_neither_set_nor_removed(tenant: Any, other_tenant: Any, owner: Any) -> None:
+    theirs = make_deployment(other_tenant)
+    assert set_limit(owner, whose=str(theirs.pk)).status_code == 422
+    budget = make_budget(other_tenant, "5")
+    assert browser(owner).post(reverse("console-limit-remove", args=[budget.pk])).status_code == 404
+    assert len(limits(other_tenant)) == 1
+
+
+@pytest.mark.parametrize("role", ["approver", "agent", "viewer"])
+def test_others_set_no_limit_and_see_no_form(tenant: Any, role: str, request: Any) -> None:
+    user = request.getfixturevalue(role)
+    assert set_limit(user).status_code == 403
+    assert limits(tenant) == []
+    assert reverse("console-limit-save") not in page(user)

@@ -172,6 +172,11 @@ def test_change_of_a_setting_is_written_down_with_before_and_after(tenant: Any, 
     assert "greeting" not in entry["after"]
 
 
+def test_websites_are_read_as_in_the_first_run(tenant: Any, owner: Any, deployment: Any) -> None:
+    assert saved(owner, deployment, allowed_origins="localhost:8795/\nwww.Example.com/shop").status_code == 302
+    assert now_of(tenant, deployment).allowed_origins == ["http://localhost:8795", "https://www.example.com"]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

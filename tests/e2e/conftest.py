@@ -7,10 +7,12 @@ fails its test unless the test expects it and clears `open_page.errors`.
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -26,6 +28,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from silas_platform import demo as demo_content
 from silas_platform.up import processes
 from silas_platform.up.environment import for_program
 from tests.e2e.peer import Peer
@@ -60,6 +63,15 @@ FLAGS = [
 START_SECONDS = 60
 # Where a test may run an outside service that scripts can reach.
 OUTSIDE_PORT = free_port()
+# Where tests run the servers of messengers, and the certificate of a mail server.
+TELEGRAM_PORT, SLACK_PORT = free_port(), free_port()
+MAIL_HOME = Path(tempfile.gettempdir()) / f"silas-mail-{os.getpid()}"
+CHANNELS = {
+    "SILAS_CHANNELS_CA": str(MAIL_HOME / "cert.pem"),
+    "SILAS_TELEGRAM_API": f"http://127.0.0.1:{TELEGRAM_PORT}",
+    "SILAS_SLACK_API": f"http://127.0.0.1:{SLACK_PORT}/api",
+    "SILAS_CHANNEL_POLL_SECONDS": "1",
+}
 # A machine that runs more than these tests is slow, not wrong.
 expect.set_options(timeout=30_000)
 
@@ -73,7 +85,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = {item for item in items if Path(__file__).parent in item.path.parents}
     for item in here:
         item.add_marker(pytest.mark.browser)
-        item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+        if inspect.iscoroutinefunction(getattr(item, "function", None)):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
     # A running worker takes whatever is due, also what a test carries out itself: its tests come after all others.
     items.sort(key=lambda item: item in here and "worker" in getattr(item, "fixturenames", ()))
 
@@ -85,7 +98,7 @@ def web(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
     bind = ["--bind", "127.0.0.1", "--port", str(port), "--application-close-timeout", "5"]
     log = tmp_path_factory.mktemp("web") / "log"
     with _running(
-        [sys.executable, "-m", "daphne", *bind, "tests.e2e.web:application"], log, dict(os.environ)
+        [sys.executable, "-m", "daphne", *bind, "tests.e2e.web:application"], log, {**os.environ, **CHANNELS}
     ) as process:
         url = f"http://127.0.0.1:{port}"
         _await(lambda: _answers(f"{url}/health/ready"), process, log)
@@ -100,14 +113,23 @@ def worker(migrated: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     logs = tmp_path_factory.mktemp("worker")
     celery = [sys.executable, "-m", "celery", "-A", "silas_platform", "worker", "--loglevel=INFO"]
     alone = ["--without-gossip", "--without-mingle"]
+    trusted_env = {**for_program(os.environ, "trusted"), **CHANNELS, "SILAS_PASSKEY_ORIGIN": "https://console.example"}
     own = ["-Q", "trusted", "-n", "trusted@%h", "--pool", "threads", "--concurrency", "2"]
     with (
         _running([*celery, *alone, "--concurrency", "1"], logs / "worker", env) as process,
-        _running([*celery, *alone, *own], logs / "trusted", for_program(os.environ, "trusted")) as trusted,
+        _running([*celery, *alone, *own], logs / "trusted", trusted_env) as trusted,
     ):
         _await(lambda: " ready." in (logs / "worker").read_text(), process, logs / "worker")
         _await(lambda: " ready." in (logs / "trusted").read_text(), trusted, logs / "trusted")
         yield
+
+
+@pytest.fixture(scope="session")
+def seeded(migrated: None, django_db_blocker: Any) -> dict[str, demo_content.Login]:
+    """The demo tenants and their staff, by `tenant role`."""
+    with django_db_blocker.unblock():
+        logins = demo_content.seed(progress=lambda _: None)
+    return {f"{login.tenant} {login.role}": login for login in logins}
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

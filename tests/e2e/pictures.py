@@ -1,6 +1,6 @@
-"""How does a picture of a page become small? It keeps 256 of its colours; the others become the nearest of them.
+"""Pictures of pages: made small for the documents (256 colours), and compared in coarse grey.
 
-Reads what Chromium writes and nothing else: eight bits, red, green and blue, not interlaced.
+Reads what Chromium and this module write and nothing else: eight bits, red, green and blue, not interlaced.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 
 _SIGN = b"\x89PNG\r\n\x1a\n"
 _MOST, _COMMONEST = 256, 128
+SQUARE = 8
+_VISIBLE = 12
 _Bytes = NDArray[np.uint8]
 
 
 def in_few_colours(png: bytes) -> bytes:
     """The same picture with a palette."""
-    pixels = _pixels(png)
-    height, width, _ = pixels.shape
-    packed = pixels.astype(np.uint32) @ np.array([65536, 256, 1], dtype=np.uint32)
+    picture = pixels(png)
+    height, width, _ = picture.shape
+    packed = picture.astype(np.uint32) @ np.array([65536, 256, 1], dtype=np.uint32)
     colours, place, number = np.unique(packed.ravel(), return_inverse=True, return_counts=True)
     kept = _chosen(_parted(colours), number)
     nearest = _nearest(_parted(colours), kept)
@@ -58,7 +60,34 @@ def _nearest(colours: _Bytes, kept: _Bytes) -> _Bytes:
     return _apart(colours, kept).argmin(axis=1).astype(np.uint8)
 
 
-def _pixels(png: bytes) -> _Bytes:
+def coarse_grey(png: bytes) -> _Bytes:
+    """The brightness of each square of `SQUARE` pixels, 0 to 255: what is left of letters is how dark a line is."""
+    picture = pixels(png)
+    height, width = (side // SQUARE * SQUARE for side in picture.shape[:2])
+    squares = picture[:height, :width].reshape(height // SQUARE, SQUARE, width // SQUARE, SQUARE, 3)
+    grey: _Bytes = squares.mean(axis=(1, 3, 4)).round().astype(np.uint8)
+    return grey
+
+
+def grey_png(grey: _Bytes) -> bytes:
+    """A picture of such brightnesses, which `pixels` reads."""
+    height, width = grey.shape
+    rows = np.zeros((height, width * 3 + 1), dtype=np.uint8)
+    rows[:, 1:] = np.repeat(grey, 3, axis=1)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b""))
+    return _SIGN + b"".join(_chunk(name, content) for name, content in chunks)
+
+
+def share_that_differs(grey: _Bytes, other: _Bytes) -> float:
+    """The share of squares that are visibly darker or brighter, 0 to 1; 1 if the pictures have different sizes."""
+    if grey.shape != other.shape:
+        return 1.0
+    return float((np.abs(grey.astype(np.int16) - other) > _VISIBLE).mean())
+
+
+def pixels(png: bytes) -> _Bytes:
+    """Height, width and three colours."""
     chunks = dict[bytes, bytes]()
     for name, content in _chunks(png):
         chunks[name] = chunks.get(name, b"") + content

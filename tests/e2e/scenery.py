@@ -53,7 +53,7 @@ def furnish(tenant: Any, owner: Any) -> None:
 
 
 async def asked(tenant: Any) -> None:
-    """Once the web process has tried the skill and its card waits."""
+    """Once a worker has tried the skill and its card waits."""
     for _ in range(300):
         if await in_scope(
             tenant.pk, lambda: SkillVersion.objects.filter(name="word-count", card_id__isnull=False).exists()

@@ -1,7 +1,9 @@
-"""How does the product look? `make screenshots` writes docs/screenshots/*.png from the demo, with a web process and a
-worker as the tests start them.
+"""Pictures of the product: `make screenshots` takes them from the demo, with a web process and a worker as the tests
+start them.
 
-A new picture is a line in STATES: its name, where it is, in which looks, as whom, and what is done on the page before.
+A picture for the documents is a line in STATES (docs/screenshots): its name, where it is, in which looks, as whom, and
+what is done on the page before. STRAINED is for the eyes of whoever changed a page (var/screenshots, not committed):
+every page on a laptop, in German and at 200 %, with long names, open menus and 1,000 rows, and the widget in Arabic.
 No test: nothing here says whether it works, and `make test` leaves it out.
 """
 
@@ -46,13 +48,20 @@ from tests.factories.console import make_card
 from tests.factories.sessions import make_session, say
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
+STRAIN_FOLDER = FOLDER.parents[1] / "var" / "screenshots"
 MOST_BYTES = 150 * 1024
+LONG_NAME = "Maria-Magdalena Ortega de la Fuente y Castellanos-Wittgenstein of Upper Slaughter"
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 375, "height": 812}
+LAPTOP = {"width": 1366, "height": 768}
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": WIDE},
     "dark": {"color_scheme": "dark", "viewport": WIDE},
     "phone": {"color_scheme": "light", "viewport": PHONE, "has_touch": True},
     "phone-dark": {"color_scheme": "dark", "viewport": PHONE, "has_touch": True},
+    "laptop": {"color_scheme": "light", "viewport": LAPTOP},
+    "german": {"color_scheme": "light", "viewport": LAPTOP, "locale": "de-DE"},
+    "arabic": {"color_scheme": "light", "viewport": LAPTOP, "locale": "ar"},
+    "zoom": {"color_scheme": "light", "viewport": {"width": 683, "height": 384}, "device_scale_factor": 2},
 }
 QUESTION, CLAIM = "Does my home policy cover a burst pipe?", "What is the status of my claim CL-3071?"
 MARIA = "Maria Ortega, 12 March 1984"
@@ -234,6 +243,46 @@ STATES = [
 ]
 
 
+async def _account_menu(page: Page) -> None:
+    await page.locator("#account > summary").click()
+
+
+async def _filters(page: Page) -> None:
+    await page.keyboard.press("Alt+o")
+
+
+async def _scrolled(page: Page) -> None:
+    await page.locator(".stack, .rows, main").first.hover()
+    await page.mouse.wheel(0, 1_500)
+
+
+async def _canned(page: Page) -> None:
+    await page.keyboard.press("Alt+l")
+    await page.keyboard.type("/")
+
+
+def _named_long(scene: Scene) -> str:
+    return f"/console/inbox/{scene.find(ChatSession, customer_name=LONG_NAME).pk}/"
+
+
+EVERYWHERE = "laptop german zoom"
+STRAINED = [
+    *(
+        State(state.name, state.path, EVERYWHERE, state.role, None, state.shop)
+        for state in STATES
+        if state.act is None and state.name != "offline"
+    ),
+    State("account-menu", "/console/review/", "laptop phone zoom german", act=_account_menu),
+    State("inbox-filters", "/console/inbox/", "laptop phone zoom", act=_filters),
+    State("inbox-1000", "/console/inbox/?tab=all", "laptop phone dark"),
+    State("inbox-1000-scrolled", "/console/inbox/?tab=all", "laptop", act=_scrolled),
+    State("inbox-long-name", _named_long, "laptop phone zoom"),
+    State("inbox-canned", lambda scene: f"/console/inbox/{scene.mine().pk}/", "laptop phone", "agent", _canned),
+    State("review-scrolled", "/console/review/", "laptop phone", act=_scrolled),
+    State("contacts", "/console/contacts/", "laptop phone"),
+]
+
+
 @pytest.fixture(scope="session")
 def demo_tenants(migrated: None, django_db_blocker: Any) -> None:
     with django_db_blocker.unblock():
@@ -241,7 +290,7 @@ def demo_tenants(migrated: None, django_db_blocker: Any) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def scene(web: str, demo_tenants: None, django_db_blocker: Any) -> Scene:
+async def scene(web: str, worker: None, demo_tenants: None, django_db_blocker: Any) -> Scene:
     with django_db_blocker.unblock():
         tenant, shop = await in_thread(_tenants)
         made = Scene(web, tenant, shop)
@@ -333,6 +382,51 @@ async def _ask_for_change(widget: Widget) -> None:
         await expect(widget.bot.last).to_contain_text(answered)
     await expect(widget.work).to_be_visible()
     await _take(widget.page, "widget-asked-light")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def crowded(scene: Scene, django_db_blocker: Any) -> Scene:
+    """The same company with 1,000 more conversations, 60 more cards, and a customer with a long name."""
+    with django_db_blocker.unblock():
+        await in_thread(_crowd, scene)
+    return scene
+
+
+def _crowd(scene: Scene) -> None:
+    deployment = scene.find(Deployment)
+    for number in range(1_000):
+        session = make_session(deployment)
+        if number % 50 == 0:
+            say(session, f"Where is my refund for the order {40_000 + number}? It should have come a week ago.")
+    with tenant_scope(scene.tenant):
+        ChatSession.objects.filter(pk=session.pk).update(customer_name=LONG_NAME)
+    for number in range(60):
+        intent = f"Change the postal address on policy HM-{30_000 + number}"
+        make_card(scene.tenant, intent=intent, deployment_id=deployment.pk)
+
+
+@pytest.mark.parametrize("state", STRAINED, ids=lambda state: f"{state.name}-strained")
+async def test_strained(crowded: Scene, open_page: OpenPage, database: None, state: State) -> None:
+    """After all others: what it makes would stand in their pictures."""
+    path = await in_thread(state.path, crowded) if callable(state.path) else state.path
+    user = await in_thread(lambda: crowded.member(state.role, shop=state.shop))
+    for look in state.looks.split():
+        page = await log_in(open_page, crowded.web, user, path, **LOOKS[look], reduced_motion="reduce")
+        if state.act:
+            await state.act(page)
+        STRAIN_FOLDER.mkdir(parents=True, exist_ok=True)
+        await page.evaluate("document.fonts.ready.then(() => true)")
+        await page.screenshot(path=STRAIN_FOLDER / f"{state.name}-{look}.png", animations="disabled", caret="hide")
+    open_page.errors.clear()
+
+
+async def test_strained_widget(scene: Scene, worker: None, open_page: OpenPage, database: None) -> None:
+    for look in ("laptop", "german", "arabic", "zoom"):
+        widget = await opened(await open_page(f"{scene.web}/demo/meridian-insurance/", **LOOKS[look]))
+        await widget.say(QUESTION)
+        await expect(widget.bot.last).to_contain_text("50,000")
+        STRAIN_FOLDER.mkdir(parents=True, exist_ok=True)
+        await widget.page.screenshot(path=STRAIN_FOLDER / f"widget-{look}.png", animations="disabled", caret="hide")
 
 
 async def _take(page: Page, name: str) -> None:

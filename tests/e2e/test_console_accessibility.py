@@ -327,7 +327,7 @@ def _task(house: House) -> str:
 
 def _outside(house: House) -> str:
     runs = make_house(house.tenant)
-    runs.do(autonomy.save_webhook, "https://hooks.example.com/silas", user=house.owner, events=["task:failed"])
+    runs.do(autonomy.save_webhook, "https://hooks.example.com/silas", user=house.owner, events=["task.failed"])
     runs.do(autonomy.save_webhook, "https://desk.example.org/in", user=house.owner)
     runs.run_now(runs.task())
     return "/console/runs/settings/"
@@ -351,7 +351,12 @@ def _account(house: House) -> str:
 def _members(house: House) -> str:
     make_member(house.tenant, "viewer")
     with tenant_scope(house.tenant):
-        invitations.invite("somebody.with.a.long.name@a-company-with-a-name.example", role=Role.AGENT, by=house.owner)
+        invitations.invite(
+            "somebody.with.a.long.name@a-company-with-a-name.example",
+            role=Role.AGENT,
+            by=house.owner,
+            actor=house.owner.actor,
+        )
     return "/console/members/"
 
 
@@ -502,7 +507,7 @@ async def test_dry_run_is_for_everybody(web: str, open_page: Any, house: House) 
 async def test_mistakes_in_a_gate_are_for_everybody(web: str, open_page: Any, house: House) -> None:
     page = await log_in(open_page, web, house.owner, "/console/gates/new/")
     await page.get_by_label("Name", exact=True).fill("words")
-    await page.get_by_label("Settings").fill('{"pattern": "("}')
+    await page.get_by_role("textbox", name="Settings").fill('{"pattern": "("}')
     await page.get_by_role("button", name="Save draft").click()
     await page.wait_for_selector(".problem")
     open_page.errors.clear()  # the browser reports the 422

@@ -31,8 +31,8 @@ async def _authenticator(page: Page) -> tuple[CDPSession, str]:
     return session, made["authenticatorId"]
 
 
-async def _with_passkey(open_page: Any, web: str, user: Any) -> tuple[Page, CDPSession, str]:
-    page = await log_in(open_page, web.replace("127.0.0.1", "localhost"), user, "/console/account/keys/")
+async def with_passkey(open_page: Any, web: str, user: Any, **options: Any) -> tuple[Page, CDPSession, str]:
+    page = await log_in(open_page, web.replace("127.0.0.1", "localhost"), user, "/console/account/keys/", **options)
     session, device = await _authenticator(page)
     await page.fill("#add-passkey [name=name]", "My laptop")
     await page.fill("#add-passkey [name=password]", "a-long-password")
@@ -51,7 +51,7 @@ async def _slide_and_press(page: Page, web: str, card: Card) -> None:
 
 async def test_grave_card_is_approved_with_a_passkey(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
     card = await in_thread(lambda: make_card(tenant, risk=Risk.HIGH))
-    page, _, _ = await _with_passkey(open_page, web, owner)
+    page, _, _ = await with_passkey(open_page, web, owner)
     await _slide_and_press(page, web, card)
     await expect(page.locator("#decided")).to_be_visible()
 
@@ -64,7 +64,7 @@ async def test_grave_card_is_approved_with_a_passkey(web: str, open_page: Any, t
 
 async def test_blocked_agent_is_unblocked_with_a_passkey(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
     agent = await in_thread(started, tenant)
-    page, _, _ = await _with_passkey(open_page, web, owner)
+    page, _, _ = await with_passkey(open_page, web, owner)
     await in_thread(agent.report, DANGER)
     await page.wait_for_load_state("networkidle")
     await page.goto(f"{web.replace('127.0.0.1', 'localhost')}/console/safety/")
@@ -81,7 +81,7 @@ async def test_grave_card_stays_open_when_the_finger_is_not_theirs(
     web: str, open_page: Any, tenant: Any, owner: Any
 ) -> None:
     card = await in_thread(lambda: make_card(tenant, risk=Risk.HIGH))
-    page, session, device = await _with_passkey(open_page, web, owner)
+    page, session, device = await with_passkey(open_page, web, owner)
     await session.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
     await _slide_and_press(page, web, card)
     await expect(page.locator("#notice")).to_contain_text("Nothing was changed")

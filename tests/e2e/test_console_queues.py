@@ -36,6 +36,6 @@ async def test_what_comes_in_appears_by_itself(web: str, open_page: Any, tenant:
 
 async def test_queues_are_found_from_any_page(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
     page = await log_in(open_page, web, owner, "/console/activity/")
-    await page.locator("#account summary").click()
-    await page.get_by_role("link", name="Queues").click()
+    await page.locator("#rail-settings").click()
+    await page.get_by_role("main").get_by_role("link", name="Queues").click()
     await expect(page.locator("h1")).to_have_text("Queues")

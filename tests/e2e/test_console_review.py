@@ -71,7 +71,8 @@ async def test_word_about_the_decision_stays_when_the_news_come(
     await in_thread(make_card, tenant, intent="Another one")
     await expect(page.locator("#intent")).to_have_text("Another one")
     await page.keyboard.press("d")
-    await expect(page.locator("#decided")).to_contain_text("“Nothing changes”: Another one")
+    await page.keyboard.press("d")
+    await expect(page.locator("#decided")).to_contain_text("“Nothing changes”: Another one", timeout=20_000)
     await page.wait_for_timeout(800)
     await expect(page.locator("#decided")).to_contain_text("“Nothing changes”: Another one")
 
@@ -90,7 +91,8 @@ async def test_key_d_declines(web: str, open_page: Any, tenant: Any, owner: Any)
     card = await in_thread(make_card, tenant, risk=Risk.HIGH)
     page = await log_in(open_page, web, owner)
     await page.keyboard.press("d")
-    await _settled(page)
+    await page.keyboard.press("d")
+    await expect(page.locator("#decided")).to_be_visible(timeout=20_000)
     assert await _verdict(card) == "declined"
 
 
@@ -242,7 +244,7 @@ async def test_page_does_not_scroll_sideways_on_a_phone(
 async def test_touch_targets_on_a_phone_are_44_pixels(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
     await in_thread(make_card, tenant, risk=Risk.MEDIUM)
     page = await log_in(open_page, web, owner, **PHONE)
-    sizes = await page.locator("main button:visible, .rail > a").evaluate_all(
+    sizes = await page.locator("main button:visible, .rail > a:visible").evaluate_all(
         "found => found.map(one => one.getBoundingClientRect().height)"
     )
     assert sizes

@@ -19,6 +19,6 @@ async def test_reached_limit_appears_by_itself_and_waiting_work_goes_on_with_one
     page = await log_in(open_page, web, owner, "/console/inbox/")
     await expect(page.locator("#rail-inbox")).to_be_visible()
     await in_thread(spend, tenant, "1")
-    await page.get_by_role("link", name="Spending, a limit is reached").click()
+    await page.locator("#rail-spending").click()
     await page.get_by_role("button", name="Resume waiting work").click()
     await expect(page.get_by_role("heading", name="Limit reached")).to_have_count(0)

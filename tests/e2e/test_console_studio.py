@@ -80,6 +80,22 @@ async def test_preview_follows_the_form_before_it_is_saved(
     assert (await in_scope(tenant, _place)).title == "Desk"
 
 
+@pytest.mark.parametrize(
+    ("brand", "said"),
+    [
+        ("#ffd400", "Text on this colour is dark. Contrast: 12.8. Links use a shade that is easy to read."),
+        ("#1f5f8b", "Text on this colour is white. Contrast: 6.8."),
+    ],
+)
+async def test_colour_says_which_text_stands_on_it(
+    web: str, open_page: Any, tenant: Any, deployment: Any, owner: Any, brand: str, said: str
+) -> None:
+    page = await log_in(open_page, web, owner, f"/console/studio/{deployment.pk}/", color_scheme="light")
+    await _ready(page)
+    await page.get_by_label("Colour").fill(brand)
+    await expect(page.locator("[data-contrast]")).to_have_text(said)
+
+
 async def test_preview_shows_what_is_beside_talking_before_it_is_saved(
     web: str, open_page: Any, tenant: Any, deployment: Any, owner: Any
 ) -> None:
@@ -99,7 +115,7 @@ async def test_preview_shows_what_is_beside_talking_before_it_is_saved(
     await expect(frame.get_by_label("Your address (optional)")).to_be_visible()
     await page.get_by_label("Text on the bubble").fill("Ask us")
     await expect(page.get_by_role("button", name="Ask us")).to_be_visible()
-    await page.get_by_label("Language", exact=True).select_option("ar")
+    await page.locator("#speaks").select_option("ar")
     await expect(frame.locator("html")).to_have_attribute("dir", "rtl")
     assert not await in_scope(tenant, VisitorOffers.objects.exists)
 
@@ -120,7 +136,7 @@ async def test_knowledge_is_handed_in_tried_and_deleted(
     await expect(page.locator("#intakes .chip")).to_have_text("Read")
     await page.goto(f"{web}/console/knowledge/try/")
     await page.get_by_label("Question").fill("How long may parcels come back?")
-    await page.get_by_role("button", name="Search").click()
+    await page.get_by_role("button", name="Search", exact=True).click()
     await expect(page.locator(".found .quote").first).to_contain_text("thirty days")
     await page.get_by_role("link", name="All knowledge").click()
     await page.get_by_role("link", name="help").click()

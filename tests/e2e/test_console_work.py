@@ -87,10 +87,10 @@ async def test_key_that_approves_undoes_nothing(
     """The result comes up by itself where somebody has just pressed A, perhaps once more than was needed."""
     await in_thread(_done, tenant, tmp_path, owner)
     page = await log_in(open_page, web, owner, "/console/review/")
-    await expect(page.locator("#intent")).to_have_text("Done: Change H-1")
+    await expect(page.locator("#undoable")).to_contain_text("Done: Change H-1")
     await page.keyboard.press("a")
     await page.wait_for_timeout(500)
-    await expect(page.locator("#intent")).to_have_text("Done: Change H-1")
+    await expect(page.locator("#undoable")).to_contain_text("Done: Change H-1")
     await page.keyboard.press("u")
     await expect(page.locator("#decided")).to_be_visible()
 
@@ -100,7 +100,7 @@ async def test_what_was_done_is_taken_back_with_one_tap(
 ) -> None:
     desk = await in_thread(_done, tenant, tmp_path, owner)
     page = await log_in(open_page, web, owner, "/console/review/")
-    await expect(page.locator("#intent")).to_have_text("Done: Change H-1")
+    await expect(page.locator("#undoable")).to_contain_text("Done: Change H-1")
     await _shot(page, "undo-offered")
     await page.get_by_role("button", name="Undo").click()
     await expect(page.locator("#decided")).to_be_visible()

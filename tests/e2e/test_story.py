@@ -32,14 +32,6 @@ MARIA = "Maria Ortega, 12 March 1984"
 NEW_ADDRESS = "Flat 3, 41 Canal Wharf, Leeds LS11 5PS"
 
 
-@pytest.fixture(scope="session")
-def seeded(migrated: None, django_db_blocker: Any) -> dict[str, demo_content.Login]:
-    """The demo tenants and their staff, by `tenant role`."""
-    with django_db_blocker.unblock():
-        logins = demo_content.seed(progress=lambda _: None)
-    return {f"{login.tenant} {login.role}": login for login in logins}
-
-
 class Story:
     """One run of the product: a site for the visitor, a console for staff, rows for whoever looks behind."""
 
@@ -109,7 +101,9 @@ async def _decide(console: Page, button: str) -> None:
     confirm = console.get_by_role("button", name=re.compile("^Confirm"))
     if button == "Approve":
         await confirm.click()
-    await expect(console.locator("#decided")).to_be_visible()
+    else:
+        await console.get_by_role("button", name=re.compile(f"^{button}")).click()
+    await expect(console.locator("#decided")).to_be_visible(timeout=20_000)
 
 
 async def _slide_and_approve(console: Page) -> None:

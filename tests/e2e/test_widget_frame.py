@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from apps.sessions.markdown import render_for_visitors
 from tests.e2e.axe import violations
 from tests.e2e.conftest import OpenPage
 from tests.e2e.peer import Peer
-from tests.e2e.widget import Widget, talking
+from tests.e2e.widget import Widget, expect_that, talking
 from tests.factories.tenants import make_deployment
 
 
@@ -310,6 +310,22 @@ async def test_tenants_colour_is_made_readable(
     assert _contrast(text, back) >= 4.5
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("brand", ["#ffd400", "#777777", "#0b1e4f"])
+async def test_brand_colour_is_kept_true_with_text_that_can_be_read(
+    open_page: OpenPage, web: str, tenant: Any, peer: Peer, scheme: Any, brand: str
+) -> None:
+    await asyncio.to_thread(make_deployment, tenant, theme={"accent": brand})
+    _, widget = await talking(open_page, f"{web}/demo/{tenant.slug}/", peer, color_scheme=scheme)
+    await widget.say("Is yellow fine?")
+    await expect(widget.mine).to_have_count(1)
+    text, back = await widget.mine.evaluate(
+        "(node) => [getComputedStyle(node).color, getComputedStyle(node).backgroundColor]"
+    )
+    assert back == f"rgb{tuple(bytes.fromhex(brand[1:]))}"
+    assert _contrast(text, back) >= 4.5
+
+
 async def test_reduced_motion_is_respected(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await talking(open_page, demo, peer, reduced_motion="reduce")
     peer.send({"type": "typing", "sender": "human"})
@@ -355,3 +371,94 @@ def _contrast(one: str, other: str) -> float:
 def _luminance(channels: list[float]) -> float:
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+# --- what matters last is in sight ------------------------------------------------------------------------------------
+
+
+async def _shown_whole(log: Locator, row: Locator) -> bool:
+    """Whether a row's end is inside of the list's window."""
+    found: bool = await log.evaluate(
+        "(log, row) => row.getBoundingClientRect().bottom <= log.getBoundingClientRect().bottom + 1",
+        await row.element_handle(),
+    )
+    return found
+
+
+@pytest.mark.parametrize("turn", range(10))
+async def test_work_card_after_a_long_answer_is_in_sight(open_page: OpenPage, demo: str, peer: Peer, turn: int) -> None:
+    """At ten distances between the answer, the card and its outcome."""
+    _, widget = await talking(open_page, demo, peer, viewport={"width": 375, "height": 600})
+    await widget.say("Change my address")
+    peer.say(text="A long answer. " * 40)
+    await asyncio.sleep(turn * 0.006)
+    card = {"title": "Change your address", "work_item_id": "1"}
+    peer.say("status", status="waiting", text="Policy HM-20418\n" * 8, **card)
+    await asyncio.sleep(turn * 0.004)
+    peer.say("status", status="declined", text="We couldn't approve this.\n" * 8, **card)
+    await expect(widget.work).to_contain_text("Declined")
+    await expect_that(lambda: _shown_whole(widget.log, widget.work))
+    await expect(widget.latest).to_be_hidden()
+
+
+async def test_scroll_event_that_finds_a_longer_list_is_not_taken_for_the_readers_hand(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    """The event of the list's own scrolling arrives after a row was added, and before the list followed it."""
+    _, widget = await talking(open_page, demo, peer, viewport={"width": 375, "height": 600})
+    for number in range(12):
+        peer.say(text=f"Answer {number}. " * 12)
+    await expect(widget.bot.last).to_be_in_viewport()
+    await widget.log.evaluate(
+        """(log) => {
+          const rows = log.querySelector("[data-rows]");
+          rows.append(rows.lastElementChild.cloneNode(true), rows.lastElementChild.cloneNode(true));
+          log.dispatchEvent(new Event("scroll"));
+        }"""
+    )
+    await expect_that(lambda: _shown_whole(widget.log, widget.bot.last))
+    await expect(widget.latest).to_be_hidden()
+
+
+async def test_outcome_of_a_card_far_above_is_in_sight_for_a_reader_at_the_end(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    _, widget = await talking(open_page, demo, peer, viewport={"width": 375, "height": 600})
+    peer.say("status", status="waiting", text="Queued", title="Change your address", work_item_id="1")
+    for number in range(12):
+        peer.say(text=f"Answer {number}. " * 12)
+    await expect(widget.bot).to_have_count(12)
+    peer.say("status", status="done", text="Changed.", title="Change your address", work_item_id="1")
+    await expect(widget.work).to_have_count(1)
+    await expect(widget.work).to_be_in_viewport()
+    await expect(widget.work).to_contain_text("Done")
+
+
+async def test_reader_who_scrolled_up_stays_there_and_is_told_how_many_are_new(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    page, widget = await talking(open_page, demo, peer, viewport={"width": 375, "height": 600})
+    for number in range(12):
+        peer.say(text=f"Answer {number}. " * 12)
+    await expect(widget.bot.last).to_be_in_viewport()
+    await widget.log.hover()
+    await page.mouse.wheel(0, -700)
+    await expect(widget.bot.last).not_to_be_in_viewport()
+    peer.say(text="One more.")
+    peer.say("status", status="waiting", text="Queued", title="Change your address", work_item_id="1")
+    await expect(widget.latest).to_have_text("2 new messages")
+    await expect(widget.work).not_to_be_in_viewport()
+    await widget.latest.click()
+    await expect(widget.work).to_be_in_viewport()
+    await expect(widget.latest).to_be_hidden()
+
+
+async def test_end_stays_in_sight_when_a_phones_keyboard_opens(open_page: OpenPage, demo: str, peer: Peer) -> None:
+    page, widget = await talking(open_page, demo, peer, viewport={"width": 375, "height": 812})
+    for number in range(12):
+        peer.say(text=f"Answer {number}. " * 12)
+    await expect(widget.bot.last).to_be_in_viewport()
+    await page.set_viewport_size({"width": 375, "height": 420})
+    await expect_that(lambda: _shown_whole(widget.log, widget.bot.last))
+    peer.say("status", status="waiting", text="Queued", title="Change your address", work_item_id="1")
+    await expect_that(lambda: _shown_whole(widget.log, widget.work))

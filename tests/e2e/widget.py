@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from playwright.async_api import FrameLocator, Locator, Page, expect
@@ -26,6 +28,7 @@ class Widget:
         self.owner = self.frame.locator("[data-owner]")
         self.notice = self.frame.locator("[data-notice]")
         self.state = self.frame.locator("[data-state]")
+        self.latest = self.frame.locator("[data-latest]")
 
     async def open(self) -> Widget:
         await self.bubble.click()
@@ -46,6 +49,16 @@ class Widget:
 
     def button(self, name: str) -> Locator:
         return self.frame.get_by_role("button", name=name)
+
+
+async def expect_that(holds: Callable[[], Awaitable[bool]], *, within: float = 10) -> None:
+    """Ask until it holds."""
+    until = asyncio.get_running_loop().time() + within
+    for _ in iter(lambda: asyncio.get_running_loop().time() < until, False):
+        if await holds():
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
 
 
 async def opened(page: Page) -> Widget:

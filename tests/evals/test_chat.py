@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -10,11 +11,13 @@ from uuid import uuid4
 import pytest
 from pydantic import ValidationError
 
+from apps.simulations.conversation import Outcome, misses, play
+from apps.simulations.reports import Result
+from apps.simulations.schemas import Cite, Line, Said
+from apps.simulations.scripts import Conversation, scripts
 from apps.tenants.models import Deployment
 from apps.tenants.queries import deployment_by_key
-from evals.__main__ import line
-from evals.replay import Outcome, Played, misses, play
-from evals.scripts import Cite, Conversation, Expected, scripts
+from evals.__main__ import fallbacks, line
 from kernel.tenancy import in_thread
 from silas_platform import demo
 
@@ -30,8 +33,8 @@ OUTCOME = Outcome(
     queue="",
     said="It is covered.",
     answered_by="builtin:grounded",
-    fell_back="",
 )
+SAID = Said(visitor="x", bot="y", route="direct", tools=[], level="public", work="none", answered_by="m")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +56,7 @@ def _deployment(key: str) -> Deployment:
 async def test_conversation_comes_out_as_expected(
     database: None, copy: str, key: str, conversation: Conversation
 ) -> None:
-    played = await play(await in_thread(_deployment, key + copy), conversation)
+    played = await play(await in_thread(_deployment, key + copy), conversation.turns)
     assert played.misses == []
 
 
@@ -92,19 +95,19 @@ def test_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_did_not_come_is_a_miss(expected: dict[str, Any], miss: str) -> None:
-    assert misses(Expected(say="x", **expected), OUTCOME) == [miss]
+    assert misses(Line(say="x", **expected), OUTCOME) == [miss]
 
 
 def test_silence_is_a_miss() -> None:
-    assert misses(Expected(say="x"), replace(OUTCOME, said="")) == ["says nothing"]
+    assert misses(Line(say="x"), replace(OUTCOME, said="")) == ["says nothing"]
 
 
 def test_saying_the_same_twice_is_a_miss() -> None:
-    assert misses(Expected(say="x"), OUTCOME, before=OUTCOME.said) == ["repeats itself: 'It is covered.'"]
+    assert misses(Line(say="x"), OUTCOME, before=OUTCOME.said) == ["repeats itself: 'It is covered.'"]
 
 
 def test_what_is_not_expected_is_not_looked_at() -> None:
-    assert misses(Expected(say="x"), OUTCOME) == []
+    assert misses(Line(say="x"), OUTCOME) == []
 
 
 @pytest.mark.parametrize(
@@ -123,5 +126,13 @@ def test_script_with_a_slip_is_refused(tmp_path: Path, wrong: str) -> None:
 
 
 def test_table_names_each_miss_below_its_conversation() -> None:
-    told = line(Played("a burst pipe", 2, ["turn 2: says nothing"]))
-    assert told == "MISS   2 turns  a burst pipe\n      turn 2: says nothing"
+    result = Result(
+        name="a burst pipe", misses=["turn 2: says nothing"], cost_usd=Decimal(0), conversation=[SAID, SAID]
+    )
+    assert line(result) == "MISS   2 turns  a burst pipe\n      turn 2: says nothing"
+
+
+def test_turn_that_the_built_in_model_answered_instead_is_a_miss() -> None:
+    instead = SAID.model_copy(update={"answered_by": "builtin:grounded"})
+    result = Result(name="x", misses=[], cost_usd=Decimal(0), conversation=[SAID, instead])
+    assert fallbacks(result) == ["the built-in model answered 1 turns"]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from apps.simulations.reports import Result, Run, changes, read, write_json, write_junit
+from apps.simulations.schemas import Said
 from evals import __main__ as command
-from evals.results import Result, Run, Said, changes, read, write_json, write_junit
-from evals.scripts import Conversation
 
 SAID = Said(visitor="hello", bot="Hi\x00 there", route="direct", tools=[], level="public", work="none", answered_by="m")
 
@@ -69,18 +68,6 @@ def test_changes_name_what_is_otherwise_than_before() -> None:
 def test_report_says_that_nothing_changed() -> None:
     run = _run(_result("a"))
     assert command.report(run, run).endswith("nothing changed since the earlier run")
-
-
-async def test_no_conversation_is_begun_once_the_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def one(_deployment: Any, conversation: Conversation, _model: str) -> Result:
-        return _result(conversation.name)
-
-    monkeypatch.setattr(command, "_one", one)
-    monkeypatch.setattr(command, "_deployment", lambda key, model: None)
-    chosen = [("d", Conversation.model_validate({"name": name, "turns": [{"say": "x"}]})) for name in "abc"]
-    run = await command._play(chosen, "m", Decimal("0.03"))
-    assert [one.name for one in run.results] == ["a", "b"]
-    assert run.left_out == ["c"]
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "nan", "much"])

@@ -59,10 +59,11 @@ def let_waits_pass(tenant: Any, **which: Any) -> None:
 
 def carry_out_kinds(tenant: Any, *kinds: Kind, consumer: str = "test") -> None:
     """Whatever the tenant is owed of these kinds is due now and is carried out, once."""
-    asyncio.run(_carry_out_kinds(getattr(tenant, "pk", tenant), kinds, consumer))
+    asyncio.run(carry_out_due(getattr(tenant, "pk", tenant), *kinds, consumer=consumer))
 
 
-async def _carry_out_kinds(tenant_id: UUID, kinds: tuple[Kind, ...], consumer: str) -> None:
+async def carry_out_due(tenant_id: UUID, *kinds: Kind, consumer: str = "test") -> None:
+    """`carry_out_kinds`, for callers on an event loop."""
     await in_thread(let_waits_pass, tenant_id, kind__in=kinds)
     for queue, scope in await in_scope(tenant_id, _owed, kinds):
         held = await in_scope(tenant_id, lease, queue, consumer=consumer, scope_id=scope)

@@ -30,7 +30,7 @@ def search(tenant: Any, question: str, *, levels: tuple[str, ...] = ("public",),
     from apps.knowledge import queries
     from llm import embedding
 
-    vector = embedding.embed(question)
+    vector = embedding.embed(queries.search_text(question))
     with tenant_scope(tenant):
         return queries.search(question, vector=vector, levels=levels, k=k)
 

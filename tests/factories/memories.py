@@ -17,10 +17,12 @@ from apps.sessions import turn
 from apps.sessions.models import ChatSession
 from apps.sessions.state import TurnState
 from kernel.clock import now
+from kernel.taint import Taint
 from kernel.tenancy import in_scope, in_thread, tenant_scope
 from llm import embedding
+from llm.enums import MemoryType
 from llm.schemas import AgentResponse
-from tests.factories.sessions import say
+from tests.factories.sessions import say as say_in_session
 
 
 def conversation(session_id: UUID | None = None) -> Scope:
@@ -46,6 +48,32 @@ def remember(tenant: Any, scope: Scope, content: str, **fields: Any) -> MemoryIt
     return kept
 
 
+def say(tenant: Any, scope: Scope, text: str, *, days_ago: float = 0, **fields: Any) -> MemoryItem:
+    """A memory of a model, without an embedding, from a conversation of its own so many days ago."""
+    moment = now() - timedelta(days=days_ago)
+    usual = {
+        "memory_type": MemoryType.EPISODE,
+        "tier": Tier.ACTIVE,
+        "taint": Taint.EXTERNAL,
+        "source_kind": SourceKind.MEMORY_OP,
+        "reference": f"r:{uuid4()}",
+        "session_id": uuid4(),
+        "created_at": moment,
+        "updated_at": moment,
+        "valid_until": now() + timedelta(days=90),
+    }
+    with tenant_scope(tenant):
+        row: MemoryItem = MemoryItem.objects.create(scope=str(scope), content=text, **{**usual, **fields})
+    return row
+
+
+def say_often(tenant: Any, scope: Scope, text: str, times: int, **fields: Any) -> list[MemoryItem]:
+    """The same in this many conversations within ten days, the oldest first."""
+    return [
+        say(tenant, scope, text, days_ago=10 * (times - 1 - number) / (times - 1), **fields) for number in range(times)
+    ]
+
+
 def recalled(tenant: Any, scopes: list[Scope], question: str, **how: Any) -> list[str]:
     """The words that come back for a question."""
     with tenant_scope(tenant):
@@ -64,7 +92,7 @@ def kept_in(tenant: Any, scope: Scope) -> list[str]:
 async def told(session: ChatSession, text: str, *, grant: Grant | None = None, **answer: Any) -> TurnState:
     """A whole turn in which the model answered with these fields (`memory_ops`, `memory_queries`, `message`), for
     somebody with this grant."""
-    await in_thread(say, session, text)
+    await in_thread(say_in_session, session, text)
     if grant is not None:
         await in_scope(session.tenant_id, give, session, grant)
     state = await in_scope(session.tenant_id, turn.open_turn, session.pk, consumer="test")

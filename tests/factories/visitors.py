@@ -74,5 +74,20 @@ def docx(more: Mapping[str, bytes] | None = None, how: int = zipfile.ZIP_DEFLATE
     return packed({"[Content_Types].xml": b"<Types/>", "word/document.xml": b"<w/>", **(more or {})}, how)
 
 
+def paragraphs(*texts: str, after: str = "") -> bytes:
+    """The main part of a Word document that says this."""
+    said = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in texts)
+    return f'<w:document xmlns:w="urn:w"><w:body>{said}{after}</w:body></w:document>'.encode()
+
+
+def xlsx(sheet: bytes, *strings: str) -> bytes:
+    """A workbook with one sheet, whose cells may refer to these texts."""
+    shared = "".join(f"<si><t>{text}</t></si>" for text in strings)
+    parts = {"xl/workbook.xml": b"<workbook/>", "xl/worksheets/sheet1.xml": sheet}
+    return packed(
+        {"[Content_Types].xml": b"<Types/>", "xl/sharedStrings.xml": f"<sst>{shared}</sst>".encode(), **parts}
+    )
+
+
 def refused(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["code"]

@@ -25,8 +25,9 @@ class Reply:
     """One model answer: `text`, or `calls` as (tool, JSON text of its arguments), sent in `pieces` characters at a
     time.
 
-    Seconds: `before_first`, `between`. `stall_after` and `cut_after` count pieces: then silence, or a dropped
-    connection. `raw` replaces the events of the stream by these lines.
+    Seconds: `before_first`, `between`. Nothing is sent before `held_until` is set. `stall_after` and `cut_after` count
+    pieces: then silence, or a dropped connection. `raw` replaces the events of the stream by these lines. `vectors`
+    answer a request for embeddings.
     """
 
     text: str = ""
@@ -39,6 +40,8 @@ class Reply:
     status: int = 200
     usage: tuple[int, int] | None = (100, 20)
     raw: tuple[str, ...] = ()
+    held_until: threading.Event | None = None
+    vectors: tuple[tuple[float, ...], ...] = ()
 
 
 def final(output: Mapping[str, Any] | str, **options: Any) -> Reply:
@@ -119,7 +122,9 @@ class FakeOpenAI:
             return await _send(writer, reply.status, {"error": {"message": "fake failure", "type": "fake"}})
         if not request.get("stream"):
             await asyncio.sleep(reply.before_first)
-            made = _response(request, reply) if "input" in request else _completion(request, reply)
+            made = _completion(request, reply)
+            if "input" in request:
+                made = _embeddings(request, reply) if reply.vectors else _response(request, reply)
             return await _send(writer, 200, made)
         writer.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
@@ -131,6 +136,8 @@ class FakeOpenAI:
     async def _stream(self, writer: asyncio.StreamWriter, request: dict[str, Any], reply: Reply) -> None:
         await _event(writer, _chunk(request, {"role": "assistant", "content": ""}))
         await asyncio.sleep(reply.before_first)
+        if reply.held_until is not None:
+            await asyncio.to_thread(reply.held_until.wait, 120)
         for number, delta in enumerate(_deltas(reply)):
             if number == reply.stall_after:
                 await asyncio.sleep(_FOREVER)
@@ -276,6 +283,13 @@ def _response(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
     body = {"id": "fake", "object": "response", "created_at": 1, "model": request.get("model", "fake")}
     more = {"status": "completed", "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     return {**body, **more, "output": [message]}
+
+
+def _embeddings(request: dict[str, Any], reply: Reply) -> dict[str, Any]:
+    data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(reply.vectors)]
+    tokens = sum(len(text.split()) for text in request["input"])
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": request.get("model", "fake"), "usage": usage}
 
 
 def _usage(tokens: tuple[int, int]) -> dict[str, int]:

@@ -32,7 +32,7 @@ def provider() -> Iterator[FakeOpenAI]:
 def house(provider: FakeOpenAI) -> Iterator[House]:
     var = Path(tempfile.mkdtemp(prefix="silas-faults-"))
     # A test writes quicker than any visitor.
-    opened = open_house(var, provider.base_url, SILAS_MODEL_RUNS_A_MINUTE="600")
+    opened = open_house(var, provider.base_url, SILAS_MODEL_RUNS_A_MINUTE="600", SILAS_MESSAGES_A_MINUTE="600")
     try:
         opened.furnish()
         yield opened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +15,11 @@ from tests.faults.house import House, Web, await_that
 from tests.faults.visitor import Frame, Visitor
 
 MESSAGES, PENDING = 30, 20
-FIRST_TAKES_SECONDS = 3.0
 
 
 @dataclass
 class Rush:
-    """`early` is what was heard before the first turn had ended."""
+    """`early` is what became of each message before the first turn had ended."""
 
     early: list[Frame]
     both: list[Visitor]
@@ -33,20 +33,20 @@ class Rush:
 def rush(house: House, web: Web, model: Callable[[Replies], FakeOpenAI]) -> Rush:
     second = house.start_web()
     await_that(second.is_ready, "the second web process is ready")
-    provider = model([])
+    provider, all_said = model([]), threading.Event()
 
     def reply(_: dict[str, Any]) -> Reply:
         first = len(provider.requests) == 1
-        return direct("Yes.", before_first=FIRST_TAKES_SECONDS if first else 0.02)
+        return direct("Yes.", before_first=0.02, held_until=all_said if first else None)
 
     provider.replies = reply
     try:
-        return asyncio.run(_rush(house, (web, second), provider))
+        return asyncio.run(_rush(house, (web, second), provider, all_said))
     finally:
         house.kill(second.process)
 
 
-async def _rush(house: House, webs: tuple[Web, Web], provider: FakeOpenAI) -> Rush:
+async def _rush(house: House, webs: tuple[Web, Web], provider: FakeOpenAI, all_said: threading.Event) -> Rush:
     async with (
         Visitor(lambda: webs[0]) as here,
         Visitor(lambda: webs[1], resume_token=here.resume_token) as there,
@@ -54,10 +54,11 @@ async def _rush(house: House, webs: tuple[Web, Web], provider: FakeOpenAI) -> Ru
         assert here.session_id == there.session_id
         both = [here, there]
         await asyncio.gather(*(both[number % 2].say(f"Message {number}") for number in range(MESSAGES)))
-        await asyncio.sleep(FIRST_TAKES_SECONDS / 2)
-        early = [*here.heard, *there.heard]
+        await asyncio.gather(_hears_outcomes(here), _hears_outcomes(there))
+        early = [*_outcomes(here), *_outcomes(there)]
+        all_said.set()
         last = 2 * MESSAGES
-        await asyncio.gather(*(each.until(lambda frame: frame.get("seq") == last, seconds=60) for each in both))
+        await asyncio.gather(*(each.until(lambda frame: frame.get("seq") == last, seconds=120) for each in both))
         rows = house.rows(
             "SELECT seq, sender, text FROM silas_sessions_chronicleentry WHERE session_id = %s ORDER BY seq",
             here.session_id,
@@ -67,6 +68,15 @@ async def _rush(house: House, webs: tuple[Web, Web], provider: FakeOpenAI) -> Ru
             here.session_id,
         )
         return Rush(early, both, provider.most_at_once, len(provider.requests), rows, turns)
+
+
+async def _hears_outcomes(visitor: Visitor) -> None:
+    await visitor.until(lambda _: len(_outcomes(visitor)) >= MESSAGES // 2)
+
+
+def _outcomes(visitor: Visitor) -> list[Frame]:
+    """Of messages: accepted or refused."""
+    return [frame for frame in visitor.heard if frame["type"] in {"ack", "error"}]
 
 
 def test_one_turn_ran_at_a_time(rush: Rush) -> None:

@@ -20,7 +20,7 @@ from apps.guard.schemas import Admitted
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import platform_scope, tenant_scope
 from tests.factories.guard import make_budget, make_call, make_run, reread
-from tests.factories.tenants import make_deployment, make_tenant
+from tests.factories.tenants import make_deployment, make_member, make_tenant
 from tests.guard.conftest import admit, admitted, money, refusal, settle, spend
 from tests.rivals import race
 
@@ -243,3 +243,18 @@ def test_rivals_of_two_tenants_never_overspend_the_installation(tenant: Any, oth
     answers = race(*(partial(admit, make_run(each), "0.1") for each in (tenant, other_tenant) * 4))
     assert sum(isinstance(found, Admitted) for found in answers) == 3
     assert sum(of_platform()) == Decimal("0.3")
+
+
+@pytest.mark.parametrize("role", ["approver", "agent", "viewer"])
+def test_only_owners_change_limits(tenant: Any, role: str) -> None:
+    user = make_member(tenant, role)
+    with tenant_scope(tenant):
+        budget = services.set_budget(Period.DAY, Decimal(5))
+        for change in (
+            lambda: services.set_budget(Period.DAY, Decimal(50), actor=user.actor, user=user),
+            lambda: services.remove_budget(budget.pk, actor=user.actor, user=user),
+        ):
+            with pytest.raises(SilasError) as refusal:
+                change()
+            assert refusal.value.code == "forbidden_role"
+        assert Budget.objects.get(pk=budget.pk).limit_usd == 5

@@ -58,9 +58,12 @@ def test_grant_of_a_first_intent_is_the_contracts(intent: str, phase: str, grant
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_phase_grants_nothing_else_but_asking_models_and_outside_tools_in_analysis(phase: str) -> None:
+def test_phase_grants_nothing_else_but_models_and_tools_in_analysis_and_artifacts_in_drafting(
+    phase: str,
+) -> None:
     assert set(rules.PHASE_GRANTS) == set(Phase)
-    added = {"converse", "plan", "call_mcp_tool", "web_search"} if phase == "analysis" else set()
+    later = {"analysis": {"converse", "plan", "call_mcp_tool", "web_search"}, "drafting": {"emit_artifact"}}
+    added = later.get(phase, set())
     first = {intent for intent, at, granted in GRANTED if at == phase and granted}
     assert {intent.value for intent in rules.PHASE_GRANTS[Phase(phase)]} == first | added
 

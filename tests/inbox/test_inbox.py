@@ -17,7 +17,8 @@ from apps.inbox import handoff, labels_and_replies, queries, rules, services
 from apps.inbox.enums import DeskStatus, Shown, Snooze
 from apps.inbox.models import DeskState, Label, Note, SessionLabel
 from apps.inbox.queries import Asked
-from apps.sessions import person_wanted, presence
+from apps.sessions import chronicle, person_wanted, presence, pseudonyms
+from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.visitors import prompts
@@ -353,7 +354,61 @@ def test_reply_that_two_presses_send_at_once_is_said_once(session: ChatSession, 
 
 
 def test_canned_reply_is_written_to_a_visitor_by_name() -> None:
-    assert rules.written_to("Hello {visitor name}, {other}", "Maria") == "Hello Maria, {other}"
+    names = {"member": "Grace", "chatbot": "Help desk"}
+    text = "Hello {visitor name}, {other}"
+    assert rules.written_to(text, visitor="Maria", **names) == "Hello Maria, {other}"
+    assert rules.written_to("{my name} of {chatbot}", visitor="", **names) == "Grace of Help desk"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Hello {visitor name}, how are you?", "Hello, how are you?"),
+        ("Hello, {visitor name}!", "Hello!"),
+        ("{visitor name}", ""),
+    ],
+)
+def test_canned_reply_greets_a_visitor_without_a_name_without_one(text: str, read: str) -> None:
+    assert rules.written_to(text, visitor="", member="Grace", chatbot="Help desk") == read
+
+
+def test_row_shows_what_the_visitor_asked_and_never_the_bots_sentence(deployment: Any) -> None:
+    session = make_session(deployment)
+    say(session, "Where is my refund?")
+    with tenant_scope(deployment.tenant):
+        chronicle.append(
+            lock_session(session.pk), kind=EntryKind.MESSAGE, sender=Sender.BOT, text="I do not know that."
+        )
+    with tenant_scope(deployment.tenant):
+        listed = queries.conversation(session.pk)
+    assert listed.asked == "Where is my refund?"
+    assert listed.waiting_since is None
+
+
+def test_row_tells_how_long_the_visitor_waits(deployment: Any, agent: Any) -> None:
+    session = make_session(deployment)
+    with tenant_scope(deployment.tenant):
+        handoff.take_over(session.pk, agent)
+    say(session, "Hello?")
+    with tenant_scope(deployment.tenant):
+        waiting = queries.conversation(session.pk)
+        assert waiting.waiting_since == waiting.asked_at is not None
+        handoff.reply(session.pk, agent, "Good morning.")
+    with tenant_scope(deployment.tenant):
+        assert queries.conversation(session.pk).waiting_since is None
+
+
+def test_unnamed_visitor_has_a_name_by_which_the_list_finds_them(deployment: Any) -> None:
+    session, other = make_session(deployment), make_session(deployment)
+    for one in (session, other):
+        say(one, "Hello")
+    name = pseudonyms.name_of(session.pk)
+    assert len(name.split()) == 2
+    with tenant_scope(deployment.tenant):
+        found = queries.conversations(queries.Asked(words=name.lower()), None)
+    ids = {row.session.pk for row in found.rows}
+    assert session.pk in ids
+    assert (other.pk in ids) == (pseudonyms.name_of(other.pk) == name)
 
 
 def test_canned_reply_is_changed_and_deleted(session: ChatSession, agent: Any) -> None:
@@ -467,11 +522,25 @@ def test_snooze_choice_ends_when_its_words_say(choice: Snooze, until: datetime |
 # --- walls
 
 
-@pytest.mark.parametrize("table", ["deskstate", "label", "sessionlabel", "note", "cannedreply"])
-def test_worker_cannot_read_what_staff_keep(session: ChatSession, table: str) -> None:
+def refused_to_a_worker(statement: str) -> bool:
+    with psycopg.connect(os.environ["DATABASE_WORK_URL"]) as worker:
+        try:
+            worker.execute(statement)
+        except psycopg.errors.InsufficientPrivilege:
+            return True
+    return False
 
-    with (
-        psycopg.connect(os.environ["DATABASE_WORK_URL"]) as worker,
-        pytest.raises(psycopg.errors.InsufficientPrivilege),
-    ):
-        worker.execute(f"SELECT FROM silas_sessions_{table}")
+
+@pytest.mark.parametrize("table", ["note", "cannedreply"])
+def test_worker_cannot_read_what_staff_keep(session: ChatSession, table: str) -> None:
+    assert refused_to_a_worker(f"SELECT FROM silas_sessions_{table}")
+
+
+def test_worker_reads_of_the_desk_only_the_state(session: ChatSession) -> None:
+    assert not refused_to_a_worker("SELECT session_id, status FROM silas_sessions_deskstate")
+    assert refused_to_a_worker("SELECT assignee_id FROM silas_sessions_deskstate")
+
+
+@pytest.mark.parametrize("table", ["label", "sessionlabel", "deskstate"])
+def test_worker_cannot_write_what_automations_read_of_the_desk(session: ChatSession, table: str) -> None:
+    assert refused_to_a_worker(f"DELETE FROM silas_sessions_{table}")

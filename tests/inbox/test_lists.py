@@ -179,7 +179,7 @@ def test_search_takes_one_statement_more_than_a_list(
 ) -> None:
     for number in range(3):
         _known(_talk(deployment, "The parrot"), customer_name=f"Maria {number}")
-    with tenant_scope(deployment.tenant_id), django_assert_num_queries(4):
+    with tenant_scope(deployment.tenant_id), django_assert_num_queries(6):
         assert len(queries.conversations(Asked(words="marai", shown=Shown.ANY), agent).rows) == 3
 
 
@@ -226,14 +226,14 @@ def test_pages_are_without_a_gap_and_without_a_double(deployment: Any, agent: An
     at = now()
     for session in made[:4]:  # the same moment, so that only the id tells them apart
         _known(session, last_active_at=at)
-    seen, place = [], None
+    seen, place = [], ""
     with tenant_scope(deployment.tenant_id):
         for _ in range(3):
             part = queries.conversations(Asked(before=place), agent, limit=2)
             seen += [one.session.pk for one in part.rows]
             place = part.older
     assert sorted(seen) == sorted(session.pk for session in made)
-    assert place is None
+    assert place == ""
 
 
 @pytest.mark.parametrize("count", [1, 4])
@@ -246,7 +246,7 @@ def test_list_takes_the_same_statements_for_any_number(
             label = labels_and_replies.save_label(agent, name=f"L{number}", colour="red")
             services.mark(session.pk, agent, label_id=label.pk, on=True)
             services.assign(session.pk, agent, to=agent)
-    with tenant_scope(deployment.tenant_id), django_assert_num_queries(3):
+    with tenant_scope(deployment.tenant_id), django_assert_num_queries(5):
         for one in queries.conversations(Asked(), agent).rows:
             assert one.labels
             assert one.standing.assignee.display_name
@@ -267,7 +267,7 @@ def test_thousand_conversations_take_the_same_statements(
             )
             for n in range(1000)
         )
-        with django_assert_num_queries(3):
+        with django_assert_num_queries(5):
             assert len(queries.conversations(Asked(), agent).rows) == queries.PAGE
 
 

@@ -300,6 +300,15 @@ def test_workers_role_reads_what_waits_and_hands_it_over(tenant: Any, home: UUID
     assert now_of(tenant, row).stored == 1
 
 
+def test_part_that_is_read_after_the_end_is_not_stored(tenant: Any, home: UUID) -> None:
+    row = read(tenant, home, "a.txt", b"Parcels come back.")
+    with tenant_scope(tenant):
+        intake_reading._store_part(row.pk, intake_reading._Part(Parsed((ParsedDocument("Late", "Too late."),)), "late"))
+        assert not ReadPart.objects.exists()
+    Hands(tenant).work(Queue.TRUSTED)
+    assert texts(tenant) == ["Parcels come back."]
+
+
 def test_document_is_read_again_from_what_is_kept(tenant: Any, home: UUID) -> None:
     read(tenant, home, "a.txt", b"Parcels come back within thirty days.")
     with tenant_scope(tenant):

@@ -224,7 +224,7 @@ def queries_by_words(tenant: Any, question: str) -> list[str]:
         cursor.execute(
             "SELECT * FROM memory_search(%s, ARRAY['public'], %s, %s::vector, 50)", [tenant.pk, question, vector]
         )
-        found = [(rank, quote) for *_, quote, _, rank in cursor.fetchall() if rank]
+        found = [(rank, quote) for *_, quote, _, rank, _, _ in cursor.fetchall() if rank]
     return [quote for _, quote in sorted(found)]
 
 

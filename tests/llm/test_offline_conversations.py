@@ -108,6 +108,7 @@ PEOPLE = [
     Talk("mentions_a_person_only", ("Is a person hurt by a burst pipe covered?",), "uncertain"),
 ]
 KNOWLEDGE = [
+    Talk("one_word_of_a_tool_is_about_the_subject", ("hurricane policy",), "uncertain", "storm", verified_from=9),
     Talk("question", ("Does my home policy cover a burst pipe?",), "answer_from_passages", "from a burst pipe."),
     Talk(
         "question_at_public_level",

@@ -15,14 +15,20 @@ from django.core.management import CommandError, call_command
 
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
+from apps.bus.enums import Kind
+from apps.bus.models import QueueMessage
 from apps.memory import portability
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
 from apps.memory.models import MemoryItem
 from apps.memory.portability import BundleError, Mode, Report
 from apps.memory.schemas import Scope
 from kernel.canonical import canonical_bytes, sha256_hex
+from kernel.errors import SilasError
 from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
+from llm import embedding
+from llm.enums import MemoryQueryStrategy
+from tests.factories.bus import carry_out_kinds
 from tests.factories.memories import customer, kept_in, recalled, remember
 
 CAT, DOG = "The cat of the house is called Whiskers.", "The dog of the house is called Rex."
@@ -193,8 +199,51 @@ def test_links_follow_their_memories(tenant: Any, other_tenant: Any) -> None:
 def test_imported_memory_is_found_by_meaning(tenant: Any, other_tenant: Any) -> None:
     remember(tenant, MINE, CAT)
     imported(other_tenant, exported(tenant))
+    assert only(other_tenant).embedding is None
+    carry_out_kinds(other_tenant, Kind.MEMORY_EMBEDDING)
     assert only(other_tenant).embedding is not None
     assert recalled(other_tenant, [MINE], "What is the cat called?") == [CAT]
+
+
+def test_imported_memory_is_found_by_its_words_before_it_is_embedded(tenant: Any, other_tenant: Any) -> None:
+    remember(tenant, MINE, CAT)
+    imported(other_tenant, exported(tenant))
+    assert recalled(other_tenant, [MINE], "Whiskers", strategy=MemoryQueryStrategy.KEYWORD) == [CAT]
+
+
+def test_embedding_of_a_text_that_changed_meanwhile_is_not_written(
+    tenant: Any, other_tenant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(tenant, MINE, CAT)
+    imported(other_tenant, exported(tenant))
+    embed_all = embedding.embed_all
+
+    def slowly(texts: Any) -> Any:
+        with tenant_scope(other_tenant):
+            MemoryItem.objects.update(content=DOG)
+        return embed_all(texts)
+
+    monkeypatch.setattr(embedding, "embed_all", slowly)
+    carry_out_kinds(other_tenant, Kind.MEMORY_EMBEDDING)
+    assert only(other_tenant).embedding is None
+
+
+def test_import_that_changes_nothing_and_a_dry_run_owe_no_embedding(tenant: Any) -> None:
+    remember(tenant, MINE, CAT)
+    imported(tenant, exported(tenant))
+    imported(tenant, exported(tenant), mode=Mode.REPLACE, dry_run=True)
+    with tenant_scope(tenant):
+        assert not QueueMessage.objects.filter(kind=Kind.MEMORY_EMBEDDING).exists()
+
+
+def test_import_of_another_bundle_than_the_reviewed_one_changes_nothing(tenant: Any) -> None:
+    reviewed = imported(tenant, exported(tenant), dry_run=True).hash
+    remember(tenant, MINE, CAT)
+    bundle = exported(tenant)
+    with pytest.raises(SilasError) as refused:
+        imported(tenant, bundle, mode=Mode.REPLACE, reviewed=reviewed)
+    assert refused.value.code == "bundle_changed"
+    assert kept_in(tenant, MINE) == [CAT]
 
 
 def test_second_import_changes_nothing(tenant: Any, other_tenant: Any) -> None:

@@ -88,10 +88,17 @@ def test_models_read_sentences_of_200_to_400_tokens_without_numbers(baseline: An
         ("Can you compare the two policies?", Context.DEEP_RESEARCH),
         ("What is my excess?", Context.DEFAULT),
         ("Hello, there was an accident", Context.CRISIS),
+        ("Please do a code review of my pull request", Context.CODE_REVIEW),
+        ("It fails:\n```\nprint(x)\n```", Context.CODE_REVIEW),
     ],
 )
 def test_context_is_detected_by_words(text: str, context: Context) -> None:
     assert rules.detect_context(text) == context
+
+
+def test_conversation_with_a_person_of_the_company_is_a_group_chat_unless_words_say_more() -> None:
+    assert rules.detect_context("What is my excess?", in_group=True) == Context.GROUP_CHAT
+    assert rules.detect_context("URGENT: my kitchen is flooded", in_group=True) == Context.CRISIS
 
 
 def test_preset_is_stored_logged_and_audited(tenant: Any, deployment: Deployment) -> None:

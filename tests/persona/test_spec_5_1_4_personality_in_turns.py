@@ -13,9 +13,10 @@ from apps.access.rules import AccessController, Grant
 from apps.approvals.models import ApprovalToken, Card
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
-from apps.persona import services
-from apps.persona.enums import Axis, Preset
-from apps.sessions import prompt_trace, proposals, turn
+from apps.persona import queries, services
+from apps.persona.enums import Axis, EventType, Preset
+from apps.sessions import chronicle, prompt_trace, proposals, turn
+from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.services import accept_message
@@ -23,9 +24,10 @@ from apps.sessions.steps.answer import briefing_of
 from apps.tenants.models import Deployment
 from apps.work.models import WorkItem
 from kernel.clock import now
+from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
 from llm.schemas import AgentResponse, PlanAction
-from tests.factories.sessions import answered, make_session, say
+from tests.factories.sessions import answered, make_session, say, served
 from tests.factories.work import Desk, make_desk, note, plan
 
 LOWEST, HIGHEST = dict.fromkeys(Axis.values, 0.0), dict.fromkeys(Axis.values, 1.0)
@@ -138,3 +140,37 @@ def test_what_the_model_saw_shows_the_sentences(tenant: Any, thanked: ChatSessio
         (item,) = [one for one in record["zones"]["system"]["items"] if one["id"].startswith("tone:")]
         (kept,) = prompt_trace._tones(thanked, [item["id"]]).values()
     assert "Write formally." in kept.text
+
+
+def say_and_serve(session: ChatSession, text: str) -> None:
+    say(session, text)
+    async_to_sync(served)(session)
+
+
+def test_work_that_was_done_since_the_last_message_lifts_the_mood(tenant: Any, thanked: ChatSession) -> None:
+    with tenant_scope(tenant):
+        ChatSession.objects.filter(pk=thanked.pk).update(mood={})
+        session = lock_session(thanked.pk)
+        told = {"status": "done", "title": "Change the address"}
+        chronicle.append(
+            session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text="Done.", payload=told, taint=Taint.AUTH
+        )
+    say_and_serve(thanked, "What is my excess?")
+    with tenant_scope(tenant):
+        kinds = [event.event_type for event in queries.newest_events(thanked.deployment_id)]
+        assert kinds[0] == EventType.TASK_COMPLETED
+        assert ChatSession.objects.get(pk=thanked.pk).mood["energy"] == 0.55
+        ChatSession.objects.filter(pk=thanked.pk).update(mood={})
+    say_and_serve(thanked, "And when does it end?")
+    with tenant_scope(tenant):
+        assert len(queries.newest_events(thanked.deployment_id)) == len(kinds)
+
+
+def test_teammate_in_the_conversation_makes_it_a_group_chat(tenant: Any, thanked: ChatSession) -> None:
+    with tenant_scope(tenant):
+        session = lock_session(thanked.pk)
+        chronicle.append(session, kind=EntryKind.MESSAGE, sender=Sender.HUMAN, text="I am here too.", taint=Taint.AUTH)
+    say_and_serve(thanked, "What is my excess?")
+    with tenant_scope(tenant):
+        entry = AuditEntry.objects.filter(event=AuditEvent.TURN_COMPLETED).order_by("-seq").first()
+    assert json.loads(entry.data)["tone"].startswith("group_chat:")

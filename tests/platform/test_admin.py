@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.apps import apps
+from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
-from apps.tenants.models import Membership
+from apps.audit.admin_base import amount
+from apps.guard.models import Budget
+from apps.tenants.models import Deployment, Membership
 from kernel.tenancy import TenantModel
+from silas_platform.admin import group_of
+from tests.factories.guard import make_budget
+from tests.factories.tenants import make_deployment
 from tests.platform.administration import MODELS, PLATFORM_MODELS, browser_of, label, page_of
 
 # What the house writes by itself, and nobody sets; the console or the audit log shows what there is to see of it.
 UNSEEN = {
+    "contacts.ImportedConversation",
+    "messengers.AccountCode",
+    "messengers.InboundMail",
+    "messengers.ReadMail",
     *("autonomy.Checkpoint", "autonomy.ContextProposal", "autonomy.MemberOptIn", "autonomy.Notification"),
     *("autonomy.Occurrence", "autonomy.OpenQuestion", "autonomy.Precedent", "autonomy.Webhook"),
     *("silas_sessions.MessageNonce", "silas_sessions.VisitorCard"),
+    "inbox.ReadMark",
     *("silas_sessions.CannedReply", "silas_sessions.DeskState", "silas_sessions.Label", "silas_sessions.Note"),
     "silas_sessions.SessionLabel",
     *("silas_sessions.FormAnswers", "silas_sessions.TranscriptRequest", "silas_sessions.VisitorFile"),
@@ -31,7 +43,10 @@ UNSEEN = {
     *("memory.Chunk", "memory.DocumentVersion", "skills.SkillFile", "work.Artifact", "work.Batch", "work.BatchItem"),
     *("work.Course", "work.GoalCycle", "work.LedgerEntry", "work.Planning", "work.PoolSlot", "work.ResearchRequest"),
     *("work.KnowledgeEffect", "work.UndoEntry"),
+    "tenants.IdempotentRequest",
     *("tenants.Invitation", "tenants.LoginProvider", "tenants.ProviderAccount"),
+    # Registered, seen and revoked on pages of the console: Apps, and each member's account.
+    *("tenants.OAuthApp", "tenants.OAuthGrant", "tenants.OAuthToken"),
     # Seen and set on pages of the console that say what they mean: skills, drafts and packages.
     "skills.DraftRevision",
     "skills.SkillDraft",
@@ -54,7 +69,7 @@ def test_superuser_sees_every_list(root: Client, model: Any) -> None:
 
 def test_owner_sees_the_index_with_what_can_be_set_first(keeper: Client) -> None:
     page = keeper.get(reverse("admin:index")).content.decode()
-    assert page.index("Deployments") < page.index("Gates") < page.index("Budgets") < page.index("Approval tokens")
+    assert page.index("Deployments") < page.index("Budgets") < page.index("Gates") < page.index("Approval tokens")
 
 
 @pytest.mark.parametrize("model", MODELS, ids=label)
@@ -89,4 +104,39 @@ def test_list_cannot_be_asked_about_what_it_does_not_show(keeper: Client, query:
 
 @pytest.mark.parametrize("model", MODELS, ids=label)
 def test_list_has_a_name_that_reads_as_english(model: Any) -> None:
-    assert not re.search(r"[^aeiou]ys$|\bapi\b", str(model._meta.verbose_name_plural))
+    assert not re.search(r"[^aeiou]ys$|(?:ch|sh|x|s)s$|\bapi\b|\bit requests", str(model._meta.verbose_name_plural))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=label)
+def test_title_says_which_row(model: Any) -> None:
+    assert model.__str__ is not Model.__str__
+
+
+@pytest.mark.parametrize("model", MODELS, ids=label)
+def test_index_has_a_group_for_every_table(model: Any) -> None:
+    assert group_of(model._meta.label_lower) is not None
+
+
+def test_index_is_grouped_in_the_words_of_the_console(keeper: Client) -> None:
+    groups = re.findall(r"<caption>([^<]+)</caption>", keeper.get(reverse("admin:index")).content.decode())
+    assert groups[:7] == ["Workspace", "Chatbots", "Policy", "Abilities", "Automation", "Security", "Developers"]
+    assert "Other" not in groups
+
+
+def test_money_is_written_as_money(keeper: Client, tenant: Any) -> None:
+    budget = make_budget(tenant, "20")
+    assert 'value="20.00"' in keeper.get(page_of(Budget, "change", budget.pk)).content.decode()
+    listed = keeper.get(page_of(Budget, "changelist")).content.decode()
+    assert "20.00" in listed
+    assert "20.000000000" not in listed
+
+
+@pytest.mark.parametrize(("written", "shown"), [("20", "20.00"), ("0.004", "0.004"), ("0.000000001", "0.000000001")])
+def test_amount_loses_no_digit_that_counts(written: str, shown: str) -> None:
+    assert amount(Decimal(written).quantize(Decimal("0.000000001"))) == shown
+
+
+def test_row_leads_to_its_page_in_the_console(keeper: Client, tenant: Any) -> None:
+    place = make_deployment(tenant)
+    address = reverse("console-studio", args=[place.pk])
+    assert f'href="{address}"' in keeper.get(page_of(Deployment, "change", place.pk)).content.decode()

@@ -29,10 +29,10 @@ def old_token(tenant: Any, owner: Any, plan: dict[str, Any], tamper: Any) -> Any
     return token
 
 
-def certify(*arguments: str) -> list[str]:
+def certify(tenant: Any, *arguments: str) -> list[str]:
     said = StringIO()
     try:
-        call_command("certify", *arguments, stdout=said)
+        call_command("certify", "--tenant", tenant.slug, *arguments, stdout=said)
     except CommandError as refusal:
         said.write(str(refusal))
     return said.getvalue().splitlines()
@@ -43,7 +43,7 @@ def test_token_from_before_certificates_opens_nothing(tenant: Any, old_token: An
 
 
 def test_without_yes_it_counts_and_changes_nothing(tenant: Any, owner: Any, old_token: Any) -> None:
-    said = certify()
+    said = certify(tenant)
     assert f"would certify tenant={tenant.slug} approver_keys=1" in said
     assert "repeat with --yes" in said[-1]
     with tenant_scope(tenant):
@@ -53,18 +53,23 @@ def test_without_yes_it_counts_and_changes_nothing(tenant: Any, owner: Any, old_
 def test_with_yes_what_stood_there_is_believed_audited_and_not_certified_twice(
     tenant: Any, old_token: Any, plan: Any
 ) -> None:
-    assert f"certified tenant={tenant.slug} approver_keys=1" in certify("--yes")
+    assert f"certified tenant={tenant.slug} approver_keys=1" in certify(tenant, "--yes")
     assert verify(tenant, old_token, plan) is Reason.OK
     with tenant_scope(tenant):
         entry = AuditEntry.objects.get(event="certified")
     assert entry.actor == "command:certify"
     assert entry.data == '{"approver_keys":1}'
-    assert f"certified tenant={tenant.slug} nothing" in certify("--yes")
+    assert f"certified tenant={tenant.slug} nothing" in certify(tenant, "--yes")
+
+
+def test_unknown_company_is_named(database: None) -> None:
+    with pytest.raises(CommandError, match="No company has this slug"):
+        call_command("certify", "--tenant", "never-made")
 
 
 def test_without_the_signing_key_it_refuses(tenant: Any, old_token: Any, settings: Any) -> None:
     settings.SILAS_SIGNING_KEY = ""
-    assert "signing_key_missing" in certify("--yes")[-1]
+    assert "signing_key_missing" in certify(tenant, "--yes")[-1]
 
 
 def test_root_key_command_prints_what_workers_pin(settings: Any, tmp_path: Any) -> None:

@@ -21,7 +21,7 @@ def checkout(tmp_path: Path) -> Path:
     _program(tmp_path / ".venv" / "bin" / "python", SAYS_WHAT_IT_GOT)
     shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     (tmp_path / "bin").mkdir()
-    for name in ("sh", "id", "dirname", "mktemp", "rm", "cat", "tee", "touch", "grep", "cut", "nice"):
+    for name in ("sh", "id", "dirname", "mktemp", "rm", "cat", "tee", "touch", "grep", "cut", "nice", "xargs"):
         (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
     return tmp_path
 
@@ -67,10 +67,10 @@ def test_whole_run_that_passes_ends_well(checkout: Path) -> None:
     done = make_test(checkout, SILAS_CHROMIUM="/opt/browser")
     assert [line.split()[6] for line in done.stdout.splitlines()] == [
         "tests/e2e",
-        "tests/faults",
         "tests/console",
-        "tests/platform",
         "tests/work",
+        "tests/platform",
+        "tests/faults",
         "--ignore",
     ]
     assert done.returncode == 0

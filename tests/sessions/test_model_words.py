@@ -104,5 +104,9 @@ async def test_model_is_told_what_already_waits_for_a_person(session: ChatSessio
     assert state is not None
     state.open_work = ("Change H-1",)
     assert any("waiting for a person: Change H-1." in line for line in answer.briefing_of(state, "").constitution)
+    state.declined_work = (("Change H-2", "not_verified"), ("Change H-3", ""))
+    told = "\n".join(answer.briefing_of(state, "").constitution)
+    assert "nothing was changed: Change H-2. The reason that the visitor was told: not verified" in told
+    assert "nothing was changed: Change H-3. No reason was given" in told
     await turn.run(state)
     assert "waiting for a person: Change H-1." in json.dumps(fake.requests[-1]["messages"])

@@ -8,7 +8,7 @@ import pytest
 
 from apps.gates.schemas import GateSpec
 from apps.gates.services import save_gate
-from apps.sessions import turn
+from apps.sessions import rules, turn
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.state import TurnState
 from apps.sessions.steps import output_gates
@@ -56,6 +56,29 @@ async def test_suggestion_that_a_person_would_have_to_see_is_dropped(deployment:
 @pytest.mark.parametrize("gate", [FORBIDS, REDACTS])
 async def test_suggestion_that_passes_is_kept(deployment: Any, gate: dict[str, Any]) -> None:
     assert await suggested(deployment, gate, "Talk to a person") == ["Talk to a person"]
+
+
+async def test_suggestion_that_was_just_asked_is_dropped(deployment: Any) -> None:
+    assert await suggested(deployment, REDACTS, "Talk to a person", "hello!") == ["Talk to a person"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "kept"),
+    [
+        ("Was ist mein Status?", "Ich zitiere: what is it, and how is it covered?", ["Mit einem Menschen sprechen"]),
+        ("42", "Das ist nicht versichert.", ["Mit einem Menschen sprechen"]),
+        ("What is my status?", "It is open.", ["Burglary", "Report a claim", "Mit einem Menschen sprechen"]),
+        ("42", "42", ["Burglary", "Report a claim", "Mit einem Menschen sprechen"]),
+    ],
+)
+def test_suggestions_are_in_the_visitors_language(asked: str, answer: str, kept: list[str]) -> None:
+    """The company's are short: the greeting tells their language."""
+    written = ["Burglary", "Report a claim"]
+    wanted = [*written, "Mit einem Menschen sprechen"]
+    fitting = rules.fitting_suggestions(
+        wanted, asked=asked, answer=answer, written=written, greeting="How can I help you?"
+    )
+    assert fitting == kept
 
 
 async def test_answer_that_is_held_back_leaves_neither_quotes_nor_suggestions(deployment: Any) -> None:

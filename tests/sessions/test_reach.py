@@ -42,6 +42,18 @@ def _opened(tenant: Any, folder: Path, level: str, seconds: int | None) -> TurnS
     return state
 
 
+def _asked_in_german(tenant: Any, folder: Path) -> TurnState:
+    session = make_session(make_identity_desk(tenant, folder))
+    german = "# Ist mein\n\nIst mein Name gegen Missbrauch gesichert? Nein, ist er nicht."
+    pages = {f"page{number}": f"# Page {number}\n\nRule {number} about gardens." for number in range(8)}
+    ingest_texts(tenant, folder, german=german, bike="# Cover\n\nTheft of bicycles is covered up to £500.", **pages)
+    say(session, "Ist mein Fahrrad gegen Diebstahl versichert?")
+    with tenant_scope(tenant):
+        state = turn.open_turn(session.pk, consumer="test")
+    assert state is not None
+    return state
+
+
 async def opened(tenant: Any, folder: Path, level: str, seconds: int | None) -> TurnState:
     return await in_thread(_opened, tenant, folder, level, seconds)
 
@@ -67,6 +79,13 @@ async def test_turn_is_given_documents_of_its_level_only(
     state = await opened(tenant, tmp_path, level, seconds)
     await context.retrieve(state)
     assert any("marzipan" in passage.quote for passage in state.passages) is reached
+
+
+async def test_a_turn_finds_english_documents_for_a_question_in_another_language(tenant: Any, tmp_path: Path) -> None:
+    """By the English words of the question; other pages are nearer by its own."""
+    state = await in_thread(_asked_in_german, tenant, tmp_path)
+    await context.retrieve(state)
+    assert "bicycles" in state.passages[0].quote
 
 
 @pytest.mark.parametrize(("level", "seconds", "reached"), LEVELS)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_OID, uuid4, uuid5
 
 import pytest
 from pydantic_ai.models import override_allow_model_requests
@@ -22,7 +23,15 @@ from tests.factories.sessions import make_session, say
 from tests.fakes.openai_server import FakeOpenAI, Reply, final, serving
 
 MODEL = "ollama:scorer"
-WISH = final({"keep_groups": [], "evict_groups": [{"reason": "old", "block_ids": ["memory:s3", "persona", "seq:1"]}]})
+
+
+def _id(name: str) -> str:
+    return str(uuid5(NAMESPACE_OID, name))
+
+
+WISH = final(
+    {"keep_groups": [], "evict_groups": [{"reason": "old", "block_ids": [f"memory:{_id('s3')}", "persona", "seq:1"]}]}
+)
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +49,8 @@ def opened(deployment: Any, model: str = MODEL) -> TurnState:
     with tenant_scope(deployment.tenant_id):
         state = turn.open_turn(session.pk, consumer="test")
     assert state is not None
-    state.session.deployment.persona = "p" * 25_800
-    state.session.deployment.model_names = {**state.session.deployment.model_names, window_scoring.SCORER: model}
+    models = {**state.settings.model_names, window_scoring.SCORER: model}
+    state.settings = replace(state.settings, persona="p" * 25_800, model_names=models)
     state.recent = tuple(Said(uuid4(), at - 30, "bot", f"{at} {'x' * 3_400}", "external") for at in range(30))
     state.memories = tuple(_memory(f"m{at}", 1_600) for at in range(12))
     state.subscribed = tuple(_memory(f"s{at}", 1_600) for at in range(9))
@@ -49,7 +58,7 @@ def opened(deployment: Any, model: str = MODEL) -> TurnState:
 
 
 def _memory(name: str, size: int) -> RecalledMemory:
-    return RecalledMemory(name, "y" * size, "episode", "working", Taint.EXTERNAL, "2026-01-01", score=0.5)
+    return RecalledMemory(_id(name), "y" * size, "episode", "working", Taint.EXTERNAL, "2026-01-01", score=0.5)
 
 
 async def judged(deployment: Any, *replies: Reply, model: str = MODEL, patch: Any) -> tuple[TurnState, FakeOpenAI]:
@@ -69,8 +78,8 @@ def left(state: TurnState, reason: Reason) -> set[str]:
 async def test_scorer_says_what_leaves_a_full_window(deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     state, fake = await judged(deployment, WISH, patch=monkeypatch)
     assert len(fake.requests) == 1
-    assert left(state, Reason.SCORED) == {"memory:s3"}
-    assert "s3" not in {memory.memory_id for memory in state.subscribed}
+    assert left(state, Reason.SCORED) == {f"memory:{_id('s3')}"}
+    assert _id("s3") not in {memory.memory_id for memory in state.subscribed}
 
 
 async def test_scorer_that_fails_leaves_it_to_the_rules(deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +124,7 @@ async def test_deployment_without_a_scorer_asks_nobody(deployment: Any, monkeypa
 
 async def test_window_with_room_asks_nobody(deployment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     state = await in_thread(opened, deployment)
-    state.session.deployment.persona = ""
+    state.settings = replace(state.settings, persona="")
     async with serving([WISH]) as fake:
         monkeypatch.setenv("OLLAMA_BASE_URL", fake.base_url)
         await context.remember_message(state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -33,7 +34,7 @@ def opened(deployment: Any, text: str = "And now?", persona: str = "") -> TurnSt
     with tenant_scope(deployment.tenant_id):
         state = turn.open_turn(session.pk, consumer="test")
     assert state is not None
-    state.session.deployment.persona = persona
+    state.settings = replace(state.settings, persona=persona)
     return state
 
 

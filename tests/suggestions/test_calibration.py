@@ -266,7 +266,7 @@ def test_one_tap_where_nothing_was_earned_is_stricter(deployment: Any, owner: An
 
 def test_tap_at_the_strictest_changes_nothing(deployment: Any, owner: Any) -> None:
     taps = [tighten(deployment, owner) for _ in range(5)]
-    assert taps[-1] is None
+    assert taps[-1] is False
     assert thresholds_of(deployment) == Thresholds(1.0, 0.5, 1)
 
 

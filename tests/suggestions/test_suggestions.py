@@ -19,7 +19,7 @@ from apps.console.pages.review.presenter import buttons_of
 from apps.guard.models import GuardedRun
 from apps.suggestions.enums import SuggestionState
 from apps.suggestions.models import InitiativeSettings, Outcome, Suggestion
-from apps.suggestions.services import calibration, suggestions
+from apps.suggestions.services import outcomes, suggestions
 from apps.work.models import Course, WorkItem
 from apps.work.services import follow_ups
 from apps.work.visitor_messages import READ_INSTRUCTIONS
@@ -173,10 +173,12 @@ def test_chatbot_that_cannot_be_looked_at_stops_no_other(
     assert scheduled_check(tenant) is not None
 
 
-def test_company_without_unattended_work_is_looked_at_for_a_day_after_a_decision(tenant: Any, deployment: Any) -> None:
+def test_company_without_unattended_work_is_looked_at_for_a_day_after_a_decision(
+    tenant: Any, deployment: Any, owner: Any
+) -> None:
     assert scheduled_check(tenant) is None
     with tenant_scope(tenant):
-        calibration.record_dismissal(Suggestion(deployment=deployment, action="look"))
+        outcomes.record_dismissal(Suggestion(deployment=deployment, action="look"), user=owner)
     run_check_now(tenant)
     assert scheduled_check(tenant) is not None
     with tenant_scope(tenant):

@@ -58,6 +58,49 @@ def test_anything_but_an_exact_origin_is_refused(origin: Any) -> None:
     assert "is not an exact origin" in rules.origins_problem(["https://good.test", origin])
 
 
+@pytest.mark.parametrize(
+    ("typed", "origins"),
+    [
+        ("localhost:8795", ["http://localhost:8795"]),
+        ("localhost:8795/", ["http://localhost:8795"]),
+        ("LOCALHOST", ["http://localhost"]),
+        ("127.0.0.1:8000/shop?x=1", ["http://127.0.0.1:8000"]),
+        ("[::1]:8000", ["http://[::1]:8000"]),
+        ("https://localhost:8443", ["https://localhost:8443"]),
+        ("shop.test", ["https://shop.test"]),
+        ("localhost.shop.test", ["https://localhost.shop.test"]),
+        ("https://shop.test/a\n\nshop.test", ["https://shop.test"]),
+        ("localhost:8795?a=b/c", ["http://localhost:8795"]),
+        ("https://shop.test#/start", ["https://shop.test"]),
+        ("shop.test/a?next=https://other.test", ["https://shop.test"]),
+        ("", []),
+    ],
+)
+def test_typed_address_becomes_the_origin_that_browsers_send(typed: str, origins: list[str]) -> None:
+    assert rules.typed_origins(typed) == origins
+    assert rules.origins_problem(origins) == ""
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "http://shop.test",
+        "localhost:99999",
+        "localhost@shop.test",
+        "*.shop.test",
+        "shop.test; script-src *",
+        "javascript:alert(1)",
+        "http:/localhost:8795",
+        "https:/shop.test",
+        "localhost:/path",
+        "[",
+        "://",
+    ],
+)
+def test_typed_text_that_is_no_allowed_address_is_refused(typed: str) -> None:
+    assert "is not an exact origin" in rules.origins_problem(rules.typed_origins(typed))
+
+
 @pytest.mark.parametrize("listed", ["https://shop.test", {"a": 1}, None, 7])
 def test_origins_that_are_no_list_are_refused(listed: Any) -> None:
     assert rules.origins_problem(listed).startswith("Give a list")

@@ -13,14 +13,15 @@ from pydantic import ValidationError
 from apps.access import tokens
 from apps.audit.models import AuditEntry
 from apps.bus.services import pending_count
-from apps.sessions.queries import said_until
+from apps.sessions.queries import said_until, thread
 from apps.sessions.rules import frame_of
 from apps.visitors import forgetting, prompt_forms, prompts
 from apps.visitors.models import VisitorCard
 from apps.visitors.prompt_forms import FormWanted
 from kernel.errors import SilasError
 from kernel.tenancy import in_scope, in_thread, tenant_scope
-from tests.factories.sessions import make_session, served, visitor_of
+from llm.offline import phrases
+from tests.factories.sessions import make_session, say, served, visitor_of
 from tests.factories.tenants import make_deployment
 from tests.visitors.asked import Asked, ask
 
@@ -163,6 +164,22 @@ async def test_models_read_what_was_filled_in_once_the_gates_let_it(deployment: 
     said = await in_scope(here.session.tenant_id, lambda: said_until(here.session.pk, 2, limit=9).value)
     assert "1234" not in before[-1].shown
     assert "Order number: 1234" in said[-1].shown
+
+
+async def test_filled_in_form_is_thanked_for(deployment: Any) -> None:
+    here = await in_thread(ask, deployment, _form())
+    await in_thread(_fill, here)
+    await served(here.session)
+    entries = await in_thread(lambda: here.entries)
+    assert [entry.text for entry in entries if entry.sender == "bot"][-1] == phrases.FORM_RECEIVED
+
+
+async def test_words_that_look_like_a_form_are_not_thanked_for(deployment: Any) -> None:
+    session = await in_thread(make_session, deployment)
+    await in_thread(say, session, "Order number: 1234\nWhat is wrong: It is broken")
+    await served(session)
+    entries = await in_scope(session.tenant_id, lambda: thread(session.pk))
+    assert phrases.FORM_RECEIVED not in [entry.text for entry in entries]
 
 
 def test_log_of_a_form_holds_no_answers(asked: Asked) -> None:

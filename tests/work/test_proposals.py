@@ -6,9 +6,11 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict, CardStatus
 from apps.approvals.models import Card, TokenUse
 from apps.audit.models import AuditEntry
@@ -223,6 +225,40 @@ def test_open_work_names_nothing_of_another_customer(desk: Desk, subject: str) -
     assert item.session_id
     with tenant_scope(desk.tenant):
         assert queries.open_work(item.session_id, subject=subject).value == []
+
+
+def _decline(desk: Desk, item: Any, user: Any, **said: str) -> None:
+    with tenant_scope(desk.tenant):
+        decide_card(desk.card(item).pk, user=user, verdict=ApprovalVerdict.DECLINED, said=said)
+
+
+def test_visitor_is_told_the_reason_and_never_the_note(desk: Desk, approver: Any) -> None:
+    item, told = desk.waiting(), []
+
+    def hear(item: Any, status: str, text: Any, next_steps: Any) -> None:
+        told.append(str(text))
+
+    signals.work_changed.connect(hear)
+    try:
+        _decline(desk, item, approver, choice="decline", reason="missing_information", freetext="Rude on the phone")
+    finally:
+        signals.work_changed.disconnect(hear)
+    assert told[-1] == (
+        "We couldn't approve this change: Change H-1. Nothing was changed."
+        " Some information is missing. Please tell us more and ask again."
+    )
+
+
+@pytest.mark.parametrize(("said", "why"), [({"reason": "not_verified"}, "not_verified"), ({}, None)])
+def test_declined_work_says_why(desk: Desk, approver: Any, said: dict[str, str], why: str | None) -> None:
+    item = desk.waiting()
+    _decline(desk, item, approver, **said)
+    with tenant_scope(desk.tenant):
+        assert queries.declined_work(item.session_id, subject="C-1").value == [("C-1", "Change H-1", why)]
+        assert queries.declined_work(item.session_id, subject="C-2").value == []
+        assert queries.declined_work(uuid4(), subject="C-1").value == []
+        WorkItem.objects.update(updated_at=now() - timedelta(days=8))
+        assert queries.declined_work(item.session_id, subject="C-1").value == []
 
 
 @pytest.mark.parametrize("where", ["the same conversation", "another conversation"])

@@ -8,13 +8,14 @@ comes in (spec 5.11).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from datetime import timedelta
 
 from apps.approvals import queries, rules
-from apps.approvals.cards.schemas import AnswerClaims
-from apps.approvals.enums import ApprovalVerdict
+from apps.approvals.cards.schemas import AnswerClaims, ClientSignature, LinkSignature, Policy
+from apps.approvals.enums import ApprovalVerdict, Risk
 from apps.approvals.keys import signing
-from apps.approvals.models import Answer, Card
+from apps.approvals.models import Answer, ApproverKey, Card
 from apps.approvals.passkeys import services as passkeys
 from apps.approvals.passkeys.schemas import StepUp
 from apps.approvals.schemas import from_base64, to_base64
@@ -27,6 +28,8 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 
+# How far the time that a program signed may lie from ours.
+SIGNATURE_AGE = timedelta(minutes=5)
 SIGNED = (ApprovalVerdict.APPROVED, ApprovalVerdict.CONDITIONAL)
 
 
@@ -38,12 +41,15 @@ def take_answer(
     conditions: Mapping[str, object],
     said: Mapping[str, object],
     step_up: str,
+    signature: ClientSignature | LinkSignature | None = None,
 ) -> Answer:
-    """Store the person's answer. An approval of a card that binds, with or without conditions, is signed.
+    """Store the person's answer. An approval of a card that binds, with or without conditions, is signed; a program's
+    answer on the person's behalf comes with its signature, and one through a decision link with that of a passkey.
 
     The caller has checked the role. Raises `SilasError`: `owner_required`, `own_request`, `step_up_required`,
     `passkey_missing` 403; `answered_already` 409; `conditions_missing`, `conditions_not_allowed`; and
-    `passkeys.PasskeyRejected`, before anything of the answer is written.
+    `passkeys.PasskeyRejected`, before anything of the answer is written. For a program's answer also
+    `client_key_rights`, `signature_invalid` 403 and `signature_stale` 409.
     """
     payloads.payload_hash(conditions)  # refuses what cannot be signed
     if verdict == ApprovalVerdict.CONDITIONAL and not conditions:
@@ -58,10 +64,20 @@ def take_answer(
             gettext("You've already given this answer. Another person has to answer too."),
         )
     answer = Answer(
-        card=card, user=user, verdict=verdict, conditions=dict(conditions), said=dict(said), answered_at=now()
+        card=card,
+        user=user,
+        verdict=verdict,
+        conditions=dict(conditions),
+        said=dict(said),
+        answered_at=signature.answered_at if isinstance(signature, ClientSignature) else now(),
     )
-    if verdict in SIGNED and card.of_kind.binds:
-        _sign_answer(answer, step_up)
+    match signature:
+        case ClientSignature():
+            _accept_signature(answer, signature)
+        case LinkSignature():
+            _sign_through_link(answer, signature)
+        case None if verdict in SIGNED and card.of_kind.binds:
+            _sign_answer(answer, step_up)
     answer.save(force_insert=True)
     return answer
 
@@ -70,16 +86,52 @@ def _sign_answer(answer: Answer, step_up: str) -> None:
     """Check that policy allows the approval, verify the passkey if one is needed, and sign."""
     card, user = answer.card, answer.user
     if answer.verdict == ApprovalVerdict.APPROVED:
-        queries.require_certified_policy()
-        policy = queries.policy_for(card)
-        if role_of(user) not in rules.ROLES_BY_DECIDERS[policy.who]:
-            raise SilasError(ErrorCode.OWNER_REQUIRED)
-        if card.requested_by == f"user:{user.pk}" and not policy.own_requests:
-            raise SilasError(ErrorCode.OWN_REQUEST)
+        policy = _require_allowed(answer, askers=(f"user:{user.pk}",))
         proof = passkeys.prove(card, user=user, policy=policy, assertion=step_up)
         answer.step_up = proof.model_dump(mode="json") if proof else None
-    key = signing.key_for(user)
+    _sign(answer)
+
+
+def _sign_through_link(answer: Answer, given: LinkSignature) -> None:
+    """Do the same for an answer of any verdict, with a passkey that signed exactly this answer."""
+    if answer.verdict == ApprovalVerdict.APPROVED and answer.card.of_kind.binds:
+        _require_allowed(answer, askers=(f"user:{answer.user_id}",))
+    subject = passkeys.PasskeySubject.for_answer(answer.card, ApprovalVerdict(answer.verdict), answer.said)
+    proof = passkeys.verify_proof(subject, user=answer.user, assertion=given.assertion)
+    answer.step_up = proof.model_dump(mode="json")
+    _sign(answer)
+
+
+def _sign(answer: Answer) -> None:
+    key = signing.key_for(answer.user)
     answer.key_id, answer.signature = key.key_id, to_base64(signing.sign(key, signed_bytes(answer)))
+
+
+def _require_allowed(answer: Answer, *, askers: Collection[str]) -> Policy:
+    """The policy of the card. Raises `owner_required` and, for a card that one of `askers` asked for, `own_request`."""
+    queries.require_certified_policy()
+    policy = queries.policy_for(answer.card)
+    if role_of(answer.user) not in rules.ROLES_BY_DECIDERS[policy.who]:
+        raise SilasError(ErrorCode.OWNER_REQUIRED)
+    if answer.card.requested_by in askers and not policy.own_requests:
+        raise SilasError(ErrorCode.OWN_REQUEST)
+    return policy
+
+
+def _accept_signature(answer: Answer, given: ClientSignature) -> None:
+    """Check that the program's key may give this answer, and verify its signature of it."""
+    key, card = given.key, answer.card
+    policy = queries.policy_for(card)
+    if answer.verdict == ApprovalVerdict.APPROVED:
+        policy = _require_allowed(answer, askers=(f"user:{answer.user_id}", f"api_key:{key.api_key_id}"))
+    risk, max_risk = Risk(card.risk), Risk(key.max_risk)
+    if not rules.client_may_decide(policy, risk, scope=card.scope, scopes=key.scopes, max_risk=max_risk):
+        raise SilasError(ErrorCode.CLIENT_KEY_RIGHTS, extra={"scope": card.scope, "risk": card.risk})
+    if abs(now() - given.answered_at) > SIGNATURE_AGE or given.answered_at < card.created_at:
+        raise SilasError(ErrorCode.SIGNATURE_STALE)
+    if not rules.is_valid_signature(from_base64(given.signature), signed_bytes(answer), bytes.fromhex(key.public_key)):
+        raise SilasError(ErrorCode.SIGNATURE_INVALID)
+    answer.key_id, answer.signature = key.key_id, given.signature
 
 
 def settles_card(answer: Answer) -> bool:
@@ -129,8 +181,10 @@ def signed_bytes(answer: Answer, *, face: str | None = None) -> bytes:
 
 
 def token_conditions(answer: Answer) -> dict[str, object]:
-    """Return the token conditions that name the answers it rests on, if policy required more than one."""
-    if queries.policy_for(answer.card).people == 1:
+    """Return the token conditions that name the answers it rests on, if policy required more than one, or if a program
+    signed this one: the token itself is signed with the person's key, which never leaves the platform."""
+    is_persons = ApproverKey.objects.filter(key_id=answer.key_id, user_id=answer.user_id).exists()
+    if is_persons and queries.policy_for(answer.card).people == 1:
         return {}
     return {rules.ANSWERS: sorted(sha256_hex(signed_bytes(approval)) for approval in _matching_approvals(answer))}
 

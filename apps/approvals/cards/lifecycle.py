@@ -53,33 +53,37 @@ def record_look(card: Card, user: User) -> None:
         Look.objects.bulk_create([Look(card=card, user=user, first_at=now())], ignore_conflicts=True)
 
 
-def assign_card(card_id: UUID, *, to: User, by: User) -> Card:
-    """Assign a card to a person. Everybody else who may decide it still can.
+def assign_card(card_id: UUID, *, to: User, by: User | None, actor: str = "") -> Card:
+    """Assign a card to a person. Everybody else who may decide it still can. `by` None: the program `actor`.
 
     Raises `SilasError`: `approver_required` 403 for `by`, `assignee_unfit` 409 for `to`, `not_found` 404.
     """
-    require_approver(by)
+    if by is not None:
+        require_approver(by)
     card = locks.lock_card(card_id)
     require_open(card)
     if to not in eligible_approvers(card):
         raise SilasError(ErrorCode.ASSIGNEE_UNFIT, gettext("That person can't decide this."))
     if card.assignee_id == to.pk:
         return card
-    return _set_assignee(card, to, by=by)
+    return _set_assignee(card, to, actor=actor or (by.actor if by else ""))
 
 
-def unassign_card(card_id: UUID, *, by: User) -> Card:
-    require_approver(by)
+def unassign_card(card_id: UUID, *, by: User | None, actor: str = "") -> Card:
+    if by is not None:
+        require_approver(by)
     card = locks.lock_card(card_id)
     require_open(card)
-    return _set_assignee(card, None, by=by) if card.status == CardStatus.ASSIGNED else card
+    if card.status != CardStatus.ASSIGNED:
+        return card
+    return _set_assignee(card, None, actor=actor or (by.actor if by else ""))
 
 
-def _set_assignee(card: Card, to: User | None, *, by: User) -> Card:
+def _set_assignee(card: Card, to: User | None, *, actor: str) -> Card:
     card.assignee = to
     card.assigned_at = now() if to else None
     transition_card(card, CardStatus.ASSIGNED if to else CardStatus.OPEN, "assignee", "assigned_at")
-    record_card_event(AuditEvent.CARD_ASSIGNED, card, actor=f"user:{by.pk}", to=str(to.pk) if to else "")
+    record_card_event(AuditEvent.CARD_ASSIGNED, card, actor=actor, to=str(to.pk) if to else "")
     signals.card_changed(card)
     return card
 

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from apps.approvals.enums import ApprovalScope, ApprovalStrength, ApprovalVerdict, Deciders, PasskeyRule, Risk
+from apps.approvals.enums import (
+    ApprovalScope,
+    ApprovalStrength,
+    ApprovalVerdict,
+    Deciders,
+    DeclineReason,
+    PasskeyRule,
+    Risk,
+)
 from apps.approvals.schemas import FrozenModel, Sha256, UtcDatetime
 from kernel.error_codes import ErrorCode
 from kernel.stored_texts import stored_text
@@ -104,10 +113,11 @@ class AnswerDetails:
     """What a person sends beside the chosen button.
 
     `selected` are the items of a batch to keep, `text` the new wording of a draft. `ticked` are the boxes that were
-    ticked when the whole batch was approved; None from a page without boxes.
+    ticked when the whole batch was approved; None from a page without boxes. `reason` is why the card is declined.
     """
 
     freetext: str = ""
+    reason: DeclineReason | None = None
     selected: Sequence[str] = ()
     text: str = ""
     ticked: Sequence[str] | None = None
@@ -194,6 +204,22 @@ class AnswerClaims(FrozenModel):
 
 
 @dataclass(frozen=True)
+class ClientSignature:
+    """A program's signature of an answer: the `ClientKey`, the time that was signed, and the signature in base64."""
+
+    key: Any
+    answered_at: datetime
+    signature: str
+
+
+@dataclass(frozen=True)
+class LinkSignature:
+    """A passkey's signature of an answer on the page of a decision link: the JSON of the assertion."""
+
+    assertion: str
+
+
+@dataclass(frozen=True)
 class AnswerRefused:
     """An answer was not accepted. The refusal is recorded in the audit log, so the caller's transaction should
     commit."""
@@ -208,3 +234,11 @@ class ApprovalRequirements:
 
     step_up: bool = False
     missing: int = 1
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """The policy that an open card falls under, and how many approvals are missing."""
+
+    policy: Policy
+    missing: int

@@ -21,8 +21,16 @@ from django.db import transaction
 from apps.approvals import locks, queries, registry, rules, signals
 from apps.approvals.cards import answers, kinds, risk, validation
 from apps.approvals.cards.lifecycle import record_card_event, require_approver, require_open, settle_card
-from apps.approvals.cards.schemas import AnswerDetails, AnswerRefused, Binding, CardSubject, CardText
-from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, Risk
+from apps.approvals.cards.schemas import (
+    AnswerDetails,
+    AnswerRefused,
+    Binding,
+    CardSubject,
+    CardText,
+    ClientSignature,
+    LinkSignature,
+)
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind, CardStatus, DeclineReason, Risk
 from apps.approvals.models import Answer, ApprovalToken, Card, Decision
 from apps.approvals.passkeys import services as passkeys
 from apps.approvals.tokens import payloads
@@ -112,13 +120,16 @@ def answer_card(
     face: str,
     details: AnswerDetails | None = None,
     step_up: str = "",
+    signature: ClientSignature | LinkSignature | None = None,
 ) -> Decision | Card | AnswerRefused | None:
     """Answer a card with one of its own choices (`Kind.choices_on`). Called by the console, messengers and the API.
 
     `face` is the hash of what the person's page showed (`queries.face_hash`); an answer from a page that showed
-    anything else decides nothing. Returns
+    anything else decides nothing. `signature` is that of the program that answers on the person's behalf, or of the
+    passkey on the page of a decision link. Returns
 
-    - the decision, which stores as `said` the choice and, where the card takes it, `freetext`;
+    - the decision, which stores as `said` the choice and, where the card takes it or is declined, `freetext`, and the
+      `reason` why it is declined;
     - the card that replaced this one, because items were left out, the wording was changed, or the records shown on
       it have changed;
     - None while policy wants more approvals;
@@ -133,20 +144,44 @@ def answer_card(
         queries.require_unchanged(card, face)
     edit = card.of_kind.edit_for(card, chosen, details)
     if edit is not None:
-        return edit_card(card_id, user=user, payload=edit.payload, text=edit.text, body=edit.body, reads=edit.reads)
+        return edit_card(
+            card_id,
+            user=user,
+            payload=edit.payload,
+            text=edit.text,
+            body=edit.body,
+            reads=edit.reads,
+            signature=signature,
+        )
     if chosen.verdict == ApprovalVerdict.APPROVED:
         card.of_kind.check_approval(card, details)
-    said = {"choice": chosen.value}
-    if freetext := details.freetext.strip():
-        if not card.of_kind.takes_freetext(card.payload):
-            raise SilasError(ErrorCode.FREETEXT_NOT_WANTED, gettext("This card doesn't accept free text."), status=400)
-        if len(freetext) > MAX_FREETEXT:
-            raise SilasError(
-                ErrorCode.FREETEXT_TOO_LONG,
-                gettext("Use up to {max_freetext} characters.").format(max_freetext=MAX_FREETEXT),
-            )
-        said["freetext"] = freetext
-    return decide_card(card_id, user=user, verdict=chosen.verdict, said=said, step_up=step_up, face=face)
+    said = answer_words(card, chosen, details.freetext, details.reason)
+    return decide_card(
+        card_id, user=user, verdict=chosen.verdict, said=said, step_up=step_up, face=face, signature=signature
+    )
+
+
+def answer_words(
+    card: Card, choice: kinds.Choice, freetext: str, reason: DeclineReason | None = None
+) -> dict[str, str]:
+    """Return what an answer says: the choice, and where the card is declined the reason and a note for colleagues.
+
+    Raises `SilasError`: `freetext_too_long`, `freetext_not_wanted`.
+    """
+    text, declines = freetext.strip(), choice.verdict == ApprovalVerdict.DECLINED
+    if reason is not None and not declines:
+        raise SilasError(ErrorCode.FREETEXT_NOT_WANTED, gettext("Only declining takes a reason."), status=400)
+    said = {"choice": choice.value} | ({"reason": reason.value} if reason else {})
+    if not text:
+        return said
+    if not declines and not card.of_kind.takes_freetext(card.payload):
+        raise SilasError(ErrorCode.FREETEXT_NOT_WANTED, gettext("This card doesn't accept free text."), status=400)
+    if len(text) > MAX_FREETEXT:
+        raise SilasError(
+            ErrorCode.FREETEXT_TOO_LONG,
+            gettext("Use up to {max_freetext} characters.").format(max_freetext=MAX_FREETEXT),
+        )
+    return {**said, "freetext": text}
 
 
 def decide_card(
@@ -158,6 +193,7 @@ def decide_card(
     said: Mapping[str, object] | None = None,
     step_up: str = "",
     face: str | None = None,
+    signature: ClientSignature | LinkSignature | None = None,
 ) -> Decision | Card | AnswerRefused | None:
     """Take one person's answer to a card. One rejection decides it; an approval does when policy wants no more.
 
@@ -183,18 +219,25 @@ def decide_card(
             return instead
     try:
         answer = answers.take_answer(
-            card, user=user, verdict=verdict, conditions=conditions or {}, said=said or {}, step_up=step_up
+            card,
+            user=user,
+            verdict=verdict,
+            conditions=conditions or {},
+            said=said or {},
+            step_up=step_up,
+            signature=signature,
         )
     except passkeys.PasskeyRejected as rejection:
         return passkeys.record_refusal(rejection, user=user, subject=passkeys.PasskeySubject.for_card(card))
+    program = {"client_key": answer.key_id} if isinstance(signature, ClientSignature) else {}
     if not answers.settles_card(answer):
-        record_card_event(AuditEvent.CARD_ANSWERED, card, actor=f"user:{user.pk}", answer=str(answer.pk))
+        record_card_event(AuditEvent.CARD_ANSWERED, card, actor=f"user:{user.pk}", answer=str(answer.pk), **program)
         signals.card_changed(card)
         return None
-    return _decide(card, answer)
+    return _decide(card, answer, program)
 
 
-def _decide(card: Card, answer: Answer) -> Decision:
+def _decide(card: Card, answer: Answer, program: Mapping[str, str]) -> Decision:
     decision: Decision = Decision.objects.create(
         card=card,
         user=answer.user,
@@ -205,7 +248,10 @@ def _decide(card: Card, answer: Answer) -> Decision:
     )
     settle_card(card, CardStatus.DECIDED)
     actor = f"user:{answer.user_id}"
-    record_card_event(AuditEvent.CARD_DECIDED, card, actor=actor, verdict=decision.verdict, decision=str(decision.pk))
+    data = {"verdict": decision.verdict, "decision": str(decision.pk), **program}
+    if reason := decision.decline_reason:
+        data["reason"] = reason.value
+    record_card_event(AuditEvent.CARD_DECIDED, card, actor=actor, **data)
     token = _issue_token(card, answer, decision) if decision.verdict == ApprovalVerdict.APPROVED else None
     registry.handlers_of(card.kind, card.subject_kind).decided(card, decision, token)
     signals.card_decided(card, decision, token)
@@ -244,6 +290,7 @@ def edit_card(
     body: Mapping[str, object] | None = None,
     declared_risk: Risk = Risk.LOW,
     reads: Sequence[Mapping[str, object]] | None = None,
+    signature: ClientSignature | LinkSignature | None = None,
 ) -> Card:
     """Void a card and open one about the same subject with another `payload`, at no lower a risk.
 
@@ -262,7 +309,13 @@ def edit_card(
     if edited.id != payloads.approvable(scope, old.payload).id:
         raise SilasError(ErrorCode.EDIT_CHANGES_SUBJECT)
     answer = answers.take_answer(
-        old, user=user, verdict=ApprovalVerdict.EDIT_REQUESTED, conditions={}, said={}, step_up=""
+        old,
+        user=user,
+        verdict=ApprovalVerdict.EDIT_REQUESTED,
+        conditions={},
+        said={},
+        step_up="",
+        signature=signature,
     )
     Decision.objects.create(card=old, user=user, verdict=answer.verdict, decided_at=answer.answered_at)
     settle_card(old, CardStatus.DECIDED)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apps.approvals import locks, queries
+from apps.approvals import locks, queries, rules
 from apps.approvals.keys import signing
-from apps.approvals.models import ApproverKey
+from apps.approvals.models import ApproverKey, ClientKey
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants import policy_seals
@@ -78,6 +78,11 @@ def reseal_keys(*, old: str, new: str, actor: str) -> Resealed:
         if queries.is_certified(key, by=before):
             certificate = signing.certificate_for(key, signing_key=new)
             ApproverKey.objects.filter(pk=key.pk).update(certificate=certificate)
+    for client_key in ClientKey.objects.select_for_update(no_key=True).filter(revoked_at=None):
+        fields = queries.client_key_fields(client_key)
+        if trust.is_certified(rules.CLIENT_KEY_CERTIFICATE, fields, client_key.certificate, by=before):
+            certificate = trust.certify(rules.CLIENT_KEY_CERTIFICATE, fields, signing_key=new)
+            ClientKey.objects.filter(pk=client_key.pk).update(certificate=certificate)
     policy_seals.reseal(old=old, new=new)
     if resealed:
         record(AuditEvent.APPROVER_KEYS_RESEALED, actor=actor, data={"keys": resealed})

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 from apps.approvals.sql import append_only, spend
-from kernel.tenancy.migrations import RowSecurity, Tables
+from kernel.tenancy.migrations import AppendOnly, RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
@@ -348,7 +348,7 @@ class Migration(migrations.Migration):
         RowSecurity("approvals_look"),
         RowSecurity("approvals_alertchoice"),
         RowSecurity("approvals_pushsubscription"),
-        migrations.RunSQL(append_only.REFUSE, append_only.REFUSE_REVERSE),
+        AppendOnly("approvals", "a decision and its uses cannot be rewritten", *append_only.FACTS),
         migrations.RunSQL(append_only.KEYS, append_only.KEYS_REVERSE),
         migrations.RunSQL(append_only.PASSKEYS, append_only.PASSKEYS_REVERSE),
         migrations.RunSQL(append_only.CARDS, append_only.CARDS_REVERSE),

@@ -2,6 +2,8 @@
 
 from apps.approvals.models.alerts import AlertChoice, PushSubscription
 from apps.approvals.models.cards import CARD_TRANSITIONS, OPEN_STATUSES, Answer, Card, CardTiming, Decision, Look
+from apps.approvals.models.client_keys import ClientKey
+from apps.approvals.models.decision_links import DecisionLink
 from apps.approvals.models.keys import ApproverKey, Passkey, PasskeyChallenge
 from apps.approvals.models.pauses import GatePause
 from apps.approvals.models.policies import ApprovalPolicy
@@ -17,7 +19,9 @@ __all__ = [
     "ApproverKey",
     "Card",
     "CardTiming",
+    "ClientKey",
     "Decision",
+    "DecisionLink",
     "GatePause",
     "Look",
     "Passkey",

@@ -17,6 +17,7 @@ from apps.approvals.enums import (
     ApprovalStrength,
     ApprovalVerdict,
     CardStatus,
+    DeclineReason,
     Pace,
     Risk,
     Withdrawal,
@@ -98,7 +99,10 @@ class Card(TenantModel):
                 condition=Q(status=CardStatus.WITHDRAWN) ^ Q(withdrawal=""), name="card_withdrawn_for_a_reason"
             ),
         ]
-        indexes: ClassVar = [models.Index(fields=["tenant", "status", "created_at"], name="card_queue")]
+        indexes: ClassVar = [
+            models.Index(fields=["tenant", "status", "created_at"], name="card_queue"),
+            models.Index(fields=["tenant", "-created_at", "-id"], name="card_newest"),
+        ]
 
     def __str__(self) -> str:
         return self.intent
@@ -107,6 +111,12 @@ class Card(TenantModel):
     def is_open(self) -> bool:
         """True while the card can be answered. A card whose time is up may not have been expired yet."""
         return self.status in OPEN_STATUSES and self.expires_at > now()
+
+    @property
+    def state(self) -> CardStatus:
+        """The status; `expired` as soon as the time is up, whether the card was expired already or not."""
+        over = self.status in OPEN_STATUSES and not self.is_open
+        return CardStatus.EXPIRED if over else CardStatus(self.status)
 
     @property
     def of_kind(self) -> Kind:
@@ -134,6 +144,12 @@ class Decision(TenantModel):
 
     def __str__(self) -> str:
         return self.verdict
+
+    @property
+    def decline_reason(self) -> DeclineReason | None:
+        """Why the card was declined, if that was chosen from the list."""
+        reason = self.said.get("reason")
+        return DeclineReason(reason) if reason in DeclineReason.values else None
 
 
 class Answer(TenantModel):

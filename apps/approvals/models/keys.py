@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from apps.approvals.enums import ACTION_PURPOSES, ChallengePurpose
+from apps.approvals.enums import ACTION_PURPOSES, CARD_PURPOSES, ChallengePurpose
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
@@ -78,8 +78,8 @@ class Passkey(TenantModel):
 
 
 class PasskeyChallenge(TenantModel):
-    """A challenge that a passkey may sign once, within minutes: to be registered, to approve one card, or for one
-    action about a `subject` that is not a card. `payload_hash` is the hash of what the card or subject shows.
+    """A challenge that a passkey may sign once, within minutes: to be registered, for one card, or for one action
+    about a `subject` that is not a card. `payload_hash` is the hash of what the card or subject shows.
 
     The challenge itself is not stored: it is the hash of this row's values (`rules.challenge_bytes`).
     """
@@ -101,7 +101,7 @@ class PasskeyChallenge(TenantModel):
             models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="challenge_ends_after_it_begins"),
             models.CheckConstraint(
                 condition=Q(purpose=ChallengePurpose.REGISTER, card=None, subject="")
-                | Q(purpose=ChallengePurpose.STEP_UP, card__isnull=False, subject="")
+                | Q(purpose__in=CARD_PURPOSES, card__isnull=False, subject="")
                 | (Q(purpose__in=ACTION_PURPOSES, card=None) & ~Q(subject="") & ~Q(payload_hash="")),
                 name="challenge_fits_its_purpose",
             ),

@@ -9,7 +9,7 @@ are py_webauthn's. A passkey proves who is present; what authorizes a card is st
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from secrets import token_hex
@@ -21,7 +21,7 @@ from django.db.models import QuerySet
 
 from apps.approvals import queries, rules
 from apps.approvals.cards.schemas import AnswerRefused, Policy
-from apps.approvals.enums import ChallengePurpose, Risk
+from apps.approvals.enums import ApprovalVerdict, ChallengePurpose, Risk
 from apps.approvals.models import Answer, Card, Passkey, PasskeyChallenge
 from apps.approvals.passkeys.schemas import StepUp
 from apps.audit.enums import AuditEvent
@@ -60,6 +60,17 @@ class PasskeySubject:
     def for_card(cls, card: Card) -> PasskeySubject:
         # Everything that the card shows is signed, which includes the hash of what an approval binds.
         return cls(ChallengePurpose.STEP_UP, card, content=queries.face_hash(card))
+
+    @classmethod
+    def for_opening(cls, card: Card) -> PasskeySubject:
+        """For seeing the card on the page of a decision link."""
+        return cls(ChallengePurpose.LINK_OPEN, card, content=queries.face_hash(card))
+
+    @classmethod
+    def for_answer(cls, card: Card, verdict: ApprovalVerdict, said: Mapping[str, object]) -> PasskeySubject:
+        """For exactly this answer to the card, given through a decision link."""
+        content = rules.answer_hash(queries.face_hash(card), verdict=verdict, said=said)
+        return cls(ChallengePurpose.STEP_UP, card, content=content)
 
 
 _REGISTRATION = PasskeySubject(ChallengePurpose.REGISTER)
@@ -156,7 +167,7 @@ def begin_step_up(card_id: UUID, *, user: User, face: str, rp_id: str, origin: s
     queries.require_unchanged(card, face)
     if not _card_needs_passkey(card, user, queries.policy_for(card)):
         return None
-    return _authentication_options(PasskeySubject.for_card(card), user=user, rp_id=rp_id, origin=origin)
+    return begin_proof(PasskeySubject.for_card(card), user=user, rp_id=rp_id, origin=origin)
 
 
 def begin_action_step_up(
@@ -165,13 +176,20 @@ def begin_action_step_up(
     """Do the same as `begin_step_up` for an action about something that is not a card. Raises the same."""
     if not _action_needs_passkey(risk, user):
         return None
-    return _authentication_options(subject, user=user, rp_id=rp_id, origin=origin)
+    return begin_proof(subject, user=user, rp_id=rp_id, origin=origin)
 
 
-def _authentication_options(subject: PasskeySubject, *, user: User, rp_id: str, origin: str) -> dict[str, object]:
+def begin_proof(subject: PasskeySubject, *, user: User, rp_id: str, origin: str) -> dict[str, object]:
+    """Return the options for `navigator.credentials.get` with which this person signs the subject, whatever policy
+    says.
+
+    Raises `SilasError`: `passkey_missing` 403; `passkey_elsewhere` 409.
+    """
     here = queries.passkeys_of(user, rp_id=rp_id)
     if not here:
         known = ", ".join(sorted({passkey.rp_id for passkey in queries.passkeys_of(user)}))
+        if not known:
+            raise SilasError(ErrorCode.PASSKEY_MISSING)
         raise SilasError(
             ErrorCode.PASSKEY_ELSEWHERE,
             gettext("Your passkey works at {known}; open the console there.").format(known=known),
@@ -192,7 +210,7 @@ def prove(card: Card, *, user: User, policy: Policy, assertion: str) -> StepUp |
     """
     if not _card_needs_passkey(card, user, policy):
         return None
-    return _prove(PasskeySubject.for_card(card), user=user, assertion=assertion)
+    return verify_proof(PasskeySubject.for_card(card), user=user, assertion=assertion)
 
 
 def prove_action(subject: PasskeySubject, *, risk: Risk, user: User, assertion: str) -> StepUp | AnswerRefused | None:
@@ -201,12 +219,16 @@ def prove_action(subject: PasskeySubject, *, risk: Risk, user: User, assertion: 
     if not _action_needs_passkey(risk, user):
         return None
     try:
-        return _prove(subject, user=user, assertion=assertion)
+        return verify_proof(subject, user=user, assertion=assertion)
     except PasskeyRejected as rejection:
         return record_refusal(rejection, user=user, subject=subject)
 
 
-def _prove(subject: PasskeySubject, *, user: User, assertion: str) -> StepUp:
+def verify_proof(subject: PasskeySubject, *, user: User, assertion: str) -> StepUp:
+    """Verify the assertion that `begin_proof` asked for and return it as proof. Spends the challenge.
+
+    Raises `SilasError`: `step_up_required` 403; `PasskeyRejected`.
+    """
     if not assertion:
         raise SilasError(ErrorCode.STEP_UP_REQUIRED)
     challenge = _spend_challenge(_open_challenge(assertion, subject, user=user))
@@ -342,8 +364,9 @@ def _raise_counter(passkey: Passkey, sign_count: int) -> None:
 def proves_answer(answer: Answer, proof: StepUp) -> bool:
     """True if the stored assertion still proves that this person's passkey signed exactly this answer."""
     subject = PasskeySubject.for_card(answer.card)
-    # The second is what passkeys signed before they signed everything on the card; no new challenge is made so.
-    candidates = (subject, replace(subject, content=answer.card.payload_hash))
+    through_link = PasskeySubject.for_answer(answer.card, ApprovalVerdict(answer.verdict), answer.said)
+    # The last is what passkeys signed before they signed everything on the card; no new challenge is made so.
+    candidates = (subject, through_link, replace(subject, content=answer.card.payload_hash))
     return any(proves(candidate, proof, user_id=answer.user_id, tenant_id=answer.tenant_id) for candidate in candidates)
 
 

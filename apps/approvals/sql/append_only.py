@@ -6,7 +6,7 @@ deleted: of a key only its end may be written, of a passkey its counter, of a ca
 
 from __future__ import annotations
 
-_FACTS = (
+FACTS = (
     "approvals_decision",
     "approvals_answer",
     "approvals_approvaltoken",
@@ -14,26 +14,6 @@ _FACTS = (
     "approvals_tokenrevocation",
     "approvals_look",
 )
-
-_TRIGGERS = """
-CREATE TRIGGER {table}_no_rewrite BEFORE UPDATE OR DELETE ON {table}
-    FOR EACH ROW EXECUTE FUNCTION approvals_refuse();
-CREATE TRIGGER {table}_no_truncate BEFORE TRUNCATE ON {table}
-    FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
-"""
-_DROP = """
-DROP TRIGGER {table}_no_rewrite ON {table};
-DROP TRIGGER {table}_no_truncate ON {table};
-"""
-
-REFUSE = """
-CREATE FUNCTION approvals_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'a decision and its uses cannot be rewritten' USING ERRCODE = 'insufficient_privilege';
-END $$;
-""" + "".join(_TRIGGERS.format(table=table) for table in _FACTS)
-
-REFUSE_REVERSE = "".join(_DROP.format(table=table) for table in _FACTS) + "DROP FUNCTION approvals_refuse();"
 
 # A key is retired once, and its private half deleted with it. Until then it may be sealed again (manage.py
 # reseal_keys), which cannot exchange it: the seal is bound to the public half. Only the tables' owner may delete a key
@@ -102,6 +82,30 @@ PASSKEYS_REVERSE = """
 DROP TRIGGER approvals_passkey_stays ON approvals_passkey;
 DROP TRIGGER approvals_passkey_no_truncate ON approvals_passkey;
 DROP FUNCTION approvals_passkey_stays();
+"""
+
+# Of a program's key only the certificate and the end may be written; its public half and rights never change.
+CLIENT_KEYS = """
+CREATE FUNCTION approvals_clientkey_stays() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    v_moving text[] := ARRAY['certificate', 'revoked_at'];
+BEGIN
+    IF TG_OP = 'DELETE' OR to_jsonb(NEW) - v_moving IS DISTINCT FROM to_jsonb(OLD) - v_moving
+       OR (OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)
+    THEN
+        RAISE EXCEPTION 'a program''s key cannot be exchanged' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER approvals_clientkey_stays BEFORE UPDATE OR DELETE ON approvals_clientkey
+    FOR EACH ROW EXECUTE FUNCTION approvals_clientkey_stays();
+CREATE TRIGGER approvals_clientkey_no_truncate BEFORE TRUNCATE ON approvals_clientkey
+    FOR EACH STATEMENT EXECUTE FUNCTION approvals_refuse();
+"""
+CLIENT_KEYS_REVERSE = """
+DROP TRIGGER approvals_clientkey_stays ON approvals_clientkey;
+DROP TRIGGER approvals_clientkey_no_truncate ON approvals_clientkey;
+DROP FUNCTION approvals_clientkey_stays();
 """
 
 # What a card shows never changes. Its lifecycle (models.cards.CARD_TRANSITIONS): it starts open and waits, assigned or

@@ -112,8 +112,9 @@ def check_token(token: ApprovalToken, subject: Approvable) -> TokenVerdict:
     return rules.run_verdict(signed, subject, now=now(), used=facts.used, used_for_subject=facts.used_for_subject)
 
 
-def revoke_token(token: ApprovalToken, *, user: User, reason: str) -> TokenRevocation:
-    """Revoke an approval: it is not spent any more, and what it was spent for does not start (again).
+def revoke_token(token: ApprovalToken, *, user: User, reason: str, client_key: str = "") -> TokenRevocation:
+    """Revoke an approval: it is not spent any more, and what it was spent for does not start (again). `client_key`: id
+    of the key of the program that does it on the person's behalf.
 
     `reason` is for people and stays on the row. Raises `SilasError`: `approver_required` 403, `reason_missing`,
     `not_found` 404, `token_revoked` 409, and as `policy_seals.seal_item`. Sends `token_revoked` in the same
@@ -131,7 +132,9 @@ def revoke_token(token: ApprovalToken, *, user: User, reason: str) -> TokenRevoc
     )
     policy_seals.seal_item(PolicyKind.REVOCATIONS, queries.revoked_token_name(stored.nonce), {})
     data = {"work_item": stored.work_item_id, "scope": stored.scope, "used": queries.count_uses(stored.nonce)}
-    record(AuditEvent.APPROVAL_REVOKED, actor=f"user:{user.pk}", subject=f"token:{stored.pk}", data=data)
+    if client_key:
+        data["client_key"] = client_key
+    record(AuditEvent.APPROVAL_REVOKED, actor=user.actor, subject=f"token:{stored.pk}", data=data)
     signals.token_revoked(stored, revocation)
     return revocation
 

@@ -5,7 +5,7 @@ import uuid
 from django.db import migrations, models
 
 from apps.audit.sql import chain
-from kernel.tenancy.migrations import RowSecurity, Tables
+from kernel.tenancy.migrations import AppendOnly, RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
@@ -95,7 +95,13 @@ class Migration(migrations.Migration):
         RowSecurity("audit_audithead"),
         RowSecurity("audit_auditcheckpoint"),
         migrations.RunSQL(chain.APPEND, chain.APPEND_REVERSE),
-        migrations.RunSQL(chain.REFUSE, chain.REFUSE_REVERSE),
+        AppendOnly(
+            "audit",
+            "the audit log cannot be rewritten",
+            "audit_auditentry",
+            "audit_auditcheckpoint",
+            named={"audit_auditentry": "audit_entry", "audit_auditcheckpoint": "audit_checkpoint"},
+        ),
         migrations.RunSQL(chain.GROW, chain.GROW_REVERSE),
         migrations.RunSQL(chain.FIND, chain.FIND_REVERSE),
     ]

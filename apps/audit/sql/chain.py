@@ -7,28 +7,6 @@ from apps.audit.writers import ACTOR_KINDS, ONLY_FOR, WORKERS_WRITE
 # Characters of an entry's `data`; real entries are far shorter.
 MOST_DATA = 20_000
 
-REFUSE = """
-CREATE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'the audit log cannot be rewritten' USING ERRCODE = 'insufficient_privilege';
-END $$;
-CREATE TRIGGER audit_entry_no_rewrite BEFORE UPDATE OR DELETE ON audit_auditentry
-    FOR EACH ROW EXECUTE FUNCTION audit_refuse();
-CREATE TRIGGER audit_entry_no_truncate BEFORE TRUNCATE ON audit_auditentry
-    FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
-CREATE TRIGGER audit_checkpoint_no_rewrite BEFORE UPDATE OR DELETE ON audit_auditcheckpoint
-    FOR EACH ROW EXECUTE FUNCTION audit_refuse();
-CREATE TRIGGER audit_checkpoint_no_truncate BEFORE TRUNCATE ON audit_auditcheckpoint
-    FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
-"""
-REFUSE_REVERSE = """
-DROP TRIGGER audit_entry_no_rewrite ON audit_auditentry;
-DROP TRIGGER audit_entry_no_truncate ON audit_auditentry;
-DROP TRIGGER audit_checkpoint_no_rewrite ON audit_auditcheckpoint;
-DROP TRIGGER audit_checkpoint_no_truncate ON audit_auditcheckpoint;
-DROP FUNCTION audit_refuse();
-"""
-
 # The head is the one row of a chain that changes, and it changes in one direction; keys stay for what they signed.
 GROW = """
 CREATE FUNCTION audit_head_grows() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -69,15 +47,20 @@ DROP POLICY tenant_lookup ON audit_audithead;
 DROP POLICY tenant_lookup ON audit_auditcheckpoint;
 """
 
+
+def _quoted(kinds: str) -> str:
+    return ", ".join(f"'{kind}'" for kind in kinds.split())
+
+
 # Entries come as one JSON text, which is faster than eleven arrays. The hashed text is built here, byte for byte as in
 # `rules.hashed_text`, so that a caller cannot forge hash, number or time. The function runs with its owner's rights,
 # only for the tenant of the transaction; the login's role decides which events it may record (`writers`). What a reader
 # could not parse is refused: `data` is a shallow JSON object in ASCII without spaces, actor and subject are words.
-_WEB = ", ".join(f"'{kind}'" for kind in ACTOR_KINDS)
+_WEB = _quoted(" ".join(ACTOR_KINDS))
 _EVENTS = ", ".join(f"'{event.value}'" for event in WORKERS_WRITE)
 _WHENS = "\n                     ".join(
-    f"WHEN e.event IN ({', '.join(sorted(repr(event.value) for event in events))}) THEN v_kind = '{kind}'"
-    for kind, events in ONLY_FOR.items()
+    f"WHEN e.event IN ({', '.join(sorted(repr(event.value) for event in events))}) THEN v_kind IN ({_quoted(kinds)})"
+    for kinds, events in ONLY_FOR.items()
 )
 _WORKERS = ", ".join(f"'{event.value} {kind}'" for event, kinds in WORKERS_WRITE.items() for kind in kinds.split())
 APPEND = f"""

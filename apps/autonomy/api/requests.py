@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rest_framework import serializers, status
-from rest_framework.request import Request
-from rest_framework.response import Response
-
 from apps.autonomy import queries
 from apps.autonomy.schemas import NotSpawned, Spawn, Spawned
 from apps.tenants.api_auth import Caller
@@ -41,22 +37,6 @@ def require_switched_on() -> None:
     """Raises 503 `scheduler_disabled`: nothing starts, not even manually (contract autonomy B2)."""
     if not queries.autonomy_settings().enabled:
         raise SilasError(ErrorCode.SCHEDULER_DISABLED)
-
-
-def validated(serializer: type[serializers.Serializer[Any]], data: Any) -> dict[str, Any]:
-    """The validated data of a request. Raises 400 `invalid`."""
-    request = serializer(data=data)
-    request.is_valid(raise_exception=True)
-    validated_data: dict[str, Any] = request.validated_data
-    return validated_data
-
-
-def answer(data: Any, code: int = status.HTTP_200_OK) -> Response:
-    return Response(data, status=code, headers={"Cache-Control": "no-store"})
-
-
-def validated_query(request: Request, serializer: type[serializers.Serializer[Any]]) -> dict[str, Any]:
-    return validated(serializer, request.query_params)
 
 
 def spawn_error(spawn: Spawn) -> SilasError | None:

@@ -8,7 +8,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
-from apps.autonomy.enums import SessionStatus, TaskEvent, TriggerKind
+from apps.autonomy.enums import Egress, SessionStatus, TriggerKind
 from apps.tenants.api_auth import RequestSerializer
 
 MOST = 200
@@ -212,7 +212,17 @@ class LeftAnswer(serializers.Serializer[Any]):
 
 class WebhookRequest(RequestSerializer):
     url = serializers.CharField(max_length=500)
-    events = serializers.ListField(child=serializers.ChoiceField(choices=TaskEvent.values), default=list)
+    events = serializers.ListField(
+        child=serializers.CharField(max_length=40), default=list, max_length=40, help_text="Types; empty: all"
+    )
+
+
+class WebhookEdit(RequestSerializer):
+    url = serializers.CharField(max_length=500, required=False)
+    events = serializers.ListField(
+        child=serializers.CharField(max_length=40), required=False, max_length=40, help_text="Types; empty: all"
+    )
+    enabled = serializers.BooleanField(required=False, help_text="If not, it receives nothing")
 
 
 class WebhookAnswer(serializers.Serializer[Any]):
@@ -244,3 +254,6 @@ class SettingsChange(RequestSerializer):
     retry_base_seconds = serializers.IntegerField(required=False, min_value=1, max_value=3600)
     retry_most_seconds = serializers.IntegerField(required=False, min_value=1, max_value=86_400)
     limits = serializers.DictField(required=False)
+    egress = serializers.ChoiceField(
+        required=False, choices=Egress.choices, help_text="What runs may send to model providers and outside services"
+    )

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.autonomy import queries, receipts, services
-from apps.autonomy.api.requests import acting_user, answer, require_switched_on, validated_query
+from apps.autonomy.api.requests import acting_user, require_switched_on
 from apps.autonomy.api.serializers import (
     INVALID,
     REFUSALS,
@@ -25,8 +25,8 @@ from apps.autonomy.api.tasks import spawn_response
 from apps.autonomy.enums import SessionStatus
 from apps.autonomy.models import AutonomousSession
 from apps.guard.models import Budget
-from apps.tenants.api_auth import Caller, MembersView
-from apps.tenants.enums import Capability
+from apps.tenants.api_auth import Caller, MembersView, uncached, validated
+from apps.tenants.enums import Capability, KeyScope
 from apps.tenants.queries import role_of
 from apps.tenants.rules import roles_with
 from kernel.tenancy import current_tenant_id, tenant_scope
@@ -35,6 +35,8 @@ from kernel.tenancy import current_tenant_id, tenant_scope
 class Sessions(MembersView):
     """All sessions, newest first."""
 
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
+
     @extend_schema(
         operation_id="autonomous_sessions_list",
         tags=["autonomous-sessions"],
@@ -42,15 +44,17 @@ class Sessions(MembersView):
         responses={200: SessionAnswer(many=True), **REFUSALS, 400: INVALID[400]},
     )
     def get(self, request: Request) -> Response:
-        query = validated_query(request, SessionsRequest)
+        query = validated(SessionsRequest, request.query_params)
         task_id = query.pop("task", None)
         with tenant_scope(self.caller.tenant_id):
             rows = queries.sessions(task_id=task_id, **query)
-            return answer([SessionAnswer(row).data for row in rows])
+            return uncached([SessionAnswer(row).data for row in rows])
 
 
 class SessionDetail(MembersView):
     """One session."""
+
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
 
     @extend_schema(
         operation_id="autonomous_sessions_read",
@@ -59,11 +63,13 @@ class SessionDetail(MembersView):
     )
     def get(self, request: Request, session_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return answer(SessionAnswer(queries.session(session_id)).data)
+            return uncached(SessionAnswer(queries.session(session_id)).data)
 
 
 class Receipt(MembersView):
     """The receipt of a session: live while it runs, as stored once it is over."""
+
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
 
     @extend_schema(
         operation_id="autonomous_sessions_receipt",
@@ -73,11 +79,13 @@ class Receipt(MembersView):
     def get(self, request: Request, session_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             session = queries.session(session_id)
-            return answer(session.receipt or receipts.build_receipt(session))
+            return uncached(session.receipt or receipts.build_receipt(session))
 
 
 class Halt(MembersView):
     """Ask a session to stop. Answered at once, even during a model call; needs no opt-in, and is safe to repeat."""
+
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
 
     @extend_schema(
         operation_id="autonomous_sessions_halt",
@@ -90,11 +98,14 @@ class Halt(MembersView):
             halting = services.halt_session(session_id, user=acting_user(self.caller))
             session = queries.session(session_id)
             state = session.run.halt_state if session.run else "running"
-            return answer(HaltAnswer({"halting": halting, "status": session.status, "halt_state": state}).data)
+            return uncached(HaltAnswer({"halting": halting, "status": session.status, "halt_state": state}).data)
 
 
 class Retry(MembersView):
     """Repeat a finished session from the beginning, as a new session."""
+
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
+    recognises_repeats = True
 
     @extend_schema(
         operation_id="autonomous_sessions_retry",
@@ -106,12 +117,14 @@ class Retry(MembersView):
         with tenant_scope(self.caller.tenant_id):
             queries.session(session_id)
             require_switched_on()
-            spawn = services.retry_session(session_id, user=acting_user(self.caller))
+            spawn = services.retry_session(session_id, user=acting_user(self.caller), once=self.once)
         return spawn_response(self, spawn)
 
 
 class TasksBudget(MembersView):
     """What each running session has left, and for members who decide, what the company has (spec 003)."""
+
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
 
     @extend_schema(operation_id="tasks_budget", tags=["tasks"], responses={200: LeftAnswer, **REFUSALS})
     def get(self, request: Request) -> Response:
@@ -126,7 +139,7 @@ class TasksBudget(MembersView):
                 "company": [_company(budget) for budget in company] if _sees_money(self.caller) else [],
                 "running": [_left(session) for session in running],
             }
-            return answer(LeftAnswer(data).data)
+            return uncached(LeftAnswer(data).data)
 
 
 def _sees_money(caller: Caller) -> bool:

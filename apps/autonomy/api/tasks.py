@@ -6,12 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import status
+from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.autonomy import overview, queries, services
-from apps.autonomy.api.requests import acting_user, answer, require_switched_on, spawn_error, validated, validated_query
+from apps.autonomy.api.requests import acting_user, require_switched_on, spawn_error
 from apps.autonomy.api.serializers import (
     INVALID,
     REFUSALS,
@@ -28,11 +28,13 @@ from apps.autonomy.api.serializers import (
     TriggerRequest,
 )
 from apps.autonomy.enums import FINAL, TriggerKind
+from apps.autonomy.gallery import TEMPLATES
 from apps.autonomy.locks import lock_task
 from apps.autonomy.models import Task
 from apps.autonomy.overview import TaskOverview
 from apps.autonomy.schemas import Spawn, Spawned
-from apps.tenants.api_auth import MembersView
+from apps.tenants.api_auth import MembersView, uncached, validated
+from apps.tenants.enums import KeyScope
 from kernel.tenancy import tenant_scope
 
 _RENAMED = {"model": "model_name", "deployment": "deployment_id", "escalates_to": "escalates_to_id"}
@@ -41,6 +43,8 @@ _RENAMED = {"model": "model_name", "deployment": "deployment_id", "escalates_to"
 class Tasks(MembersView):
     """List tasks, newest first; create one."""
 
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
+
     @extend_schema(
         operation_id="tasks_list",
         tags=["tasks"],
@@ -48,13 +52,13 @@ class Tasks(MembersView):
         responses={200: TaskAnswer(many=True), **REFUSALS, 400: INVALID[400]},
     )
     def get(self, request: Request) -> Response:
-        query = validated_query(request, TasksRequest)
+        query = validated(TasksRequest, request.query_params)
         with tenant_scope(self.caller.tenant_id):
             tasks = sorted(queries.tasks(), key=lambda task: (task.created_at, task.pk), reverse=True)
             rows = [_overview_data(task) for task in overview.task_overviews(tasks)]
         status_filter = query.get("status")
         rows = [row for row in rows if status_filter in (None, row["status"])]
-        return answer(rows[query["offset"] : query["offset"] + query["limit"]])
+        return uncached(rows[query["offset"] : query["offset"] + query["limit"]])
 
     @extend_schema(
         operation_id="tasks_create",
@@ -70,16 +74,39 @@ class Tasks(MembersView):
             task = services.save_task(None, user=user, **_model_fields(data))
             for trigger in triggers:
                 services.add_trigger(task.pk, user=user, **_trigger_fields(trigger))
-            return answer(_task_data(task.pk), status.HTTP_201_CREATED)
+            return uncached(_task_data(task.pk), status.HTTP_201_CREATED)
+
+
+class TaskTemplateAnswer(serializers.Serializer[Any]):
+    playbook = serializers.CharField(source="key", help_text="The `playbook` of a task made from it")
+    title = serializers.CharField()
+    description = serializers.CharField()
+    reads = serializers.CharField(help_text="What it may read")
+    writes = serializers.CharField(help_text="What it leaves")
+    schedule = serializers.CharField(help_text="As cron")
+    needs_model = serializers.BooleanField()
+
+
+class TaskTemplates(MembersView):
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
+
+    @extend_schema(
+        operation_id="task_templates_list", tags=["tasks"], responses={200: TaskTemplateAnswer(many=True), **REFUSALS}
+    )
+    def get(self, request: Request) -> Response:
+        """List the ready automations of the gallery."""
+        return uncached(TaskTemplateAnswer(TEMPLATES, many=True).data)
 
 
 class TaskDetail(MembersView):
     """Read, change or delete one task; its sessions stay."""
 
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
+
     @extend_schema(operation_id="tasks_read", tags=["tasks"], responses={200: TaskAnswer, **REFUSALS})
     def get(self, request: Request, task_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return answer(_task_data(task_id))
+            return uncached(_task_data(task_id))
 
     @extend_schema(
         operation_id="tasks_change",
@@ -92,7 +119,7 @@ class TaskDetail(MembersView):
         with tenant_scope(self.caller.tenant_id):
             user, task = acting_user(self.caller), lock_task(task_id)
             services.save_task(task_id, user=user, **{**_current_fields(task), **_model_fields(data)})
-            return answer(_task_data(task_id))
+            return uncached(_task_data(task_id))
 
     @extend_schema(operation_id="tasks_delete", tags=["tasks"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, task_id: UUID) -> Response:
@@ -103,6 +130,9 @@ class TaskDetail(MembersView):
 
 class RunNow(MembersView):
     """Start a session manually."""
+
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
+    recognises_repeats = True
 
     @extend_schema(
         operation_id="tasks_run_now",
@@ -115,12 +145,14 @@ class RunNow(MembersView):
         with tenant_scope(self.caller.tenant_id):
             task, user = queries.task(task_id), acting_user(self.caller)
             require_switched_on()
-            spawn = services.run_now(task.pk, user=user, cap_usd=cap)
+            spawn = services.run_now(task.pk, user=user, cap_usd=cap, once=self.once)
         return spawn_response(self, spawn)
 
 
 class Retry(MembersView):
     """Release a quarantined task and start it (spec 003: retry a dead-lettered task)."""
+
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
 
     @extend_schema(
         operation_id="tasks_retry",
@@ -140,6 +172,8 @@ class Retry(MembersView):
 class Runs(MembersView):
     """The sessions of one task, newest first."""
 
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
+
     @extend_schema(
         operation_id="tasks_runs",
         tags=["tasks"],
@@ -147,15 +181,17 @@ class Runs(MembersView):
         responses={200: SessionAnswer(many=True), **REFUSALS, 400: INVALID[400]},
     )
     def get(self, request: Request, task_id: UUID) -> Response:
-        page = validated_query(request, PageRequest)
+        page = validated(PageRequest, request.query_params)
         with tenant_scope(self.caller.tenant_id):
             queries.task(task_id)
             rows = queries.sessions(task_id=task_id, **page)
-            return answer([SessionAnswer(row).data for row in rows])
+            return uncached([SessionAnswer(row).data for row in rows])
 
 
 class Triggers(MembersView):
     """List or add the triggers of a task."""
+
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
 
     @extend_schema(
         operation_id="tasks_triggers_list", tags=["tasks"], responses={200: TriggerAnswer(many=True), **REFUSALS}
@@ -163,7 +199,7 @@ class Triggers(MembersView):
     def get(self, request: Request, task_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             queries.task(task_id)
-            return answer([TriggerAnswer(row).data for row in queries.triggers_of(task_id)])
+            return uncached([TriggerAnswer(row).data for row in queries.triggers_of(task_id)])
 
     @extend_schema(
         operation_id="tasks_triggers_create",
@@ -175,11 +211,13 @@ class Triggers(MembersView):
         data = validated(TriggerRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
             trigger = services.add_trigger(task_id, user=acting_user(self.caller), **_trigger_fields(data))
-            return answer(TriggerAnswer(trigger).data, status.HTTP_201_CREATED)
+            return uncached(TriggerAnswer(trigger).data, status.HTTP_201_CREATED)
 
 
 class TriggerDetail(MembersView):
     """Change, enable, disable or delete a trigger."""
+
+    reading, writing = KeyScope.AUTOMATIONS_READ, KeyScope.AUTOMATIONS_WRITE
 
     @extend_schema(
         operation_id="tasks_triggers_change",
@@ -193,7 +231,7 @@ class TriggerDetail(MembersView):
             overview.trigger(trigger_id, task_id=task_id)
             keep_cap = "cap_usd" not in data
             trigger = services.change_trigger(trigger_id, user=acting_user(self.caller), keep_cap=keep_cap, **data)
-            return answer(TriggerAnswer(trigger).data)
+            return uncached(TriggerAnswer(trigger).data)
 
     @extend_schema(operation_id="tasks_triggers_delete", tags=["tasks"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, task_id: UUID, trigger_id: UUID) -> Response:
@@ -209,7 +247,7 @@ def spawn_response(view: MembersView, spawn: Spawn) -> Response:
     if refusal is not None or not isinstance(spawn, Spawned):
         raise refusal or AssertionError
     with tenant_scope(view.caller.tenant_id):
-        return answer(SessionAnswer(queries.session(spawn.session_id)).data, status.HTTP_201_CREATED)
+        return uncached(SessionAnswer(queries.session(spawn.session_id)).data, status.HTTP_201_CREATED)
 
 
 def _task_data(task_id: UUID) -> dict[str, Any]:

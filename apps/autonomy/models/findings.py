@@ -1,4 +1,4 @@
-"""What sessions leave behind: findings, proposals and precedents; and unanswered questions.
+"""What sessions leave behind: findings, artifacts, proposals and precedents; and unanswered questions.
 
 Each row of `Provenance` says which task, skills and session it comes from, so that all of one origin can be quarantined
 (`quarantined_at`) or purged. What a session writes is external text until a person keeps it. `root` is the occasion's
@@ -15,11 +15,21 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.autonomy.enums import ContextState, PrecedentState, ProposalKind, ProposalState, Severity
+from apps.autonomy.enums import (
+    ArtifactKind,
+    ContextState,
+    FindingState,
+    PrecedentState,
+    ProposalKind,
+    ProposalState,
+    Severity,
+)
 from kernel.language import gettext_lazy as _
 from kernel.taint import Taint
 from kernel.tenancy import TenantModel
 from llm.enums import MemoryType
+
+MOST_ARTIFACT_BYTES = 262_144
 
 
 class Provenance(TenantModel):
@@ -46,7 +56,9 @@ class Provenance(TenantModel):
 class Finding(Provenance):
     """Something that a session found out. `sources` are passages of documents.
 
-    `key` says what it is about, the same in every run of its task; empty for a finding that has no such identity.
+    `key` says what it is about, the same in every run of its task, which reports it once; empty for a finding that has
+    no such identity. `gone_at`: when a later run no longer saw it; should it return, it is a new row with the same key.
+    `resolved_at`: when a person dealt with it.
     """
 
     title = models.CharField(max_length=300)
@@ -56,11 +68,47 @@ class Finding(Provenance):
     digest = models.CharField(max_length=64)
     key = models.CharField(max_length=64, blank=True, default="", db_default="")
     sources: models.JSONField[list[Any], list[Any]] = models.JSONField(default=list)
+    gone_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+    resolved_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
+    resolved_by = models.ForeignKey("tenants.User", on_delete=models.SET_NULL, null=True, related_name="+")
 
     class Meta(Provenance.Meta):
         ordering: ClassVar = ["created_at"]
         constraints: ClassVar = [models.UniqueConstraint(fields=["root", "digest"], name="autonomy_finding_once")]
         indexes: ClassVar = [models.Index(fields=["tenant", "-created_at"], name="autonomy_finding_by_age")]
+
+    @property
+    def state(self) -> FindingState:
+        if self.gone_at is not None:
+            return FindingState.GONE
+        return FindingState.OPEN if self.resolved_at is None else FindingState.RESOLVED
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == FindingState.OPEN
+
+
+class Artifact(Provenance):
+    """A document, table or text that a session handed over whole. `table` holds `columns` and `rows` of a table."""
+
+    title = models.CharField(max_length=300)
+    kind = models.CharField(max_length=10, choices=ArtifactKind.choices)
+    content = models.TextField(blank=True)
+    table: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True, blank=True)
+    size = models.PositiveIntegerField(help_text=_("Bytes"))
+    digest = models.CharField(max_length=64)
+
+    class Meta(Provenance.Meta):
+        ordering: ClassVar = ["created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["root", "digest"], name="autonomy_artifact_once"),
+            models.CheckConstraint(condition=Q(size__lte=MOST_ARTIFACT_BYTES), name="autonomy_artifact_size"),
+            models.CheckConstraint(
+                condition=Q(kind=ArtifactKind.TABLE, table__isnull=False, content="")
+                | (~Q(kind=ArtifactKind.TABLE) & Q(table__isnull=True)),
+                name="autonomy_artifact_is_one_thing",
+            ),
+        ]
 
 
 class Precedent(Provenance):

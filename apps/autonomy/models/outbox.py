@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.autonomy.enums import Channel, OutboxState, TaskEvent
+from apps.autonomy.enums import Channel, OutboxState
 from apps.bus.enums import SetAside
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
@@ -56,11 +56,16 @@ class Notification(TenantModel):
 
 
 class Webhook(TenantModel):
-    """An address to which a company's task events are posted, signed with HMAC-SHA256 by the sealed secret."""
+    """An address to which a company's events are posted, signed with the sealed secret (Standard Webhooks).
+
+    After a rotation the secret before signs as well until `previous_until`.
+    """
 
     url = models.URLField(max_length=500)
     events: models.JSONField[list[str], list[str]] = models.JSONField(default=list, help_text=_("Empty: all"))
     sealed_secret = models.BinaryField()
+    previous_secret: models.BinaryField[bytes | None, bytes | None] = models.BinaryField(null=True)
+    previous_until: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -75,7 +80,7 @@ class Outbox(TenantModel):
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, null=True, related_name="+")
     user = models.ForeignKey("tenants.User", on_delete=models.CASCADE, null=True, related_name="+")
     notice = models.ForeignKey(Notification, on_delete=models.CASCADE, null=True, related_name="+")
-    event = models.CharField(max_length=24, choices=TaskEvent.choices)
+    event = models.CharField(max_length=40)
     key = models.CharField(max_length=200)
     body: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     state = models.CharField(max_length=12, choices=OutboxState.choices, default=OutboxState.WAITING)
@@ -85,6 +90,8 @@ class Outbox(TenantModel):
     sent_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
+        verbose_name = _("outgoing message")
+        verbose_name_plural = _("outgoing messages")
         ordering: ClassVar = ["created_at"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["tenant", "key"], name="autonomy_outbox_once"),

@@ -14,7 +14,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from apps.autonomy.enums import FINAL, SessionStatus, TriggerKind
+from apps.autonomy.enums import FINAL, Egress, SessionStatus, TriggerKind
 from apps.autonomy.models.tasks import Task, Trigger
 from apps.autonomy.schemas import TaskLimits
 from apps.guard.enums import Phase, TerminalReason
@@ -27,7 +27,7 @@ class AutonomousSession(TenantModel):
 
     `root` is the first attempt of the same occasion (None: this one), `parent` the session that started this one, and
     `depth` the number of its ancestors. `limits` are frozen when it is queued. `marked`: it continues with the text of
-    a session that had read instructions to the assistant (ADR 107).
+    a session that had read instructions to the assistant (ADR 107). `egress` is the company's setting when it started.
     """
 
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="sessions")
@@ -48,6 +48,9 @@ class AutonomousSession(TenantModel):
     context = models.TextField(blank=True, help_text=_("What another session passed on to this one: external text"))
     limits: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
     marked = models.BooleanField(default=False, db_default=False)
+    egress = models.CharField(
+        max_length=12, choices=Egress.choices, default=Egress.ANONYMOUS, db_default=Egress.ANONYMOUS.value
+    )
     output = models.TextField(blank=True)
     receipt: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
     terminal_reason = models.CharField(max_length=20, choices=TerminalReason.choices, blank=True)

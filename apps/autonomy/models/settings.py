@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.db import models
 from django.db.models.functions import Now
 
+from apps.autonomy.enums import Egress
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
@@ -22,6 +23,9 @@ class AutonomySettings(TenantModel):
     )
     retry_base_seconds = models.PositiveIntegerField(default=5)
     retry_most_seconds = models.PositiveIntegerField(default=300)
+    egress = models.CharField(
+        max_length=12, choices=Egress.choices, default=Egress.ANONYMOUS, db_default=Egress.ANONYMOUS.value
+    )
 
     class Meta(TenantModel.Meta):
         verbose_name_plural = _("autonomy settings")

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.autonomy import queries
+from apps.autonomy.enums import Egress
 from apps.autonomy.models import AutonomySettings, MemberOptIn, Task
 from apps.autonomy.schemas import TaskLimits
 from apps.autonomy.services.bus_messages import enqueue_admission
@@ -106,6 +107,8 @@ def _locked_settings() -> AutonomySettings:
 
 def _validated(name: str, value: object) -> Any:
     if name == "enabled" and isinstance(value, bool):
+        return value
+    if name == "egress" and value in Egress.values:
         return value
     if name == "limits":
         try:

@@ -7,8 +7,7 @@ id tells that it is the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -21,10 +20,15 @@ from apps.autonomy.models import AutonomousSession, Notification, Outbox, Webhoo
 from apps.bus.enums import Kind, SetAside
 from apps.bus.services import enqueue
 from apps.bus.signals import set_aside
-from kernel.tenancy import before_commit
 
+# How often a row is tried, and the longest wait between: an email for some hours, a webhook for about a day.
 MOST_ATTEMPTS = 8
 _MOST_SECONDS = 3600
+WEBHOOK_ATTEMPTS = 13
+_MOST_WEBHOOK_SECONDS = 6 * 3600
+
+Content = Callable[[Outbox], Mapping[str, Any] | None]
+_content: list[Content] = []
 
 
 def enqueue_result_email(session: AutonomousSession, user_id: UUID, counts: Mapping[str, int]) -> None:
@@ -55,50 +59,18 @@ def enqueue_notice_email(notice: Notification) -> None:
     enqueue_rows([row])
 
 
-def enqueue_webhooks(
-    session: AutonomousSession,
-    data: Mapping[str, object],
-    *,
-    event: TaskEvent = TaskEvent.COMPLETED,
-    subscribed_only: bool = False,
-) -> None:
-    """Enqueue an event for every webhook, or for those that subscribe to it.
-
-    There is one row for each event, session and webhook. All events of a scope are written together.
-    """
-    body = {"event": event.value, "session": str(session.pk), "task": str(session.task_id), **data}
-    before_commit(_write_together, _Event(event, str(session.pk), body, subscribed_only))
+def webhook_row(hook: Webhook, event: str, key: str, body: dict[str, Any]) -> Outbox:
+    """A delivery of an event to this webhook, once for each `key`; `body` says which event (`register_content`)."""
+    return Outbox(channel=Channel.WEBHOOK, webhook=hook, event=event, key=f"{key}:{hook.pk}", body=body)
 
 
-@dataclass(frozen=True)
-class _Event:
-    """An event for webhooks. `subscribed_only`: only for those that subscribe to such events."""
-
-    event: TaskEvent
-    session: str
-    body: dict[str, Any]
-    subscribed_only: bool
-
-    def is_for(self, hook: Webhook) -> bool:
-        return not self.subscribed_only or not hook.events or self.event.value in hook.events
+def register_content(content: Content) -> None:
+    """Let `content` say what is posted for a row: called in a scope, None when the event is no longer kept."""
+    _content.append(content)
 
 
-def _write_together(events: list[_Event]) -> None:
-    hooks = list(Webhook.objects.filter(enabled=True))
-    rows = [
-        Outbox(
-            channel=Channel.WEBHOOK,
-            webhook=hook,
-            event=event.event,
-            key=f"{event.event.value}:{event.session}:{hook.pk}",
-            body=event.body,
-        )
-        for event in events
-        for hook in hooks
-        if event.is_for(hook)
-    ]
-    if rows:
-        enqueue_rows(rows)
+def content_of(row: Outbox) -> Mapping[str, Any] | None:
+    return _content[0](row)
 
 
 def enqueue_rows(rows: Sequence[Outbox]) -> None:
@@ -124,12 +96,13 @@ def mark_sent(row: Outbox) -> None:
 def mark_failed(row: Outbox, code: str, *, permanent: bool = False) -> int | None:
     """Record a failed attempt. Returns the seconds until the next one, or None when the row is given up."""
     attempts = row.attempts + 1
-    if permanent or attempts >= MOST_ATTEMPTS:
+    is_webhook = row.channel == Channel.WEBHOOK
+    if permanent or attempts >= (WEBHOOK_ATTEMPTS if is_webhook else MOST_ATTEMPTS):
         _settle(row, state=OutboxState.GIVEN_UP, error_code=code[:60])
         return None
     Outbox.objects.filter(pk=row.pk, state=OutboxState.WAITING).update(error_code=code[:60], attempts=attempts)
-    # 30 seconds after the first failure, doubled each time, an hour at most.
-    return min(15 << attempts, _MOST_SECONDS)
+    # 30 seconds after the first failure, doubled each time.
+    return min(15 << attempts, _MOST_WEBHOOK_SECONDS if is_webhook else _MOST_SECONDS)
 
 
 def _settle(row: Outbox, **fields: Any) -> None:

@@ -106,7 +106,7 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
 def _withdraw_card(proposal_id: UUID, user: User) -> None:
     """Before the row is locked: a decision on the card locks card and row in that order too."""
     require_role(user, KEEPER_ROLES)
-    withdraw_cards_about(PROPOSAL, proposal_id, reason=Withdrawal.STAFF, actor=f"user:{user.pk}")
+    withdraw_cards_about(PROPOSAL, proposal_id, reason=Withdrawal.STAFF, actor=user.actor)
 
 
 def _keep(proposal: MemoryProposal, user: User, content: str | None) -> MemoryProposal:
@@ -177,7 +177,7 @@ def _write(proposal: MemoryProposal, user: User, **changes: Any) -> None:
 def _audit(proposal: MemoryProposal, user: User, verb: str, **data: bool) -> None:
     record(
         AuditEvent.PROPOSAL_DECIDED,
-        actor=f"user:{user.pk}",
+        actor=user.actor,
         subject=f"proposal:{proposal.pk}",
         data={"verb": verb, "kind": proposal.kind, **data},
     )

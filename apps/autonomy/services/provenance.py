@@ -1,8 +1,9 @@
 """List, quarantine and purge everything that one task, one session or one skill has written.
 
 What is quarantined is not recalled from this transaction on, and restored when it is released. What is purged is
-deleted, with what it was stored as in memory and knowledge; that a session ran, and what it cost, stays. Each action is
-audited with counts. Owners only, in a web process or on the command line.
+deleted, with what it was stored as in memory and knowledge and what its sessions left to those that continue them; that
+a session ran, and what it cost, stays. Each action is audited with counts. Owners only, in a web process or on the
+command line.
 """
 
 from __future__ import annotations
@@ -12,16 +13,25 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import BooleanField, F, Func, JSONField, Q, Value
+from django.db.models import BooleanField, F, Func, JSONField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
 from apps.approvals.cards.lifecycle import withdraw_cards_about
 from apps.approvals.enums import Withdrawal
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.autonomy.enums import SessionStatus
 from apps.autonomy.locks import lock_proposals
-from apps.autonomy.models import AutonomousSession, ContextProposal, Finding, MemoryProposal, Precedent
-from apps.autonomy.services import proposal_storage
+from apps.autonomy.models import (
+    Artifact,
+    AutonomousSession,
+    Checkpoint,
+    ContextProposal,
+    Finding,
+    MemoryProposal,
+    Precedent,
+)
+from apps.autonomy.services import proposal_storage, session_control
 from apps.autonomy.services.precedents import CONTEXT
 from apps.autonomy.services.proposals import PROPOSAL
 from kernel.clock import now
@@ -68,6 +78,7 @@ class OriginRows:
     """All rows of one origin. `remembered`: the references under which proposals are stored in memory or knowledge."""
 
     findings: tuple[Finding, ...]
+    artifacts: tuple[Artifact, ...]
     proposals: tuple[MemoryProposal, ...]
     precedents: tuple[Precedent, ...]
     contexts: tuple[ContextProposal, ...]
@@ -80,6 +91,7 @@ class OriginRows:
     def counts(self) -> dict[str, int]:
         return {
             "findings": len(self.findings),
+            "artifacts": len(self.artifacts),
             "proposals": len(self.proposals),
             "precedents": len(self.precedents),
             "contexts": len(self.contexts),
@@ -93,6 +105,7 @@ def rows_of(origin: Origin) -> OriginRows:
     contexts = ContextProposal.objects.filter(precedent__in=precedents)
     return OriginRows(
         tuple(Finding.objects.filter(origin.condition)),
+        tuple(Artifact.objects.filter(origin.condition)),
         tuple(MemoryProposal.objects.filter(origin.condition)),
         tuple(precedents),
         tuple(contexts),
@@ -104,14 +117,14 @@ def quarantine(origin: Origin, *, actor: str) -> OriginRows:
     _withdraw_cards(rows_of(origin), actor)
     for proposal in lock_proposals(MemoryProposal.objects.filter(origin.condition)):
         proposal_storage.remove_from_memory(proposal)
-    for model in (Finding, MemoryProposal, Precedent):
+    for model in (Finding, Artifact, MemoryProposal, Precedent):
         model.objects.filter(origin.condition).update(quarantined_at=Coalesce(F("quarantined_at"), now()))
     return _audited_rows(origin, "set_aside", actor)
 
 
 def release(origin: Origin, *, actor: str) -> OriginRows:
     """End the quarantine: what was kept is stored and recalled again."""
-    for model in (Finding, MemoryProposal, Precedent):
+    for model in (Finding, Artifact, MemoryProposal, Precedent):
         model.objects.filter(origin.condition).update(quarantined_at=None)
     for proposal in lock_proposals(MemoryProposal.objects.filter(origin.condition)):
         if proposal_storage.may_be_recalled(proposal) and not proposal.result_ref:
@@ -120,18 +133,23 @@ def release(origin: Origin, *, actor: str) -> OriginRows:
 
 
 def purge(origin: Origin, *, actor: str) -> dict[str, int]:
-    """Delete them, and their texts in receipts. Returns how many there were. Cannot be undone."""
+    """Delete them, and the texts of their sessions. Returns how many there were. Cannot be undone.
+
+    Sessions under way that wrote them or continue such a session are ended.
+    """
+    _withdraw_cards(rows_of(origin), actor)
+    # A session under way holds these texts and would write more of them.
+    ended = _end_under_way(_writers(rows_of(origin)) | _sessions_of(origin), actor)
     written = rows_of(origin)
-    _withdraw_cards(written, actor)
     for proposal in lock_proposals(MemoryProposal.objects.filter(origin.condition)):
         proposal_storage.remove_from_memory(proposal)
     # Before the rows are deleted: afterwards nothing tells which sessions wrote them.
-    sessions = {row.session_id for row in (*written.findings, *written.proposals, *written.precedents)}
-    sessions |= _sessions_of(origin)
+    sessions = _writers(written) | _sessions_of(origin) | ended
     ContextProposal.objects.filter(precedent__in=[precedent.pk for precedent in written.precedents]).delete()
-    for model in (Finding, MemoryProposal, Precedent):
+    for model in (Finding, Artifact, MemoryProposal, Precedent):
         model.objects.filter(origin.condition).delete()
     _erase_texts(sessions)
+    _erase_results(sessions)
     _record(origin, "purge", actor, written)
     return written.counts
 
@@ -154,14 +172,45 @@ def _sessions_of(origin: Origin) -> set[UUID]:
     return set(AutonomousSession.objects.filter(condition).values_list("pk", flat=True))
 
 
+def _writers(written: OriginRows) -> set[UUID]:
+    rows = (*written.findings, *written.artifacts, *written.proposals, *written.precedents)
+    return {row.session_id for row in rows}
+
+
+def _end_under_way(session_ids: Iterable[UUID], actor: str) -> set[UUID]:
+    """End those of these occasions' sessions that run, wait for approval, or are queued to continue another."""
+    under_way = _attempts(session_ids).filter(ended_at=None).exclude(status=SessionStatus.QUEUED, root=None)
+    ended = list(under_way.order_by("pk").values_list("pk", flat=True))
+    for session_id in ended:
+        session_control.end_at_once(session_id, actor=actor)
+    return set(ended)
+
+
+def _attempts(session_ids: Iterable[UUID]) -> QuerySet[AutonomousSession]:
+    """All sessions of the occasions to which these belong."""
+    rows = AutonomousSession.objects.filter(pk__in=set(session_ids))
+    roots = set(rows.values_list(Coalesce("root_id", "pk"), flat=True))
+    attempts: QuerySet[AutonomousSession] = AutonomousSession.objects.filter(Q(pk__in=roots) | Q(root_id__in=roots))
+    return attempts
+
+
 def _erase_texts(session_ids: Iterable[UUID]) -> None:
     """Erase the texts of sessions from rows, receipts and the context of their children; keep figures."""
     AutonomousSession.objects.filter(parent_id__in=set(session_ids)).update(context="")
-    for session in AutonomousSession.objects.filter(pk__in=set(session_ids)).exclude(receipt=None):
-        erased = {"findings": [], "proposals": [], "precedents": [], "summary": "", "purged": True}
-        AutonomousSession.objects.filter(pk=session.pk).update(
-            output="", context="", receipt={**(session.receipt or {}), **erased}
-        )
+    rows = AutonomousSession.objects.filter(pk__in=set(session_ids))
+    rows.update(output="", context="")
+    for session in rows.exclude(receipt=None):
+        erased = {"findings": [], "artifacts": [], "proposals": [], "precedents": [], "summary": "", "purged": True}
+        AutonomousSession.objects.filter(pk=session.pk).update(receipt={**(session.receipt or {}), **erased})
+
+
+def _erase_results(session_ids: Iterable[UUID]) -> None:
+    """Erase what phases read and drafted: of every attempt, because a later one goes on with an earlier one's, and of
+    the sessions that got these texts as context.
+    """
+    attempts = _attempts(session_ids).values("pk")
+    children = AutonomousSession.objects.filter(parent_id__in=set(session_ids)).values("pk")
+    Checkpoint.objects.filter(Q(session__in=attempts) | Q(session__in=children)).update(state=None)
 
 
 def _audited_rows(origin: Origin, verb: str, actor: str) -> OriginRows:

@@ -73,6 +73,17 @@ def stop_session(session_id: UUID, *, reason: TerminalReason, actor: str) -> boo
     return True
 
 
+def end_at_once(session_id: UUID, *, actor: str) -> None:
+    """End a session without waiting for its next tool boundary: what its worker reports later is refused."""
+    session = lock_session(session_id)
+    _stop_delegated(session, reason=TerminalReason.EXTERNAL_HALT, actor=actor)
+    if session.status == SessionStatus.RUNNING:
+        _revoke(session)
+        end(session, Ending(SessionStatus.HALTED, TerminalReason.EXTERNAL_HALT), actor=actor)
+    else:
+        end(session, Ending(SessionStatus.CANCELLED, TerminalReason.CANCELLED), actor=actor)
+
+
 def _stop_delegated(session: AutonomousSession, *, reason: TerminalReason, actor: str) -> bool:
     """Stop the sessions to which it delegated; with a halt reason, its collecting session never starts."""
     rows = session.children.filter(trigger_kind=TriggerKind.DELEGATED, ended_at=None).order_by("pk")
@@ -161,6 +172,10 @@ def _end_overdue(session: AutonomousSession) -> None:
 
     Later reports of the worker are refused, because it has lost its lease.
     """
+    _revoke(session)
+    end(session, LATE)
+
+
+def _revoke(session: AutonomousSession) -> None:
     if session.message_id is not None:
         bus.revoke(session.message_id)
-    end(session, LATE)

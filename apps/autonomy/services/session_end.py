@@ -2,7 +2,7 @@
 
 The run is closed, the session's row written and members notified in one transaction. After a fault of the machine the
 same occasion is queued again as a new session; after the last attempt the task is quarantined with the reason. A brake
-is not a fault and is never retried.
+is not a fault and is never retried; after a limit of the company, the occasion continues in its next window.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ _LIMIT_REASONS = frozenset(
         TerminalReason.GLOBAL_MONTHLY,
     }
 )
+
+
+# A limit of the company: it is over with its window, or when an owner lets runs continue.
+_WINDOW_REASONS = frozenset({TerminalReason.GLOBAL_DAILY, TerminalReason.GLOBAL_MONTHLY})
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,8 @@ def end(session: AutonomousSession, ending: Ending, *, actor: str = "system") ->
     if session.admitted_at is None:
         bus_messages.enqueue_dispatch(session)
     _announce(session)
+    if ending.reason in _WINDOW_REASONS:
+        _continue_after_window(session)
     if ending.fault:
         # A task whose rows cannot be read is quarantined without a retry: a person has to repair it.
         run_isolated(_retry, session, lambda error: _set_aside(session, reason=type(error).__name__))
@@ -223,6 +229,16 @@ def _retry(session: AutonomousSession) -> None:
         chance=random.random(),  # noqa: S311  (spreads retries; nothing secret)
     )
     session_start.queue_next_attempt(session, left=_limits_for_retry(session), seconds=seconds)
+
+
+def _continue_after_window(session: AutonomousSession) -> None:
+    """Queue a session that continues this one: it waits until the company's limit no longer pauses its chatbot."""
+    if queries.spawn_refusal(session.task) is not None or _belongs_to_collector(session):
+        return
+    left = queries.limits_left(session, session.frozen_limits)
+    left = left.model_copy(update={"wall_seconds": session.frozen_limits.wall_seconds})
+    if not rules.is_spent(left):
+        session_start.continue_session(session, key=f"window:{session.pk}", limits=left)
 
 
 def _set_aside(session: AutonomousSession, *, reason: str) -> None:

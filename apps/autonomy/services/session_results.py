@@ -7,6 +7,7 @@ wording is counted up in one statement, on a partial unique index, so that rival
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -14,13 +15,24 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from apps.autonomy import queries
-from apps.autonomy.enums import SpawnRefusal, TriggerKind
-from apps.autonomy.models import AutonomousSession, Finding, MemoryProposal, OpenQuestion, Task
-from apps.autonomy.schemas import DraftFinding, DraftPrecedent, DraftProposal, Notify, NotSpawned, Occasion, Spawned
+from apps.autonomy.enums import ArtifactKind, SpawnRefusal, TriggerKind
+from apps.autonomy.models import Artifact, AutonomousSession, Finding, MemoryProposal, OpenQuestion, Task
+from apps.autonomy.models.findings import MOST_ARTIFACT_BYTES
+from apps.autonomy.schemas import (
+    DraftArtifact,
+    DraftFinding,
+    DraftPrecedent,
+    DraftProposal,
+    Notify,
+    NotSpawned,
+    Occasion,
+    Spawned,
+)
 from apps.autonomy.services import notices, session_start
-from apps.autonomy.services.outbox import enqueue_result_email, enqueue_webhooks
+from apps.autonomy.services.outbox import enqueue_result_email
+from apps.autonomy.signals import result_delivered
 from apps.guard.schemas import CallFailed
-from kernel.canonical import sha256_hex
+from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
@@ -52,6 +64,26 @@ def write_finding(session_id: UUID, draft: DraftFinding, *, phase: str) -> None:
         sources=[source.model_dump(mode="json") for source in draft.sources],
     )
     Finding.objects.bulk_create([row], ignore_conflicts=True)
+
+
+def write_artifact(session_id: UUID, draft: DraftArtifact) -> None:
+    """Raises `CallFailed` for one that is too large."""
+    session = _session(session_id)
+    is_table = draft.kind is ArtifactKind.TABLE
+    table = {"columns": list(draft.columns), "rows": [list(row) for row in draft.rows]} if is_table else None
+    stored = canonical_bytes([draft.content, table])
+    if len(stored) > MOST_ARTIFACT_BYTES:
+        raise CallFailed("artifact_too_large", gettext("This artifact is too large to store."), effect_free=True)
+    row = Artifact(
+        **_provenance(session),
+        title=draft.title,
+        kind=draft.kind,
+        content="" if is_table else draft.content,
+        table=table,
+        size=len(stored),
+        digest=sha256_hex([draft.title, draft.kind.value, draft.content, table]),
+    )
+    Artifact.objects.bulk_create([row], ignore_conflicts=True)
 
 
 def count_proposals(session_id: UUID) -> int:
@@ -115,7 +147,7 @@ def notify_owner(session_id: UUID, *, route: Notify | None, failed: bool) -> Non
     if route is not None and route.email:
         enqueue_result_email(session, owner_id, counts)
     if route is not None and route.webhook:
-        enqueue_webhooks(session, counts)
+        result_delivered(session, counts)
 
 
 def start_next_task(session_id: UUID, task_id: UUID, *, output: str) -> Spawned | NotSpawned:
@@ -155,6 +187,12 @@ def escalate(session_id: UUID, signal: str) -> Spawned | NotSpawned | None:
 
 def mark_reviewed(questions: list[UUID]) -> None:
     OpenQuestion.objects.filter(pk__in=questions).update(reviewed_at=Now())
+
+
+def close_gone_findings(session_id: UUID, present: Collection[str]) -> int:
+    """Close the task's findings that this run no longer saw; returns how many."""
+    rows = Finding.objects.filter(task_id=_session(session_id).task_id, gone_at=None).exclude(key="")
+    return int(rows.exclude(key__in=present).update(gone_at=Now()))
 
 
 def _session(session_id: UUID) -> AutonomousSession:

@@ -37,7 +37,19 @@ from kernel.errors import SilasError
 # Tool names of the built-in steps. A task's tool list restricts the tools of its skills, never these.
 INTERNAL_TOOLS = frozenset(
     {
-        *("open_questions", "new_documents", "goal_state", "emit_finding", "propose_memory", "propose_precedent"),
+        *("open_questions", "new_documents", "goal_state"),
+        *("emit_finding", "emit_artifact", "propose_memory", "propose_precedent"),
+        *(
+            "company_memories",
+            "conversations",
+            "waiting",
+            "promises",
+            "refunds",
+            "document_ages",
+            "new_articles",
+            "memories",
+            "figures",
+        ),
         *("notice", "deliver_silent", "deliver_notify", "deliver_memory_update", "deliver_chain_next", "escalate"),
     }
 )
@@ -82,7 +94,8 @@ def _is_late(session: AutonomousSession) -> bool:
 def _start(delivery: Delivery, session: AutonomousSession) -> Job | None:
     _open_run(session)
     session.status, session.phase = SessionStatus.RUNNING, Phase.INTAKE
-    session.save(update_fields=["run", "status", "phase"])
+    session.egress = queries.autonomy_settings().egress
+    session.save(update_fields=["run", "status", "phase", "egress"])
     # The database's clock, by which the session check measures.
     AutonomousSession.objects.filter(pk=session.pk).update(started_at=Now(), heartbeat_at=Now())
     schedule_watch(session.pk)

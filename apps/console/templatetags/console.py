@@ -118,9 +118,9 @@ def names(users: Iterable[User]) -> str:
 
 @register.filter
 def initials(name: str) -> str:
-    """Two letters of a person's name, or the first letter of `Visitor 4F2A`."""
+    """Two letters of a name of several words, else its first letter."""
     words = name.split()
-    if len(words) > 1 and words[0] not in ("Visitor", _("Visitor")):
+    if len(words) > 1:
         return (words[0][:1] + words[-1][:1]).upper()
     return name[:1].upper()
 
@@ -216,9 +216,9 @@ def threshold(key: str) -> str:
 
 
 _THRESHOLDS = {
-    "standing.scope": gettext_lazy("Actions without approval"),
+    "standing.scope": gettext_lazy("Action, and values that may vary"),
     "standing.max_executions": gettext_lazy("Executions before it asks again"),
-    "standing.expires_at": gettext_lazy("Valid until"),
+    "standing.expires_at": gettext_lazy("Days until it ends"),
     "batch_review.default_size": gettext_lazy("Items in a batch"),
     "batch_review.confidence.high_min": gettext_lazy("Minimum confidence for a batch"),
 }
@@ -239,6 +239,12 @@ def verdict(card: Card) -> str:
     """The answer to a decided card: one word, or the label of the chosen button."""
     answer = presenter.answer_in_words(card)
     return answer[:1].upper() + answer[1:]
+
+
+@register.filter
+def decline_reason(card: Card) -> str:
+    """Why a declined card was declined."""
+    return escape_confusables(presenter.decline_reason(card))
 
 
 @register.filter
@@ -277,9 +283,15 @@ def stored(text: object) -> str:
 
 
 @register.filter
+def is_exact(fact: Mapping[str, str]) -> bool:
+    """Whether a card's fact quotes a text exactly, so that it is shown with its lines and on every screen."""
+    return fact["label"] == EXACT_TEXT and bool(fact.get("text"))
+
+
+@register.filter
 def fact_text(fact: Mapping[str, str]) -> str:
     """The text of a card's fact. A text that is quoted exactly is not translated."""
-    return fact["text"] if fact["label"] == EXACT_TEXT else show_stored(fact["text"])
+    return fact["text"] if is_exact(fact) else show_stored(fact["text"])
 
 
 @register.filter

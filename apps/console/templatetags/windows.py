@@ -6,7 +6,7 @@ from django import template
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.sessions.prompt_trace import SeenItem
+from apps.sessions.prompt_trace import PREFERENCE, SeenItem
 from kernel.taint import Taint
 from llm.context.enums import Reason, Zone
 
@@ -75,5 +75,7 @@ def named(item: SeenItem) -> str:
         return _("Tool %(name)s") % {"name": item.name}
     if item.place == "withheld":
         return _("Unavailable tool %(name)s") % {"name": item.name}
+    if item.place == "memory" and item.source == PREFERENCE:
+        return _("Preference of your team")
     title = str(_PLACES.get(item.place) or _("Block"))
     return f"{title}: {item.source}" if item.source else title

@@ -11,7 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.gates.backtest.runs import MOST_ASKED, MOST_MESSAGES, Change, backtest_version
-from apps.tenants.api_auth import OwnersView, RequestSerializer
+from apps.tenants.api_auth import OwnersView, RequestSerializer, uncached, validated
+from apps.tenants.enums import KeyScope
 
 
 class DryRunRequest(RequestSerializer):
@@ -55,6 +56,8 @@ class DryRunAnswer(serializers.Serializer[Any]):
 class GateDryRun(OwnersView):
     """Try a version on the newest recorded messages of a deployment; answers with ids and outcomes, no texts."""
 
+    reading, writing = KeyScope.GATES_READ, KeyScope.GATES_WRITE
+
     @extend_schema(
         operation_id="gates_dry_run",
         tags=["gates"],
@@ -69,9 +72,7 @@ class GateDryRun(OwnersView):
         },
     )
     def post(self, request: Request, gate_id: UUID) -> Response:
-        wanted = DryRunRequest(data=request.data)
-        wanted.is_valid(raise_exception=True)
-        asked = wanted.validated_data
+        asked = validated(DryRunRequest, request.data)
         done = backtest_version(
             self.caller.tenant_id,
             gate_id,
@@ -92,7 +93,7 @@ class GateDryRun(OwnersView):
             "untried": done.untried,
             "skipped": list(done.skipped),
         }
-        return Response(DryRunAnswer(answer).data, headers={"Cache-Control": "no-store"})
+        return uncached(DryRunAnswer(answer).data)
 
 
 def _change(one: Change) -> dict[str, Any]:

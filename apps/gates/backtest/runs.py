@@ -31,6 +31,7 @@ from apps.gates.schemas import GateSpec
 from apps.gates.services.runner import scripts_due
 from apps.gates.validation import require_valid
 from apps.tenants.models import Deployment
+from apps.tenants.queries import deployment_by_id
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
@@ -132,10 +133,7 @@ def _deployment(gate: Gate, deployment_id: UUID | None) -> Deployment:
         raise NotFound()
     if wanted is None:
         raise SilasError(ErrorCode.DEPLOYMENT_MISSING)
-    found: Deployment | None = Deployment.objects.filter(pk=wanted).first()
-    if found is None:
-        raise NotFound()
-    return found
+    return deployment_by_id(wanted)
 
 
 def _why_not(wanted: GateSpec, *, ask_models: bool) -> str:

@@ -1,4 +1,4 @@
-"""The detectors by name, their settings and thresholds. `detect` runs one.
+"""The detectors by name, their settings and thresholds. `detect` runs one, `detects` says whether it objects.
 
 Names and settings are those of `check` and `config` of a gate (spec 5.5.1, contract silas 16). Unknown settings are
 refused, never ignored: a gate with a typo must not look as if it worked."""
@@ -54,6 +54,11 @@ def detect(name: str, text: str, config: Mapping[str, object], spellings: Spelli
     if run is None:
         raise InvalidSetting(f"unknown detector: {name}")
     return run(text, config, spellings)
+
+
+def detects(name: str, text: str) -> bool:
+    """Whether a detector with its own settings and threshold objects to the text. Raises `InvalidSetting`."""
+    return detect(name, text, {}).score >= threshold(name, {})
 
 
 def threshold(name: str, config: Mapping[str, Any]) -> float:

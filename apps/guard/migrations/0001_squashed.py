@@ -7,9 +7,9 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.guard.sql import append_only, phases
+from apps.guard.sql import phases
 from apps.guard.sql import platform_budgets
-from kernel.tenancy.migrations import PlatformOnly, RowSecurity, Tables
+from kernel.tenancy.migrations import AppendOnly, PlatformOnly, RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
@@ -218,7 +218,12 @@ class Migration(migrations.Migration):
         RowSecurity("guard_spendingpolicy"),
         PlatformOnly("guard_platformbudget"),
         RowSecurity("guard_modelprice"),
-        migrations.RunSQL(append_only.APPEND_ONLY, append_only.APPEND_ONLY_REVERSE),
+        AppendOnly(
+            "guard",
+            "the spend ledger cannot be rewritten",
+            "guard_spendentry",
+            named={"guard_spendentry": "guard_spend"},
+        ),
         migrations.RunSQL(phases.ORDER, phases.ORDER_REVERSE),
         migrations.RunSQL(platform_budgets.FORWARD, platform_budgets.REVERSE),
     ]

@@ -1,20 +1,23 @@
 """Guarded calls: the only way to a side effect (contract autonomy C).
 
-`guarded_call` is for everything that a handler carries out. A model run is made by its caller, between `admit` and
-`settle` or `charge`. The other functions open, halt and close runs, and set limits on spending.
+`guarded_call` is for everything that a handler carries out. A model run is made by `call_model`, or by its caller
+between `admit` and `settle` or `charge`. The other functions open, halt and close runs, and set limits on spending.
 """
 
 from apps.guard.services.admission import admit, record_unoffered_tool
 from apps.guard.services.budgets import remove_budget, resume_spending, set_budget, set_platform_budget
 from apps.guard.services.gate_judge import GateJudge
 from apps.guard.services.guarded_calls import guarded_call
+from apps.guard.services.model_calls import NotAdmitted, call_model
 from apps.guard.services.runs import close_run, copy_mark, enter_phase, halt, open_run, record_mark
 from apps.guard.services.settlement import abandon_calls, charge, handle_lost_calls, mark_lost_calls, settle
 
 __all__ = [
     "GateJudge",
+    "NotAdmitted",
     "abandon_calls",
     "admit",
+    "call_model",
     "charge",
     "close_run",
     "copy_mark",

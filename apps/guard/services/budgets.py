@@ -13,6 +13,9 @@ from apps.audit.services import record
 from apps.guard import rules
 from apps.guard.enums import Holder, Period
 from apps.guard.models import Budget, PlatformBudget
+from apps.tenants.enums import Role
+from apps.tenants.models import User
+from apps.tenants.queries import require_role
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 
@@ -26,13 +29,15 @@ def set_budget(
     holder: Holder = Holder.TENANT,
     ref: UUID | None = None,
     actor: str = "system",
+    user: User | None = None,
 ) -> Budget:
     """Set the limit of the whole tenant, or of the deployment, visitor or task whose id is `ref`.
 
     What was spent in the current window stays. An unchanged limit is left alone; a changed one sends its alerts again,
     and pauses only if it is already used up. Raises `SilasError`: `bad_limit` for an invalid amount, `bad_holder` for a
-    holder without its id.
+    holder without its id, `forbidden_role` for a `user` who is no owner.
     """
+    _require_owner(user)
     limit = _amount(limit_usd)
     which = {"period": Period(period), **_holder_columns(Holder(holder), ref)}
     budget: Budget
@@ -54,8 +59,9 @@ def set_platform_budget(period: Period, limit_usd: Decimal, *, actor: str) -> Pl
     return budget
 
 
-def remove_budget(budget_id: UUID, *, actor: str) -> None:
-    """Remove a limit. Raises `NotFound`."""
+def remove_budget(budget_id: UUID, *, actor: str, user: User | None = None) -> None:
+    """Remove a limit. Raises `NotFound`, and `forbidden_role` for a `user` who is no owner."""
+    _require_owner(user)
     budget = Budget.objects.select_for_update(no_key=True).filter(pk=budget_id).first()
     if budget is None:
         raise NotFound()
@@ -70,6 +76,12 @@ def resume_spending(*, actor: str) -> int:
     if resumed:
         record(AuditEvent.SPENDING_RESUMED, actor=actor, data={"budgets": resumed})
     return resumed
+
+
+def _require_owner(user: User | None) -> None:
+    """None is a program, whose key was checked where it came in."""
+    if user is not None:
+        require_role(user, (Role.OWNER,))
 
 
 def _holder_columns(holder: Holder, ref: UUID | None) -> dict[str, UUID | None]:

@@ -30,7 +30,7 @@ DEEPEST = 500
 def parse_html(data: bytes, name: str) -> ParsedDocument:
     declared = _DECLARED.search(data[:2048])
     page = decode(data, declared=declared[1].decode() if declared else "")
-    _require_shallow(page)
+    require_shallow(page)
     reader = _Reader()
     reader.feed(nh3.clean(page, tags=_KEPT, attributes={}, clean_content_tags=_DROPPED, link_rel=None))
     reader.close()
@@ -38,7 +38,7 @@ def parse_html(data: bytes, name: str) -> ParsedDocument:
     return ParsedDocument(title=title, text=reader.text())
 
 
-def _require_shallow(page: str) -> None:
+def require_shallow(page: str) -> None:
     """Refuse markup nested beyond any real page: a tree that deep takes quadratic time to build."""
     depth = 0
     for match in _TAG.finditer(page):

@@ -163,6 +163,13 @@ BEGIN
 END $$;
 """
 
+# The same, and of each chunk its id and its rank by distance, by which ranks of other vectors are fused with it.
+SEARCH_WITH_RANKS = (
+    RANKED_SEARCH.replace("word_rank bigint)", "word_rank bigint, chunk_id uuid, vector_rank bigint)")
+    .replace("SELECT id, distance, by_words, 1.0 /", "SELECT id, distance, by_words, by_distance, 1.0 /")
+    .replace("0), best.by_words\n", "0), best.by_words,\n            chunk.id, best.by_distance\n")
+)
+
 # How many chunks a collection has, and which words more than one in a hundred of them (and more than forty) hold.
 REFRESH = """
 CREATE FUNCTION memory_refresh(p_tenant uuid, p_collection uuid) RETURNS void LANGUAGE sql AS $$
@@ -269,6 +276,48 @@ RECALL_MARKED = RECALL_REVERSE + RECALL.replace(
     "similarity double precision)", "similarity double precision, marked boolean)"
 ).replace("coalesce(greatest(0, 1 - best.distance), 0)", "coalesce(greatest(0, 1 - best.distance), 0), item.marked")
 RECALL_MARKED_REVERSE = RECALL_REVERSE + RECALL
+
+# The same without archived memories.
+_RECALL_MARKED_ONLY = RECALL_MARKED.removeprefix(RECALL_REVERSE)
+RECALL_UNARCHIVED = RECALL_REVERSE + _RECALL_MARKED_ONLY.replace(
+    "AND (valid_until IS NULL", "AND archived_at IS NULL AND (valid_until IS NULL"
+)
+RECALL_UNARCHIVED_REVERSE = RECALL_REVERSE + _RECALL_MARKED_ONLY
+# What the company remembers for everybody, for workers that may read no memory: with the rights of its owner, of the
+# transaction's tenant only, and without what was written after its author had read instructions to the assistant.
+RECALL_COMPANY = """
+CREATE FUNCTION memory_recall_company(p_tenant uuid, p_question text, p_vector vector, p_k integer)
+RETURNS TABLE (id uuid, reference text, memory_type text, trust text, taint text, content text,
+               created_at timestamptz, similarity double precision, marked boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    IF NOT coalesce(p_tenant::text = current_setting('silas.tenant', true), false) THEN
+        RAISE EXCEPTION 'memories are recalled in a scope of their own tenant' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN QUERY SELECT found.* FROM public.memory_recall(
+        p_tenant, ARRAY['tenant:' || p_tenant], ARRAY['active'], p_question, p_vector, 'semantic', p_k, 500
+    ) AS found WHERE NOT found.marked;
+END $$;
+"""
+RECALL_COMPANY_REVERSE = "DROP FUNCTION memory_recall_company(uuid, text, vector, integer);"
+
+# A provider's vectors of a memory are of its content.
+FORGET_VECTORS = """
+ALTER TABLE memory_memoryvector ADD CONSTRAINT memory_vector_goes_with_memory
+    FOREIGN KEY (memory_id) REFERENCES memory_memoryitem (id) ON DELETE CASCADE;
+CREATE FUNCTION memory_forget_vectors() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM public.memory_memoryvector WHERE memory_id = NEW.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER memory_vectors_follow_content AFTER UPDATE OF content ON memory_memoryitem
+    FOR EACH ROW WHEN (NEW.content IS DISTINCT FROM OLD.content) EXECUTE FUNCTION memory_forget_vectors();
+"""
+FORGET_VECTORS_REVERSE = """
+DROP TRIGGER memory_vectors_follow_content ON memory_memoryitem;
+DROP FUNCTION memory_forget_vectors;
+ALTER TABLE memory_memoryvector DROP CONSTRAINT memory_vector_goes_with_memory;
+"""
 
 KEEP_MARKS = """
 CREATE FUNCTION memory_keep_marks() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -5,8 +5,7 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.persona import append_only
-from kernel.tenancy.migrations import RowSecurity
+from kernel.tenancy.migrations import AppendOnly, RowSecurity
 
 
 class Migration(migrations.Migration):
@@ -55,5 +54,5 @@ class Migration(migrations.Migration):
         ),
         RowSecurity("persona_personastate"),
         RowSecurity("persona_personaevent"),
-        migrations.RunSQL(append_only.REFUSE, append_only.REFUSE_REVERSE),
+        AppendOnly("persona", "the log of a personality is append-only", "persona_personaevent"),
     ]

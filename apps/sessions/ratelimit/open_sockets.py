@@ -7,6 +7,7 @@ sockets of this process are counted alone. Called by the sockets and the web pro
 from __future__ import annotations
 
 import logging
+from uuid import UUID
 
 from apps.access.tokens import Visitor
 from kernel import live
@@ -51,6 +52,15 @@ async def renew() -> None:
     """Keep the seats of all windows that are open in this process. Raises what Redis raises."""
     if _held:
         await concurrency.renew(dict(_held))
+
+
+async def is_open(tenant_id: UUID, session_id: UUID) -> bool:
+    """Whether the conversation is open in a window of some process now; False while Redis is away."""
+    try:
+        return await concurrency.holders(f"windows:{tenant_id}:{session_id}") > 0
+    except Exception as error:  # noqa: BLE001 (the same)
+        _log.warning("windows_not_counted session=%s error=%s", session_id, type(error).__name__)
+        return False
 
 
 def _place(visitor: Visitor) -> str:

@@ -84,16 +84,22 @@ async def answer(state: TurnState, *, instruction: str, again: bool = False) -> 
     return None
 
 
+def _declined(title: str, why: str) -> str:
+    told = f"The reason that the visitor was told: {why.replace('_', ' ')}" if why else "No reason was given"
+    return f"Declined by a colleague, nothing was changed: {title}. {told}. If asked why, say exactly that."
+
+
 def briefing_of(state: TurnState, instruction: str) -> Briefing:
-    deployment = state.session.deployment
+    settings = state.settings
     waiting = tuple(f"Already promised and waiting for a person: {title}." for title in state.open_work)
+    declined = (_declined(title, why) for title, why in state.declined_work)
     return Briefing(
         role=Role.PROXY,
         text=state.text,
-        title=deployment.title,
-        greeting=deployment.greeting,
-        persona="\n".join(filter(None, (deployment.persona, state.tone.text if state.tone else ""))),
-        constitution=(*CONSTITUTION, *waiting),
+        title=state.session.deployment.title,
+        greeting=settings.greeting,
+        persona="\n".join(filter(None, (settings.persona, state.tone.text if state.tone else ""))),
+        constitution=(*CONSTITUTION, *waiting, *declined),
         level=state.access.grant.level,
         history=state.history,
         passages=state.passages,
@@ -102,10 +108,12 @@ def briefing_of(state: TurnState, instruction: str) -> Briefing:
         withheld=state.withheld,
         skills=state.skills,
         instruction=instruction,
-        suggestions=tuple(deployment.suggestions),
+        suggestions=settings.suggestions,
         context_profiles=tuple(dict.fromkeys((state.focus.profile, *PROFILES))),
         today=now().date().isoformat(),
         reference=str(state.turn_id),
+        attachments=state.attachments,
+        is_form=state.message.is_form,
     )
 
 

@@ -14,6 +14,8 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Queue
+from apps.knowledge import gaps
+from apps.knowledge.enums import GapReason
 from apps.memory.enums import SourceKind
 from apps.persona import rules as persona
 from apps.persona import services as personas
@@ -23,6 +25,7 @@ from apps.sessions import (
     model_runs,
     person_wanted,
     proposals,
+    queries,
     rules,
     signals,
     turn_pauses,
@@ -146,7 +149,9 @@ def move_mood(state: TurnState) -> None:
     if state.tone is None or state.overheard:
         return
     blocked = state.stop is not None and state.stop.held is None
-    events = persona.events_of_turn(state.message.text, blocked=blocked, number=state.number)
+    after = max((each.seq for each in state.recent if each.sender == Sender.VISITOR), default=0)
+    completed = queries.work_completed(state.session.pk, after=after, until=state.message.seq)
+    events = persona.events_of_turn(state.message.text, blocked=blocked, number=state.number, completed=completed)
     mood = personas.move_mood(
         state.session.mood, events, deployment_id=state.session.deployment_id, session_id=state.session.pk
     )
@@ -169,6 +174,7 @@ def finish(state: TurnState) -> None:
     left_out = len(state.window.evicted) if state.window else 0
     data |= {"prompts": list(state.prompts)} if state.prompts else {}
     data |= {"register": state.register, "mode": state.mode} if state.register and state.mode else {}
+    data |= {"release": state.settings.number} if state.settings.number else {}
     data |= {"tone": f"{state.tone.context}:{state.tone.levels}"} if state.tone else {}
     data |= {name: count for name, count in (("evicted", left_out), ("untold", state.untold)) if count}
     record(
@@ -186,6 +192,9 @@ def _tell_unanswered(state: TurnState) -> None:
     said = [note.content for note in state.notes if note.source == SourceKind.CONVERSATION_RAW]
     if said and not answer.handoff and intents.looks_like_question(said[-1]):
         signals.question_unanswered(state.session, said[-1])
+        if not state.session.is_test:
+            asker = state.session.whose or str(state.session.pk)
+            gaps.record_question(state.session.pk, said[-1], asker=asker, reason=GapReason.UNANSWERED)
 
 
 def fail(state: TurnState, *, reason: str) -> None:

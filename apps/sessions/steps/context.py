@@ -7,18 +7,22 @@ one is configured and the rules are not enough.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 from apps.access.levels import KNOWLEDGE_TOOL
-from apps.gates.content import DOCUMENT, MEMORY, WRITTEN_AFTER, ContentMark, check_content
+from apps.gates.content import DOCUMENT, FILE, MEMORY, WRITTEN_AFTER, ContentMark, check_content
 from apps.guard import services as guard
-from apps.knowledge.queries import join_neighbours, search
+from apps.knowledge.provider_vectors import QuestionVector, embed_question
+from apps.knowledge.queries import join_neighbours, search, search_text
+from apps.knowledge.reranking import candidates, rerank
 from apps.memory import memories
-from apps.memory.enums import ScopeKind, Tier
-from apps.memory.recall import recall
+from apps.memory.enums import Purpose, ScopeKind, Tier
+from apps.memory.recall import confirmed_preferences, recall, recall_for
 from apps.memory.schemas import Note
 from apps.sessions import window, window_scoring
 from apps.sessions.queries import Said
+from apps.sessions.registry import read_attachments
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps.memory import left_the_window, said_since_the_last_answer, scopes_of
 from kernel.errors import SilasError
@@ -33,7 +37,8 @@ from llm.context.items import FRAME_TOKENS
 from llm.context.subscriptions import Subscription
 from llm.enums import MemoryQueryStrategy
 
-PASSAGES, MEMORIES = 6, 5
+PASSAGES = 6
+_WITH_FILES = 4  # files that came with the last messages are read again, so that a question about them can follow
 TOO_MUCH = gettext_lazy("I can't answer right now. A colleague will take a look.")
 
 
@@ -61,19 +66,38 @@ async def retrieve(state: TurnState) -> Stop | None:
     ttl = window.BUDGET.subscription_ttl_turns
     standing = subscriptions.expire(state.focus.subscriptions, turn=state.number, ttl=ttl)
     state.focus = replace(state.focus, subscriptions=standing)
-    await in_thread(_retrieve, state)
+    plan = state.policy.search
+    by_provider = await embed_question(state.tenant_id, plan, state.text, run=state.run)
+    await in_thread(_retrieve, state, by_provider)
+    if plan is not None and plan.reranker:
+        best = await rerank(state.tenant_id, plan, state.text, state.passages, k=PASSAGES, run=state.run)
+        state.passages = await in_scope(state.tenant_id, join_neighbours, best)
+    last = state.recent[-_WITH_FILES:]
+    after = last[0].seq if len(last) == _WITH_FILES else 0
+    # A file has a number of its own between those of the messages.
+    if state.message.seq - after > len(last) + (after == 0):
+        state.attachments = await in_thread(read_attachments, state.tenant_id, state.session.pk, after)
     return None
 
 
-def _retrieve(state: TurnState) -> None:
+def _retrieve(state: TurnState, by_provider: Sequence[QuestionVector]) -> None:
     state.notes += memories.prepare(said_since_the_last_answer(state))
     active = state.focus.active
-    asked, *vectors = embedding.embed_all([state.text, *(each.target for each in active)])
+    texts = (search_text(state.text), state.text, *(each.target for each in active))
+    searched, asked, *vectors = embedding.embed_all(texts)
     with tenant_scope(state.tenant_id):
         if asked is not None:  # a message without a visible character brings nothing to mind
             levels = state.access.reached_levels()
-            state.passages = join_neighbours(search(state.text, vector=asked, levels=levels, k=PASSAGES))
-            state.memories = recall(scopes_of(state), state.text, vector=asked, k=MEMORIES)
+            most = candidates(state.policy.search, PASSAGES)
+            state.passages = search(state.text, vector=searched, levels=levels, k=most, by_provider=by_provider)
+            if most == PASSAGES:
+                state.passages = join_neighbours(state.passages)
+            state.memories = recall_for(
+                Purpose.TURN, scopes_of(state), state.text, vector=asked, by_provider=by_provider
+            )
+        # A confirmed preference counts where it was confirmed, whether or not the message is about it (spec 6.6).
+        others = (memory for memory in state.memories if not memory.is_default)
+        state.memories = (*confirmed_preferences(state.session.deployment_id), *others)
         answers = [_subscribed(state, each, vector) for each, vector in zip(active, vectors, strict=True)]
     state.subscribed = _fresh(state, list(zip(active, answers, strict=True)))
 
@@ -106,8 +130,8 @@ def _fresh(
 
 
 async def look_at_content(state: TurnState) -> Stop | None:
-    """Step 4, its end: passages and memories are looked at by gates before any model reads them. A hit withholds none:
-    it marks the turn, and the guard knows of it before a tool can be called."""
+    """Step 4, its end: passages, memories and files are looked at by gates before any model reads them. A hit
+    withholds none: it marks the turn, and the guard knows of it before a tool can be called."""
     marks = await asyncio.to_thread(_marks_of, state)
     state.marks += marks
     for mark in marks:
@@ -122,6 +146,7 @@ def _marks_of(state: TurnState) -> list[ContentMark]:
     found = [
         check_content([each.title, each.quote], gates, kind=DOCUMENT, ref=each.version_id) for each in state.passages
     ]
+    found += [check_content([each.name, each.text], gates, kind=FILE, ref=each.file_id) for each in state.attachments]
     found += [
         ContentMark(MEMORY, "", each.memory_id, WRITTEN_AFTER)
         if each.marked
@@ -160,6 +185,7 @@ def _narrow(state: TurnState, kept: set[str]) -> None:
     state.passages = tuple(passage for passage in state.passages if window.id_of_passage(passage) in kept)
     state.memories = tuple(memory for memory in state.memories if window.id_of_memory(memory) in kept)
     state.subscribed = tuple(memory for memory in state.subscribed if window.id_of_memory(memory) in kept)
+    state.attachments = tuple(file for file in state.attachments if window.id_of_file(file) in kept)
 
 
 def _utterance(entry: Said) -> HistoryMessage:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,12 +15,10 @@ from apps.access.grants import Passed, grant_of
 from apps.approvals.enums import PauseTrigger
 from apps.audit.enums import AuditEvent
 from apps.gates.allowance import Allowance
-from apps.gates.enums import GateLane, GateTrigger
-from apps.gates.providers.script import needs_claim
+from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateReport
-from apps.gates.services import check_gates, scripts_due
 from apps.guard.services import GateJudge
-from apps.sessions import escalations, identity_claims, levels, policy, turn_pauses
+from apps.sessions import escalations, gate_runs, identity_claims, levels, policy, turn_pauses
 from apps.sessions.enums import Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.model_runs import model_of
@@ -55,13 +52,9 @@ async def check(state: TurnState) -> Stop | None:
 async def overhear(state: TurnState) -> Stop | None:
     """Step 1 for messages to a person: decide whether and how models may read them later. No answer or escalation
     follows, no level moves, no identity is checked and no advisory gate runs (ADR 43)."""
-    of_levels = policy.level_gates(state.policy)
-    idle = {
-        gate.name
-        for gate in state.policy.gates
-        if gate.lane == GateLane.QUALITY or (gate.name in of_levels and needs_claim(gate))
-    }
-    report = await run_gates(state, GateTrigger.EVERY_USER_MESSAGE, _asked_about(state), without=frozenset(idle))
+    report = await run_gates(
+        state, GateTrigger.EVERY_USER_MESSAGE, _asked_about(state), without=gate_runs.idle_gates(state.policy)
+    )
     state.text = str(report.context.get("message", state.text))
     problem = report.blocked or report.needs_approval
     return Stop(f"gate:{problem.gate_name}") if problem else None
@@ -96,25 +89,10 @@ async def _judged(
 async def run_gates(
     state: TurnState, trigger: GateTrigger, context: dict[str, Any], *, without: frozenset[str] = frozenset()
 ) -> GateReport:
-    """The turn's frozen gates of one trigger, less those named in `without`. Scripts and models are waited for in a
-    thread, a script's files read in a scope before."""
-    frozen = replace(state.policy, gates=tuple(gate for gate in state.policy.gates if gate.name not in without))
-    scripts = scripts_due(frozen.gates, trigger, context)
-    run = partial(
-        check_gates,
-        frozen.gates,
-        trigger,
-        context,
-        level_gates=policy.level_gates(frozen),
-        allowance=_with_a_model(state),
+    """The turn's frozen gates of one trigger, less those named in `without`."""
+    report = await gate_runs.run_policy_gates(
+        state.tenant_id, state.policy, trigger, context, allowance=_with_a_model(state), without=without
     )
-    if scripts:
-        files = await in_scope(state.tenant_id, policy.gate_files, frozen, scripts, context)
-        report = await asyncio.to_thread(run, files=files)
-    elif policy.asks_models(frozen, trigger):
-        report = await asyncio.to_thread(run)
-    else:
-        report = run()
     state.audit += report.audit
     return report
 

@@ -19,7 +19,7 @@ from apps.access.levels import KNOWLEDGE_TOOL
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.gates.enums import GateTrigger
-from apps.memory import memories
+from apps.memory import decay, memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier
 from apps.memory.schemas import Note, Scope, conversation_scope
 from apps.sessions import window
@@ -233,12 +233,14 @@ def _done(state: TurnState, wish: Wish) -> bool:
 
 
 def keep_raw(state: TurnState) -> None:
-    """Steps 3.5 and 11.5, inside the closing transaction, right behind the recorded answer; and the focus."""
+    """Steps 3.5 and 11.5, inside the closing transaction, right behind the recorded answer; which memories were
+    used; and the focus."""
     if not _forgotten(state):
         notes = list(state.notes)
         if state.answer_note and state.stop is None:
             notes.append(replace(state.answer_note, reference=f"seq:{state.session.seq}"))
         memories.keep(notes)
+        decay.record_use(each.memory_id for each in (*state.memories, *state.subscribed))
         _write_focus(state)
 
 

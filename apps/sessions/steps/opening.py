@@ -26,19 +26,24 @@ from apps.guard.enums import Origin
 from apps.guard.schemas import Limits, RunRef
 from apps.guard.services import open_run
 from apps.persona import queries as persona
+from apps.persona.schemas import Tone
 from apps.persona.services import tone_of_turn
-from apps.sessions import policy, queries, turn_pauses
+from apps.releases.schemas import ServedSettings
+from apps.releases.served import settings_of
+from apps.sessions import policy, queries, served, turn_pauses
 from apps.sessions.context_state import Focus
 from apps.sessions.enums import Owner, Sender, TurnStatus
 from apps.sessions.model_runs import admit_free
 from apps.sessions.models import ChatSession, Turn
 from apps.sessions.queries import Said
 from apps.sessions.state import TurnState
-from apps.work.queries import open_work
+from apps.work.queries import declined_work, open_work
 from kernel.clock import now
 from kernel.tenancy import before_commit
 
 HISTORY_MESSAGES = 30
+# How many declined requests a model is told of.
+DECLINED_TOLD = 3
 
 
 def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
@@ -77,8 +82,12 @@ def _resumed(owed: Mapping[str, Any]) -> GatePause | None:
 def _state(lease: Lease, session: ChatSession, *, seq: int, overheard: bool) -> TurnState:
     said = queries.said_until(session.pk, seq, limit=HISTORY_MESSAGES)
     waiting = open_work(session.pk, subject=session.customer)
+    declined = declined_work(session.pk, subject=session.customer)
     baseline = persona.baseline_of(session.deployment_id)
-    frozen = policy.load_usable(session.deployment, said, waiting, baseline)
+    release = served.release_for(session)
+    frozen = policy.load_usable(session.deployment, said, waiting, declined, baseline, release)
+    serving = settings_of(session.deployment, release.value, axes=baseline.value)
+    _bind(session, serving)
     *recent, message = said.value
     message = message._replace(kept_out=False)
     spoken = (each.text for each in (*recent, message) if each.sender == Sender.VISITOR)
@@ -93,13 +102,17 @@ def _state(lease: Lease, session: ChatSession, *, seq: int, overheard: bool) -> 
         epoch=session.owner_epoch,
         lease=lease,
         session=session,
+        settings=serving,
         message=message,
         recent=tuple(recent),
         policy=frozen,
         access=access,
         open_work=tuple(title for whose, title in waiting.value if whose in ("", access.subject)),
+        declined_work=tuple(
+            (title, why or "") for whose, title, why in declined.value[-DECLINED_TOLD:] if whose in ("", access.subject)
+        ),
         run=_run_of(session, turn_id),
-        tone=tone_of_turn(baseline.value, session.mood, message.text) if baseline.value is not None else None,
+        tone=_tone(serving, session, recent, message),
         text=message.text,
         focus=Focus.of(session.focus),
         overheard=overheard,
@@ -109,6 +122,20 @@ def _state(lease: Lease, session: ChatSession, *, seq: int, overheard: bool) -> 
     return state
 
 
+def _tone(serving: ServedSettings, session: ChatSession, recent: list[Said], message: Said) -> Tone | None:
+    if serving.axes is None:
+        return None
+    in_group = any(each.sender == Sender.HUMAN for each in recent)
+    return tone_of_turn(serving.axes, session.mood, message.text, in_group=in_group)
+
+
+def _bind(session: ChatSession, serving: ServedSettings) -> None:
+    """Keep the release with the conversation: it began before there was one, or its own was rolled back."""
+    if serving.release != session.release_id and not session.is_test:
+        session.release_id = serving.release
+        session.save(update_fields=["release"])
+
+
 def _begin(session: ChatSession, message: Said) -> UUID:
     """Write down that this turn began."""
     turn = Turn(
@@ -116,6 +143,7 @@ def _begin(session: ChatSession, message: Said) -> UUID:
         session_id=session.pk,
         message_seq=message.seq,
         number=session.turns + 1,
+        release_id=session.release_id,
         epoch=session.owner_epoch,
         started_at=now(),
         step="precompile_gates",

@@ -7,7 +7,7 @@ from collections import Counter
 from apps.approvals.enums import PauseTrigger
 from apps.gates.content import ContentMark
 from apps.gates.enums import GateTrigger
-from apps.sessions import escalations, turn_pauses
+from apps.sessions import escalations, rules, turn_pauses
 from apps.sessions.state import Stop, TurnState
 from apps.sessions.steps import answer
 from apps.sessions.steps.input_gates import run_gates
@@ -55,8 +55,16 @@ async def resume(state: TurnState) -> Stop | None:
 
 async def _fit_suggestions(state: TurnState) -> list[str]:
     """What the visitor may press next, if it passes as it stands: words that a model made up are words out as well."""
-    wanted = list(state.response.suggestions) if state.response else []
-    if all(suggestion in state.session.deployment.suggestions for suggestion in wanted):
+    if state.response is None:
+        return []
+    wanted = rules.fitting_suggestions(
+        state.response.suggestions,
+        asked=state.message.text,
+        answer=state.response.message,
+        written=state.settings.suggestions,
+        greeting=state.settings.greeting,
+    )
+    if all(suggestion in state.settings.suggestions for suggestion in wanted):
         return wanted
     text = "\n".join(wanted)
     report = await run_gates(state, GateTrigger.EVERY_AGENT_RESPONSE, {"response": text, "message": state.text})

@@ -11,11 +11,11 @@ from typing import Any
 from pydantic_ai.toolsets import AbstractToolset
 
 from apps.access.levels import KNOWLEDGE_TOOL
-from apps.access.rules import Level
+from apps.access.rules import AccessController, Level
 from apps.guard.enums import Intent
 from apps.guard.toolset import GuardedToolset, OfferedTool
 from apps.sessions import value_sources, window
-from apps.sessions.state import Stop, TurnState
+from apps.sessions.state import Policy, Stop, TurnState
 from apps.skills.schemas import ToolSpec
 from llm.briefing import SkillBrief, ToolBrief, WithheldTool
 from llm.context.budget import count_tokens
@@ -45,16 +45,21 @@ async def build(state: TurnState) -> Stop | None:
     room = window.BUDGET.metadata_tokens - sum(map(window.weight, documents))
     own = tuple(brief(tool) for tool in state.policy.tools if tool.name in allowed)
     own, untold = select_within_budget(own, tokens=room, weight_of=window.weight)
-    held = tuple(
-        WithheldTool(brief(tool), level, _what_it_takes(state, level))
-        for tool in state.policy.tools
-        if (level := state.access.withholding_level(tool.name)) is not None
-    )
+    held = withheld_tools(state.policy, state.access)
     room -= sum(map(window.weight, own))
     state.skills = tuple(SkillBrief(skill.name, skill.description) for skill in window.skills_for_proxy(state))
     state.withheld, unnamed = select_within_budget(held, tokens=room, weight_of=_weight)
     state.tools, state.untold = (*own, *documents), len(untold) + len(unnamed)
     return None
+
+
+def withheld_tools(policy: Policy, access: AccessController) -> tuple[WithheldTool, ...]:
+    """The tools above the visitor's level, each with what it takes to reach it."""
+    return tuple(
+        WithheldTool(brief(tool), level, _what_it_takes(policy, level))
+        for tool in policy.tools
+        if (level := access.withholding_level(tool.name)) is not None
+    )
 
 
 def _weight(held: WithheldTool) -> int:
@@ -111,9 +116,9 @@ def _offered(tool: ToolSpec) -> OfferedTool:
     )
 
 
-def _what_it_takes(state: TurnState, name: str) -> str:
+def _what_it_takes(policy: Policy, name: str) -> str:
     """The sentence of the gate that leads to the level, as its author wrote it."""
-    level: Level = state.policy.levels[name]
-    gates = {gate.name: gate for gate in state.policy.gates}
+    level: Level = policy.levels[name]
+    gates = {gate.name: gate for gate in policy.gates}
     asked = [str(gates[gate].config.get("ask") or WHO_ARE_YOU) for gate in level.requires if gate in gates]
     return " ".join(asked) or WHO_ARE_YOU

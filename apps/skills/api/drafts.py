@@ -18,12 +18,14 @@ from apps.skills.api.skills import REFUSALS, SkillAnswer, requester
 from apps.skills.maker import services
 from apps.skills.models import DraftRevision, SkillDraft
 from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
+from apps.tenants.enums import KeyScope
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.tenancy import tenant_scope
 
 _CHANGE_REFUSALS: dict[int, Any] = {
+    400: OpenApiResponse(description="`invalid`: a field is wrong"),
     409: OpenApiResponse(description="`draft_changed`: `extra.revision` is the newest; `too_many_drafts`, `no_model`"),
     422: OpenApiResponse(description="`draft_name`, `draft_wish`, `draft_file`"),
 }
@@ -81,6 +83,8 @@ class ChangeRequest(SeenRequest):
 class Drafts(OwnersView):
     """List drafts, and create new ones."""
 
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(operation_id="skill_drafts_list", tags=["skills"], responses={200: DraftLine(many=True), **REFUSALS})
     def get(self, request: Request) -> Response:
         with tenant_scope(self.caller.tenant_id):
@@ -106,6 +110,8 @@ class Drafts(OwnersView):
 class OneDraft(OwnersView):
     """Get a draft with its newest revision, or delete it."""
 
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(operation_id="skill_drafts_get", tags=["skills"], responses={200: DraftAnswer, **REFUSALS})
     def get(self, request: Request, draft_id: UUID) -> Response:
         return Response(_response(self.caller, draft_id))
@@ -119,6 +125,8 @@ class OneDraft(OwnersView):
 
 
 class Revising(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(
         operation_id="skill_drafts_revise",
         tags=["skills"],
@@ -141,6 +149,8 @@ class Revising(OwnersView):
 
 
 class Trying(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(
         operation_id="skill_drafts_try",
         tags=["skills"],
@@ -154,6 +164,8 @@ class Trying(OwnersView):
 
 
 class Submitting(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(
         operation_id="skill_drafts_submit",
         tags=["skills"],

@@ -22,6 +22,7 @@ from apps.skills.api.skills import REFUSALS, requester
 from apps.skills.models import SkillPackage, TrustedPublisher
 from apps.skills.packages import archive, services
 from apps.tenants.api_auth import OwnersView, RequestSerializer
+from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope
 
@@ -61,6 +62,8 @@ class PackageRequest(RequestSerializer):
 class Packages(OwnersView):
     """List packages, and import new ones."""
 
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     parser_classes = (MultiPartParser,)
 
     @extend_schema(
@@ -77,6 +80,7 @@ class Packages(OwnersView):
         responses={
             201: PackageAnswer,
             **REFUSALS,
+            400: OpenApiResponse(description="`invalid`: a field is wrong"),
             409: OpenApiResponse(description="`package_replayed`, `skill_disabled`, `skills_waiting`"),
             422: OpenApiResponse(description="`package_broken` and its like: it is not whole or not as it was signed"),
         },
@@ -93,6 +97,8 @@ class Packages(OwnersView):
 
 
 class RefusingPackage(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(
         operation_id="skill_packages_refuse", tags=["skills"], request=None, responses={204: None, **REFUSALS}
     )
@@ -104,6 +110,8 @@ class RefusingPackage(OwnersView):
 
 
 class Exporting(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(
         operation_id="skills_export",
         tags=["skills"],
@@ -124,6 +132,8 @@ class Exporting(OwnersView):
 
 
 class Publishers(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(
         operation_id="skill_publishers_list", tags=["skills"], responses={200: PublisherAnswer(many=True), **REFUSALS}
     )
@@ -134,6 +144,8 @@ class Publishers(OwnersView):
 
 
 class OnePublisher(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(operation_id="skill_publishers_remove", tags=["skills"], responses={204: None, **REFUSALS})
     def delete(self, request: Request, publisher_id: UUID) -> Response:
         """Remove a trusted publisher: new packages from this key wait for review, what was installed stays."""

@@ -14,11 +14,13 @@ from rest_framework.parsers import JSONParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.skills import imports, installation, queries
+from apps.skills import bundled, imports, installation, queries
+from apps.skills.differences import FileChange, compare
 from apps.skills.imports import Fetched
 from apps.skills.imports.adapter import FORMATS
 from apps.skills.models import SkillVersion
-from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer
+from apps.tenants.api_auth import Caller, OwnersView, RequestSerializer, validated
+from apps.tenants.enums import KeyScope
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
@@ -80,6 +82,8 @@ class CountAnswer(serializers.Serializer[Any]):
 class Skills(OwnersView):
     """List the newest version of each skill, and import new ones."""
 
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     parser_classes = (JSONParser, MultiPartParser)
 
     @extend_schema(operation_id="skills_list", tags=["skills"], responses={200: SkillAnswer(many=True), **REFUSALS})
@@ -107,13 +111,89 @@ class Skills(OwnersView):
 class OneSkill(OwnersView):
     """Get all versions of one skill, newest first."""
 
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(operation_id="skills_get", tags=["skills"], responses={200: SkillAnswer(many=True), **REFUSALS})
     def get(self, request: Request, name: str) -> Response:
         with tenant_scope(self.caller.tenant_id):
             return Response(SkillAnswer(_versions(name), many=True).data)
 
 
+class SkillDiffRequest(RequestSerializer):
+    before = serializers.IntegerField(min_value=1)
+    after = serializers.IntegerField(min_value=1)
+
+
+class SkillFileChange(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    kind = serializers.CharField(help_text="new, removed or changed")
+    lines = serializers.SerializerMethodField(help_text='Each with its mark: "+", "-", " ", or "@" for a gap')
+    cut = serializers.BooleanField(help_text="There are more lines")
+    is_text = serializers.BooleanField(help_text="A binary file has no lines")
+
+    def get_lines(self, change: FileChange) -> list[str]:
+        return [f"{mark}{text}" for mark, text in change.lines]
+
+
+class SkillDiffAnswer(serializers.Serializer[Any]):
+    changes = SkillFileChange(many=True)
+
+
+class Comparing(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
+    @extend_schema(
+        operation_id="skills_diff",
+        tags=["skills"],
+        parameters=[SkillDiffRequest],
+        responses={200: SkillDiffAnswer, **REFUSALS, 400: OpenApiResponse(description="`invalid`: a field is wrong")},
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """Compare the files of two versions."""
+        values = validated(SkillDiffRequest, request.query_params)
+        with tenant_scope(self.caller.tenant_id):
+            rows = {row.number: row for row in _versions(name)}
+            if not {values["before"], values["after"]} <= rows.keys():
+                raise NotFound()
+            before, after = (queries.contents_of(rows[values[place]]) for place in ("before", "after"))
+            return Response(SkillDiffAnswer({"changes": compare(before, after)}).data)
+
+
+class BundledSkillsAnswer(serializers.Serializer[Any]):
+    names = serializers.ListField(child=serializers.CharField(), help_text="Those that are not installed")
+
+
+class BundledSkillRequest(RequestSerializer):
+    name = serializers.CharField(max_length=64)
+
+
+class BundledSkills(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
+    @extend_schema(
+        operation_id="bundled_skills_list", tags=["skills"], responses={200: BundledSkillsAnswer, **REFUSALS}
+    )
+    def get(self, request: Request) -> Response:
+        """List the skills that the platform brings along and that are not installed."""
+        with tenant_scope(self.caller.tenant_id):
+            return Response({"names": bundled.available_names()})
+
+    @extend_schema(
+        operation_id="bundled_skills_install",
+        tags=["skills"],
+        request=BundledSkillRequest,
+        responses={201: SkillAnswer, **REFUSALS, 400: OpenApiResponse(description="`invalid`: a field is wrong")},
+    )
+    def post(self, request: Request) -> Response:
+        """Install one of them."""
+        name = validated(BundledSkillRequest, request.data)["name"]
+        with tenant_scope(self.caller.tenant_id):
+            return Response(SkillAnswer(bundled.install(name)).data, status.HTTP_201_CREATED)
+
+
 class Disabling(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(
         operation_id="skills_disable", tags=["skills"], request=None, responses={200: CountAnswer, **REFUSALS}
     )
@@ -125,12 +205,15 @@ class Disabling(OwnersView):
 
 
 class RollingBack(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(
         operation_id="skills_roll_back",
         tags=["skills"],
         request=RollBackRequest,
         responses={
             200: SkillAnswer,
+            400: OpenApiResponse(description="`invalid`: a field is wrong"),
             409: OpenApiResponse(description="`skill_not_approved`: never in use"),
             **REFUSALS,
         },
@@ -147,6 +230,8 @@ class RollingBack(OwnersView):
 
 
 class Purging(OwnersView):
+    reading, writing = KeyScope.SKILLS_READ, KeyScope.SKILLS_WRITE
+
     @extend_schema(operation_id="skills_purge", tags=["skills"], request=None, responses={200: CountAnswer, **REFUSALS})
     def post(self, request: Request, name: str) -> Response:
         """Switch the skill off and delete what was written with it. Cannot be undone."""

@@ -6,7 +6,7 @@ import uuid
 from django.db import migrations, models
 
 from apps.skills import append_only
-from kernel.tenancy.migrations import RowSecurity, Tables
+from kernel.tenancy.migrations import AppendOnly, RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
@@ -197,6 +197,6 @@ class Migration(migrations.Migration):
         RowSecurity("skills_skillpackage"),
         RowSecurity("skills_skilldraft"),
         RowSecurity("skills_draftrevision"),
-        migrations.RunSQL(append_only.REFUSE, append_only.REFUSE_REVERSE),
+        AppendOnly("skills", "an installed skill cannot be rewritten", "skills_skillversion", "skills_skillfile"),
         migrations.RunSQL(append_only.COURSE, append_only.COURSE_REVERSE),
     ]

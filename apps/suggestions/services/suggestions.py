@@ -26,7 +26,8 @@ from apps.autonomy.services.bus_messages import enqueue_review
 from apps.suggestions import suggestion_policy
 from apps.suggestions.enums import SuggestionAction, SuggestionSource, SuggestionState
 from apps.suggestions.models import InitiativeSettings, Suggestion
-from apps.suggestions.services.calibration import initiative_settings, record_dismissal
+from apps.suggestions.queries import initiative_settings
+from apps.suggestions.services.outcomes import record_dismissal
 from apps.suggestions.suggestion_policy import PastSuggestion, SuggestionLimits
 from apps.tenants.models import Deployment, User
 from apps.work.enums import WorkItemStatus, WorkItemType
@@ -175,7 +176,7 @@ def apply_decision(card: Card, decision: Decision, token: ApprovalToken | None) 
     led_to = _carry_out(row, decision.user) if accepted else ""
     Suggestion.objects.filter(pk=row.pk).update(state=state, decided_by=decision.user, handled_at=now(), led_to=led_to)
     if state is SuggestionState.DISMISSED:
-        record_dismissal(row)
+        record_dismissal(row, user=decision.user)
     record(
         AuditEvent.SUGGESTION_HANDLED,
         actor=f"user:{decision.user_id}",

@@ -41,7 +41,8 @@ class KeyAdmin(TenantRowAdmin):
 class ApiKeyAdmin(KeyAdmin):
     """The new key is shown once, in the response itself: it passes through no cookie and no message store."""
 
-    list_display = ("name", "prefix", "created_at", "revoked_at")
+    list_display = ("name", "prefix", "created_at", "expires_at", "revoked_at")
+    public = ("scopes", "last_used_at")
     list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
     search_fields = ("name", "prefix")
     fields = ("name",)

@@ -1,5 +1,6 @@
-"""Models: tenants, users and deployments (`directory`), login and invitations (`accounts`), console visits (`visits`),
-retention (`retention`), sealed policy (`policy_seals`) and data keys (`vault`)."""
+"""Models: tenants, users and deployments (`directory`), login and invitations (`accounts`), apps of third parties
+(`oauth`), console visits (`visits`), retention (`retention`), API requests with an idempotency key (`idempotency`),
+sealed policy (`policy_seals`) and data keys (`vault`)."""
 
 from apps.tenants.models.accounts import (
     Invitation,
@@ -23,6 +24,8 @@ from apps.tenants.models.directory import (
     User,
     VisitorLimits,
 )
+from apps.tenants.models.idempotency import IdempotentRequest
+from apps.tenants.models.oauth import OAuthApp, OAuthGrant, OAuthToken
 from apps.tenants.models.policy_seals import PolicySeal
 from apps.tenants.models.retention import Retention
 from apps.tenants.models.vault import DataKey
@@ -33,6 +36,7 @@ __all__ = [
     "DataKey",
     "Deployment",
     "FirstRun",
+    "IdempotentRequest",
     "IdentityKey",
     "Invitation",
     "Letter",
@@ -41,6 +45,9 @@ __all__ = [
     "LoginProvider",
     "Membership",
     "MessageKey",
+    "OAuthApp",
+    "OAuthGrant",
+    "OAuthToken",
     "PolicySeal",
     "ProviderAccount",
     "RecoveryCode",

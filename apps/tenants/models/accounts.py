@@ -118,12 +118,12 @@ class Letter(models.Model):
 
 class Invitation(TenantModel):
     """An invitation to become a member, by a link that works once and for seven days. `hashed` is the hash of the
-    newest link; empty until one was created."""
+    newest link; empty until one was created. `invited_by` is None for one by a program."""
 
     email = models.EmailField()
     role = models.CharField(max_length=16, choices=Role.choices)
     hashed = models.CharField(max_length=64, blank=True)
-    invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", null=True)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     accepted_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)

@@ -16,6 +16,7 @@ from django.db import models
 from django.db.models import Q
 
 from apps.tenants.enums import IdentityAlgorithm, Role
+from kernel.clock import now
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 from kernel.timezones import validate_timezone
@@ -24,7 +25,7 @@ from llm.models import GROUNDED
 
 
 class Tenant(models.Model):
-    """A customer company of the platform."""
+    """A customer company of the platform, or the copy of one in which simulations run (`is_simulated`)."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     slug = models.SlugField(unique=True, max_length=60)
@@ -33,6 +34,7 @@ class Tenant(models.Model):
     second_factor_required = models.BooleanField(
         default=False, help_text=_("Do members need a second factor before they see anything?")
     )
+    is_simulated = models.BooleanField(default=False, db_default=False, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -167,7 +169,8 @@ class Deployment(TenantModel):
 
 class ApiKey(TenantModel):
     """A tenant's REST API key, stored as a hash; `prefix` is shown to people. `scopes` (`KeyScope`) limit its rights; a
-    key without scopes has the rights of an owner."""
+    key without scopes has the rights of an owner. After a rotation the secret before is valid until `previous_until`,
+    so that a program can change over without an interruption."""
 
     name = models.CharField(max_length=80)
     prefix = models.CharField(max_length=12)
@@ -175,13 +178,30 @@ class ApiKey(TenantModel):
     scopes: models.JSONField[list[str], list[str]] = models.JSONField(default=list, db_default=[], blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
+    expires_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    previous_hashed = models.CharField(max_length=64, unique=True, null=True, editable=False)
+    previous_until: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(
+        null=True, editable=False
+    )
 
     class Meta(TenantModel.Meta):
         verbose_name = _("API key")
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(previous_hashed__isnull=True, previous_until__isnull=True)
+                | Q(previous_hashed__isnull=False, previous_until__isnull=False),
+                name="api_key_overlap_ends",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_active(self) -> bool:
+        """Whether requests with it are accepted now."""
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now())
 
 
 class IdentityKey(TenantModel):

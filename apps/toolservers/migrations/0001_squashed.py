@@ -5,8 +5,7 @@ import django.db.models.functions.datetime
 import uuid
 from django.db import migrations, models
 
-from apps.toolservers import append_only
-from kernel.tenancy.migrations import RowSecurity, Tables
+from kernel.tenancy.migrations import AppendOnly, RowSecurity, Tables
 
 
 class Migration(migrations.Migration):
@@ -125,5 +124,5 @@ class Migration(migrations.Migration):
         RowSecurity("toolservers_outsidetool"),
         RowSecurity("toolservers_toolset"),
         RowSecurity("toolservers_websearch"),
-        migrations.RunSQL(append_only.REFUSE, append_only.REFUSE_REVERSE),
+        AppendOnly("toolservers", "a set of tools cannot be rewritten", "toolservers_toolset"),
     ]

@@ -23,6 +23,7 @@ from apps.connections.api import store_for_connection
 from apps.sessions.api import visitor_of
 from apps.sessions.queries import session_by_id
 from apps.tenants.api_auth import MembersView, OwnersView, RequestSerializer
+from apps.tenants.enums import KeyScope
 from apps.visitors import prompts, ratelimit
 from apps.visitors.enums import AskKind
 from apps.visitors.prompt_forms import FormWanted
@@ -92,6 +93,9 @@ class SecretAnswer(serializers.Serializer[Any]):
 class SessionCards(MembersView):
     """Ask the visitor of a conversation."""
 
+    reading, writing = KeyScope.SESSIONS_READ, KeyScope.SESSIONS_WRITE
+    recognises_repeats = True
+
     @extend_schema(
         operation_id="session_cards_create",
         tags=["sessions"],
@@ -110,12 +114,16 @@ class SessionCards(MembersView):
         user = self.caller.user
         with tenant_scope(self.caller.tenant_id):
             name = user.display_name if user is not None else ""
-            card = prompts.ask_visitor(session_id, asked, actor=self.caller.actor, user=user, name=name)
+            card = prompts.ask_visitor(
+                session_id, asked, actor=self.caller.actor, user=user, name=name, nonce=self.request_digest
+            )
             return Response(CardAnswer(card).data, status=status.HTTP_201_CREATED, headers=_KEPT_NOWHERE)
 
 
 class OneSessionCard(MembersView):
     """What came of it; or take it back."""
+
+    reading, writing = KeyScope.SESSIONS_READ, KeyScope.SESSIONS_WRITE
 
     @extend_schema(operation_id="session_card", tags=["sessions"], responses={200: CardAnswer, **_REFUSALS})
     def get(self, request: Request, session_id: UUID, card_id: UUID) -> Response:
@@ -133,6 +141,9 @@ class OneSessionCard(MembersView):
 
 class TakeSecret(OwnersView):
     """Take out what the visitor gave in secret; it is there once."""
+
+    reading, writing = KeyScope.SESSIONS_READ, KeyScope.SESSIONS_SECRETS
+    answers_secret = True
 
     @extend_schema(
         operation_id="session_card_secret",

@@ -26,12 +26,8 @@ from kernel.errors import SilasError
 from kernel.language import gettext
 
 
-class StartRequest(RequestSerializer):
-    resume_token = serializers.CharField(max_length=128, required=False, allow_blank=True, allow_null=True)
+class NewConversation(RequestSerializer):
     identity_token = serializers.CharField(max_length=MAX_TOKEN, required=False, allow_blank=True, allow_null=True)
-    test_ticket = serializers.CharField(
-        max_length=300, required=False, allow_blank=True, help_text="From the console: the house tries its own bot"
-    )
     locale = serializers.RegexField(r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}$", max_length=20, required=False)
     consent = serializers.SlugField(
         max_length=40, required=False, help_text="The version of the deployment's consent that the visitor agreed to"
@@ -50,6 +46,13 @@ class StartRequest(RequestSerializer):
                 )
             )
         return given
+
+
+class StartRequest(NewConversation):
+    resume_token = serializers.CharField(max_length=128, required=False, allow_blank=True, allow_null=True)
+    test_ticket = serializers.CharField(
+        max_length=300, required=False, allow_blank=True, help_text="From the console: the house tries its own bot"
+    )
 
 
 class IdentityAnswer(serializers.Serializer[Any]):

@@ -70,12 +70,19 @@ class Question(serializers.Serializer[Any]):
     choices = serializers.ListField(child=serializers.CharField(), required=False)
 
 
+class PlaceOffered(serializers.Serializer[Any]):
+    channel = serializers.CharField(help_text="As in `widget_continue`")
+    name = serializers.CharField()
+
+
 class Offers(serializers.Serializer[Any]):
     files = FilesOffered(allow_null=True)
     consent = ConsentAsked(allow_null=True)
     form = Question(many=True)
     conversations = serializers.BooleanField()
     transcripts = serializers.BooleanField()
+    email_answers = serializers.BooleanField(help_text="Answers can be sent to an address while the visitor is away")
+    continue_in = PlaceOffered(many=True)
     rating = serializers.CharField(allow_blank=True, help_text="stars, thumbs, or empty")
 
 
@@ -105,7 +112,7 @@ class WidgetForm(APIView):
         operation_id="widget_form", tags=["widget"], request=FormRequest, responses={200: FormAnswer, **_REFUSED}
     )
     def post(self, request: Request, key: str) -> Response:
-        visitor = _present(request, key)
+        visitor = present_visitor(request, key)
         wanted = FormRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
         ratelimit.count("form", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
@@ -144,7 +151,7 @@ class WidgetFiles(APIView):
         },
     )
     def post(self, request: Request, key: str) -> Response:
-        visitor = _present(request, key)
+        visitor = present_visitor(request, key)
         _refuse_endless(request)
         wanted = FileRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
@@ -161,7 +168,7 @@ class WidgetFile(APIView):
 
     @extend_schema(operation_id="widget_file", tags=["widget"], responses={200: OpenApiTypes.BINARY, **_REFUSED})
     def get(self, request: Request, key: str, file_id: UUID) -> HttpResponseBase:
-        visitor = _present(request, key)
+        visitor = present_visitor(request, key)
         with tenant_scope(visitor.tenant_id):
             row, place = files.file_of(visitor.session_id, file_id)
         return file_serving.as_download(row, place)
@@ -183,7 +190,7 @@ class Conversation(serializers.Serializer[Any]):
 
 
 class WidgetConversations(APIView):
-    """The conversations to which the browser holds the resume tokens. A POST, because tokens stand in no URL."""
+    """The conversations to which the browser holds the resume tokens. A POST, so that tokens are in no URL."""
 
     @extend_schema(
         operation_id="widget_conversations",
@@ -192,7 +199,7 @@ class WidgetConversations(APIView):
         responses={200: Conversation(many=True), **_REFUSED},
     )
     def post(self, request: Request, key: str) -> Response:
-        visitor = _present(request, key)
+        visitor = present_visitor(request, key)
         wanted = ConversationsRequest(data=request.data)
         wanted.is_valid(raise_exception=True)
         ratelimit.count("list", visitor.session_id, most=120, address=_address(request), most_there=600, seconds=600)
@@ -223,7 +230,7 @@ class WidgetTranscripts(APIView):
         responses={201: TranscriptAnswer, **_REFUSED},
     )
     def post(self, request: Request, key: str) -> Response:
-        visitor = _present(request, key)
+        visitor = present_visitor(request, key)
         wanted = TranscriptAsked(data=request.data)
         wanted.is_valid(raise_exception=True)
         address = wanted.validated_data["address"]
@@ -240,7 +247,7 @@ class WidgetTranscript(APIView):
 
     @extend_schema(operation_id="widget_transcript", tags=["widget"], responses={200: TranscriptAnswer, **_REFUSED})
     def get(self, request: Request, key: str, request_id: UUID) -> Response:
-        visitor = _present(request, key)
+        visitor = present_visitor(request, key)
         with tenant_scope(visitor.tenant_id):
             row = transcripts.asked(visitor.session_id, request_id)
         return Response({"id": row.pk, "state": row.state}, headers=_NOT_STORED)
@@ -261,7 +268,7 @@ class WidgetRating(APIView):
 
     @extend_schema(operation_id="widget_rating", tags=["widget"], responses={200: RatingAnswer, **_REFUSED})
     def get(self, request: Request, key: str) -> Response:
-        visitor = _present(request, key)
+        visitor = present_visitor(request, key)
         with tenant_scope(visitor.tenant_id):
             row = ratings.rating_of(visitor.session_id)
         shown = {"score": row.score, "comment": row.comment} if row else {"score": None, "comment": ""}
@@ -271,7 +278,7 @@ class WidgetRating(APIView):
         operation_id="widget_rate", tags=["widget"], request=RatingBody, responses={200: RatingAnswer, **_REFUSED}
     )
     def put(self, request: Request, key: str) -> Response:
-        visitor = _present(request, key)
+        visitor = present_visitor(request, key)
         wanted = RatingBody(data=request.data)
         wanted.is_valid(raise_exception=True)
         ratelimit.count("rate", visitor.session_id, most=20, address=_address(request), most_there=120, seconds=600)
@@ -280,7 +287,7 @@ class WidgetRating(APIView):
         return Response({"score": row.score, "comment": row.comment}, headers=_NOT_STORED)
 
 
-def _present(request: Request, key: str) -> Visitor:
+def present_visitor(request: Request, key: str) -> Visitor:
     """Whose token this is. Raises 401, and `NotFound` where the deployment is not open any more."""
     visitor = visitor_of(request, key)
     with tenant_scope(visitor.tenant_id):

@@ -15,6 +15,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, URLVali
 from django.db import models
 from django.db.models import Q
 
+from apps.sessions.enums import Sender
 from apps.sessions.models import ChatSession
 from apps.visitors.enums import QuestionKind, RatingScale, TranscriptState
 from kernel.language import gettext_lazy as _
@@ -141,16 +142,22 @@ class Consent(TenantModel):
 
 
 class VisitorFile(TenantModel):
-    """A file that a visitor sent. Its bytes are stored as `stored_name` (`file_storage`), `digest` is their SHA-256 and
-    `seq` its place in the conversation."""
+    """A file that a visitor sent, or with the sender `human` one of staff.
+
+    Its bytes are stored as `stored_name` (`file_storage`), `digest` is their SHA-256 and
+    `seq` its place in the conversation. `text` is what was read of a PDF or office file, or `problem` says why nothing
+    was (a `ProblemCode`)."""
 
     session = models.ForeignKey(ChatSession, on_delete=models.PROTECT, related_name="+")
     seq = models.PositiveBigIntegerField()
+    sender = models.CharField(max_length=7, choices=Sender.choices, default=Sender.VISITOR)
     name = models.CharField(max_length=120)
     kind = models.CharField(max_length=8)
     size = models.PositiveBigIntegerField()
     digest = models.CharField(max_length=64)
     stored_name = models.CharField(max_length=120)
+    text = models.TextField(blank=True, default="")
+    problem = models.CharField(max_length=24, blank=True, default="")
     client_id = models.CharField(max_length=64)
     created_at = models.DateTimeField()
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from apps.work import rules
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import AttemptStatus, CycleOutcome, WorkItemStatus, WorkItemType, WorkReason
 from apps.work.schemas import WorkItemSpec
@@ -78,6 +79,14 @@ class WorkItem(TenantModel):
     @property
     def used(self) -> BudgetUsed:
         return BudgetUsed.model_validate(self.budget_used)
+
+    @property
+    def is_cancellable(self) -> bool:
+        return rules.is_cancellable(WorkItemType(self.type), WorkItemStatus(self.status))
+
+    @property
+    def is_resumable(self) -> bool:
+        return rules.is_resumable(WorkItemType(self.type), WorkItemStatus(self.status))
 
     @property
     def is_part(self) -> bool:

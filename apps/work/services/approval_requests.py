@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from django.conf import settings
 
 from apps.approvals.cards.risk import max_risk
-from apps.approvals.cards.schemas import Binding, CardSubject, CardText, Fact
+from apps.approvals.cards.schemas import EXACT_TEXT, Binding, CardSubject, CardText, Fact
 from apps.approvals.cards.services import open_card
 from apps.approvals.enums import ApprovalScope, CardKind, Pace, Risk
 from apps.approvals.models import OPEN_STATUSES as CARD_WAITS
@@ -19,6 +19,7 @@ from apps.approvals.models import Card
 from apps.approvals.queries import card_lifetime
 from apps.connections import queries as connections
 from apps.gates.schemas import GateResult
+from apps.skills import executors
 from apps.skills import queries as skills
 from apps.skills import rules as skill_rules
 from apps.skills.schemas import ToolSpec
@@ -230,6 +231,8 @@ def call_facts_of(requested: RequestedCall, subject: str, place: int = 1, of: in
         *document_tools.change_facts(requested.tool, requested.call.args),
         *execution_facts.execution_facts(requested.tool),
     ]
+    if requested.tool.executor:
+        facts.append(Fact(EXACT_TEXT, executors.code_of(requested.tool.executor, requested.call.args)))
     return (
         facts
         if of == 1

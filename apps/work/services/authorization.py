@@ -6,9 +6,11 @@ written in the same transaction; the wake-up of a worker waits for the commit an
 
 from __future__ import annotations
 
+from apps.approvals.enums import DeclineReason
 from apps.approvals.models import ApprovalToken
 from apps.approvals.tokens.schemas import TokenVerdict
 from apps.approvals.tokens.services import verify_token
+from apps.skills import queries as skills
 from apps.work import visitor_messages
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.models import WorkItem
@@ -34,14 +36,20 @@ def authorize(item: WorkItem, token: ApprovalToken) -> TokenVerdict:
 
 
 def authorize_standing(item: WorkItem, goal: WorkItem) -> TokenVerdict | None:
-    """Spend one use of the goal's standing approval for `item`; None when the goal has none. Never ends the item: what
-    does not fit is put before a person."""
-    if goal.approval_token is None:
+    """Spend one use of the goal's standing approval for `item`; None when the goal has none, or when the item runs
+    code, which a person reads each time. Never ends the item: what does not fit is put before a person."""
+    if goal.approval_token is None or runs_code(item):
         return None
     verdict = verify_token(goal.approval_token, goal.spec.approvable(), approvable_child(item, goal))
     if verdict.ok:
         attach_and_enqueue(item, goal.approval_token)
     return verdict
+
+
+def runs_code(item: WorkItem) -> bool:
+    """Whether a call of the item is one of an executor (spec 9.2)."""
+    called = {call.tool for call in item.spec.calls}
+    return any(tool.executor for tool in skills.tools_in_use(item.spec.skills) if tool.name in called)
 
 
 def attach_and_enqueue(item: WorkItem, token: ApprovalToken) -> None:
@@ -51,6 +59,8 @@ def attach_and_enqueue(item: WorkItem, token: ApprovalToken) -> None:
     enqueue(item)
 
 
-def reject(item: WorkItem, reason: WorkReason) -> None:
-    """End an item that was not approved; nothing runs."""
-    move(item, WorkItemStatus.BLOCKED, reason=reason)
+def reject(item: WorkItem, reason: WorkReason, *, because: DeclineReason | None = None) -> None:
+    """End an item that was not approved; nothing runs. `because`: why a colleague declined it, which the visitor is
+    told."""
+    told = visitor_messages.DECLINED_BECAUSE[because] if because else ""
+    move(item, WorkItemStatus.BLOCKED, reason=reason, result=told)

@@ -8,17 +8,18 @@ needs a process with that right.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from apps.approvals.cards.lifecycle import withdraw_card
 from apps.approvals.cards.schemas import AnswerRefused
-from apps.approvals.enums import ApprovalScope, ApprovalVerdict, Withdrawal
+from apps.approvals.enums import ApprovalScope, ApprovalVerdict, DeclineReason, Withdrawal
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.tokens.payloads import approvable, batch_payload
 from apps.approvals.tokens.schemas import Approvable
 from apps.approvals.tokens.services import verify_token
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.work import rules
+from apps.work import rules, visitor_messages
 from apps.work.enums import BatchStatus, WorkItemStatus, WorkReason
 from apps.work.locks import lock_batch, lock_course, lock_item
 from apps.work.models import Batch, BatchItem, WorkItem
@@ -28,6 +29,9 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 def approvable_batch(batch: Batch) -> Approvable:
@@ -57,7 +61,7 @@ def on_decided(card: Card, decision: Decision, token: ApprovalToken | None) -> N
     if token is not None:
         _begin(batch, token, card)
     elif decision.verdict == ApprovalVerdict.DECLINED:
-        _refuse(batch, BatchStatus.DECLINED, WorkReason.DECLINED)
+        _refuse(batch, BatchStatus.DECLINED, WorkReason.DECLINED, because=decision.decline_reason)
 
 
 def on_card_ended(card: Card) -> None:
@@ -170,16 +174,16 @@ def apply_selection(old: Card, new: Card) -> None:
     record(AuditEvent.BATCH_CUT, subject=f"batch:{batch.pk}", data={"kept": len(kept), "of": len(lines)})
 
 
-def _refuse(batch: Batch, status: BatchStatus, reason: WorkReason) -> None:
+def _refuse(batch: Batch, status: BatchStatus, reason: WorkReason, *, because: DeclineReason | None = None) -> None:
     _move(batch, status)
-    _end_items(batch, reason)
+    _end_items(batch, reason, told=visitor_messages.DECLINED_BECAUSE[because] if because else "")
 
 
-def _end_items(batch: Batch, reason: WorkReason) -> None:
+def _end_items(batch: Batch, reason: WorkReason, *, told: StrOrPromise = "") -> None:
     """End the items that have not begun. The batch no longer runs, so their end does not affect it."""
     for item in items_of(batch):
         if item.status in (WorkItemStatus.PENDING, WorkItemStatus.PAUSED):
-            completion.end_item(lock_item(item.pk), WorkItemStatus.BLOCKED, reason)
+            completion.end_item(lock_item(item.pk), WorkItemStatus.BLOCKED, reason, result=told)
 
 
 def _move(batch: Batch, status: BatchStatus) -> None:

@@ -20,7 +20,7 @@ from apps.guard.enums import TerminalReason
 from apps.tenants.enums import Capability
 from apps.tenants.models import User
 from apps.tenants.queries import require_role
-from apps.tenants.rules import roles_with
+from apps.tenants.rules import forbidden_role, roles_with
 from apps.work import rules, visitor_messages
 from apps.work.enums import WorkItemStatus, WorkItemType, WorkReason
 from apps.work.locks import lock_course, lock_item
@@ -35,10 +35,21 @@ from kernel.language import gettext
 OPERATORS = roles_with(Capability.ANSWER)
 
 
-def cancel_for_staff(item_id: UUID, *, user: User) -> WorkItem:
-    """Cancel as staff. Raises `SilasError` without the right, `NotFound` for a foreign id, 409 for finished work."""
+def cancel_for_staff(item_id: UUID, *, user: User | None, actor: str = "") -> WorkItem:
+    """Cancel as staff, see `require_operator`. Raises `NotFound` for a foreign id, 409 for finished work."""
+    by = require_operator(user, actor)
+    return _cancel(work_item(item_id), by=by)
+
+
+def require_operator(user: User | None, actor: str = "") -> str:
+    """The actor of a member who may stop and resume work, or without `user` the API key `actor`, which may do what
+    owners may. Raises 403 `forbidden_role` for other members."""
+    if user is None:
+        if not actor:
+            raise forbidden_role(OPERATORS)
+        return actor
     require_role(user, OPERATORS)
-    return _cancel(work_item(item_id), by=f"user:{user.pk}")
+    return user.actor
 
 
 def cancel_for_visitor(item_id: UUID, *, session_id: UUID, subject: str) -> WorkItem:

@@ -137,7 +137,9 @@ def _ask_about(goal: WorkItem, case: _Case, band: Band, routed: RoutingResult) -
 def _case(goal: WorkItem, candidate: Candidate, trace_id: str) -> _Case:
     """Create the work item of one candidate. Raises `SilasError` for what may not be asked for."""
     call = PlannedCall(candidate.tool, candidate.args)
-    calls = screening.resolve_calls([call], screening.tools_of(goal))
+    # What a search found is data: it never says which code runs.
+    tools = {name: tool for name, tool in screening.tools_of(goal).items() if not tool.executor}
+    calls = screening.resolve_calls([call], tools)
     gates = [*(active_gates(goal.deployment_id).value if goal.deployment_id else ()), *goal.spec.gates]
     screening.check_call_gates(calls, gates, goal)
     screening.require_room(calls, subject=candidate.subject, session_id=None, many=True)

@@ -21,6 +21,7 @@ from apps.approvals.queries import get_card as card_by_id
 from apps.approvals.tokens.payloads import call_payload
 from apps.bus.models import QueueMessage
 from apps.guard.schemas import RunRef
+from apps.releases.served import live_settings
 from apps.skills import roles
 from apps.work.attempt_jobs import gates_of, keys_of, model_name
 from apps.work.locks import lock_course, lock_item
@@ -186,7 +187,7 @@ def _briefing(item: WorkItem, card: Card) -> Briefing:
         role=Role.PLANNER,
         text=_instruction_of(card) or _DEFAULT_INSTRUCTION,
         title=item.deployment.title if item.deployment else "",
-        persona=item.deployment.persona if item.deployment else "",
+        persona=live_settings(item.deployment).persona if item.deployment else "",
         skills=roles.instructions(item.spec.skills),
         work_body=f"# {item.title}\n\n{quoted}",
         instruction=_INSTRUCTION,

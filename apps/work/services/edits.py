@@ -14,6 +14,7 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from apps.approvals import queries as cards
+from apps.approvals.cards.schemas import ClientSignature
 from apps.approvals.cards.services import edit_card
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Card
@@ -39,8 +40,11 @@ from llm.calls import PlannedCall, replace_calls
 MAY_CHANGE = frozenset({"title", "body"})
 
 
-def edit_plan(card_id: UUID, *, user: User, calls: Sequence[Mapping[str, Any]]) -> Card:
-    """Change the arguments of a planned task's calls; returns the new card.
+def edit_plan(
+    card_id: UUID, *, user: User, calls: Sequence[Mapping[str, Any]], signature: ClientSignature | None = None
+) -> Card:
+    """Change the arguments of a planned task's calls; returns the new card. `signature` is that of the program that
+    answers on the person's behalf.
 
     Raises `SilasError` 409 `edit_unfit` (other calls), `edit_refused` with the reason when the values are not allowed,
     and what `edit_card` raises. Lock order: card, then item.
@@ -61,7 +65,15 @@ def edit_plan(card_id: UUID, *, user: User, calls: Sequence[Mapping[str, Any]]) 
         highest_risk(requested_call.tool for requested_call in requested),
         card_reads_of(requested, item.subject),
     )
-    return edit_card(card_id, user=user, payload=spec.as_plan(), text=text, declared_risk=risk, reads=reads)
+    return edit_card(
+        card_id,
+        user=user,
+        payload=spec.as_plan(),
+        text=text,
+        declared_risk=risk,
+        reads=reads,
+        signature=signature,
+    )
 
 
 def body_with_values(item: WorkItem, requested: Sequence[RequestedCall], by: Traced) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from apps.approvals.cards.schemas import Fact
+from apps.approvals.cards.schemas import EXACT_TEXT, Fact
 from apps.approvals.enums import Risk
 from apps.connections import permissions
 from apps.skills import queries as skills
@@ -25,7 +25,7 @@ _RATED = {
     Risk.HIGH: stored_text("High risk when your company accepted this tool"),
     Risk.IRREVERSIBLE: stored_text("Irreversible risk when your company accepted this tool"),
 }
-_RESERVED = (RUNS, RISK, COMPARED, UNDO, VERIFIED_BY, stored_text("Account"))
+_RESERVED = (RUNS, RISK, COMPARED, UNDO, VERIFIED_BY, EXACT_TEXT, stored_text("Account"))
 
 
 def is_reserved(label: str, tool: ToolSpec) -> bool:
@@ -57,12 +57,17 @@ def describe_execution(tool: ToolSpec) -> str:
     if tool.connection:
         account, places = permissions.reach_of(tool)
         return _in_sandbox(name, places, account)
-    return _in_sandbox(name, skills.places_of(tool))
+    places = skills.places_of(tool)
+    if tool.executor:
+        return _code_in_sandbox(places)
+    return _in_sandbox(name, places)
 
 
 def execution_facts(tool: ToolSpec) -> list[Fact]:
     """Return the card's lines: how it runs, how risky its tool was rated, and what cannot be compared first."""
     facts = [Fact(RUNS, text=describe_execution(tool))]
+    if tool.executor and not tool.verify:
+        facts.append(Fact(VERIFIED_BY, text=stored_text("Nothing. The result is not verified.")))
     if isinstance(tool, OutsideToolSpec):
         facts.append(Fact(RISK, text=_RATED[Risk(tool.risk)]))
     if tool.acting and (isinstance(tool, OutsideToolSpec) or tool.connection):
@@ -76,6 +81,13 @@ def raises_risk(tool: ToolSpec) -> bool:
     """Whether the tool's being irreversible raises a card's risk. A person who accepted an outside tool rated that
     already."""
     return not tool.reversible and not isinstance(tool, OutsideToolSpec)
+
+
+def _code_in_sandbox(places: tuple[str, ...]) -> str:
+    if not places:
+        return stored_text("As the code below, in a sandbox without network")
+    text = stored_text("As the code below, in a sandbox that may reach {places}")
+    return text.format(places=", ".join(places))
 
 
 def _in_sandbox(skill: str, places: tuple[str, ...], account: str = "") -> str:

@@ -15,6 +15,7 @@ from apps.guard import queries as guarded
 from apps.guard import services as guard
 from apps.guard.enums import Origin, Phase, RunStatus, TerminalReason
 from apps.guard.schemas import Limits, RunRef
+from apps.memory.recall import confirmed_preferences
 from apps.skills import roles
 from apps.work.attempt_jobs import gates_of, keys_of, model_name
 from apps.work.enums import WorkItemStatus
@@ -110,6 +111,7 @@ def _briefing(item: WorkItem, wish: str) -> Briefing:
         skills=roles.instructions(item.spec.skills),
         tools=tuple(granted_tools(item, course_of(item))),
         history=(HistoryMessage("bot", f"Done: {item.title}. {item.summary}".strip()),),
+        memories=confirmed_preferences(item.deployment_id) if item.deployment_id else (),
         instruction=_INSTRUCTION,
         reference=str(item.pk),
     )

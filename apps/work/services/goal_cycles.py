@@ -18,7 +18,6 @@ from apps.bus.enums import Kind
 from apps.gates.enums import EscalationKind
 from apps.skills.roles import inherited_skills
 from apps.tenants.models import Tenant, User
-from apps.tenants.queries import require_role
 from apps.work import goal_templates, rules
 from apps.work.budgets import BudgetUsed
 from apps.work.enums import CycleOutcome, WorkItemStatus, WorkItemType, WorkReason
@@ -28,7 +27,7 @@ from apps.work.models import GoalCycle, WorkItem
 from apps.work.schemas import ALWAYS_ON, VerificationReport, WorkItemSpec
 from apps.work.services import screening, standing_tasks
 from apps.work.services.authorization import authorize_standing
-from apps.work.services.cancellation import OPERATORS
+from apps.work.services.cancellation import require_operator
 from apps.work.services.items import create_item, move
 from apps.work.services.outbox import enqueue_card
 from apps.work.services.standing_tasks import ChildValues
@@ -185,16 +184,13 @@ def on_work_changed(item: WorkItem) -> None:
     goal.save(update_fields=["budget_used"])
 
 
-def resume_goal(goal_id: Any, *, user: User) -> WorkItem:
-    """Resume a parked goal with its whole budget.
-
-    Raises `SilasError` without the right, and 409 for a goal that is not parked.
-    """
-    require_role(user, OPERATORS)
+def resume_goal(goal_id: Any, *, user: User | None, actor: str = "") -> WorkItem:
+    """Resume a parked goal with its whole budget, see `require_operator`. Raises 409 for a goal that is not parked."""
+    by = require_operator(user, actor)
     goal = lock_item(goal_id)
-    if goal.type != WorkItemType.GOAL or goal.status != WorkItemStatus.PAUSED:
+    if not goal.is_resumable:
         raise SilasError(ErrorCode.NOT_PARKED)
     move(goal, WorkItemStatus.FAILED, budget_used=BudgetUsed().model_dump(mode="json"))
     start_schedule(goal)
-    record(AuditEvent.GOAL_RESUMED, actor=f"user:{user.pk}", subject=f"work:{goal.pk}", data={})
+    record(AuditEvent.GOAL_RESUMED, actor=by, subject=f"work:{goal.pk}", data={})
     return goal

@@ -31,6 +31,7 @@ from apps.work.services import execution_facts, goal_cycles, screening
 from apps.work.services.items import create_item, move
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.language import gettext
 from kernel.stored_texts import stored_text
 
 
@@ -86,6 +87,18 @@ def install_goal(plan_markdown: str, *, deployment: Deployment, requested_by: st
     return InstalledGoal(goal, changed=True)
 
 
+def copy_goal(spec: WorkItemSpec, *, deployment: Deployment, requested_by: str) -> WorkItem:
+    """Let a copy of this goal, which was checked when it was installed elsewhere, govern the deployment. Its skills
+    stay pinned as they are; it starts nothing by itself."""
+    fresh = spec.model_copy(update={"id": str(uuid4()), "parent": None, "follow_up_of": None})
+    goal = create_item(
+        fresh, deployment_id=deployment.pk, session_id=None, trace_id=str(uuid4()), requested_by=requested_by
+    )
+    move(goal, WorkItemStatus.HEALTHY)
+    change_deployment(deployment, actor=requested_by, active_goal_id=goal.pk)
+    return goal
+
+
 def check_goal(plan_markdown: str, *, deployment: Deployment) -> plans.ParsedPlan:
     """Parse and validate the goal of a file for this deployment; raises what `install_goal` raises, and changes
     nothing."""
@@ -125,6 +138,8 @@ def request_standing_approval(goal: WorkItem, *, uses: int, days: int, rationale
     spec = goal.spec
     call = goal_templates.template_call(spec.failure_context or "")
     tool = screening.tools_in(spec.skills)[call.tool]
+    if tool.executor:
+        raise SilasError(ErrorCode.BAD_TEMPLATE, gettext("Code is approved each time it runs."))
     return open_card(
         CardKind.STANDING,
         subject=CardSubject("work_item", goal.pk, goal.deployment_id, requested_by=goal.requested_by),

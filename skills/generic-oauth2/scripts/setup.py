@@ -17,7 +17,8 @@ from silas_skill.account import Failure, format_moment, read_event, run_setup, s
 
 def talk(start):
     held = secrets()
-    wanted = list(dict.fromkeys([*start.get("initial_permissions", []), *start.get("incremental_scopes", [])]))
+    more = settings().get("scopes", "").split()
+    wanted = list(dict.fromkeys([*start.get("initial_permissions", []), *start.get("incremental_scopes", []), *more]))
     if settings().get("confidential") and not held.get("client_secret"):
         held = {**held, **_ask_for_client_secret()}
     sign_in = _by_code if start.get("auth_strategy") == "device_code" else _by_browser

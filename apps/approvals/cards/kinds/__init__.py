@@ -26,7 +26,18 @@ from apps.approvals.enums import CardKind, Pace
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
-__all__ = ["APPROVE", "AWAITED_KINDS", "DECLINE", "KINDS", "Choice", "Kind", "get_choice", "get_kind", "kind_labels"]
+__all__ = [
+    "APPROVE",
+    "AWAITED_KINDS",
+    "DECLINE",
+    "KINDS",
+    "OFFERED_KINDS",
+    "Choice",
+    "Kind",
+    "get_choice",
+    "get_kind",
+    "kind_labels",
+]
 
 KINDS: dict[CardKind, Kind] = {
     kind.kind: kind
@@ -52,6 +63,8 @@ if missing := set(CardKind) - set(KINDS):
 
 # Kinds whose requester waits for the answer: a visitor, a turn, or a work item.
 AWAITED_KINDS = frozenset(name for name, kind in KINDS.items() if kind.pace in (Pace.PLAN, Pace.GATE))
+# Kinds that tell what was done and offer to undo it. Nothing waits for an answer to them.
+OFFERED_KINDS = frozenset(name for name, kind in KINDS.items() if kind.is_offered)
 
 
 def kind_labels() -> list[tuple[str, str | Promise]]:

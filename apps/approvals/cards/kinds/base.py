@@ -83,6 +83,8 @@ class Kind:
     revoking_note: ClassVar[str | Promise] = ""
     # Opened by the platform after work was done, without anybody's request.
     is_offered: ClassVar[bool] = False
+    # Whether a customer is told the reason for which it is declined.
+    tells_reason: ClassVar[bool] = False
     # Lists the items of a batch, which may be ticked one by one.
     lists_items: ClassVar[bool] = False
 

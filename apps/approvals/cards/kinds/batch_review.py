@@ -56,6 +56,7 @@ class BatchBody(FrozenModel):
 
 class BatchReview(Kind):
     kind = CardKind.BATCH_REVIEW
+    tells_reason = True
     label = _("Batch")
     payload = BatchPayload
     body = BatchBody

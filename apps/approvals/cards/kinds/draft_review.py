@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from apps.approvals.models import Card
 
 MAX_DRAFT = 20_000
-EDIT = "edit"
+EDIT, REPHRASE = "edit", "rephrase"
 
 
 class ToolCallPayload(BoundPayload):
@@ -45,6 +45,7 @@ class DraftBody(FrozenModel):
 
 class DraftReview(Kind):
     kind = CardKind.DRAFT_REVIEW
+    tells_reason = True
     label = _("Draft")
     payload = ToolCallPayload
     body = DraftBody
@@ -52,7 +53,7 @@ class DraftReview(Kind):
     choices = (
         APPROVAL,
         edit(EDIT, stored_text("Save my wording, ask again")),
-        edit("rephrase", stored_text("Have it rephrased")),
+        edit(REPHRASE, stored_text("Have it rephrased")),
         REJECTION,
     )
 

@@ -16,6 +16,7 @@ class PlanPayload(BoundPayload):
 
 class Plan(Kind):
     kind = CardKind.PLAN
+    tells_reason = True
     label = _("Plan")
     payload = PlanPayload
     scopes = frozenset({ApprovalScope.FULL_PLAN})

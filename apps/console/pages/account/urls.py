@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.console.pages.account import alerts, approval_keys, views
+from apps.console.pages.account import alerts, approval_keys, channels, connected_apps, views
 
 urlpatterns = [
     path("account/", views.account, name="console-account"),
     path("account/name/", views.change_name, name="console-account-name"),
     path("account/language/", views.change_language, name="console-account-language"),
+    path("account/theme/", views.change_theme, name="console-theme"),
     path("account/password/", views.change_password, name="console-account-password"),
     path("account/app/", views.begin_app, name="console-account-app"),
     path("account/app/confirm/", views.confirm_app, name="console-account-app-confirm"),
@@ -27,6 +28,12 @@ urlpatterns = [
     path("account/keys/replace/", approval_keys.replace_key, name="console-key-replace"),
     path("account/keys/<uuid:passkey_id>/remove/", approval_keys.remove, name="console-passkey-remove"),
     path("account/keys/<uuid:passkey_id>/rename/", approval_keys.rename, name="console-passkey-rename"),
+    path("account/apps/", connected_apps.connected_apps, name="console-connected-apps"),
+    path("account/apps/<uuid:grant_id>/revoke/", connected_apps.revoke, name="console-connected-app-revoke"),
+    path("account/channels/", channels.account_channels, name="console-account-channels"),
+    path("account/channels/code/", channels.create_code, name="console-account-channel-code"),
+    path("account/channels/policy/", channels.save_policy, name="console-account-channel-policy"),
+    path("account/channels/<uuid:account_id>/remove/", channels.unlink, name="console-account-channel-remove"),
     path("account/alerts/", alerts.alerts_page, name="console-alerts"),
     path("account/alerts/choose/", alerts.choose, name="console-alerts-choose"),
     path("account/alerts/browsers/", alerts.add_browser, name="console-push-add"),

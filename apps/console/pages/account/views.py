@@ -7,6 +7,7 @@ tenant requires are redirected here. Superusers without a company manage their l
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial, wraps
 from typing import Any
 from uuid import UUID
@@ -20,8 +21,8 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.console.base import page
-from apps.console.members import Member, StaffRequest, View, member_of, refused, staff_view
+from apps.console.base import THEME_COOKIE, THEMES, page
+from apps.console.members import Member, StaffRequest, View, member_of, page_of_form, refused, staff_view
 from apps.console.pages.account.approval_keys import in_json
 from apps.console.pages.login import ratelimit
 from apps.console.pages.login.reauthentication import passkey_origin, require_password
@@ -139,7 +140,22 @@ def change_name(request: StaffRequest) -> HttpResponseBase:
 @_own
 def change_language(request: StaffRequest) -> HttpResponseBase:
     members.change_language(request.user, request.POST.get("language", ""))
-    return redirect("console-account")
+    return redirect(("back" in request.POST and page_of_form(request)) or "console-account")
+
+
+@require_POST
+@staff_view(scoped=False, unfinished=True)
+def change_theme(request: StaffRequest) -> HttpResponseBase:
+    """Show the console light, dark or as the system in this browser."""
+    theme = request.POST.get("theme", "")
+    response = redirect(page_of_form(request) or "console-account")
+    if theme in THEMES:
+        response.set_cookie(
+            THEME_COOKIE, theme, max_age=timedelta(days=365), secure=request.is_secure(), httponly=True, samesite="Lax"
+        )
+    else:
+        response.delete_cookie(THEME_COOKIE)
+    return response
 
 
 @require_POST

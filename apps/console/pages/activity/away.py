@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_safe
 
 from apps.approvals.models import Card
-from apps.approvals.queries import open_cards
+from apps.approvals.queries import waiting_cards
 from apps.audit.queries import count_entries, newest_entries, within_period
 from apps.console.base import page
 from apps.console.members import Member, StaffRequest, staff_view
@@ -142,7 +142,7 @@ def summarize(member: Member, since: datetime) -> list[Part]:
 
 
 def _waiting() -> Part:
-    cards = list(open_cards())
+    cards = list(waiting_cards())
     visitors = unassigned_count()
     sentence = _("Nothing is waiting for a person.")
     if cards and visitors:

@@ -21,6 +21,7 @@ from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession
 from apps.console.labels import inline_label
 from apps.console.names import address_of, parse_reference
+from apps.console.pages.review.presenter import decline_reason
 from apps.guard.models import GuardedRun
 from apps.sessions.models import ChatSession
 from apps.work.models import VerificationRun, WorkItem
@@ -67,6 +68,8 @@ def _of_token(token_id: UUID) -> Iterator[Evidence]:
 def _decision(card: Card) -> Iterator[Evidence]:
     address = reverse("console-card", args=[card.pk])
     yield Evidence(_("Decision"), f"{card.intent} ({inline_label(card.get_status_display())})", address)
+    if why := decline_reason(card):
+        yield Evidence(_("Reason"), why, address)
     approval = approval_for(card)
     if approval is not None:
         token = approval.token

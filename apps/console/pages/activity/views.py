@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.audit.bundles import write_bundle
-from apps.audit.checkpoints import write_checkpoint
-from apps.audit.queries import Chain, ChainView, entry_at, head_of, newest_checkpoint, newest_entries, read_chain
-from apps.audit.rules import Verification, verify_entries
+from apps.audit.bundles import export_chain
+from apps.audit.queries import Chain, entry_at, head_of, newest_checkpoint, newest_entries, verify_chain
 from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
 from apps.console.names import data_of
@@ -68,7 +63,7 @@ def entry(request: StaffRequest, seq: int) -> HttpResponseBase:
 @staff_view(Role.OWNER, scoped=False)
 def verify(request: StaffRequest) -> HttpResponseBase:
     """Verify the whole chain from its first entry."""
-    return render(request, "console/_verified.html", {"finding": read_chain(_chain(request), _inspect)})
+    return render(request, "console/_verified.html", {"finding": verify_chain(_chain(request))})
 
 
 @require_POST
@@ -76,19 +71,9 @@ def verify(request: StaffRequest) -> HttpResponseBase:
 def export(request: StaffRequest) -> HttpResponseBase:
     """Return the bundle that an auditor can verify on their own (docs/audit-format.md)."""
     chain = _chain(request)
-    write_checkpoint(chain)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "bundle"
-        read_chain(chain, lambda view: write_bundle(view, path))
-        bundle = path.read_bytes()
     headers = {"Content-Disposition": f'attachment; filename="audit-{chain.name}.jsonl"'}
-    return HttpResponse(bundle, content_type="application/jsonl", headers=headers)
+    return HttpResponse(export_chain(chain), content_type="application/jsonl", headers=headers)
 
 
 def _chain(request: StaffRequest) -> Chain:
     return Chain(request.member.tenant.slug, request.member.tenant.pk)
-
-
-def _inspect(view: ChainView) -> Verification:
-    chain = str(view.chain.id)
-    return verify_entries(view.entries, chain=chain, head=view.head, checkpoints=view.checkpoints, keys=view.keys)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from apps.autonomy import queries
-from apps.autonomy.enums import BuiltinWorkflow, RouteKind, Topic, TriggerKind
+from apps.autonomy.enums import BuiltinWorkflow, Egress, RouteKind, Topic, TriggerKind
 from apps.autonomy.models import Task
 from apps.autonomy.schemas import DEFAULT_LIMITS, MOST_CALLS, MOST_SECONDS, MOST_TOKENS, MOST_USD, MOST_WRITES
 from apps.knowledge.models import Collection
@@ -284,6 +284,11 @@ class SettingsForm(forms.Form):
     )
     retry_most_seconds = forms.IntegerField(
         label=gettext_lazy("Maximum delay between retries, in seconds"), min_value=1, max_value=86_400
+    )
+    egress = forms.ChoiceField(
+        label=gettext_lazy("Sent to model providers and outside services"),
+        choices=Egress.choices,
+        help_text=gettext_lazy("Replaced personal data is put back into the results that your team reads"),
     )
     cost_usd = _usd(
         gettext_lazy("Maximum dollars per run"),

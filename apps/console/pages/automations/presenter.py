@@ -12,9 +12,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
-from apps.autonomy.enums import SessionStatus, TriggerKind
+from apps.autonomy.enums import Egress, SessionStatus, TriggerKind
 from apps.autonomy.rules import PHASES
 from apps.guard.enums import CallOutcomeLabel, CallState, HaltState, Intent, Phase, RefusalCode, TerminalReason
 
@@ -68,6 +68,7 @@ _INTENTS = {
     Intent.PROPOSE_PRECEDENT: gettext_lazy("Recorded a recurring pattern"),
     Intent.PROPOSE_MEMORY: gettext_lazy("Proposed a memory"),
     Intent.EMIT_FINDING: gettext_lazy("Recorded a finding"),
+    Intent.EMIT_ARTIFACT: gettext_lazy("Stored an artifact"),
     Intent.NOTIFY: gettext_lazy("Notified the owner"),
     Intent.CONVERSE: gettext_lazy("Called the model"),
     Intent.PLAN: gettext_lazy("Planned the next step"),
@@ -221,6 +222,25 @@ def used(receipt: Receipt) -> list[Used]:
     """Return the counted resources other than money."""
     has, most = _mapping(receipt, "used"), _mapping(receipt, "limits")
     return [Used(str(title), _count(has.get(name)) or 0, _count(most.get(limit))) for name, limit, title in _COUNTED]
+
+
+def egress(receipt: Receipt) -> str:
+    """Return what left for models and outside services, in words; empty for a receipt that does not say."""
+    left = _mapping(receipt, "egress")
+    tier = str(left.get("tier", ""))
+    if tier not in Egress.values:
+        return ""
+    replaced = sum(_count(many) or 0 for many in _mapping(left, "replaced").values())
+    words = ngettext("%(number)s value replaced", "%(number)s values replaced", replaced) % {"number": replaced}
+    return f"{Egress(tier).label} ({words})" if replaced else str(Egress(tier).label)
+
+
+def kept(receipt: Receipt) -> int:
+    """Return how many steps of an earlier run this one did not repeat."""
+    continued = _mapping(receipt, "continues")
+    phases = continued.get("phases")
+    counted = sum(_count(continued.get(name)) or 0 for name in ("steps", "reads", "written"))
+    return counted + (len(phases) if isinstance(phases, list) else 0)
 
 
 def dollars_of(value: object) -> Decimal:

@@ -153,7 +153,19 @@ def _render(
         route=_route_words(row),
         may_ask=queries.delegates_of(row),
         opted=queries.has_opted_in(request.member.user.pk),
+        **_findings(row),
     )
+
+
+def _findings(row: Task) -> dict[str, object]:
+    """Return the open findings of the automation, the earlier ones, and the keys of those that came back."""
+    found = queries.findings(task_id=row.pk, limit=queries.MOST)
+    past = [finding for finding in found if not finding.is_open]
+    return {
+        "open_findings": [finding for finding in found if finding.is_open],
+        "past_findings": past[:SHOWN],
+        "returned": {finding.key for finding in past if finding.key},
+    }
 
 
 def _route_words(row: Task) -> str:

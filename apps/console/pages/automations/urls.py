@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.console.pages.automations import settings, tasks, views
+from apps.console.pages.automations import gallery, settings, tasks, views
 
 urlpatterns = [
     path("runs/", views.runs, name="console-runs"),
+    path("runs/gallery/", gallery.gallery, name="console-gallery"),
+    path("runs/gallery/<slug:key>/use/", gallery.use, name="console-gallery-use"),
+    path("runs/findings/<uuid:finding_id>/resolve/", gallery.resolve, name="console-finding-resolve"),
+    path("runs/artifacts/<uuid:artifact_id>/file/", views.artifact_file, name="console-artifact-file"),
     path("runs/settings/", settings.settings, name="console-autonomy"),
     path("runs/settings/mine/", settings.opt, name="console-autonomy-opt"),
     path("runs/settings/webhooks/", settings.add_webhook, name="console-webhook-add"),
     path("runs/settings/webhooks/<uuid:webhook_id>/delete/", settings.delete_webhook, name="console-webhook-delete"),
+    path("runs/settings/webhooks/<uuid:webhook_id>/replay/", settings.replay_events, name="console-webhook-replay"),
+    path("runs/settings/webhooks/<uuid:webhook_id>/rotate/", settings.rotate_secret, name="console-webhook-rotate"),
+    path("runs/settings/webhooks/<uuid:webhook_id>/test/", settings.test_webhook, name="console-webhook-test"),
     path("runs/tasks/new/", tasks.new, name="console-task-new"),
     path("runs/tasks/when/", tasks.when_preview, name="console-when"),
     path("runs/tasks/<uuid:task_id>/", tasks.task, name="console-task"),

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.audit.queries import entries_about
 from apps.autonomy import overview, queries
+from apps.autonomy.artifact_files import artifact_response
 from apps.autonomy.models import AutonomousSession
 from apps.autonomy.receipts import build_receipt
 from apps.autonomy.schemas import NotSpawned, Spawn, Spawned
@@ -65,6 +66,12 @@ def receipt_file(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     row = queries.session(session_id)
     headers = {"Content-Disposition": f'inline; filename="receipt-{row.pk}.json"', "Cache-Control": "no-store"}
     return JsonResponse(row.receipt or build_receipt(row), headers=headers, json_dumps_params={"indent": 2})
+
+
+@require_safe
+@staff_view()
+def artifact_file(request: StaffRequest, artifact_id: UUID) -> HttpResponseBase:
+    return artifact_response(queries.artifact(artifact_id))
 
 
 @require_POST
@@ -126,7 +133,10 @@ def _context(request: StaffRequest, session: AutonomousSession) -> dict[str, Any
         "calls": presenter.calls(known),
         "bar": presenter.bar(known),
         "used": presenter.used(known),
+        "egress": presenter.egress(known),
+        "kept": presenter.kept(known),
         "findings": queries.findings_of(session.pk),
+        "artifacts": queries.artifacts_of(session.pk),
         "proposals": queries.proposals_of(session.pk),
         "children": list(session.children.select_related("task").order_by("queued_at")),
         "entries": _entries(request, session),

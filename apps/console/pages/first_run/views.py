@@ -12,7 +12,7 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.password_validation import validate_password
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
@@ -23,18 +23,19 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.access.tokens import test_ticket
 from apps.console.base import page
+from apps.console.installs import installs_of
 from apps.console.members import StaffRequest, staff_view
 from apps.console.pages.knowledge.uploads import Upload, collection_of
-from apps.console.pages.studio.model_forms import ModelForm, problem_with
-from apps.console.pages.studio.snippets import snippet
+from apps.console.pages.studio.model_forms import ModelForm
 from apps.knowledge import intake
 from apps.knowledge.models import Intake
 from apps.tenants import first_run
 from apps.tenants.enums import Role
 from apps.tenants.models import FirstRun
-from apps.tenants.provider_keys import store_provider_key
-from apps.tenants.rules import MODEL_ROLES, as_origin, origins_problem
+from apps.tenants.provider_keys import problem_with, store_provider_key
+from apps.tenants.rules import MODEL_ROLES, origins_problem, typed_origins
 from apps.tenants.services import change_deployment
+from apps.widgets.snippets import snippet
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from kernel.timezones import timezone_error
@@ -152,19 +153,11 @@ def sites(request: StaffRequest) -> HttpResponseBase:
     if request.method != "POST":
         return _screen(request, run, "sites", origins="\n".join(run.deployment.allowed_origins))
     typed = request.POST.get("origins", "")[:8000]
-    listed = list(dict.fromkeys(_origin(line) for line in typed.splitlines() if line.strip()))
+    listed = typed_origins(typed)
     if problem := origins_problem(listed):
         return _screen(request, run, "sites", origins=typed, problem=problem)
     change_deployment(run.deployment, actor=request.member.user.actor, allowed_origins=listed)
     return _next(request, run, "sites")
-
-
-def _origin(line: str) -> str:
-    """Return the origin of a typed address; text that is no address is returned as typed."""
-    typed = line.strip()
-    whole = typed if "://" in typed else f"https://{typed}"
-    scheme, _, rest = whole.partition("://")
-    return as_origin(f"{scheme}://{rest.partition('/')[0]}") or typed
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -174,12 +167,16 @@ def ready(request: StaffRequest) -> HttpResponseBase:
     if request.method == "POST":
         first_run.complete_step(run, "ready", actor=request.member.user.actor)
         return redirect("console-studio", run.deployment_id)
+    installs = installs_of(run.deployment)
+    if installs.are_shown_by(request):
+        return HttpResponse(status=204)
     return _screen(
         request,
         run,
         "ready",
         snippet=snippet(request.build_absolute_uri("/"), run.deployment),
         ticket=test_ticket(run.deployment.public_key),
+        installs=installs,
     )
 
 

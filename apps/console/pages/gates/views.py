@@ -1,17 +1,21 @@
-"""Gates with their versions, for owners: edit a draft, test it on recorded messages, activate and roll back.
+"""Gates with their versions, for owners: write one from a template, test, activate and roll back.
 
-Editing, testing and activating are separate steps on purpose; a draft has no effect until it is activated.
+A gate is tried on a typed text before it is saved, and a draft on recorded messages before it is activated.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.db import transaction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -21,12 +25,15 @@ from apps.console.names import names_for
 from apps.gates import queries, services
 from apps.gates.backtest.runs import MOST_ASKED, MOST_MESSAGES, BacktestReport, backtest_version
 from apps.gates.differences import TRIGGERS, Difference, differences, lines_of
-from apps.gates.enums import GateProvider, GateStatus, GateTrigger
-from apps.gates.forms import GateForm, initial_of
+from apps.gates.enums import GateCode, GateProvider, GateStatus, GateTrigger
 from apps.gates.models import Gate, GateVersion
+from apps.gates.providers import PROVIDERS
+from apps.gates.providers.base import Request
 from apps.gates.schemas import GateSpec
+from apps.gates.template_forms import TEMPLATES, TemplateForm, template_of
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
+from apps.work.models import WorkItem
 from apps.work.queries import deployments_with_goals
 from apps.work.schemas import WorkItemSpec
 from kernel.errors import NotFound, SilasError
@@ -34,17 +41,14 @@ from kernel.tenancy import tenant_scope
 
 TRIALS = (50, 200, MOST_MESSAGES)
 SHOWN_CHANGES = 100
-# The fields of the form in groups.
-GROUPS = (
-    (gettext_lazy("Trigger"), ("name", "deployment", "on", "after_step", "extract")),
-    (gettext_lazy("Check"), ("provider", "type", "check", "config")),
-    (gettext_lazy("Number limits"), ("auto_from", "auto_to", "ask_from", "ask_to", "block_low", "block_high")),
-    (gettext_lazy("Values"), ("allowed_values", "approval_values")),
-    (gettext_lazy("Scripts and models"), ("check_command", "check_expect", "promote_to_policy")),
-    (gettext_lazy("If it fails"), ("on_block", "order", "note")),
+LONGEST_SAMPLE = 5000
+# Where gates stand in a turn, in order.
+STAGES = (
+    (GateTrigger.EVERY_USER_MESSAGE, gettext_lazy("Visitor message")),
+    (GateTrigger.ON_CONTENT, gettext_lazy("Documents and tool results")),
+    (GateTrigger.ON_TOOL_CALL, gettext_lazy("Tool use")),
+    (GateTrigger.EVERY_AGENT_RESPONSE, gettext_lazy("Answer")),
 )
-# Groups that most gates don't need: collapsed until they have a value.
-FOLDED = (gettext_lazy("Number limits"), gettext_lazy("Values"), gettext_lazy("Scripts and models"))
 UNTRIED = {
     "llm": gettext_lazy("This gate calls a model, and model calls were not allowed for this test."),
     "after_step": gettext_lazy("Results of work steps are not recorded, so this gate can't be tested."),
@@ -57,8 +61,25 @@ ACTIONS = {
 }
 
 
-class NewGateForm(GateForm):
-    """The form of a new gate, which also asks for the chatbot."""
+@dataclass(frozen=True)
+class Stage:
+    """A column of the drawing: the active gates that stand there, with their addresses."""
+
+    label: Promise
+    gates: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a gate does with a typed sample."""
+
+    action: Promise
+    reason: str
+    rewritten: str
+
+
+class PlaceForm(forms.Form):
+    """Which chatbot a new gate is for."""
 
     deployment: forms.ModelChoiceField[Deployment] = forms.ModelChoiceField(
         queryset=None, label=gettext_lazy("Chatbot"), required=False, empty_label=gettext_lazy("All chatbots")
@@ -79,7 +100,22 @@ def listing(request: StaffRequest) -> HttpResponseBase:
     governing = deployments_with_goals()
     goals = [(place, goal, [_goal_gate(goal.spec, gate) for gate in goal.spec.gates]) for place, goal in governing]
     halted = queries.gates_missing_library([gate for _, goal in governing for gate in goal.spec.gates])
-    return page(request, "console/gates.html", at="gates", groups=groups, none=not rows, goals=goals, halted=halted)
+    stages = _stages(queries.active_versions(), governing)
+    shown: dict[str, Any] = {"groups": groups, "none": not rows, "goals": goals, "halted": halted, "stages": stages}
+    return page(request, "console/gates.html", at="gates", **shown)
+
+
+def _stages(active: list[tuple[Gate, GateVersion]], governing: list[tuple[Deployment, WorkItem]]) -> list[Stage]:
+    placed: dict[str, list[tuple[str, str]]] = {trigger: [] for trigger, _ in STAGES}
+    for gate, version in active:
+        if version.content.get("on") in placed:
+            placed[version.content["on"]].append((gate.name, reverse("console-gate", args=[gate.pk])))
+    for _, goal in governing:
+        for spec in goal.spec.gates:
+            if spec.on in placed:
+                placed[spec.on].append((spec.name, f"#goal-{goal.pk}"))
+    stages = [Stage(label, placed[trigger]) for trigger, label in STAGES]
+    return stages if any(stage.gates for stage in stages) else []
 
 
 def _goal_gate(goal: WorkItemSpec, gate: GateSpec) -> dict[str, object]:
@@ -99,25 +135,37 @@ def gate(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
     return _render(request, queries.gate_by_id(gate_id))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_safe
 @staff_view(Role.OWNER)
 def new(request: StaffRequest) -> HttpResponseBase:
-    form = NewGateForm(request.POST or None)
-    if request.method != "POST" or not form.is_valid():
-        return _form(request, form, None)
-    place = form.cleaned_data["deployment"]
-    return _save(request, form, None, deployment_id=place.pk if place else None)
+    """The templates for gates."""
+    return page(request, "console/gate_templates.html", at="gates", templates=TEMPLATES.values())
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def new_from_template(request: StaffRequest, template: str) -> HttpResponseBase:
+    form_class = TEMPLATES.get(template)
+    if form_class is None:
+        raise NotFound()
+    form = form_class(request.POST or None, initial={"name": queries.free_name(template)})
+    return _answer(request, form, None, PlaceForm(request.POST or None))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_view(Role.OWNER)
 def edit(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
+    """Edit a gate with its template; a gate that no template can show is edited in the administration."""
     row = queries.gate_by_id(gate_id)
-    form = GateForm(request.POST or None, initial=initial_of(queries.version_of(row, row.newest)))
+    version = queries.version_of(row, row.newest)
+    found = template_of(version)
+    if found is None:
+        refused = request.method == "POST"
+        return page(request, "console/gate_advanced.html", at="gates", status=409 if refused else 200, gate=row)
+    form_class, values = found
+    form = form_class(request.POST or None, initial=values, escalation=str(values["on_block"]))
     form.keep_name(row.name)
-    if request.method != "POST" or not form.is_valid():
-        return _form(request, form, row)
-    return _save(request, form, row, deployment_id=row.deployment_id)
+    return _answer(request, form, row, None)
 
 
 @require_safe
@@ -191,35 +239,76 @@ def _render(request: StaffRequest, row: Gate) -> HttpResponseBase:
     )
 
 
-def _form(
-    request: StaffRequest, form: GateForm, row: Gate | None, refusal: SilasError | None = None
-) -> HttpResponseBase:
-    groups = [(title, [form[name] for name in names if name in form.fields]) for title, names in GROUPS]
-    folded = [(title, fields, title in FOLDED and not any(map(_has_input, fields))) for title, fields in groups]
-    wrong = bool(form.errors) or refusal is not None
-    context = {"form": form, "groups": folded, "foldable": FOLDED, "gate": row, "refusal": refusal}
-    return page(request, "console/gate_edit.html", at="gates", status=422 if wrong else 200, **context)
+def _answer(request: StaffRequest, form: TemplateForm, row: Gate | None, place: PlaceForm | None) -> HttpResponseBase:
+    """Show the form, say what the gate would do, try it on a typed text, save a draft, or activate it."""
+    wanted, sample = request.POST.get("do", ""), request.POST.get("sample", "")[:LONGEST_SAMPLE]
+    valid = form.is_valid() and (place is None or place.is_valid())
+    if request.method == "POST" and wanted in ("save", "activate") and valid:
+        chosen = place.cleaned_data["deployment"] if place else None
+        where = row.deployment_id if row else chosen and chosen.pk
+        try:
+            return redirect("console-gate", _write(request, form, row, where, activate=wanted == "activate"))
+        except SilasError as refusal:
+            return _form(request, form, row, place, refusal=refusal)
+    tried = _tried(form, sample) if valid and wanted == "try" and form.sample_label else None
+    return _form(request, form, row, place, tried=tried, sample=sample)
 
 
-def _has_input(field: forms.BoundField) -> bool:
-    return bool(field.errors) or field.value() not in (None, "", False)
-
-
-def _save(request: StaffRequest, form: GateForm, row: Gate | None, *, deployment_id: UUID | None) -> HttpResponseBase:
+def _write(
+    request: StaffRequest, form: TemplateForm, row: Gate | None, deployment_id: UUID | None, *, activate: bool
+) -> UUID:
+    """Write a version, and activate it if wanted: both or none."""
     cleaned = form.cleaned_data
-    seen = cleaned["seen"] if row else 0
-    try:
+    with transaction.atomic():
         version = services.write_version(
             form.spec,
             deployment_id=deployment_id,
             order=cleaned["order"],
             actor=_actor(request),
             note=cleaned["note"],
-            seen=seen,
+            seen=cleaned["seen"] if row else 0,
         )
-    except SilasError as refusal:
-        return _form(request, form, row, refusal)
-    return redirect("console-gate", version.gate_id)
+        if activate:
+            services.activate(version.gate_id, version.number, actor=_actor(request))
+    return version.gate_id
+
+
+def _form(
+    request: StaffRequest,
+    form: TemplateForm,
+    row: Gate | None,
+    place: PlaceForm | None,
+    *,
+    refusal: SilasError | None = None,
+    tried: Tried | None = None,
+    sample: str = "",
+) -> HttpResponseBase:
+    typing = request.POST.get("do") in ("try", "say")
+    asked = (form, place) if place else (form,)
+    wrong = refusal is not None or any(one.is_bound and not one.is_valid() for one in asked)
+    shown = form if form.is_bound else type(form)(form.initial, escalation=str(form.initial.get("on_block") or ""))
+    return page(
+        request,
+        "console/gate_edit.html",
+        at="gates",
+        status=422 if wrong and not typing else 200,
+        form=form,
+        place=place,
+        gate=row,
+        refusal=refusal,
+        wrong=wrong and not typing,
+        sentence=shown.sentence() if shown.is_valid() else "",
+        tried=tried,
+        sample=sample,
+    )
+
+
+def _tried(form: TemplateForm, sample: str) -> Tried:
+    context = form.sample_context(sample)
+    result = PROVIDERS[form.spec.provider].evaluate(Request(form.spec, context, {}))
+    changed = (result.modified_context or {}).values()
+    reason = "" if result.code == GateCode.PASSED else str(result.code.label)
+    return Tried(ACTIONS[result.action], reason, next((text for text in changed if isinstance(text, str)), ""))
 
 
 def _result(result: BacktestReport) -> dict[str, Any]:

@@ -16,10 +16,9 @@ from apps.console.base import page, sent_id
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.bulk import action_from, result_message, selected_ids
 from apps.console.pages.inbox.views import list_address, to_conversation
-from apps.inbox import bulk, labels_and_replies, queries, rules, services
+from apps.inbox import bulk, labels_and_replies, queries, reading, rules, services
 from apps.inbox.enums import Colour, Snooze
-from apps.inbox.rules import VISITOR_NAME
-from apps.tenants.models import User
+from apps.inbox.rules import VARIABLES
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -57,7 +56,7 @@ def snooze(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
 @staff_view(*ANSWERING_ROLES)
 def assign(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     given = request.POST.get("to", "")
-    services.assign(session_id, request.member.user, to=_member(given) if given else None)
+    services.assign(session_id, request.member.user, to=queries.answering_member(given) if given else None)
     return to_conversation(request, session_id)
 
 
@@ -69,6 +68,14 @@ def mark(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     label = sent_id(request.POST.get("on" if on else "off", ""))
     services.mark(session_id, request.member.user, label_id=label, on=on)
     return to_conversation(request, session_id)
+
+
+@require_POST
+@staff_view()
+def mark_unread(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    """Mark the visitor's last message as unread for this member, and close the conversation."""
+    reading.mark_unread(session_id, request.member.user)
+    return redirect(list_address(request, None))
 
 
 @require_POST
@@ -85,7 +92,7 @@ def several(request: StaffRequest, session_id: UUID | None = None) -> HttpRespon
     """Run one action on every selected conversation; `session_id` is the one open beside the list."""
     tenant, moment = request.member.tenant, timezone.localtime(now())
     with tenant_scope(tenant):
-        action = action_from(request.POST, request.member.user, find_member=_member, moment=moment)
+        action = action_from(request.POST, request.member.user, find_member=queries.answering_member, moment=moment)
     outcome = bulk.in_each(tenant.pk, selected_ids(request.POST.getlist("pick")), action.run)
     messages.info(request, result_message(action, outcome))
     return redirect(list_address(request, session_id))
@@ -116,7 +123,7 @@ def delete_label(request: StaffRequest, label_id: UUID) -> HttpResponseBase:
 @staff_view()
 def replies(request: StaffRequest) -> HttpResponseBase:
     rows = queries.canned_replies()
-    return page(request, "console/replies.html", at="inbox", replies=rows, visitor_name=VISITOR_NAME)
+    return page(request, "console/replies.html", at="inbox", replies=rows, variables=VARIABLES)
 
 
 @require_POST
@@ -140,10 +147,3 @@ def _typed(text: str) -> datetime:
     except ValueError:
         raise SilasError(ErrorCode.BAD_TIME, _("Choose a date and time.")) from None
     return moment if moment.tzinfo else timezone.make_aware(moment)
-
-
-def _member(text: str) -> User:
-    user: User | None = next((user for user in queries.answering_members() if str(user.pk) == text), None)
-    if user is None:
-        raise SilasError(ErrorCode.ASSIGNEE_UNFIT, _("This person can't answer this conversation."))
-    return user

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 from apps.inbox.enums import Shown
-from apps.inbox.queries import TABS, Asked, Place
+from apps.inbox.queries import TABS, Asked
 from apps.inbox.search import LONGEST
 
 
@@ -31,18 +30,19 @@ def list_query(parameters: Mapping[str, str]) -> Asked:
         tab=tab if tab in TABS else "all",
         shown=Shown(status) if status in Shown.values else default,
         label=_uuid(parameters.get("label", "")),
+        team=_uuid(parameters.get("team", "")),
         deployment=_uuid(parameters.get("deployment", "")),
         assignee=assignee if assignee == "nobody" or _uuid(assignee) else "",
         queue=parameters.get("queue", "").replace("\0", "")[:80],
         level=parameters.get("level", "").replace("\0", "")[:40],
         words=words,
-        before=_place(parameters.get("before", "")),
+        before=parameters.get("before", ""),
     )
 
 
 def query_string(query: Asked, **changes: Any) -> str:
     """Return the query string of the list with these changes; any change starts at the newest conversation."""
-    return urlencode(parameters_of(replace(query, **({"before": None} | changes))))
+    return urlencode(parameters_of(replace(query, **({"before": ""} | changes))))
 
 
 def parameters_of(query: Asked) -> dict[str, str]:
@@ -51,6 +51,7 @@ def parameters_of(query: Asked) -> dict[str, str]:
         "tab": query.tab,
         "status": str(query.shown),
         "label": query.label,
+        "team": query.team,
         "deployment": query.deployment,
         "assignee": query.assignee,
         "queue": query.queue,
@@ -67,12 +68,12 @@ def parameters_of(query: Asked) -> dict[str, str]:
 def parameters_without_search(query: Asked) -> dict[str, str]:
     """Return the parameters to keep when the search words change; a status is kept only if it was chosen."""
     is_chosen = query.shown not in (Shown.ANY, Shown.ACTIVE) or (query.shown == Shown.ACTIVE and bool(query.words))
-    kept = parameters_of(replace(query, words="", before=None, shown=Shown.ACTIVE))
+    kept = parameters_of(replace(query, words="", before="", shown=Shown.ACTIVE))
     return kept | ({"status": str(query.shown)} if is_chosen else {})
 
 
 def is_filtered(query: Asked) -> bool:
-    return any((query.label, query.deployment, query.assignee, query.queue, query.level))
+    return any((query.label, query.team, query.deployment, query.assignee, query.queue, query.level))
 
 
 def _uuid(text: str) -> UUID | None:
@@ -80,13 +81,3 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def _place(text: str) -> Place | None:
-    at, _, pk = text.rpartition("_")
-    session_id = _uuid(pk)
-    try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        return None
-    return Place(moment, session_id) if session_id and moment.tzinfo else None

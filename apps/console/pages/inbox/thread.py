@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from apps.inbox.models import Note
 from apps.sessions.chronicle import SAID
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.rules import author_name
 
 # Lines for entries that settle a prompt, by status; the text of an answer is part of the prompt's own line.
 _SETTLED = {
@@ -51,7 +52,8 @@ class Line:
     """One line of the conversation.
 
     `face` is `visitor`, `bot` or `human` for a message, `note` for a private note, and empty for an event. `turn` is
-    the turn of a bot message, else 0. `file` is the payload of a sent file, with the id that opens it.
+    the turn of a bot message, else 0; `release` is the release that gave it, if any.
+    `file` is the payload of a sent file, with the id that opens it.
     """
 
     seq: int
@@ -61,6 +63,7 @@ class Line:
     text: str
     citations: tuple[dict[str, Any], ...] = ()
     turn: int = 0
+    release: int = 0
     file: dict[str, Any] | None = None
     note: str = ""
     prompt: Prompt | None = None
@@ -71,11 +74,14 @@ class Line:
         return f"note-{self.note}" if self.note else f"line-{self.seq}"
 
 
-def thread_lines(session: ChatSession, entries: Sequence[ChronicleEntry], *, moment: datetime) -> list[Line]:
-    """Return the entries as lines, as of `moment`: prompts past their time read as expired."""
+def thread_lines(
+    session: ChatSession, entries: Sequence[ChronicleEntry], *, moment: datetime, releases: Mapping[int, int]
+) -> list[Line]:
+    """Return the entries as lines, as of `moment`: prompts past their time read as expired. `releases` are
+    numbers of releases by turn."""
     settled = _settled_prompts(entries)
     lines = (_line(session, entry, _prompt(entry, settled, moment)) for entry in entries)
-    return [line for line in lines if line.text]
+    return [replace(line, release=releases.get(line.turn, 0)) for line in lines if line.text]
 
 
 def with_notes(lines: Iterable[Line], notes: Iterable[Note], *, since: int) -> list[Line]:
@@ -138,7 +144,7 @@ def _author(session: ChatSession, entry: ChronicleEntry) -> str:
     if entry.sender == Sender.VISITOR:
         return session.visitor_name
     if entry.sender == Sender.HUMAN:
-        return entry.author.display_name if entry.author else str(entry.payload.get("name", "A colleague"))
+        return entry.author.display_name if entry.author else author_name(entry) or _("A colleague")
     return session.deployment.title
 
 

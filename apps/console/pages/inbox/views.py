@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.http import HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -19,15 +20,18 @@ from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.filters import is_filtered, list_query, parameters_without_search, query_string
 from apps.console.pages.inbox.thread import thread_lines, with_notes
-from apps.inbox import handoff, rules, summaries
+from apps.contacts import history
+from apps.inbox import handoff, macros, staff_files, steps, summaries
 from apps.inbox import queries as desk
-from apps.inbox.enums import Shown, Snooze
+from apps.inbox.enums import Priority, Shown, Snooze
 from apps.sessions import queries
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment, User
 from apps.visitors import consent, file_serving, files, forgetting, prechat, prompts, ratings
 from apps.work.queries import work_items
 from kernel.clock import now
+from kernel.error_codes import ErrorCode
+from kernel.errors import NotFound, SilasError
 
 TABS = (("mine", gettext_lazy("Mine")), ("unassigned", gettext_lazy("Unassigned")), ("all", gettext_lazy("All")))
 SHOWN_WORK = 10
@@ -76,6 +80,27 @@ def forget(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     return to_conversation(request, session_id)
 
 
+@require_POST
+@staff_view(*ANSWERING_ROLES, scoped=False)
+def send_file(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    """Send one file to the visitor. A refusal is told as JSON, beside the file that is still in the composer."""
+    file = request.FILES.get("file")
+    try:
+        if file is None:
+            raise SilasError(ErrorCode.FORM_UNREADABLE)
+        staff_files.send_file(
+            request.member.tenant.pk,
+            session_id,
+            request.member.user,
+            name=file.name or "",
+            chunks=file.chunks(),
+            nonce=request.POST.get("once", ""),
+        )
+    except SilasError as refusal:
+        return JsonResponse(refusal.as_json(), status=refusal.status)
+    return HttpResponse(status=204)
+
+
 @require_safe
 @staff_view()
 def open_file(request: StaffRequest, session_id: UUID, file_id: UUID) -> HttpResponseBase:
@@ -103,6 +128,7 @@ def _inbox(request: StaffRequest, opened: ChatSession | None) -> HttpResponseBas
         "query": query,
         "place": query_string(query, before=query.before),
         "snoozes": Snooze.choices,
+        "priorities": Priority.choices,
         "choices": desk.choices(),
         "opened": opened,
         "has_list": htmx.target != "log",
@@ -123,10 +149,11 @@ def _list(request: StaffRequest, query: desk.Asked) -> dict[str, Any]:
         "tabs": [(name, title, counts.get(name), query_string(query, tab=name)) for name, title in TABS],
         "statuses": [(status, query_string(query, shown=status)) for status in Shown],
         "filtered": is_filtered(query),
-        "unfiltered": query_string(query, label=None, deployment=None, assignee="", queue="", level=""),
+        "unfiltered": query_string(query, label=None, team=None, deployment=None, assignee="", queue="", level=""),
         "kept": parameters_without_search(query),
         "unsearched": urlencode(parameters_without_search(query)),
         "counted": desk.COUNTED,
+        "found_elsewhere": history.search(query.words) if query.words else [],
         "deployments": list(Deployment.objects.order_by("title")),
         "listed": listed,
         "older": query_string(query, before=listed.older) if listed.older else "",
@@ -139,8 +166,9 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
     level = opened.level_at(moment)
     labels = desk.labels_of([opened.pk]).get(opened.pk, ())
     since = entries[0].seq if entries else 0
+    lines = thread_lines(opened, entries, moment=moment, releases=queries.releases_by_turn(opened.pk))
     return {
-        "lines": with_notes(thread_lines(opened, entries, moment=moment), desk.notes(opened.pk), since=since),
+        "lines": with_notes(lines, desk.notes(opened.pk), since=since),
         "summary": summaries.hand_over(opened, entries),
         "is_mine": opened.owner_user_id == request.member.user.pk,
         "level": level,
@@ -153,9 +181,22 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
         "labels": labels,
         "label_ids": {label.pk for label in labels},
         "earlier": desk.earlier(opened),
-        "replies": [(reply.name, rules.written_to(reply.text, opened.visitor_name)) for reply in desk.canned_replies()],
+        "replies": [
+            (reply.name, steps.reply_text(reply.text, opened, request.member.user)) for reply in desk.canned_replies()
+        ],
         "viewers": _viewers(request, opened),
+        "macros": macros.macros_for(request.member.user),
+        "draft": _draft(request, opened),
     }
+
+
+def _draft(request: StaffRequest, opened: ChatSession) -> str:
+    """The reply of the macro that was just run, which the member may send."""
+    try:
+        macro = macros.macro_for(request.member.user, UUID(request.GET.get("draft", "")))
+    except (ValueError, NotFound):
+        return ""
+    return steps.draft_of(macro.steps, opened.pk, request.member.user)
 
 
 def _viewers(request: StaffRequest, opened: ChatSession) -> list[User]:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from django.core.cache import cache
 from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
-from redis.exceptions import RedisError
 
 from apps.console.charts import Columns, columns
-from apps.console.pages.insights.period import Period
 from apps.console.templatetags.console import percent, seconds, thousands
-from apps.sessions import insights
-from apps.sessions.insights import Asked, Day, GateAction, HandOff, Turns
-from apps.visitors.ratings import RatingFigures, rating_figures
-from kernel.tenancy import current_tenant_id
+from apps.inbox.insights import ConversationFigures
+from apps.sessions.insights import HandOff
+from apps.visitors.ratings import RatingFigures
 
 
 @dataclass(frozen=True)
@@ -29,68 +25,12 @@ class Tile:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class ConversationFigures:
-    daily: list[Day]
-    turns: Turns
-    hand_offs: list[HandOff]
-    gates: list[GateAction]
-    ratings: RatingFigures
-
-    @property
-    def conversations(self) -> int:
-        return sum(day.conversations for day in self.daily)
-
-    @property
-    def messages(self) -> int:
-        return sum(day.messages for day in self.daily)
-
-    @property
-    def with_person(self) -> int:
-        return sum(day.with_person for day in self.daily)
-
-    @property
-    def resolved_by_bot(self) -> float | None:
-        """The share of conversations without a person, or None without conversations."""
-        return 1 - self.with_person / self.conversations if self.conversations else None
-
-
 _REASONS = {
     "": gettext_lazy("No reason recorded"),
     "asked": gettext_lazy("Requested by the visitor"),
     "unanswered": gettext_lazy("An answer failed"),
     "work": gettext_lazy("Work failed"),
 }
-
-
-# Figures of periods longer than this are cached for a minute, because they are slow to count and change little.
-UNCACHED_DAYS, CACHE_SECONDS = 7, 60
-
-
-def conversation_figures(period: Period) -> ConversationFigures:
-    """Return the figures of the current tenant."""
-    if period.length <= UNCACHED_DAYS:
-        return _count(period)
-    key = f"insights:{current_tenant_id()}:{period.first}:{period.last}:{period.zone}:{period.deployment_id}"
-    try:
-        figures: ConversationFigures | None = cache.get(key)
-        if figures is None:
-            figures = _count(period)
-            cache.set(key, figures, CACHE_SECONDS)
-    except RedisError:
-        return _count(period)
-    return figures
-
-
-def _count(period: Period) -> ConversationFigures:
-    query = Asked(period.since, period.until, period.zone, period.deployment_id)
-    return ConversationFigures(
-        insights.by_day(query),
-        insights.turns(query),
-        insights.hand_offs(query),
-        insights.gate_actions(query),
-        rating_figures(period.deployment, period.since, period.until),
-    )
 
 
 def tiles(figures: ConversationFigures) -> list[Tile]:
@@ -131,6 +71,8 @@ def _out_of_messages(number: int) -> str:
 
 
 def _rating_note(ratings: RatingFigures) -> str:
+    if ratings.mean is None:
+        return ""
     return ngettext(
         "of 5, {number} rating, {comments} with comments",
         "of 5, {number} ratings, {comments} with comments",

@@ -5,11 +5,9 @@ Shown as charts and tables, and as a CSV file.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.formats import number_format
 from django.utils.functional import Promise
@@ -22,11 +20,13 @@ from apps.approvals.cards.metrics import Totals
 from apps.approvals.enums import Risk
 from apps.console.base import page
 from apps.console.charts import columns
+from apps.console.csv_response import csv_response
 from apps.console.labels import inline_label
 from apps.console.members import StaffRequest, staff_view
 from apps.console.pages.insights import presenter
 from apps.console.pages.insights.period import SPANS, Period, period_from
 from apps.console.templatetags.console import percent, seconds
+from apps.inbox.insights import DecisionFigures, conversation_figures, decision_figures
 from apps.tenants.models import Deployment
 from kernel.clock import now
 
@@ -57,9 +57,8 @@ class Figure:
 def insights(request: StaffRequest) -> HttpResponseBase:
     deployments = list(Deployment.objects.order_by("title"))
     period = _period(request, deployments)
-    figures = presenter.conversation_figures(period)
-    query = (period.since, period.until, period.deployment_id)
-    totals, rungs = metrics.totals(*query), metrics.by_risk(*query)
+    figures, decisions = conversation_figures(period), decision_figures(period)
+    totals, rungs = decisions.totals, decisions.by_risk
     context = {
         "period": period,
         "days": period.days,
@@ -73,8 +72,8 @@ def insights(request: StaffRequest) -> HttpResponseBase:
         "totals": totals,
         "rungs": [(inline_label(Risk(row.risk).label), row) for row in rungs],
         "figures": [*_times(rungs), *_figures(totals, period.length)],
-        "families": metrics.by_family(*query),
-        **_decision_charts(period),
+        "families": decisions.by_action,
+        **_decision_charts(decisions),
     }
     return page(request, "console/insights.html", at="insights", **context)
 
@@ -84,34 +83,20 @@ def insights(request: StaffRequest) -> HttpResponseBase:
 def insights_file(request: StaffRequest) -> HttpResponseBase:
     """Return all numbers as a CSV file."""
     period = _period(request, list(Deployment.objects.order_by("title")))
-    response = HttpResponse(content_type="text/csv; charset=utf-8")
-    name = f"insights-{period.first.isoformat()}-{period.last.isoformat()}.csv"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "private, no-store"
-    lines = csv.writer(response)
-    lines.writerow(("section", "name", "value"))
-    rows = [*presenter.rows(presenter.conversation_figures(period)), *_decisions(period)]
-    lines.writerows([_escape_formula(cell) for cell in row] for row in rows)
-    return response
+    rows = [*presenter.rows(conversation_figures(period)), *_decisions(decision_figures(period))]
+    name = f"insights-{period.first.isoformat()}-{period.last.isoformat()}"
+    return csv_response(name, ("section", "name", "value"), rows)
 
 
-def _decisions(period: Period) -> list[tuple[str, str, object]]:
-    query = (period.since, period.until, period.deployment_id)
-    daily = metrics.by_day(*query[:2], zone=period.zone, deployment=period.deployment_id)
+def _decisions(figures: DecisionFigures) -> list[tuple[str, str, object]]:
     names = ("decisions", "median", "declined", "undone", "corrected", "freetext", "expired", "withdrawn")
-    totals = metrics.totals(*query)
     return [
-        *(("Decisions", name, getattr(totals, name)) for name in names),
-        *(("Decisions a day", day.day.isoformat(), day.decided) for day in daily),
-        *(("Decisions by risk", row.risk, row.decisions) for row in metrics.by_risk(*query)),
-        *(("Approval rate by risk", row.risk, row.approved) for row in metrics.by_risk(*query)),
-        *(("Corrected by action", row.name, row.rate) for row in metrics.by_family(*query)),
+        *(("Decisions", name, getattr(figures.totals, name)) for name in names),
+        *(("Decisions a day", day.day.isoformat(), day.decided) for day in figures.daily),
+        *(("Decisions by risk", row.risk, row.decisions) for row in figures.by_risk),
+        *(("Approval rate by risk", row.risk, row.approved) for row in figures.by_risk),
+        *(("Corrected by action", row.name, row.rate) for row in figures.by_action),
     ]
-
-
-def _escape_formula(cell: object) -> object:
-    """Return the cell so that a spreadsheet takes it as text, never as a formula."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 def _period(request: StaffRequest, deployments: list[Deployment]) -> Period:
@@ -119,19 +104,16 @@ def _period(request: StaffRequest, deployments: list[Deployment]) -> Period:
     return period_from(request.GET.dict(), zone=zone, moment=now(), deployments=deployments)
 
 
-def _decision_charts(period: Period) -> dict[str, Any]:
-    query = (period.since, period.until, period.deployment_id)
-    daily = metrics.by_day(*query[:2], zone=period.zone, deployment=period.deployment_id)
-    names = [presenter.day_name(day.day) for day in daily]
-    spread = metrics.decision_time_histogram(*query)
+def _decision_charts(figures: DecisionFigures) -> dict[str, Any]:
+    names = [presenter.day_name(day.day) for day in figures.daily]
     ranges = [str(words) for words in _SPREAD]
-    volume = columns(names, [day.decided for day in daily], [day.declined for day in daily])
+    volume = columns(names, [day.decided for day in figures.daily], [day.declined for day in figures.daily])
     return {
-        "daily": list(zip(names, daily, strict=True)),
+        "daily": list(zip(names, figures.daily, strict=True)),
         "volume": volume,
-        "spread": list(zip(ranges, spread, strict=True)),
-        "spread_drawn": columns(ranges, spread),
-        "timed": sum(spread),
+        "spread": list(zip(ranges, figures.times, strict=True)),
+        "spread_drawn": columns(ranges, figures.times),
+        "timed": sum(figures.times),
     }
 
 

@@ -18,9 +18,10 @@ from apps.console.base import page, sent_id
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.knowledge.uploads import Upload, idempotency_key_of
 from apps.knowledge import intake
-from apps.knowledge.models import Chunk, Collection, Document, DocumentVersion, Intake
+from apps.knowledge.gaps import open_count
+from apps.knowledge.models import Chunk, Collection, Document, DocumentVersion, Intake, SearchSettings
 from apps.knowledge.services import forget_document, open_collection, refresh_collection
-from apps.sessions.retrieval import LONGEST_QUESTION, levels_of, try_question
+from apps.sessions.retrieval import LONGEST_QUESTION, all_levels, try_question
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
 from kernel.errors import NotFound, SilasError
@@ -41,7 +42,7 @@ def new(request: StaffRequest) -> HttpResponseBase:
     """Create a collection; an existing name opens that collection."""
     name, title = request.POST.get("name", "").strip(), request.POST.get("title", "")[:120].strip()
     level = request.POST.get("level", PUBLIC)
-    if level not in _levels():
+    if level not in all_levels():
         raise NotFound()
     try:
         collection = open_collection(name, min_level=level, title=title, actor=request.member.user.actor)
@@ -120,7 +121,7 @@ def tester(request: StaffRequest) -> HttpResponseBase:
             "question": question,
             "tried": tried,
         }
-        return page(request, "console/tester.html", at="knowledge", levels=_levels(), **context).render()
+        return page(request, "console/tester.html", at="knowledge", levels=all_levels(), **context).render()
 
 
 def _listing(request: StaffRequest, *, refusal: SilasError | None = None, status: int = 200) -> HttpResponseBase:
@@ -133,7 +134,9 @@ def _listing(request: StaffRequest, *, refusal: SilasError | None = None, status
         status=status,
         rows=rows,
         waiting=waiting,
-        levels=_levels(),
+        gaps=open_count(),
+        search_problem=SearchSettings.objects.exclude(problem="").exists(),
+        levels=all_levels(),
         refusal=refusal,
     )
 
@@ -155,12 +158,6 @@ def _collection(request: StaffRequest, home: Collection, *, refusal: SilasError 
         kinds=",".join(intake.KINDS),
         refusal=refusal,
     )
-
-
-def _levels() -> list[str]:
-    """Return the access levels of all chatbots, public first."""
-    named = [name for place in Deployment.objects.order_by("created_at") for name in levels_of(place)]
-    return list(dict.fromkeys([PUBLIC, *named]))
 
 
 def _home(collection_id: UUID) -> Collection:

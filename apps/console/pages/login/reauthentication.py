@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from apps.console.members import StaffRequest
 from apps.console.pages.login import ratelimit
+from apps.tenants.addresses import console_origin
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
 
 def passkey_origin(request: HttpRequest) -> tuple[str, str]:
-    """Return the host that passkeys are bound to and the whole origin; `PASSKEY_ORIGIN` overrides it behind a proxy."""
-    origin = settings.PASSKEY_ORIGIN or f"{request.scheme}://{request.get_host()}"
+    """Return the host that passkeys are bound to and the whole origin."""
+    origin = console_origin(request)
     return urlsplit(origin).hostname or "", origin
 
 

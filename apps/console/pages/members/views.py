@@ -11,9 +11,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
-from apps.console.pages.login.reauthentication import passkey_origin
 from apps.tenants import emails, invitations, services
-from apps.tenants.enums import Capability, EmailKind, Role
+from apps.tenants.addresses import console_origin
+from apps.tenants.enums import Capability, Role
 from apps.tenants.members import get_member, list_members
 from apps.tenants.models import Invitation
 from apps.tenants.rules import ROLES_WITH
@@ -55,7 +55,9 @@ def members(request: StaffRequest) -> HttpResponseBase:
 def invite(request: StaffRequest) -> HttpResponseBase:
     email = request.POST.get("email", "")[:254].replace("\0", "")
     try:
-        invitation = invitations.invite(email, role=_role(request), by=request.member.user)
+        invitation = invitations.invite(
+            email, role=_role(request), by=request.member.user, actor=request.member.user.actor
+        )
     except SilasError as refusal:
         raise SilasError(refusal.code, refusal.message, status=409) from refusal
     return _sent(request, invitation)
@@ -64,13 +66,13 @@ def invite(request: StaffRequest) -> HttpResponseBase:
 @require_POST
 @staff_view(Capability.MANAGE_MEMBERS, on_conflict=_render)
 def invite_again(request: StaffRequest, invitation_id: UUID) -> HttpResponseBase:
-    return _sent(request, invitations.resend(invitation_id, by=request.member.user))
+    return _sent(request, invitations.resend(invitation_id, actor=request.member.user.actor))
 
 
 @require_POST
 @staff_view(Capability.MANAGE_MEMBERS, on_conflict=_render)
 def uninvite(request: StaffRequest, invitation_id: UUID) -> HttpResponseBase:
-    invitations.revoke(invitation_id, by=request.member.user)
+    invitations.revoke(invitation_id, actor=request.member.user.actor)
     return redirect("console-members")
 
 
@@ -90,15 +92,8 @@ def remove(request: StaffRequest, membership_id: UUID) -> HttpResponseBase:
 
 def _sent(request: StaffRequest, invitation: Invitation) -> HttpResponseBase:
     """Email the invitation; without a mail server, show its link once."""
-    origin = passkey_origin(request)[1]
-    if emails.can_send():
-        company_id = request.member.tenant.pk
-        emails.enqueue(
-            EmailKind.INVITATION, invitation.email, origin=origin, company_id=company_id, invitation_id=invitation.pk
-        )
-        return redirect("console-members")
-    link = invitations.new_link(invitation.pk)
-    return _render(request, link=origin + link.path if link else "", linked=invitation)
+    link = emails.send_invitation(invitation, origin=console_origin(request))
+    return _render(request, link=link, linked=invitation) if link else redirect("console-members")
 
 
 def _role(request: HttpRequest) -> Role:

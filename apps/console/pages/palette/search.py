@@ -6,11 +6,9 @@ Visitors' messages are not searched.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from django.db.models import Case, Q, QuerySet, When
 from django.urls import reverse
@@ -21,8 +19,9 @@ from apps.approvals.models import OPEN_STATUSES, Card
 from apps.autonomy.models import Task
 from apps.console.labels import inline_label
 from apps.console.members import Member
-from apps.console.pages.palette.pages import pages_for
+from apps.console.navigation import pages_for, parts_for
 from apps.gates.models import Gate
+from apps.sessions import pseudonyms
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Membership
 from apps.work.models import WorkItem
@@ -33,7 +32,6 @@ MAX_CHARS = 80
 MAX_RESULTS = 6
 _MIN_CHARS = 2
 _OPEN_FIRST = Case(When(status__in=OPEN_STATUSES, then=0), default=1)
-_CODE = re.compile(r"(?:visitor\s+)?([0-9a-f]{2,4})", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,8 @@ def search(member: Member, words: str) -> list[Group]:
     """Return the results by kind; without words, all pages and the cards that wait for a decision."""
     words = " ".join(words.replace("\0", "")[:MAX_CHARS].split())
     pages = [Hit(str(entry.title), entry.address, entry.key) for entry in pages_for(member, words)]
-    groups = [Group(_("Pages"), pages), *_objects(member, words)]
+    parts = [Hit(str(part.title), part.address, str(part.words)) for part in parts_for(member, words)] if words else []
+    groups = [Group(_("Pages"), pages), Group(_("Settings"), parts[:MAX_RESULTS]), *_objects(member, words)]
     return [group for group in groups if group.hits]
 
 
@@ -104,11 +103,10 @@ def _cards(rows: QuerySet[Card]) -> list[Hit]:
 
 
 def _conversations(words: str) -> list[Hit]:
-    """Search by the contact's name, customer id, or the code of an unnamed visitor."""
+    """Search by the contact's name, customer id, or the made-up name of a visitor without one."""
     condition = _contains_all(words, "customer_name", "customer")
-    if code := _CODE.fullmatch(words):
-        low, high = (UUID(code[1].ljust(32, filler)) for filler in "0f")
-        condition |= Q(pk__gte=low, pk__lte=high, customer_name="")
+    for first, last in pseudonyms.ids_named(words):
+        condition |= Q(pk__gte=first, pk__lte=last, customer_name="")
     rows = (
         ChatSession.objects.filter(condition, seq__gt=0, is_test=False)
         .select_related("deployment")

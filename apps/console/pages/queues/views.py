@@ -26,6 +26,7 @@ QUEUE_NAMES = {
     Queue.WORK: gettext_lazy("Set-ups and trials"),
     Queue.PARSE: gettext_lazy("Reading documents and websites"),
     Queue.UPKEEP: gettext_lazy("Checks and clean-up"),
+    Queue.SIMULATION: gettext_lazy("Simulations"),
 }
 KIND_NAMES = {
     Kind.USER_MESSAGE: gettext_lazy("A visitor's message"),
@@ -71,6 +72,21 @@ KIND_NAMES = {
     Kind.LOST_CALLS: gettext_lazy("Interrupted tool calls"),
     Kind.SAFETY_EXPIRY: gettext_lazy("Expiry in the safety loop"),
     Kind.MEMORY_CONSOLIDATION: gettext_lazy("Duplicate memories to merge"),
+    Kind.SIMULATION_RUN: gettext_lazy("Start of a simulation"),
+    Kind.SIMULATION_CHUNK: gettext_lazy("Simulated conversations"),
+    Kind.SOURCE_SYNC: gettext_lazy("A website to read again"),
+    Kind.GAP_CLUSTERING: gettext_lazy("Unanswered questions to group"),
+    Kind.MEMORY_EMBEDDING: gettext_lazy("Imported memories to index"),
+    Kind.MEMORY_READING: gettext_lazy("New memories to read"),
+    Kind.PROVIDER_EMBEDDING: gettext_lazy("Passages and memories to embed"),
+    Kind.IMPORT_READ: gettext_lazy("An export to read"),
+    Kind.IMPORT_APPLY: gettext_lazy("Contacts and conversations to import"),
+    Kind.CHANNEL_INBOUND: gettext_lazy("A message from a channel to take in"),
+    Kind.CHANNEL_DELIVERY: gettext_lazy("A message to send over a channel"),
+    Kind.CARD_NOTICE: gettext_lazy("A card to send to approvers"),
+    Kind.DESK_ROUTING: gettext_lazy("A conversation to assign"),
+    Kind.CHANNEL_POLL: gettext_lazy("A mailbox to look into"),
+    Kind.MAIL_READ: gettext_lazy("An email to read"),
 }
 
 

@@ -14,14 +14,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals import queries
-from apps.approvals.cards.lifecycle import assign_card, unassign_card, withdraw_session_cards
-from apps.approvals.enums import Withdrawal
+from apps.approvals.cards.lifecycle import assign_card, unassign_card
 from apps.approvals.models import Card
 from apps.approvals.tokens.services import revoke_token
 from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.review.views import show, show_current
-from apps.sessions.queries import session_by_id
+from apps.inbox.handoff import withdraw_requests
 from apps.work.services import edit_plan, is_editable
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -54,10 +53,7 @@ def _member(user_id: str) -> Any:
 @staff_view(*ANSWERING_ROLES)
 def withdraw(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """Withdraw the bot's requests in a conversation, for the member who answers it."""
-    opened, user = session_by_id(session_id), request.member.user
-    if opened.owner_user_id != user.pk:
-        raise SilasError(ErrorCode.NOT_YOURS, _("Take over the conversation first."))
-    withdraw_session_cards(session_id, reason=Withdrawal.HANDOFF, actor=f"user:{user.pk}")
+    withdraw_requests(session_id, request.member.user)
     return redirect(f"{reverse('console-conversation', args=[session_id])}?tab={request.GET.get('tab', 'all')}")
 
 

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, pgettext
 
 from apps.approvals.cards import kinds, risk
 from apps.approvals.cards.risk import Friction
-from apps.approvals.enums import ApprovalVerdict, Risk
+from apps.approvals.enums import ApprovalVerdict, CardStatus, Risk
 from apps.approvals.models import Card
 from apps.console.labels import inline_label, inline_start
 from kernel.stored_texts import show_stored
@@ -116,6 +116,14 @@ def decision_message(card: Card) -> str:
     after = {ApprovalVerdict.APPROVED: _("It is running now."), ApprovalVerdict.DECLINED: _("Nothing was changed.")}
     message = _("%(answer)s: %(intent)s.") % {"answer": answer[:1].upper() + answer[1:], "intent": card.intent}
     return f"{message} {after[plain]}" if plain in after else message
+
+
+def decline_reason(card: Card) -> str:
+    """Return why the card was declined: the reason, and the note for colleagues. Empty without either."""
+    if card.status != CardStatus.DECIDED or card.decision.verdict != ApprovalVerdict.DECLINED:
+        return ""
+    reason, note = card.decision.decline_reason, str(card.decision.said.get("freetext", ""))
+    return ". ".join(filter(None, [str(reason.label) if reason else "", f"“{note}”" if note else ""]))
 
 
 def required_gesture(card: Card, button: Button) -> Friction:

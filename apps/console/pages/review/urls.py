@@ -9,6 +9,7 @@ from apps.console.pages.review import card_actions, views
 urlpatterns = [
     path("review/", views.review, name="console-review"),
     path("review/news/", views.queue_news, name="console-review-news"),
+    path("review/cards/", views.card_parts, name="console-card-parts"),
     path("review/<uuid:card_id>/", views.review, name="console-card"),
     path("review/<uuid:card_id>/news/", views.card_news, name="console-card-news"),
     path("review/<uuid:card_id>/decision/", views.decide, name="console-decide"),

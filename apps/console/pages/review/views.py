@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
@@ -24,15 +24,16 @@ from apps.approvals.cards.lifecycle import eligible_approvers, record_look
 from apps.approvals.cards.risk import Friction
 from apps.approvals.cards.schemas import AnswerDetails, AnswerRefused
 from apps.approvals.cards.services import answer_card
-from apps.approvals.enums import ApprovalState, CardStatus
+from apps.approvals.enums import ApprovalState, CardStatus, DeclineReason
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.console import viewers
-from apps.console.base import page
+from apps.console.base import page, sent_id
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.review import presenter
 from apps.console.pages.review.origins import origins_of
 from apps.console.pages.skills import presenter as skill_presenter
 from apps.sessions.models import ChatSession
+from apps.suggestions.queries import preferences_behind
 from apps.work.enums import WorkItemType
 from apps.work.models import WorkItem
 from apps.work.queries import count_left_out
@@ -41,9 +42,15 @@ from apps.work.services import is_editable
 from kernel.clock import now
 from kernel.errors import SilasError
 
+# The note for colleagues with which a card is declined.
+MAX_NOTE = 300
 SLIDER_END = "100"
 # From this many waiting cards of medium risk or more the page shows a warning (spec 0.5.4).
 MANY_RISKY_CARDS = 6
+# The script asks for so many cards at once (`review.js`), and so many results are offered for undoing beside the queue.
+MOST_PARTS, MOST_UNDOABLE = 8, 3
+# The header of an answer after which the page showed the next card at once: only the message is wanted.
+ADVANCED = "X-Review-Advanced"
 
 
 @require_safe
@@ -55,9 +62,22 @@ def review(request: StaffRequest, card_id: UUID | None = None) -> HttpResponseBa
 
 @require_safe
 @staff_view()
+def card_parts(request: StaffRequest) -> HttpResponseBase:
+    """Render the open cards with the ids `id`, each as the page shows it, for the script that keeps the next ones.
+
+    Nobody has seen them yet: a look is recorded by `card_news`, which the script asks for once it shows a card.
+    """
+    ids = [sent_id(text) for text in request.GET.getlist("id")[:MOST_PARTS]]
+    found = {card.pk: card for card in queries.waiting_cards().filter(pk__in=ids)}
+    cards = [_details(request, found[card_id]) for card_id in ids if card_id in found]
+    return render(request, "console/_card_parts.html", {"member": request.member, "cards": cards})
+
+
+@require_safe
+@staff_view()
 def queue_news(request: StaffRequest) -> HttpResponseBase:
     """Refresh an empty queue: no content until there is a card."""
-    return show(request, None) if queries.open_count() else HttpResponse(status=204)
+    return show(request, None) if queries.waiting_count() else HttpResponse(status=204)
 
 
 @require_safe
@@ -67,6 +87,8 @@ def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     card = queries.get_card(card_id)
     if not card.is_open:
         return show(request, card)
+    if request.member.may_decide:
+        record_look(card, request.member.user)
     news = {**_queue(card), **_people(request, card), "card": card}
     response = page(request, "console/_news.html", at="review", **news)
     response["HX-Retarget"] = response["HX-Reselect"] = "#stack"
@@ -97,8 +119,10 @@ def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
     selected = request.POST.getlist("selected")
     if card.is_open and (gesture := _missing_gesture(request, card, choice)):
         return show(request, card, confirming=gesture, pressed=choice, ticked=selected)
+    reason = request.POST.get("reason", "")
     words = AnswerDetails(
-        freetext=request.POST.get("freetext", ""),
+        freetext=request.POST.get("note", "")[:MAX_NOTE] or request.POST.get("freetext", ""),
+        reason=DeclineReason(reason) if reason in DeclineReason.values else None,
         selected=selected,
         text=request.POST.get("text", ""),
         ticked=selected,
@@ -113,6 +137,8 @@ def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
 def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -> HttpResponseBase:
     """Go to the next card, to the resubmitted one, or stay while another approval is needed."""
     next_id = outcome.pk if isinstance(outcome, Card) else card.pk
+    if request.headers.get(ADVANCED):
+        return _told(request, card, outcome)
     if not request.htmx:
         return redirect("console-card", next_id)
     if isinstance(outcome, Card):
@@ -124,6 +150,20 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
         return show(request, queries.get_card(card.pk))
     left_out = count_left_out(card.subject_id) if card.of_kind.lists_items else 0
     return show(request, None, decided=queries.get_card(card.pk), left_out=left_out)
+
+
+def _told(request: StaffRequest, card: Card, outcome: Decision | Card | None) -> HttpResponseBase:
+    """Return only the message about an answer: the page already shows the next card."""
+    words: dict[str, Any] = {"answered": card}
+    if isinstance(outcome, Card):
+        old = queries.get_card(card.pk)
+        words |= {"fresh": outcome, "changed": old if old.status == CardStatus.WITHDRAWN else None}
+    elif outcome is None:
+        words["missing"] = queries.approval_requirements(card, request.member.user).missing
+    else:
+        words["decided"] = queries.get_card(card.pk)
+        words["left_out"] = count_left_out(card.subject_id) if card.of_kind.lists_items else 0
+    return render(request, "console/_told.html", words)
 
 
 def _missing_gesture(request: StaffRequest, card: Card, choice: str) -> str:
@@ -141,9 +181,10 @@ def show(request: StaffRequest, card: Card | None, *, status: int = 200, **conte
     """Render the review page with this card, or with the next one in the queue."""
     queue = _queue(card)
     active = card or queue["next_card"]
-    stack = [waiting for waiting in queue["stack"] if active is None or waiting.pk != active.pk]
     details = _details(request, active) if active else {}
-    context = {**queue, **details, "card": active, "stack": stack, **_pace(request), **context}
+    if active and active.is_open and request.member.may_decide:
+        record_look(active, request.member.user)
+    context = {**queue, **details, "card": active, **_pace(request), **context}
     response = page(request, "console/review.html", at="review", status=status, **context)
     response["HX-Replace-Url"] = reverse("console-card", args=[active.pk]) if active else reverse("console-review")
     if status >= 400:
@@ -153,23 +194,31 @@ def show(request: StaffRequest, card: Card | None, *, status: int = 200, **conte
 
 def _details(request: StaffRequest, card: Card) -> dict[str, Any]:
     may = card.is_open and request.member.may_decide
-    if may:
-        record_look(card, request.member.user)
     return {
+        "card": card,
+        **card_face(card),
         "is_open": card.is_open,
-        "face": queries.face_hash(card),
-        "kind": card.of_kind,
-        "body": [f"console/cards/{card.kind}.html", "console/cards/_plain.html"],
         "buttons": presenter.buttons_of(card),
+        "decline_reasons": DeclineReason.choices if may and not card.of_kind.is_offered else [],
         "editable": may and is_editable(card),
         "conversation": ChatSession.objects.filter(pk=card.session_id).first() if card.session_id else None,
         "work": WorkItem.objects.filter(pk=card.subject_id).first() if card.status == CardStatus.DECIDED else None,
-        "origins": origins_of(card),
-        "skill": skill_presenter.skill_under_review(card),
         **_approval(request, card),
         "successor": queries.successor_of(card),
         "related": queries.cards_sharing_records(card) if card.is_open else [],
         **_people(request, card),
+    }
+
+
+def card_face(card: Card) -> dict[str, Any]:
+    """Return what `_card_face.html` shows beside the card itself."""
+    return {
+        "face": queries.face_hash(card),
+        "kind": card.of_kind,
+        "body": [f"console/cards/{card.kind}.html", "console/cards/_plain.html"],
+        "origins": origins_of(card),
+        "preferences": preferences_behind(card),
+        "skill": skill_presenter.skill_under_review(card),
     }
 
 
@@ -202,14 +251,16 @@ def _pace(request: StaffRequest) -> dict[str, Any]:
 
 
 def _queue(card: Card | None) -> dict[str, Any]:
-    """Return the waiting cards in order, and the previous and next one for the keys K and J."""
-    waiting = list(queries.open_cards())
+    """Return the waiting cards in order, the previous and next one for the keys K and J, and what can be undone."""
+    waiting = list(queries.waiting_cards())
     place = next((i for i, other in enumerate(waiting) if card and other.pk == card.pk), 0 if card is None else -1)
+    undoable = queries.undoable_cards()[:MOST_UNDOABLE]
     return {
         "next_card": waiting[0] if waiting else None,
-        "stack": [other for other in waiting if card is None or other.pk != card.pk],
+        "queue": waiting,
         "after": waiting[place + 1] if place + 1 < len(waiting) else None,
         "before": waiting[place - 1] if place > 0 else None,
+        "undoable": [(other, queries.face_hash(other)) for other in undoable],
         "heavy": presenter.count_by_risk(waiting, MANY_RISKY_CARDS),
     }
 

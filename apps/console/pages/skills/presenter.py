@@ -17,7 +17,8 @@ from apps.skills import differences
 from apps.skills.differences import FileChange
 from apps.skills.enums import SkillStatus
 from apps.skills.loader import load_files
-from apps.skills.models import SkillFile, SkillVersion
+from apps.skills.models import SkillVersion
+from apps.skills.queries import contents_of
 from kernel.canonical import sha256_hex
 from kernel.errors import SilasError
 from kernel.unicode_safety import truncate
@@ -41,11 +42,6 @@ class ShownVersion:
     version: SkillVersion
     proposed_by: str
     decided_by: str
-
-
-def contents_of(version: SkillVersion) -> dict[str, bytes]:
-    rows = SkillFile.objects.filter(version=version).values_list("path", "content")
-    return {path: bytes(content) for path, content in rows}
 
 
 def files_of(version: SkillVersion) -> list[ShownFile]:

@@ -28,6 +28,7 @@ from apps.skills.enums import PackageState, SkillStatus
 from apps.skills.models import SkillDraft, SkillPackage, SkillVersion, TrustedPublisher
 from apps.skills.packages import archive
 from apps.skills.packages import services as packages
+from apps.skills.queries import contents_of
 from apps.tenants.enums import Role
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -132,7 +133,7 @@ def _skill(
 def compare(request: StaffRequest, name: str) -> HttpResponseBase:
     versions = _versions(name)
     old, new = _numbered(versions, request.GET.get("before", "")), _numbered(versions, request.GET.get("after", ""))
-    changes = differences.compare(presenter.contents_of(old), presenter.contents_of(new))
+    changes = differences.compare(contents_of(old), contents_of(new))
     return page(request, "console/skill_compare.html", at="skills", name=name, old=old, new=new, changes=changes)
 
 

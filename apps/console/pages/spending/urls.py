@@ -8,5 +8,7 @@ from apps.console.pages.spending import views
 
 urlpatterns = [
     path("spending/", views.spending_page, name="console-spending"),
+    path("spending/limits/", views.save_limit, name="console-limit-save"),
+    path("spending/limits/<uuid:budget_id>/remove/", views.remove_limit, name="console-limit-remove"),
     path("spending/resume/", views.resume, name="console-spending-resume"),
 ]

@@ -1,6 +1,7 @@
 """Spending: limits, running work, and costs by day, chatbot, model and purpose.
 
-Owners and approvers see it; owners resume work that a limit paused. Limits and prices are set in the administration.
+Owners and approvers see it. Owners resume work that a limit paused, and set the limits of the company and of chatbots;
+prices and what happens at a limit are set in the administration.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from apps.console.base import page
 from apps.console.charts import columns
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import Names, names_for
+from apps.console.pages.spending.forms import LimitForm
 from apps.console.templatetags.console import usd
 from apps.guard import queries, services
 from apps.guard.enums import Holder, OnLimit, Origin, Period
@@ -78,6 +80,30 @@ class Running:
 @require_safe
 @staff_view(*DECIDING_ROLES)
 def spending_page(request: StaffRequest) -> HttpResponseBase:
+    return _render(request)
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def save_limit(request: StaffRequest) -> HttpResponseBase:
+    """Set what the company or a chatbot may spend a day or a month."""
+    form = LimitForm(request.POST)
+    if not form.is_valid():
+        return _render(request, form)
+    user = request.member.user
+    services.set_budget(**form.values, actor=user.actor, user=user)
+    return redirect("console-spending")
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def remove_limit(request: StaffRequest, budget_id: UUID) -> HttpResponseBase:
+    user = request.member.user
+    services.remove_budget(budget_id, actor=user.actor, user=user)
+    return redirect("console-spending")
+
+
+def _render(request: StaffRequest, form: LimitForm | None = None) -> HttpResponseBase:
     days = next((span for span in SPANS if str(span) == request.GET.get("days")), SPANS[0])
     today = timezone.localdate()
     since = today - timedelta(days=days - 1)
@@ -99,8 +125,9 @@ def spending_page(request: StaffRequest) -> HttpResponseBase:
         "chart": chart,
         "total": sum((amount for _, amount in daily), ZERO),
         "tables": _tables(since, titles),
+        "form": form or LimitForm(),
     }
-    return page(request, "console/spending.html", at="spending", **context)
+    return page(request, "console/spending.html", at="spending", status=422 if form else 200, **context)
 
 
 @require_POST

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from apps.tenants.hours import DAYS
 from apps.tenants.models import Deployment
-from apps.tenants.rules import MODEL_ROLES, OPTIONAL_ROLES, theme_problems
+from apps.tenants.rules import MODEL_ROLES, OPTIONAL_ROLES, theme_problems, typed_origins
 from apps.tenants.services import deployment_problems
 from kernel.language import LANGUAGES
 from kernel.unicode_safety import replace_unstorable
@@ -115,7 +115,10 @@ class DeploymentForm(forms.Form):
         gettext_lazy("Persona"), gettext_lazy("Describe the tone in plain sentences. For rules, use gates."), rows=6
     )
     allowed_origins = _area(
-        gettext_lazy("Websites"), gettext_lazy("One per line, such as https://www.example.com"), rows=4, most=8000
+        gettext_lazy("Websites"),
+        gettext_lazy("One per line, such as www.example.com or localhost:3000"),
+        rows=4,
+        most=8000,
     )
     timezone = forms.CharField(
         label=gettext_lazy("Time zone"),
@@ -154,7 +157,7 @@ class DeploymentForm(forms.Form):
             **{name: cleaned.get(name, "") for name in plain},
             "greeting": " ".join(cleaned.get("greeting", "").split()),
             "suggestions": _lines(cleaned.get("suggestions", "")),
-            "allowed_origins": _lines(cleaned.get("allowed_origins", "")),
+            "allowed_origins": typed_origins(cleaned.get("allowed_origins", "")),
             "languages": _in_order(list(cleaned.get("languages", [])), cleaned.get("first_language", "")),
             "theme": {**kept, **{name: value for name, value in looks.items() if value}},
             "model_names": {

@@ -60,13 +60,28 @@ class PersonalityForm(forms.Form):
                 widget=forms.NumberInput(attrs={"type": "range", "step": "5"}),
             )
 
-    def save(self, deployment: Deployment, *, actor: str) -> None:
-        """A newly chosen preset wins over sliders; moved sliders make the style custom."""
+    def axes(self) -> rules.Axes | None:
+        """The seven axes as `save` would leave them; None where the personality would be off."""
+        preset, moved = self._wanted()
+        kept: rules.Axes = {axis.value: self.before[axis] / 100 for axis in Axis}
+        if moved and preset in (self.preset_before, Preset.CUSTOM):
+            return {**kept, **moved}
+        if preset == Preset.OFF:
+            return None
+        return kept if preset in (self.preset_before, Preset.CUSTOM) else rules.preset_axes(preset)
+
+    def _wanted(self) -> tuple[Preset, dict[str, float]]:
+        """The preset, and the axes whose sliders were moved."""
         preset = Preset(self.cleaned_data.get("preset") or self.preset_before)
         given = {axis: self.cleaned_data.get(f"axis_{axis}") for axis in Axis}
         moved = {
             axis.value: value / 100 for axis, value in given.items() if value is not None and value != self.before[axis]
         }
+        return preset, moved
+
+    def save(self, deployment: Deployment, *, actor: str) -> None:
+        """A newly chosen preset wins over sliders; moved sliders make the style custom."""
+        preset, moved = self._wanted()
         if moved and preset in (self.preset_before, Preset.CUSTOM):
             services.set_axes(deployment, moved, actor=actor)
         elif preset != self.preset_before:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.console.pages.studio import views
+from apps.console.pages.studio import comparison, views
 
 urlpatterns = [
     path("studio/", views.listing, name="console-studios"),
     path("studio/new/", views.new, name="console-studio-new"),
     path("studio/<uuid:deployment_id>/", views.studio, name="console-studio"),
     path("studio/<uuid:deployment_id>/turn/", views.turn, name="console-studio-turn"),
+    path("studio/<uuid:deployment_id>/compare/", comparison.compare, name="console-studio-compare"),
     path("studio/<uuid:deployment_id>/key/", views.save_key, name="console-studio-key"),
     path("studio/<uuid:deployment_id>/key/remove/", views.remove_key, name="console-studio-key-drop"),
+    path(
+        "studio/<uuid:deployment_id>/preferences/<uuid:preference_id>/off/",
+        views.turn_off_preference,
+        name="console-studio-preference-off",
+    ),
     path("studio/<uuid:deployment_id>/install/", views.install, name="console-install"),
 ]

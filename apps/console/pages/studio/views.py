@@ -9,50 +9,40 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from django.forms import Form
-from django.http.response import HttpResponseBase
+from django.http.response import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.access.tokens import test_ticket
 from apps.console.base import page
+from apps.console.installs import installs_of
 from apps.console.members import StaffRequest, staff_view
 from apps.console.pages.studio import personality_form, visitor_forms
 from apps.console.pages.studio.forms import FOLDED, GROUPS, DeploymentForm, NewDeploymentForm, initial_of
-from apps.console.pages.studio.model_forms import PROVIDERS, ModelForm, problem_with
+from apps.console.pages.studio.model_forms import PROVIDERS, ModelForm
 from apps.console.pages.studio.personality_form import PersonalityForm
-from apps.console.pages.studio.snippets import builders, is_inline, policy_lines, snippet
 from apps.console.pages.studio.visitor_forms import VisitorFeaturesForm
 from apps.persona.queries import state_of
-from apps.tenants import first_run, install_pings
+from apps.releases.queries import main_release
+from apps.suggestions.queries import preference_of, preferences_of
+from apps.suggestions.services import preferences
+from apps.tenants import first_run
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
-from apps.tenants.provider_keys import copy_provider_keys, remove_provider_key, store_provider_key
-from apps.tenants.queries import models_without_key
-from apps.tenants.services import change_deployment, create_deployment
+from apps.tenants.provider_keys import problem_with, remove_provider_key, store_provider_key
+from apps.tenants.queries import deployment_by_id, models_without_key
+from apps.tenants.services import change_deployment
 from apps.visitors import offers
+from apps.visitors.chatbots import create_chatbot
+from apps.widgets.snippets import builders, is_inline, policy_lines, snippet
 from apps.widgets.views import loader_integrity
-from kernel.error_codes import ErrorCode
-from kernel.errors import NotFound, SilasError
 from kernel.language import LANGUAGES
 from kernel.tenancy import tenant_scope
 from llm.models import GROUNDED
 
-_COPIED = (
-    "greeting",
-    "suggestions",
-    "theme",
-    "languages",
-    "persona",
-    "model_names",
-    "opening_hours",
-    "timezone",
-    "after_hours",
-)
-MOST_DEPLOYMENTS = 50
 # Groups of settings that come before the groups of visitor features.
 _GROUPS_BEFORE_FEATURES = 3
 
@@ -69,33 +59,24 @@ def new(request: StaffRequest) -> HttpResponseBase:
     form = NewDeploymentForm(request.POST)
     if not form.is_valid():
         return _listing(request, form, status=422)
-    if Deployment.objects.count() >= MOST_DEPLOYMENTS:
-        message = _("A company can have up to %(number)s chatbots.") % {"number": MOST_DEPLOYMENTS}
-        raise SilasError(ErrorCode.DEPLOYMENTS_FULL, message)
-    title, like = form.cleaned_data["title"], form.cleaned_data["like"]
-    key = first_run.new_public_key(title)
-    fields = {name: getattr(like, name) for name in _COPIED} if like else {}
-    deployment = create_deployment(key, actor=_actor(request), title=title, public_key=key, **fields)
-    if like:
-        copy_provider_keys(like, deployment, actor=_actor(request))
-        offers.copy(like, deployment, actor=_actor(request))
+    deployment = create_chatbot(**form.cleaned_data, actor=request.member.user.actor)
     return redirect("console-studio", deployment.pk)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_view(Role.OWNER)
 def studio(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
-    place = _place(deployment_id)
+    place = deployment_by_id(deployment_id)
     if request.method != "POST":
         return _studio(request, place)
     form, features = DeploymentForm(request.POST, theme=place.theme), VisitorFeaturesForm(request.POST, place=place)
     personality = PersonalityForm(request.POST, state=state_of(place.pk))
     if not all([form.is_valid(), features.is_valid(), personality.is_valid()]):
         return _studio(request, place, form, features, personality, status=422)
-    change_deployment(place, actor=_actor(request), **form.values)
-    personality.save(place, actor=_actor(request))
-    offers.change(place, actor=_actor(request), **features.features)
-    offers.change_form(place, features.question_values, actor=_actor(request))
+    change_deployment(place, actor=request.member.user.actor, **form.values)
+    personality.save(place, actor=request.member.user.actor)
+    offers.change(place, actor=request.member.user.actor, **features.features)
+    offers.change_form(place, features.question_values, actor=request.member.user.actor)
     return redirect("console-studio", place.pk)
 
 
@@ -103,9 +84,9 @@ def studio(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
 @staff_view(Role.OWNER)
 def turn(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
     """Turn the chatbot on, or off after a confirmation."""
-    place = _place(deployment_id)
+    place = deployment_by_id(deployment_id)
     if request.method == "POST":
-        change_deployment(place, actor=_actor(request), enabled=request.POST.get("enabled") == "1")
+        change_deployment(place, actor=request.member.user.actor, enabled=request.POST.get("enabled") == "1")
         return redirect("console-studio", place.pk)
     return page(request, "console/studio_turn.html", at="studio", place=place)
 
@@ -116,30 +97,41 @@ def turn(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
 def save_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
     """Save a provider key after testing it, outside of any scope."""
     with tenant_scope(request.member.tenant):
-        place = _place(deployment_id)
+        place = deployment_by_id(deployment_id)
     form = ModelForm({**request.POST.dict(), "kind": "provider"})
     if form.is_valid() and (problem := problem_with(form.model_id, form.cleaned_data["key"] or None)):
         form.add_error("key", problem)
     with tenant_scope(request.member.tenant):
         if form.errors:
             return _studio(request, place, status=422, keys=form).render()
-        store_provider_key(place, model=form.model_id, key=form.cleaned_data["key"], actor=_actor(request))
+        store_provider_key(place, model=form.model_id, key=form.cleaned_data["key"], actor=request.member.user.actor)
     return redirect("console-studio", place.pk)
 
 
 @require_POST
 @staff_view(Role.OWNER)
 def remove_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
-    place = _place(deployment_id)
-    remove_provider_key(place, provider=request.POST.get("provider", ""), actor=_actor(request))
+    place = deployment_by_id(deployment_id)
+    remove_provider_key(place, provider=request.POST.get("provider", ""), actor=request.member.user.actor)
     return redirect("console-studio", place.pk)
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def turn_off_preference(request: StaffRequest, deployment_id: UUID, preference_id: UUID) -> HttpResponseBase:
+    """Turn a preference off: the chatbot forgets it at once."""
+    preference = preference_of(deployment_by_id(deployment_id).pk, preference_id)
+    preferences.dismiss(preference.pk, user=request.member.user)
+    return redirect("console-studio", deployment_id)
 
 
 @require_safe
 @staff_view(Role.OWNER)
 def install(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
-    place, address = _place(deployment_id), request.build_absolute_uri("/")
-    seen = install_pings.last_pings(place)
+    place, address = deployment_by_id(deployment_id), request.build_absolute_uri("/")
+    installs = installs_of(place)
+    if installs.are_shown_by(request):
+        return HttpResponse(status=204)
     code = snippet(address, place)
     return page(
         request,
@@ -152,7 +144,7 @@ def install(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
         policy=policy_lines(address),
         builders=builders(code, inline=is_inline(place)),
         inline=is_inline(place),
-        origins=[(origin, seen.get(origin)) for origin in place.allowed_origins],
+        installs=installs,
     )
 
 
@@ -185,6 +177,7 @@ def _studio(
         at="studio",
         status=status,
         place=place,
+        release=main_release(place.pk),
         wrong=bool(form.errors or features.errors or personality.errors),
         looks=_groups(form, GROUPS[:_GROUPS_BEFORE_FEATURES]),
         personality=_groups(personality, personality_form.GROUPS),
@@ -198,6 +191,7 @@ def _studio(
         kept=[(name, dict(PROVIDERS).get(name, name)) for name in sorted(place.sealed_keys)],
         keyless=models_without_key(place),
         builtin=GROUNDED,
+        preferences=preferences_of(place.pk),
         ticket=test_ticket(place.public_key),
     )
 
@@ -214,15 +208,3 @@ def _groups(form: Form, groups: Iterable[tuple[str | Promise, tuple[str, ...]]])
         }
         for title, fields in titled
     ]
-
-
-def _place(deployment_id: UUID) -> Deployment:
-    """Raises `NotFound` for a foreign one."""
-    row: Deployment | None = Deployment.objects.filter(pk=deployment_id).first()
-    if row is None:
-        raise NotFound()
-    return row
-
-
-def _actor(request: StaffRequest) -> str:
-    return str(request.member.user.actor)

@@ -15,15 +15,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.approvals.models import Card
-from apps.approvals.queries import standing_approvals
+from apps.approvals.queries import latest_card_about, standing_approvals
 from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.names import parse_reference
 from apps.tenants.models import Membership
 from apps.work import queries, rules, services
 from apps.work.enums import WorkItemStatus, WorkItemType
-from apps.work.models import Attempt, WorkItem
+from apps.work.models import WorkItem
 
 SHOWN = 50
 _REQUESTERS = {
@@ -61,7 +60,6 @@ def item(request: StaffRequest, item_id: UUID) -> HttpResponseBase:
 
 
 def _context(request: StaffRequest, item: WorkItem) -> dict[str, Any]:
-    ended = WorkItemStatus(item.status) in rules.FINAL
     is_goal = item.type == WorkItemType.GOAL
     return {
         "spec": item.spec,
@@ -69,11 +67,11 @@ def _context(request: StaffRequest, item: WorkItem) -> dict[str, Any]:
         "calls": item.spec.calls if not is_goal else (),
         "tasks": queries.children_of(item) if item.type == WorkItemType.PROJECT else (),
         "cycles": list(queries.cycles_of(item, SHOWN)) if is_goal else (),
-        "attempts": list(Attempt.objects.filter(work_item=item).select_related("verification").order_by("number")),
+        "attempts": queries.attempts_of(item),
         "files": queries.files_left_by(item),
-        "card": Card.objects.filter(subject_kind="work_item", subject_id=item.pk).order_by("-created_at").first(),
-        "may_cancel": request.member.may_answer and not ended and not is_goal,
-        "may_resume": request.member.may_answer and is_goal and item.status == WorkItemStatus.PAUSED,
+        "card": latest_card_about("work_item", item.pk),
+        "may_cancel": request.member.may_answer and item.is_cancellable,
+        "may_resume": request.member.may_answer and item.is_resumable,
     }
 
 

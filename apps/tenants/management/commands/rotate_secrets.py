@@ -26,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--data-keys", action="store_true", help="also create new data keys")
 
     def handle(self, **options: object) -> None:
-        tenants = [tenant for tenant in all_tenants() if options["tenant"] in ("", tenant.slug)]
+        tenants = all_tenants(str(options["tenant"]))
         if not tenants:
             raise CommandError("No company has this slug.")
         if not options["tenant"]:

@@ -25,8 +25,7 @@
 :host(.inline) { display: block !important; height: 100% !important }
 .bubble { width: 56px; height: 56px; padding: 0; border: 0; border-radius: 50%; cursor: pointer; display: grid; place-items: center;
   background: var(--silas-accent, #2c49d4); color: var(--silas-ink, #fff); box-shadow: 0 8px 28px rgb(20 20 15 / .22) }
-.bubble:hover { filter: brightness(1.07) }
-.bubble:focus-visible { outline: 3px solid var(--silas-accent, #2c49d4); outline-offset: 3px }
+.bubble:focus-visible { outline: 3px solid var(--silas-focus, #2c49d4); outline-offset: 3px }
 .worded { width: auto; max-width: calc(100vw - 32px); padding: 0 22px 0 18px; border-radius: 28px; grid: auto / auto minmax(0, 1fr); gap: 10px;
   font: 600 15px/1.3 var(--silas-font, system-ui), sans-serif }
 .words { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; max-width: 100% }

@@ -33,12 +33,15 @@ export function wireAppearance(chat) {
   /* Picks the first supported language of: the one requested, the host page's, the browser's. */
   function useLocale(locale) {
     requestedLocale = locale;
-    speak(locale, hostLanguage, ...(navigator.languages || [navigator.language]));
+    chat.spoken = speak(locale, hostLanguage, ...(navigator.languages || [navigator.language])).then(nameParts);
     session.locale = dateLocale();
+  }
+
+  function nameParts() {
     part("log").setAttribute("aria-label", t("conversation"));
     part("subtitle").textContent = t("subtitle");
     part("close").setAttribute("aria-label", t("close"));
-    part("latest").setAttribute("aria-label", t("latest"));
+    log.nameLatest();
     chat.emit("language");
     themeState.paint();
   }
@@ -48,6 +51,7 @@ export function wireAppearance(chat) {
     applyAppearance(looks);
     part("close").hidden = looks.theme.placement === "inline";
     chat.offers = Promise.resolve(offers);
+    chat.previewed = offers;
     chat.emit("previewed", offers);
   }
 

@@ -27,6 +27,7 @@ export class Chat {
     const ticket = new URLSearchParams(location.search).get("test") || "";
     this.storage = new BrowserStorage(ticket ? `${key} test` : key, (kept) => this.host.tell("keep", { kept }));
     this.session = new Session(key, this.storage, ticket);
+    this.session.onGiven = (given) => this.emit("given", given);
     this.socket = new Socket(this.session, {
       after: (id) => (!this.seen.session || this.seen.session === id ? this.seen.last : 0),
       onFrame: (frame) => this.dispatch(frame),
@@ -54,6 +55,10 @@ export class Chat {
       this.seen.seqs.add(frame.seq);
       this.seen.last = Math.max(this.seen.last, frame.seq);
     }
+    this.handle(frame);
+  }
+
+  handle(frame) {
     if (!Object.hasOwn(this.frameHandlers, frame.type)) return;
     for (const fn of this.frameHandlers[frame.type]) fn(frame);
   }
@@ -63,8 +68,8 @@ export class Chat {
     return seq <= this.seen.until;
   }
 
-  /* Events of the frame: socket, language, locale, appearance, init, begun, opened, closed, alone, previewed, message, stored,
-     owner, say, cite, forgotten, renewed. */
+  /* Events of the frame: socket, language, locale, appearance, init, begun, opened, closed, alone, previewed, given, message,
+     stored, owner, say, cite, forgotten, renewed. */
   on(event, fn) {
     (this.listeners[event] ||= []).push(fn);
   }

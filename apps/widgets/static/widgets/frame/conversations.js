@@ -3,6 +3,7 @@
 import { clock, el } from "./dom.js";
 import { dateLocale, panelText } from "./i18n.js";
 import { onOffers, requestJson } from "./offers.js";
+import { sheetOf } from "./sheet.js";
 
 const MOST = 30;
 
@@ -20,7 +21,7 @@ export function wireConversations(chat) {
      requested only after this has returned. */
   function switchTo(token) {
     const kept = { conversations: known(), consent: storage.get("consent") };
-    chat.sheet.close();
+    sheetOf(chat).close();
     chat.hostHandlers.renew();
     for (const [field, value] of Object.entries(kept)) if (value) storage.set(field, value);
     if (token) storage.set("resume", token);
@@ -51,13 +52,10 @@ export function wireConversations(chat) {
     return el("button", { type: "button", class: "talk", onclick: () => switchTo(token) }, ...line);
   }
 
-  session.onGiven = ((before) => (given) => {
-    before(given);
-    keep(given.resume_token);
-  })(session.onGiven);
+  chat.on("given", ({ resume_token: token }) => keep(token));
   onOffers(chat, ({ conversations }) => {
     isOffered = conversations;
     keep(storage.get("resume"));
-    chat.sheet.put("conversations", conversations && section);
+    sheetOf(chat).put("conversations", conversations && section);
   });
 }

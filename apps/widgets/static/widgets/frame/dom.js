@@ -16,6 +16,19 @@ export function parsed(html) {
   return [...new DOMParser().parseFromString(html, "text/html").body.children].map((node) => document.importNode(node, true));
 }
 
+export function icon(...paths) {
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  svg.append(...paths.map((d) => {
+    const path = document.createElementNS(space, "path");
+    path.setAttribute("d", d);
+    return path;
+  }));
+  return svg;
+}
+
 /* The time of a moment, with the date if it is not today. */
 export function clock(when, locale) {
   const today = new Date(when).toDateString() === new Date().toDateString();

@@ -2,11 +2,11 @@
    conversation's token. The server checks what a file really is. */
 
 import { part } from "./chat.js";
-import { el } from "./dom.js";
-import { dateLocale, panelText } from "./i18n.js";
+import { el, icon } from "./dom.js";
+import { dateLocale, panelText, t } from "./i18n.js";
 import { newId, onOffers, request, requestJson } from "./offers.js";
-import { clip } from "./sheet.js";
 
+const clip = () => icon("M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.3 3.3 0 0 1 4.7 4.7l-8.5 8.5a1.7 1.7 0 0 1-2.4-2.4L14.5 7");
 const AT_ONCE = 5;
 const PROBLEMS = { file_kind: "fileKind", file_too_large: "fileLarge", files_full: "filesFull", rate_limited: "often" };
 
@@ -78,7 +78,12 @@ export function wireFiles(chat) {
   function place(name, size, options, action) {
     const text = [el("span", { class: "name" }, name), el("span", { class: "size" }, sized(size))];
     const card = action ? el("button", { type: "button", class: "file", onclick: action, "aria-label": panelText("save", { name }) }, ...text) : el("div", { class: "file" }, ...text);
-    return log.place(el("div", { class: "row mine" }, card), options);
+    return log.place(el("div", { class: options.sender === "human" ? "row" : "row mine" }, sender(options), card), options);
+  }
+
+  /* The name of the agent who sent it; a file without one is the visitor's own. */
+  function sender(options) {
+    return options.sender === "human" ? el("p", { class: "who" }, el("b", {}, options.author || t("person"))) : null;
   }
 
   function note(row, ...content) {

@@ -1,4 +1,4 @@
-/* The deployment's pre-chat form, sent once per conversation. */
+/* The deployment's pre-chat form, sent once per conversation. Loaded when it is due. */
 
 import { el } from "./dom.js";
 import { field } from "./field.js";
@@ -6,13 +6,10 @@ import { loadOffers, requestJson } from "./offers.js";
 import { panelText } from "./i18n.js";
 import { previewPanel, showPanel } from "./prechat.js";
 
+/* Returns the function that shows it. */
 export function wireForm(chat) {
   let close = null;
 
-  chat.session.onGiven = ((before) => (given) => {
-    before(given);
-    if (given.form_due && !close) show();
-  })(chat.session.onGiven);
   chat.on("forgotten", end);
 
   function end() {
@@ -61,4 +58,6 @@ export function wireForm(chat) {
       fields.find(({ id }) => wrong[id])?.input.focus();
     }
   }
+
+  return () => close || show();
 }

@@ -1,15 +1,16 @@
-/* The widget's own texts: whole sentences, one file per language, written by `make translations`. */
+/* The widget's own texts: whole sentences, one file per language, written by `make translations`. Only the language that is
+   spoken is loaded. */
 
-import { ar } from "./locales/ar.js";
-import { de } from "./locales/de.js";
-import { en } from "./locales/en.js";
-import { es } from "./locales/es.js";
-import { fr } from "./locales/fr.js";
-import { nl } from "./locales/nl.js";
-
-const LANGUAGES = { en, de, fr, es, nl, ar };
+const LANGUAGES = {
+  en: () => import("./locales/en.js"),
+  de: () => import("./locales/de.js"),
+  fr: () => import("./locales/fr.js"),
+  es: () => import("./locales/es.js"),
+  nl: () => import("./locales/nl.js"),
+  ar: () => import("./locales/ar.js"),
+};
 let allowed = Object.keys(LANGUAGES);
-let texts = en;
+let texts = {};
 let locale = "en";
 
 /* Sets the deployment's languages, the first of which is the default; returns whether they changed. */
@@ -21,10 +22,14 @@ export function allow(languages) {
   return isOther;
 }
 
-/* Uses the first locale whose language is allowed, also for dates and numbers. */
-export function speak(...locales) {
-  locale = locales.map(canonical).find((tag) => allowed.includes(tag.split("-")[0])) || allowed[0];
-  texts = LANGUAGES[locale.split("-")[0]];
+/* Uses the first locale whose language is allowed, also for dates and numbers. Resolves when its texts are there. */
+export async function speak(...locales) {
+  const wanted = locales.map(canonical).find((tag) => allowed.includes(tag.split("-")[0])) || allowed[0];
+  const language = wanted.split("-")[0];
+  locale = wanted;
+  const loaded = await LANGUAGES[language]();
+  if (locale !== wanted) return;
+  texts = loaded[language];
   document.documentElement.lang = locale;
   document.documentElement.dir = texts.dir;
 }

@@ -83,7 +83,9 @@ export async function start(chat) {
   chat.emit("locale");
   try {
     const address = `/widget/v1/${encodeURIComponent(chat.key)}/appearance/`;
-    chat.emit("appearance", await asJson(await fetch(address, { credentials: "omit" })));
+    const [looks] = await Promise.all([fetch(address, { credentials: "omit" }).then(asJson), chat.spoken]);
+    chat.emit("appearance", looks);
+    await chat.spoken;
   } catch (refusal) {
     host.emit("error", { code: refusal.code || "unavailable" });
     return;

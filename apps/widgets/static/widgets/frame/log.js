@@ -1,7 +1,7 @@
 /* The message list: rows ordered by seq, followed by what is still in progress (a streamed answer, the typing indicator). */
 
 import { el, parsed, time } from "./dom.js";
-import { dateLocale, t } from "./i18n.js";
+import { counted, dateLocale, t } from "./i18n.js";
 import { markdown } from "./markdown.js";
 
 const NEAR = 90;
@@ -19,6 +19,8 @@ export class Log {
     this.live = new Map();
     this.last = 0;
     this.stuck = true;
+    this.top = 0;
+    this.below = 0;
     this.box.addEventListener("scroll", () => this.scrolled(), { passive: true });
     const grown = new ResizeObserver(() => this.stuck && this.toEnd());
     [this.box, this.rows, this.tail].forEach((node) => grown.observe(node));
@@ -32,10 +34,29 @@ export class Log {
     row.dataset.seq = at;
     if (timestamp) row.dataset.at = timestamp;
     const next = [...this.rows.children].find((other) => other !== row && Number(other.dataset.seq) > at);
-    if (row.parentNode !== this.rows || next) this.rows.insertBefore(row, next || null);
+    if (row.parentNode !== this.rows || row.nextElementSibling !== (next ?? null)) this.rows.insertBefore(row, next ?? null);
     this.separate(row);
-    if (!this.stuck) this.latest.hidden = false;
+    this.arrived();
     return row;
+  }
+
+  /* Something new is at the end: a reader who is there sees it (the observer scrolls), any other is told. */
+  arrived() {
+    if (this.stuck) return;
+    this.below += 1;
+    this.nameLatest();
+  }
+
+  nameLatest() {
+    this.latest.hidden = !this.below;
+    this.latest.lastElementChild.textContent = counted("newBelow", this.below);
+  }
+
+  /* Whether a row is in the reader's sight, at least by its first lines. */
+  isInSight(row) {
+    if (this.stuck) this.toEnd();
+    const [seen, box] = [row.getBoundingClientRect(), this.box.getBoundingClientRect()];
+    return seen.top >= box.top && Math.min(seen.bottom, seen.top + 60) <= box.bottom;
   }
 
   /* Adds a date line where the conversation paused. */
@@ -145,16 +166,25 @@ export class Log {
     return row === this.rows.lastElementChild;
   }
 
-  /* Follows new rows only if the reader is at the end. */
+  /* Follows new rows until the reader scrolls up. A list that grew, or a window that shrank (a phone's keyboard), also leaves
+     the end out of sight, but moves nothing up. */
   scrolled() {
-    this.stuck = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < NEAR;
-    if (this.stuck) this.latest.hidden = true;
+    const { scrollTop: top, scrollHeight, clientHeight } = this.box;
+    if (scrollHeight - top - clientHeight < NEAR) this.reached();
+    else if (top < this.top) this.stuck = false;
+    this.top = top;
   }
 
   toEnd() {
-    this.stuck = true;
-    this.latest.hidden = true;
+    this.reached();
     this.box.scrollTop = this.box.scrollHeight;
+    this.top = this.box.scrollTop;
+  }
+
+  reached() {
+    this.stuck = true;
+    this.below = 0;
+    this.latest.hidden = true;
   }
 
   clear() {

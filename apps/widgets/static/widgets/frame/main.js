@@ -1,23 +1,17 @@
 /* Puts the widget's frame together, one line per part. Of parts that handle the same frame, the order here is the order of
-   their handlers. */
+   their handlers. What a first message does not need is loaded when it is first used (tests/widgets/test_static.py bounds
+   both). */
 
 import { wireAppearance } from "./appearance.js";
-import { wireCards } from "./cards.js";
 import { Chat } from "./chat.js";
 import { wireConsent } from "./consent.js";
-import { wireConversations } from "./conversations.js";
-import { wireFiles } from "./files.js";
-import { wireForm } from "./form.js";
+import { t } from "./i18n.js";
+import { late } from "./late.js";
 import { start, wireLifecycle } from "./lifecycle.js";
-import { wirePassage } from "./passage.js";
-import { wireRating } from "./rating.js";
 import { wireReceiver } from "./receiver.js";
 import { wireSendQueue } from "./sendQueue.js";
-import { wireSheet } from "./sheet.js";
 import { wireStatus } from "./status.js";
-import { wireTranscript } from "./transcript.js";
 import { wireUnread } from "./unread.js";
-import { wireWorkCards } from "./workCards.js";
 
 const chat = new Chat(decodeURIComponent(location.pathname.split("/")[3]));
 wireLifecycle(chat);
@@ -26,14 +20,25 @@ wireAppearance(chat);
 wireReceiver(chat);
 wireUnread(chat);
 wireSendQueue(chat);
-wireWorkCards(chat);
-wireCards(chat);
-wirePassage(chat);
 wireConsent(chat);
-wireForm(chat);
-wireFiles(chat);
-wireSheet(chat);
-wireConversations(chat);
-wireTranscript(chat);
-wireRating(chat);
+
+const cards = { frames: ["decision", "secure_input_request", "secure_input_completed"] };
+late(chat, async () => (await import("./workCards.js")).wireWorkCards, { frames: ["status"] });
+late(chat, async () => (await import("./cards.js")).wireCards, cards);
+late(chat, async () => (await import("./files.js")).wireFiles, { frames: ["file"], isOffered: ({ files }) => files });
+late(chat, async () => (await import("./conversations.js")).wireConversations, { isOffered: (offers) => offers.conversations });
+late(chat, async () => (await import("./transcript.js")).wireTranscript, { isOffered: ({ transcripts }) => transcripts });
+late(chat, async () => (await import("./transcript.js")).wireElsewhere, { isOffered: (offers) => offers.email_answers || offers.continue_in?.length });
+late(chat, async () => (await import("./rating.js")).wireRating, { isOffered: ({ rating }) => rating });
+
+const form = late(chat, async () => (await import("./form.js")).wireForm, { isOffered: () => false });
+chat.on("given", async ({ form_due: isDue }) => isDue && (await form())?.());
+
+const passage = late(chat, async () => (await import("./passage.js")).wirePassage);
+chat.on("cite", async (place) => {
+  const open = await passage();
+  if (open) open(...place);
+  else chat.notice(t("noLine"));
+});
+
 start(chat);

@@ -34,6 +34,8 @@ export function newId() {
 
 /* Calls `fn` when the offers are known, and again when they change in the console's preview. */
 export function onOffers(chat, fn) {
-  chat.on("begun", () => loadOffers(chat).then(() => chat.offers).then(fn).catch(() => {}));
+  const tell = () => loadOffers(chat).then(() => chat.offers).then(fn).catch(() => {});
+  if (chat.offers) tell();
+  else chat.on("begun", tell);
   chat.on("previewed", fn);
 }

@@ -20,6 +20,11 @@ export class Passage {
 
   async open(citation, opener) {
     this.opener = opener;
+    if (citation.is_file) {
+      this.show(citation, [el("mark", {}, citation.quote)]);
+      this.sheet.showModal();
+      return;
+    }
     this.show({ title: citation.title, url: citation.url }, [el("p", { class: "quiet" }, t("reading"))]);
     this.sheet.showModal();
     try {
@@ -54,7 +59,8 @@ function headed(text) {
   return text.split(/^(#{1,6} .*)$/m).map((part) => (/^#{1,6} /.test(part) ? el("b", {}, part.replace(/^#+ /, "")) : part));
 }
 
+/* Returns the function that opens it. */
 export function wirePassage(chat) {
   const passage = new Passage(chat.key, chat.session);
-  chat.on("cite", ([citation, opener]) => passage.open(citation, opener));
+  return (citation, opener) => passage.open(citation, opener);
 }

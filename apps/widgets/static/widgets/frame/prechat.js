@@ -25,7 +25,7 @@ export function showPanel(chat, label, ...content) {
 /* In the console's preview: shows an unsaved panel until it is pressed. `show(value, done)` returns the function that closes
    it; nothing is sent. */
 export function previewPanel(chat, offer, show) {
-  let before = null;
+  let before = chat.previewed ? JSON.stringify(chat.previewed[offer]) : null;
   chat.on("previewed", ({ [offer]: value }) => {
     const now = JSON.stringify(value);
     const isOther = before !== null && now !== before;

@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { onOffers, requestJson } from "./offers.js";
 import { panelText } from "./i18n.js";
+import { sheetOf } from "./sheet.js";
 
 const FACES = { stars: [[1, "★"], [2, "★"], [3, "★"], [4, "★"], [5, "★"]], thumbs: [[5, "👍"], [1, "👎"]] };
 const PROBLEMS = { rating_settled: "settled", nothing_said: "nothing" };
@@ -49,7 +50,7 @@ export function wireRating(chat) {
     return el("section", {}, form);
   }
 
-  onOffers(chat, ({ rating }) => chat.sheet.put("rating", Object.hasOwn(FACES, rating) && (() => section(rating))));
+  onOffers(chat, ({ rating }) => sheetOf(chat).put("rating", Object.hasOwn(FACES, rating) && (() => section(rating))));
 }
 
 function named(scale, score) {

@@ -28,7 +28,7 @@ export class Session {
     this.attributes = null;
     this.onIdentity = () => {};
     // Hooks: `before` runs before a session is requested and returns extra fields (consent.js); `onGiven` receives the
-    // response; `onRefused` may handle an error and return, after which the session is requested again.
+    // response (event "given"); `onRefused` may handle an error and return, after which the session is requested again.
     this.before = async () => ({});
     this.onGiven = () => {};
     this.onRefused = (refusal) => { throw refusal; };

@@ -1,12 +1,19 @@
 /* The sheet behind the header's More button. Parts put sections into it, which are built whenever it opens; without any there
-   is no button. */
+   is no button. Loaded with the first part that has a section. */
 
 import { part } from "./chat.js";
-import { el } from "./dom.js";
+import { el, icon } from "./dom.js";
 import { panelText } from "./i18n.js";
 
-export function wireSheet(chat) {
-  const sections = new Map();
+const ORDER = ["conversations", "transcript", "elsewhere", "rating"];
+
+export function sheetOf(chat) {
+  chat.sheet ??= made(chat);
+  return chat.sheet;
+}
+
+function made(chat) {
+  const sections = {};
   const body = el("div", { class: "beside", tabindex: "0" });
   const title = el("h2", { id: "beside-title" });
   const closeButton = el("button", { type: "button", class: "icon", onclick: () => sheet.close() }, cross());
@@ -18,7 +25,7 @@ export function wireSheet(chat) {
   part("close").before(button);
 
   function open() {
-    body.replaceChildren(...[...sections.values()].filter(Boolean).map((make) => make()));
+    body.replaceChildren(...ORDER.filter((key) => sections[key]).map((key) => sections[key]()));
     sheet.showModal();
   }
 
@@ -30,30 +37,16 @@ export function wireSheet(chat) {
 
   chat.on("language", name);
   chat.on("renewed", () => sheet.close());
-  chat.sheet = {
+  return {
     /* `make` builds the section; a falsy value removes it. */
     put(key, make) {
-      sections.set(key, make);
+      sections[key] = make;
       name();
-      button.hidden = ![...sections.values()].some(Boolean);
+      button.hidden = !Object.values(sections).some(Boolean);
     },
     close: () => sheet.close(),
   };
 }
 
-function icon(...paths) {
-  const space = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(space, "svg");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("aria-hidden", "true");
-  svg.append(...paths.map((d) => {
-    const path = document.createElementNS(space, "path");
-    path.setAttribute("d", d);
-    return path;
-  }));
-  return svg;
-}
-
 const cross = () => icon("M6 6l12 12M18 6L6 18");
 const dots = () => icon("M5 12h.01M12 12h.01M19 12h.01");
-export const clip = () => icon("M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.3 3.3 0 0 1 4.7 4.7l-8.5 8.5a1.7 1.7 0 0 1-2.4-2.4L14.5 7");

@@ -1,9 +1,13 @@
-/* Applies the colours: the deployment's accent, made readable on light and dark, and what the host page overrides. */
+/* Applies the colours of the deployment and what the host page overrides.
+
+The accent is kept true where it is a background (`fill`), with a text colour (`ink`) that can be read on it. Links and
+marks on the surface use a shade of it that can be read there (`accent`). */
 
 const HEX = /^#[0-9a-f]{6}$/i;
 const FONT = /^[\w\s"',.-]{1,200}$/;
 const SURFACE = { light: "#ffffff", dark: "#16181b" };
-const INK = ["#ffffff", "#0e1230"];
+/* In order of preference; on any colour, white or black has a contrast of at least 4.5. */
+const INK = ["#ffffff", "#0e1230", "#000000"];
 const wantsDark = matchMedia("(prefers-color-scheme: dark)");
 
 function channels(hex) {
@@ -23,6 +27,10 @@ export function contrast(one, other) {
 function mix(hex, other, share) {
   const to = channels(other);
   return `#${channels(hex).map((c, i) => Math.round(c + (to[i] - c) * share).toString(16).padStart(2, "0")).join("")}`;
+}
+
+export function inkOn(fill) {
+  return INK.find((ink) => contrast(ink, fill) >= 4.5);
 }
 
 /* The same hue, moved towards black or white until text in it can be read on the surface. */
@@ -58,15 +66,16 @@ export class Theme {
     const root = document.documentElement;
     root.dataset.mode = mode;
     if (FONT.test(theme.font || "")) root.style.setProperty("--font", theme.font);
-    if (HEX.test(theme.accent || "")) this.tint(root, readable(theme.accent, mode), mode);
+    if (HEX.test(theme.accent || "")) this.tint(root, theme.accent, mode);
     const style = getComputedStyle(root);
-    const colours = Object.fromEntries(["accent", "ink", "surface"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    const colours = { accent: colour("fill"), ink: colour("ink"), surface: colour("surface"), focus: colour("accent") };
     this.onLook({ colours, side: theme.position === "left" ? "left" : "right", launcher: theme.launcher });
   }
 
-  tint(root, accent, mode) {
-    const ink = INK.reduce((best, one) => (contrast(one, accent) > contrast(best, accent) ? one : best));
-    const set = { accent, ink, "accent-soft": mix(accent, SURFACE[mode], mode === "dark" ? 0.84 : 0.92), "accent-line": mix(accent, SURFACE[mode], 0.7) };
+  tint(root, fill, mode) {
+    const accent = readable(fill, mode);
+    const set = { accent, fill, ink: inkOn(fill), "accent-soft": mix(accent, SURFACE[mode], mode === "dark" ? 0.84 : 0.92), "accent-line": mix(accent, SURFACE[mode], 0.7) };
     for (const [name, value] of Object.entries(set)) root.style.setProperty(`--${name}`, value);
   }
 }

@@ -1,8 +1,9 @@
-/* Sends the transcript to an e-mail address and shows whether it was delivered. */
+/* Sends the transcript to an e-mail address; goes on elsewhere: by e-mail, or in a messenger by a link. */
 
 import { el } from "./dom.js";
 import { newId, onOffers, requestJson } from "./offers.js";
 import { panelText } from "./i18n.js";
+import { sheetOf } from "./sheet.js";
 
 const LOOK_EVERY = 2000;
 const LOOKS = 30;
@@ -45,5 +46,43 @@ export function wireTranscript(chat) {
     return el("section", {}, el("h3", {}, panelText("transcript")), form);
   }
 
-  onOffers(chat, ({ transcripts }) => chat.sheet.put("transcript", transcripts && section));
+  onOffers(chat, ({ transcripts }) => sheetOf(chat).put("transcript", transcripts && section));
+}
+
+export function wireElsewhere(chat) {
+  const ask = (path, json) => requestJson(chat, path, { method: "POST", json });
+  const state = el("p", { class: "quiet", role: "status" });
+
+  async function send(event, input) {
+    event.preventDefault();
+    state.textContent = panelText("sending");
+    try {
+      await ask("email-answers", { address: input.value.trim() });
+      state.textContent = panelText("sent");
+    } catch (refusal) {
+      state.textContent = panelText(refusal.code === "invalid_email" ? "wrong_email" : "failed");
+    }
+  }
+
+  async function open(channel) {
+    // Opened before the answer arrives, because browsers block windows that open later.
+    const opened = window.open("about:blank", "_blank");
+    try {
+      opened.location = (await ask("continue", { channel })).url;
+    } catch {
+      opened?.close();
+      state.textContent = panelText("failed");
+    }
+  }
+
+  function section({ email_answers: mails, continue_in: places }) {
+    const input = el("input", { type: "email", id: "answers-to", autocomplete: "email" });
+    const form = el("form", { class: "field", novalidate: true, onsubmit: (event) => send(event, input) },
+      el("label", { for: input.id }, panelText("emailAnswers")), el("div", { class: "pressed" }, input, el("button", { class: "choice" }, panelText("send"))));
+    const buttons = places.map(({ channel, name }) => el("button", { type: "button", class: "choice", onclick: () => open(channel) }, panelText("continueIn", { name })));
+    state.textContent = "";
+    return el("section", {}, ...(mails ? [form] : []), el("div", { class: "pressed" }, ...buttons), state);
+  }
+
+  onOffers(chat, (offers) => sheetOf(chat).put("elsewhere", (offers.email_answers || offers.continue_in?.length) && (() => section(offers))));
 }

@@ -38,7 +38,8 @@ export class WorkCards {
     const state = phase(frame);
     const text = detail(frame.text || "", card.title, state);
     card.row.replaceChildren(face(card.title, state, text, frame.next_steps || []));
-    if (!known) this.log.place(card.row, frame);
+    // What changed last is in sight: a card that is out of it goes to where its news came.
+    if (!known || !this.log.isInSight(card.row)) this.log.place(card.row, frame);
     this.cards.set(frame.work_item_id, card);
     this.log.announce(`${card.title}: ${t(state)}. ${text}`);
   }

@@ -1,0 +1,21 @@
+"""The addresses of this page below `/console/`."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.console.pages.contacts import imports, views
+
+urlpatterns = [
+    path("contacts/", views.listing, name="console-contacts"),
+    path("contacts/new/", views.add, name="console-contact-new"),
+    path("contacts/imports/", imports.listing, name="console-imports"),
+    path("contacts/imports/<uuid:run_id>/", imports.report, name="console-import"),
+    path("contacts/history/<uuid:conversation_id>/", views.history_of, name="console-contact-history"),
+    path("contacts/<uuid:contact_id>/", views.contact, name="console-contact"),
+    path("contacts/<uuid:contact_id>/save/", views.save, name="console-contact-save"),
+    path("contacts/<uuid:contact_id>/note/", views.note, name="console-contact-note"),
+    path("contacts/<uuid:contact_id>/merge/", views.merge, name="console-contact-merge"),
+    path("contacts/<uuid:contact_id>/unmerge/", views.unmerge, name="console-contact-unmerge"),
+    path("contacts/<uuid:contact_id>/forget/", views.forget, name="console-contact-forget"),
+]

@@ -1,0 +1,171 @@
+"""Contacts: the people the company talks to, what they are known by, and what belongs to them.
+
+All members may look; those who answer visitors change, merge and delete. The services check what a role may change.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.console.base import page, sent_id
+from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
+from apps.console.pages.contacts.filters import STATES, ListFilter
+from apps.contacts import history, queries, services
+from apps.contacts.enums import ContactSource
+from apps.contacts.models import Contact
+from apps.memory.models import MemoryItem
+from apps.memory.queries import MemoryFilter, list_memories
+from kernel.errors import SilasError
+
+CONVERSATIONS, MEMORIES = 20, 10
+
+
+@require_safe
+@staff_view()
+def listing(request: StaffRequest) -> HttpResponseBase:
+    chosen, before = ListFilter(request.GET), request.GET.get("before", "")
+    rows, older = queries.list_contacts(chosen.as_condition(), before=before)
+    shown = queries.main_identities(rows)
+    return page(
+        request,
+        "console/contacts.html",
+        at="contacts",
+        filter=chosen,
+        lines=[(row, shown[row.pk]) for row in rows],
+        before=before,
+        older=older,
+        states=STATES,
+        sources=ContactSource.choices,
+    )
+
+
+@require_safe
+@staff_view()
+def contact(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
+    row = queries.contact(contact_id)
+    if row.pk != contact_id:
+        return redirect("console-contact", row.pk)
+    return _contact(request, row)
+
+
+def _contact(request: StaffRequest, row: Contact, *, refusal: SilasError | None = None) -> TemplateResponse:
+    customers = tuple(queries.customers_of(row))
+    memories: list[MemoryItem] = []
+    if request.member.may_answer and customers:
+        memories, _ = list_memories(MemoryFilter(customers=customers), limit=MEMORIES)
+    conversations, more = queries.conversations_page(row, before=request.GET.get("before", ""), limit=CONVERSATIONS)
+    return page(
+        request,
+        "console/contact.html",
+        at="contacts",
+        status=refusal.status if refusal else 200,
+        refusal=refusal,
+        row=row,
+        identities=row.identities.all(),
+        stated={kind: _stated(row, kind) for kind in ("email", "phone")},
+        customers=customers,
+        attributes=sorted(row.attributes.items()),
+        conversations=conversations,
+        more=more,
+        earlier=history.conversations_of(row),
+        memories=memories,
+        consents=queries.consents_of(row),
+        notes=queries.notes_of(row),
+        merges=queries.merges_of(row),
+        duplicates=queries.duplicates_of(row),
+    )
+
+
+@require_safe
+@staff_view()
+def history_of(request: StaffRequest, conversation_id: UUID) -> HttpResponseBase:
+    """A conversation that was held in another system."""
+    row = history.conversation(conversation_id)
+    return page(request, "console/contact_history.html", at="contacts", row=row)
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def add(request: StaffRequest) -> HttpResponseBase:
+    email, customer = request.POST.get("email", ""), request.POST.get("customer", "").strip()
+    row = services.save_contact(
+        None,
+        actor=request.member.user.actor,
+        source=ContactSource.TEAM,
+        name=request.POST.get("name", ""),
+        emails=[email],
+        customer=customer,
+    )
+    return redirect("console-contact", row.pk)
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def save(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
+    services.save_contact(
+        contact_id,
+        actor=request.member.user.actor,
+        source=ContactSource.TEAM,
+        name=request.POST.get("name", ""),
+        emails=request.POST.get("email", "").splitlines(),
+        phones=request.POST.get("phone", "").splitlines(),
+        customer=request.POST.get("customer", "").strip(),
+    )
+    return redirect("console-contact", contact_id)
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def note(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
+    user = request.member.user
+    services.add_note(contact_id, request.POST.get("text", ""), actor=user.actor, author=user)
+    return redirect("console-contact", contact_id)
+
+
+@staff_view(*ANSWERING_ROLES)
+def merge(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
+    """Show what a merge would do; with POST, do it."""
+    if request.method == "POST":
+        services.merge(contact_id, sent_id(request.POST.get("with", "")), actor=request.member.user.actor)
+        return redirect("console-contact", contact_id)
+    row, search = queries.contact(contact_id), request.GET.get("search", "").strip()
+    chosen = request.GET.get("with", "")
+    other = queries.contact(sent_id(chosen)) if chosen else None
+    found: list[Contact] = []
+    if search:
+        rows, _ = queries.list_contacts(queries.ContactFilter(search=search), limit=20)
+        found = [each for each in rows if each.pk != row.pk]
+    return page(
+        request,
+        "console/contact_merge.html",
+        at="contacts",
+        row=row,
+        other=other if other and other.pk != row.pk else None,
+        search=search,
+        found=found,
+        duplicates=queries.duplicates_of(row),
+    )
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def unmerge(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
+    back = services.unmerge(contact_id, sent_id(request.POST.get("merge", "")), actor=request.member.user.actor)
+    return redirect("console-contact", back.pk)
+
+
+@require_POST
+@staff_view(*ANSWERING_ROLES)
+def forget(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
+    services.forget(contact_id, request.member.user)
+    return redirect("console-contact", contact_id)
+
+
+def _stated(row: Contact, kind: str) -> str:
+    """What was said of this kind and not proved, one a line."""
+    return "\n".join(each.value for each in row.identities.all() if each.kind == kind and not each.proved_by)

@@ -1,0 +1,439 @@
+"""REST API of contacts: list, read, add, change, merge and unmerge them, with their conversations, memories,
+consents and notes.
+
+For members as in the console, and API keys with the scopes `contacts:read` and `contacts:write`; memories need
+`memory:read`. A contact's ETag is another one after every edit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.contacts import history, queries, services
+from apps.contacts.enums import ContactSource, IdentityKind, Proof
+from apps.contacts.models import Contact
+from apps.contacts.queries import MAX_SEARCH, ContactFilter
+from apps.contacts.rules import MAX_CUSTOMER, MAX_IDENTITIES, MAX_NAME, MAX_NOTE, MAX_VALUE
+from apps.memory.api import MemoriesAnswer
+from apps.memory.queries import MemoryFilter, list_memories
+from apps.sessions.enums import Owner
+from apps.tenants.api_auth import (
+    IF_MATCH,
+    PageRequest,
+    PersonAnswer,
+    RequestSerializer,
+    ScopedView,
+    if_match_versions,
+    uncached,
+    validated,
+)
+from apps.tenants.api_auth import RESOURCE_REFUSALS as _REFUSALS
+from apps.tenants.enums import Capability, KeyScope
+from kernel.error_codes import ErrorCode
+from kernel.errors import SilasError
+from kernel.language import gettext
+from kernel.tenancy import tenant_scope
+
+_SAVE_REFUSALS: dict[int, Any] = {
+    **_REFUSALS,
+    400: OpenApiResponse(description="`invalid`, `contact_field`: a field is wrong"),
+    409: OpenApiResponse(description="`contact_known`: another contact has this customer id"),
+}
+
+
+class ContactIdentityAnswer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(choices=IdentityKind.values)
+    value = serializers.CharField()
+    proved_by = serializers.ChoiceField(choices=Proof.values, help_text="Empty for an identity that is not verified")
+    proved_at = serializers.DateTimeField(allow_null=True)
+
+
+class ContactAttributeAnswer(serializers.Serializer[Any]):
+    value = serializers.JSONField(help_text="A text, a number, or true or false")
+    proved = serializers.BooleanField(help_text="False for what the website sent without a signature")
+
+
+class ContactMergeAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    contact = serializers.UUIDField(source="merged_id", help_text="Who was merged in")
+    created_at = serializers.DateTimeField()
+
+
+class ContactAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    identities = ContactIdentityAnswer(many=True)
+    attributes = serializers.SerializerMethodField()
+    # A serializer has a source of its own, which is not this field.
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # hides the serializer's own attribute
+        choices=ContactSource.values, help_text="Where the contact came from"
+    )
+    created_at = serializers.DateTimeField()
+    last_seen_at = serializers.DateTimeField(help_text="Of one who was never seen, when they were added")
+
+    @extend_schema_field(serializers.DictField(child=ContactAttributeAnswer()))
+    def get_attributes(self, row: Contact) -> Any:
+        return row.attributes
+
+
+class OneContactAnswer(ContactAnswer):
+    merges = ContactMergeAnswer(many=True, help_text="Those that can be undone, newest first")
+
+
+class ContactsAnswer(serializers.Serializer[Any]):
+    contacts = ContactAnswer(many=True)
+    next = serializers.CharField(help_text="`before` of the next page; empty at the end")
+
+
+class ContactsRequest(PageRequest):
+    search = serializers.CharField(
+        required=False, default="", max_length=MAX_SEARCH, help_text="Part of a name, or how an address or id begins"
+    )
+    verified = serializers.BooleanField(required=False, allow_null=True, default=None)
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # as above
+        choices=ContactSource.values, required=False, default=None, allow_null=True
+    )
+    customer = serializers.CharField(required=False, default="", max_length=MAX_CUSTOMER, help_text="Your own id")
+    email = serializers.CharField(required=False, default="", max_length=MAX_VALUE)
+    seen_since = serializers.DateTimeField(required=False, default=None)
+
+
+class ContactEdit(RequestSerializer):
+    name = serializers.CharField(required=False, allow_blank=True, max_length=MAX_NAME)
+    emails = serializers.ListField(
+        child=serializers.CharField(max_length=MAX_VALUE),
+        max_length=MAX_IDENTITIES,
+        required=False,
+        help_text="All of them afterwards; verified ones stay",
+    )
+    phones = serializers.ListField(
+        child=serializers.CharField(max_length=MAX_VALUE),
+        max_length=MAX_IDENTITIES,
+        required=False,
+        help_text="With country code; all of them afterwards, verified ones stay",
+    )
+    customer = serializers.CharField(required=False, max_length=MAX_CUSTOMER, help_text="Your own id; it is added")
+    attributes = serializers.DictField(
+        child=serializers.JSONField(allow_null=True), required=False, help_text="Null removes one; others stay"
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs:
+            raise serializers.ValidationError(gettext("Name at least one field."))
+        return attrs
+
+
+class MergeRequest(RequestSerializer):
+    contact = serializers.UUIDField(help_text="Who is merged into this contact")
+
+
+class UnmergeRequest(RequestSerializer):
+    merge = serializers.UUIDField(help_text="The id of the merge")
+
+
+class ContactSessionAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    deployment = serializers.UUIDField(source="deployment_id")
+    owner = serializers.ChoiceField(choices=Owner.values)
+    customer = serializers.CharField(source="last_customer")
+    seq = serializers.IntegerField()
+    preview = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField(source="last_active_at")
+
+
+class ContactSessionsAnswer(serializers.Serializer[Any]):
+    sessions = ContactSessionAnswer(many=True)
+    next = serializers.CharField(help_text="`before` of the next page; empty at the end")
+
+
+class ContactConsentAnswer(serializers.Serializer[Any]):
+    session = serializers.UUIDField(source="session_id")
+    version = serializers.CharField()
+    digest = serializers.CharField(help_text="SHA-256 of the words that were shown")
+    given_at = serializers.DateTimeField()
+
+
+class ContactConsentsAnswer(serializers.Serializer[Any]):
+    consents = ContactConsentAnswer(many=True)
+
+
+class ContactNoteRequest(RequestSerializer):
+    text = serializers.CharField(max_length=MAX_NOTE)
+
+
+class ContactNoteAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    author = PersonAnswer(allow_null=True)
+    text = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class ContactNotesAnswer(serializers.Serializer[Any]):
+    notes = ContactNoteAnswer(many=True)
+
+
+class ImportedSessionLine(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    contact = serializers.UUIDField(source="contact_id")
+    system = serializers.CharField(help_text="Where it was held")
+    external_id = serializers.CharField()
+    subject = serializers.CharField()
+    state = serializers.CharField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    last_at = serializers.DateTimeField(allow_null=True)
+
+
+class ImportedMessage(serializers.Serializer[Any]):
+    sender = serializers.ChoiceField(choices=["customer", "team", "bot"])
+    author = serializers.CharField()
+    text = serializers.CharField()
+    at = serializers.CharField(help_text="ISO 8601, or empty")
+
+
+class ImportedSessionAnswer(ImportedSessionLine):
+    messages = ImportedMessage(many=True)
+
+
+class ImportedSessionsAnswer(serializers.Serializer[Any]):
+    sessions = ImportedSessionLine(many=True, help_text="The newest 50")
+
+
+class ForgottenAnswer(serializers.Serializer[Any]):
+    memories = serializers.IntegerField(help_text="How many memories were deleted")
+
+
+class _ContactView(ScopedView):
+    capability = Capability.LOOK
+    reading, writing = KeyScope.CONTACTS_READ, KeyScope.CONTACTS_WRITE
+
+    def answer(self, row: Contact, code: int = status.HTTP_200_OK) -> Response:
+        row = queries.contact(row.pk)
+        row.__dict__["merges"] = queries.merges_of(row)
+        response = uncached(OneContactAnswer(row).data, code)
+        response["ETag"] = f'"{row.version}"'
+        return response
+
+    def may_change(self) -> None:
+        services.require_editor(self.caller.user)
+
+
+class Contacts(_ContactView):
+    @extend_schema(
+        operation_id="contacts_list",
+        tags=["contacts"],
+        parameters=[ContactsRequest],
+        responses={200: ContactsAnswer, **_REFUSALS},
+    )
+    def get(self, request: Request) -> Response:
+        """List contacts, the last seen first."""
+        values = validated(ContactsRequest, request.query_params)
+        before, limit = values.pop("before"), values.pop("limit")
+        chosen = ContactFilter(
+            search=values["search"],
+            verified=values["verified"],
+            source=ContactSource(values["source"]) if values["source"] else None,
+            customer=values["customer"],
+            email=values["email"],
+            since=values["seen_since"],
+        )
+        with tenant_scope(self.caller.tenant_id):
+            rows, following = queries.list_contacts(chosen, before=before, limit=limit)
+            return uncached(ContactsAnswer({"contacts": rows, "next": following}).data)
+
+    @extend_schema(
+        operation_id="contacts_create",
+        tags=["contacts"],
+        request=ContactEdit,
+        responses={201: OneContactAnswer, **_SAVE_REFUSALS},
+    )
+    def post(self, request: Request) -> Response:
+        values = validated(ContactEdit, request.data)
+        with tenant_scope(self.caller.tenant_id):
+            self.may_change()
+            source = ContactSource.TEAM if self.caller.user else ContactSource.API
+            row = services.save_contact(None, actor=self.caller.actor, source=source, **values)
+            return self.answer(row, status.HTTP_201_CREATED)
+
+
+class OneContact(_ContactView):
+    @extend_schema(operation_id="contacts_get", tags=["contacts"], responses={200: OneContactAnswer, **_REFUSALS})
+    def get(self, request: Request, contact_id: UUID) -> Response:
+        """Read a contact; one that was merged is answered with the contact it is shown as."""
+        with tenant_scope(self.caller.tenant_id):
+            return self.answer(queries.contact(contact_id))
+
+    @extend_schema(
+        operation_id="contacts_edit",
+        tags=["contacts"],
+        request=ContactEdit,
+        parameters=[IF_MATCH],
+        responses={
+            200: OneContactAnswer,
+            **_SAVE_REFUSALS,
+            412: OpenApiResponse(description="`contact_changed`: not at the version of `If-Match`"),
+        },
+    )
+    def patch(self, request: Request, contact_id: UUID) -> Response:
+        """Change what is named: all of it or nothing."""
+        values = validated(ContactEdit, request.data)
+        with tenant_scope(self.caller.tenant_id):
+            self.may_change()
+            row = services.save_contact(
+                contact_id,
+                actor=self.caller.actor,
+                source=ContactSource.API,
+                versions=if_match_versions(request),
+                **values,
+            )
+            return self.answer(row)
+
+
+class Merge(_ContactView):
+    capability = Capability.ANSWER
+
+    @extend_schema(
+        operation_id="contacts_merge",
+        tags=["contacts"],
+        request=MergeRequest,
+        responses={
+            200: OneContactAnswer,
+            **_REFUSALS,
+            409: OpenApiResponse(description="`contact_merge_self`: the same contact"),
+        },
+    )
+    def post(self, request: Request, contact_id: UUID) -> Response:
+        """Merge another contact into this one. No access level, approval or memory of either becomes the other's."""
+        values = validated(MergeRequest, request.data)
+        with tenant_scope(self.caller.tenant_id):
+            row = services.merge(contact_id, values["contact"], actor=self.caller.actor)
+            return self.answer(row.kept)
+
+
+class Unmerge(_ContactView):
+    capability = Capability.ANSWER
+
+    @extend_schema(
+        operation_id="contacts_unmerge",
+        tags=["contacts"],
+        request=UnmergeRequest,
+        responses={
+            200: OneContactAnswer,
+            **_REFUSALS,
+            409: OpenApiResponse(description="`contact_merge_ended`: undone, or older than 30 days"),
+        },
+    )
+    def post(self, request: Request, contact_id: UUID) -> Response:
+        """Undo a merge within 30 days. The answer is the contact that is back."""
+        values = validated(UnmergeRequest, request.data)
+        with tenant_scope(self.caller.tenant_id):
+            return self.answer(services.unmerge(contact_id, values["merge"], actor=self.caller.actor))
+
+
+class Forget(_ContactView):
+    capability = Capability.ANSWER
+
+    @extend_schema(
+        operation_id="contacts_forget", tags=["contacts"], request=None, responses={200: ForgottenAnswer, **_REFUSALS}
+    )
+    def post(self, request: Request, contact_id: UUID) -> Response:
+        """Delete what is kept of a person, for good. For members; a program has no name to answer for it with."""
+        if self.caller.person is None:
+            raise SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("Log in as a member to delete a person's data."))
+        with tenant_scope(self.caller.tenant_id):
+            return uncached(ForgottenAnswer({"memories": services.forget(contact_id, self.caller.person)}).data)
+
+
+class Sessions(_ContactView):
+    @extend_schema(
+        operation_id="contact_sessions_list",
+        tags=["contacts"],
+        parameters=[PageRequest],
+        responses={200: ContactSessionsAnswer, **_REFUSALS},
+    )
+    def get(self, request: Request, contact_id: UUID) -> Response:
+        """List the conversations in which the contact was verified, the last active first."""
+        values = validated(PageRequest, request.query_params)
+        with tenant_scope(self.caller.tenant_id):
+            rows, following = queries.conversations_page(queries.contact(contact_id), **values)
+            return uncached(ContactSessionsAnswer({"sessions": rows, "next": following}).data)
+
+
+class History(_ContactView):
+    @extend_schema(
+        operation_id="contact_history_list", tags=["contacts"], responses={200: ImportedSessionsAnswer, **_REFUSALS}
+    )
+    def get(self, request: Request, contact_id: UUID) -> Response:
+        """List imported conversations of the contact, newest first. No model reads them."""
+        with tenant_scope(self.caller.tenant_id):
+            rows = history.conversations_of(queries.contact(contact_id))
+            return uncached(ImportedSessionsAnswer({"sessions": rows}).data)
+
+
+class ImportedSession(_ContactView):
+    @extend_schema(
+        operation_id="imported_sessions_get", tags=["contacts"], responses={200: ImportedSessionAnswer, **_REFUSALS}
+    )
+    def get(self, request: Request, conversation_id: UUID) -> Response:
+        """Read an imported conversation. What it says is untrusted."""
+        with tenant_scope(self.caller.tenant_id):
+            return uncached(ImportedSessionAnswer(history.conversation(conversation_id)).data)
+
+
+class Memories(_ContactView):
+    capability = Capability.ANSWER
+    reading, writing = KeyScope.MEMORY_READ, KeyScope.MEMORY_WRITE
+
+    @extend_schema(
+        operation_id="contact_memories_list",
+        tags=["contacts"],
+        parameters=[PageRequest],
+        responses={200: MemoriesAnswer, **_REFUSALS},
+    )
+    def get(self, request: Request, contact_id: UUID) -> Response:
+        """List what is recalled about the contact's customer ids, newest first."""
+        values = validated(PageRequest, request.query_params)
+        with tenant_scope(self.caller.tenant_id):
+            customers = tuple(queries.customers_of(queries.contact(contact_id)))
+            rows, following = list_memories(MemoryFilter(customers=customers), **values) if customers else ([], "")
+            return uncached(MemoriesAnswer({"memories": rows, "next": following}).data)
+
+
+class Consents(_ContactView):
+    @extend_schema(
+        operation_id="contact_consents_list", tags=["contacts"], responses={200: ContactConsentsAnswer, **_REFUSALS}
+    )
+    def get(self, request: Request, contact_id: UUID) -> Response:
+        """List which consents were given in the contact's conversations, newest first."""
+        with tenant_scope(self.caller.tenant_id):
+            return uncached(ContactConsentsAnswer({"consents": queries.consents_of(queries.contact(contact_id))}).data)
+
+
+class Notes(_ContactView):
+    @extend_schema(
+        operation_id="contact_notes_list", tags=["contacts"], responses={200: ContactNotesAnswer, **_REFUSALS}
+    )
+    def get(self, request: Request, contact_id: UUID) -> Response:
+        """List private notes, newest first."""
+        with tenant_scope(self.caller.tenant_id):
+            return uncached(ContactNotesAnswer({"notes": queries.notes_of(queries.contact(contact_id))}).data)
+
+    @extend_schema(
+        operation_id="contact_notes_create",
+        tags=["contacts"],
+        request=ContactNoteRequest,
+        responses={201: ContactNoteAnswer, **_SAVE_REFUSALS},
+    )
+    def post(self, request: Request, contact_id: UUID) -> Response:
+        """Write a note for the team; no visitor and no model reads it."""
+        text = validated(ContactNoteRequest, request.data)["text"]
+        with tenant_scope(self.caller.tenant_id):
+            self.may_change()
+            note = services.add_note(contact_id, text, actor=self.caller.actor, author=self.caller.user)
+            return uncached(ContactNoteAnswer(note).data, status.HTTP_201_CREATED)

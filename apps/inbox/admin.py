@@ -1,0 +1,38 @@
+"""Teams, availability and macros in Django admin, to view. They are changed in the console and over the REST API."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib import admin
+
+from apps.audit.admin_base import ReadOnlyAdmin
+from apps.inbox.models import Availability, Macro, Team, TeamMember
+
+
+@admin.register(Team)
+class TeamAdmin(ReadOnlyAdmin):
+    list_display = ("name", "assignment", "capacity", "is_default", "timezone")
+    list_filter = ("assignment",)
+    search_fields = ("name",)
+
+
+@admin.register(TeamMember)
+class TeamMemberAdmin(ReadOnlyAdmin):
+    list_display = ("team", "user", "skills")
+    list_filter = ("team",)
+    list_select_related: ClassVar = ["team", "user"]
+
+
+@admin.register(Availability)
+class AvailabilityAdmin(ReadOnlyAdmin):
+    list_display = ("user", "away", "changed_at")
+    list_filter = ("away",)
+    list_select_related: ClassVar = ["user"]
+
+
+@admin.register(Macro)
+class MacroAdmin(ReadOnlyAdmin):
+    list_display = ("name", "owner")
+    search_fields = ("name",)
+    list_select_related: ClassVar = ["owner"]

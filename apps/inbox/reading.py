@@ -1,0 +1,77 @@
+"""How far each member has read a conversation, for what is unread in their list.
+
+Every member reads for themselves: a mark changes nothing for colleagues or visitors and is not audited. Unread is what
+the visitor put in after the member's mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db.models import BigIntegerField, Count, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from apps.inbox.models import ReadMark
+from apps.inbox.staff import Staff, member_of
+from apps.sessions import chronicle
+from apps.sessions.enums import EntryKind, Sender
+from apps.sessions.models import ChatSession, ChronicleEntry
+from apps.sessions.queries import session_by_id
+from apps.tenants.models import Membership, User
+from kernel.errors import NotFound
+
+# What visitors put in: their words, choices and files.
+PUT_IN = (*chronicle.SAID, EntryKind.FILE)
+
+
+def put_in() -> QuerySet[ChronicleEntry]:
+    """The entries of visitors that count as unread until a member reads them."""
+    entries: QuerySet[ChronicleEntry] = ChronicleEntry.objects.filter(sender=Sender.VISITOR, kind__in=PUT_IN)
+    return entries
+
+
+def mark_read(session_id: UUID, user: User, *, up_to: int | None = None) -> bool:
+    """Record that the member has read up to entry `up_to`, None for all. Only moves forward; of two rivals the further
+    mark stays. Returns whether that is news."""
+    session = session_by_id(session_id)
+    seq = session.seq if up_to is None else min(up_to, session.seq)
+    mine = ReadMark.objects.filter(session=session, user=user)
+    if not mine.exists():
+        ReadMark.objects.bulk_create([ReadMark(session=session, user=user, seq=0)], ignore_conflicts=True)
+    return mine.filter(seq__lt=seq).update(seq=seq) > 0
+
+
+def mark_unread(session_id: UUID, user: User) -> bool:
+    """The visitor's last message is unread again. False if they have written nothing."""
+    session = session_by_id(session_id)
+    last = put_in().filter(session=session).order_by("-seq").values_list("seq", flat=True).first()
+    if last is None:
+        return False
+    ReadMark.objects.update_or_create(session=session, user=user, defaults={"seq": last - 1})
+    return True
+
+
+def unread_in(session_ids: Iterable[UUID], user: User) -> dict[UUID, int]:
+    """How many entries of the visitor the member has not read, in those conversations that have any."""
+    mark = ReadMark.objects.filter(session=OuterRef("pk"), user=user).values("seq")[:1]
+    later = put_in().filter(session=OuterRef("pk"), seq__gt=OuterRef("read")).order_by().values("session")
+    rows = (
+        ChatSession.objects.filter(pk__in=list(session_ids))
+        .annotate(read=Coalesce(Subquery(mark), Value(0), output_field=BigIntegerField()))
+        .annotate(unread=Subquery(later.annotate(number=Count("pk")).values("number")))
+        .values_list("pk", "unread")
+    )
+    return {session_id: unread for session_id, unread in rows if unread}
+
+
+def reader(member_id: UUID, by: Staff) -> User:
+    """The member whose marks `by` may see and move: members their own, programs everybody's; else `not_found`."""
+    member = member_of(by)
+    if member is not None and member.pk != member_id:
+        raise NotFound()
+    found = Membership.objects.filter(user_id=member_id, user__is_active=True).select_related("user").first()
+    if found is None:
+        raise NotFound()
+    user: User = found.user
+    return user

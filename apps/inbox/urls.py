@@ -1,0 +1,36 @@
+"""The addresses of conversations and insights in the REST API (contract interfaces, HTTP)."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.inbox import api, files_api, insights_api, macros_api, teams_api
+
+_SESSION = "api/v1/sessions/<uuid:session_id>"
+
+urlpatterns = [
+    path("api/v1/insights", insights_api.Insights.as_view(), name="api-insights"),
+    path("api/v1/sessions", api.Conversations.as_view(), name="api-sessions"),
+    path(_SESSION, api.OneConversation.as_view(), name="api-session"),
+    path(f"{_SESSION}/withdraw-requests", api.WithdrawRequests.as_view(), name="api-session-withdraw"),
+    path(f"{_SESSION}/messages", api.Messages.as_view(), name="api-session-messages"),
+    path(f"{_SESSION}/visitor-messages", api.VisitorMessages.as_view(), name="api-session-visitor-messages"),
+    path(f"{_SESSION}/read-state/<uuid:member_id>", api.ReadState.as_view(), name="api-session-read-state"),
+    path(f"{_SESSION}/files", files_api.SessionFiles.as_view(), name="api-session-files"),
+    path(f"{_SESSION}/notes", api.Notes.as_view(), name="api-session-notes"),
+    path("api/v1/teams", teams_api.Teams.as_view(), name="api-teams"),
+    path("api/v1/teams/<uuid:team_id>", teams_api.OneTeam.as_view(), name="api-team"),
+    path("api/v1/availability", teams_api.Availabilities.as_view(), name="api-availability"),
+    path(
+        "api/v1/availability/<uuid:member_id>",
+        teams_api.OneAvailability.as_view(),
+        name="api-member-availability",
+    ),
+    path("api/v1/macros", macros_api.Macros.as_view(), name="api-macros"),
+    path("api/v1/macros/<uuid:macro_id>", macros_api.OneMacro.as_view(), name="api-macro"),
+    path(f"{_SESSION}/macros", macros_api.SessionMacro.as_view(), name="api-session-macros"),
+    path("api/v1/labels", api.Labels.as_view(), name="api-labels"),
+    path("api/v1/labels/<uuid:label_id>", api.OneLabel.as_view(), name="api-label"),
+    path("api/v1/canned-replies", api.CannedReplies.as_view(), name="api-canned-replies"),
+    path("api/v1/canned-replies/<uuid:reply_id>", api.OneCannedReply.as_view(), name="api-canned-reply"),
+]

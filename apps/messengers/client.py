@@ -1,0 +1,91 @@
+"""Call a provider's API over HTTP, and turn every way in which a call fails into `NotSent`.
+
+Calls go to the addresses that adapters name, reach no address inside the own network and follow no redirect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx2
+from django.conf import settings
+
+from apps.messengers.ports import NotSent, Place, Sent
+from kernel.http.client import open_client
+from kernel.http.resolver import RequestRefused
+
+# Larger files of a person are refused, whatever the provider would hand out.
+MOST_FILE_BYTES, FILE_SECONDS = 20_000_000, 60.0
+# Until credentials that were refused have been renewed.
+RENEWAL_SECONDS = 600.0
+Part = TypeVar("Part")
+_STEP_SECONDS, _SECONDS, _MOST_BYTES = 5.0, 15.0, 1_000_000
+_LONGEST_WAIT = 3600.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> dict[str, Any]:
+        """The answer's object; empty for anything else."""
+        try:
+            found = json.loads(self.content)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+async def call(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    body: Mapping[str, Any] | None = None,
+    form: Mapping[str, str] | None = None,
+    files: Mapping[str, tuple[str, bytes, str]] | None = None,
+    judged: Collection[int] = (),
+    max_bytes: int = _MOST_BYTES,
+    seconds: float = _SECONDS,
+) -> Answer:
+    """Send one request with a JSON `body`, or with a `form` and its `files`: name, content, media type. Raises
+    `NotSent` for no answer, and for 429 and 5xx, which are worth another attempt; any other status, and those of
+    `judged`, are the caller's to judge."""
+    client = open_client(
+        allow_private=settings.CHANNELS_PRIVATE, max_bytes=max_bytes, step_seconds=_STEP_SECONDS, accept_gzip=True
+    )
+    try:
+        async with asyncio.timeout(seconds), client:
+            answer = await client.request(method, url, headers=dict(headers or {}), json=body, data=form, files=files)
+    except RequestRefused as refused:
+        lasts = refused.is_permanent or refused.code == "answer_too_large"
+        raise NotSent(refused.code, retry_after=None if lasts else 5) from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+        raise NotSent("unreachable", retry_after=5) from error
+    is_fault = answer.status_code == 429 or answer.status_code >= 500
+    if is_fault and answer.status_code not in judged:
+        raise NotSent(f"http_{answer.status_code}", retry_after=_seconds(answer.headers.get("retry-after", "")))
+    return Answer(int(answer.status_code), dict(answer.headers), answer.content)
+
+
+async def send_in_order(place: Place, once: str, parts: Sequence[Part], send: Callable[[Part], Awaitable[str]]) -> Sent:
+    """Send the parts of one message; another attempt begins with the part that failed. Raises `NotSent`."""
+    known, done = place.reference.get("partly") or ("", 0)
+    external_id, begun = "", done if known == once else 0
+    for number, part in enumerate(parts[begun:], begun):
+        try:
+            external_id = await send(part)
+        except NotSent as refused:
+            refused.reference = {**refused.reference, "partly": [once, number]}
+            raise
+    return Sent(external_id, {"partly": None} if known else {})
+
+
+def _seconds(retry_after: str) -> float:
+    return min(float(retry_after), _LONGEST_WAIT) if retry_after.strip().isdecimal() else 5.0

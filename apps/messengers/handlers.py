@@ -1,0 +1,118 @@
+"""Register the handlers of this room's bus messages."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from apps.bus.deliveries import Delivery
+from apps.bus.enums import Kind
+from apps.bus.models import QueueMessage
+from apps.bus.registry import on_dead_letter, register_job
+from apps.messengers import delivery, ports
+from apps.messengers.cards import notices
+from apps.messengers.delivery import place_of
+from apps.messengers.email import intake
+from apps.messengers.enums import MessageState
+from apps.messengers.inbound import receive, unheld
+from apps.messengers.models import Channel, ChannelMessage
+from apps.messengers.ports import Adapter, Inbound, NotSent, Place
+from kernel.clock import now
+from kernel.errors import SilasError
+from kernel.tenancy import in_scope, in_thread
+
+# Deliveries wait for other services, so a worker runs several at once.
+CONCURRENCY = 8
+
+
+async def receive_held(job: Delivery) -> None:
+    """Fetch the files of a held message, and take it in. Handler of `channel_inbound`."""
+    if (job.message.payload or {}).get("mail"):
+        await intake.apply(job)
+        return
+    row_id = UUID(job.message.subject)
+    found = await in_scope(job.tenant_id, _held, row_id)
+    if found is None:
+        return
+    channel_id, adapter, place, message = found
+    try:
+        whole = await adapter.fetch(place, message)
+    except NotSent as refusal:
+        if refusal.retry_after is not None:
+            await in_scope(job.tenant_id, job.defer, refusal.retry_after, refusal.code)
+            return
+        whole = message
+    try:
+        await in_thread(receive, job.tenant_id, channel_id, whole)
+    except SilasError as refusal:
+        await in_scope(job.tenant_id, job.defer, float(refusal.extra.get("retry_after", 5)), refusal.code)
+
+
+def _held(row_id: UUID) -> tuple[UUID, Adapter, Place, Inbound] | None:
+    row = ChannelMessage.objects.select_related("channel").filter(pk=row_id, state=MessageState.WAITING).first()
+    if row is None or row.held is None:
+        return None
+    return row.channel_id, ports.adapter_of(row.channel.kind), place_of(row.channel), unheld(row.held)
+
+
+async def poll(job: Delivery) -> None:
+    """Look for new messages where the provider has to be asked. Handler of `channel_poll`, which recurs."""
+    channel_id = UUID(job.message.subject)
+    found = await in_scope(job.tenant_id, _polled, channel_id)
+    if found is None:
+        await job.reschedule(_no_more)
+        return
+    adapter, place, kept = found
+    refusal: NotSent | None = None
+    try:
+        await adapter.poll(job.tenant_id, channel_id, place, kept)
+    except NotSent as refused:
+        refusal = refused
+    await job.reschedule(_note_poll, channel_id, kept, refusal)
+
+
+def _no_more() -> None:
+    return None
+
+
+def _polled(channel_id: UUID) -> tuple[Adapter, Place, dict[str, Any]] | None:
+    row = Channel.objects.filter(pk=channel_id, enabled=True).first()
+    if row is None or not ports.adapter_of(row.kind).polls(row.settings):
+        return None
+    return ports.adapter_of(row.kind), place_of(row), dict(row.kept)
+
+
+def _note_poll(channel_id: UUID, kept: dict[str, Any], refusal: NotSent | None) -> datetime | None:
+    """When to look again; None for a channel that was turned off meanwhile."""
+    row = Channel.objects.select_for_update(no_key=True).filter(pk=channel_id, enabled=True).first()
+    if row is None:
+        return None
+    row.kept = kept
+    if refusal:
+        row.problem, row.problem_at = refusal.code, now()
+    elif row.problem.startswith("imap_"):
+        row.problem, row.problem_at = "", None
+    row.save(update_fields=["kept", "problem", "problem_at"])
+    return now() + timedelta(seconds=max(settings.CHANNEL_POLL_SECONDS, refusal.retry_after or 300 if refusal else 0))
+
+
+def _lose(message: QueueMessage) -> bool:
+    """Say in the channel's list that a message could not be taken in; no other alert."""
+    if (message.payload or {}).get("mail"):
+        return intake.give_up(UUID(message.subject))
+    rows = ChannelMessage.objects.filter(pk=UUID(message.subject), state=MessageState.WAITING)
+    rows.update(state=MessageState.FAILED, problem="not_taken_in", held=None, changed_at=now())
+    return False
+
+
+register_job(Kind.CARD_NOTICE, notices.deliver, recurring=True, max_concurrency=CONCURRENCY)
+register_job(Kind.CHANNEL_INBOUND, receive_held, max_concurrency=CONCURRENCY)
+register_job(Kind.CHANNEL_DELIVERY, delivery.send, max_concurrency=CONCURRENCY)
+register_job(Kind.CHANNEL_POLL, poll, recurring=True, max_concurrency=CONCURRENCY)
+register_job(Kind.MAIL_READ, intake.read_mail, max_concurrency=2)
+on_dead_letter(intake.unread, Kind.MAIL_READ)
+on_dead_letter(_lose, Kind.CHANNEL_INBOUND)
+on_dead_letter(delivery.give_up, Kind.CHANNEL_DELIVERY)

@@ -1,0 +1,74 @@
+"""The pages about apps in a real browser: consent, the apps of a company, and those that act for a member."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from apps.tenants.enums import KeyScope
+from kernel.tenancy import in_thread
+from tests.e2e.axe import violations
+from tests.e2e.console import log_in
+from tests.factories.oauth import Flow, make_app
+from tests.factories.tenants import make_deployment
+
+SIZES: dict[str, dict[str, Any]] = {
+    "desktop": {"viewport": {"width": 1366, "height": 768}},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+}
+
+
+async def _is_sound(page: Page) -> None:
+    assert await violations(page) == []
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("button", "answer"), [("Allow", "code"), ("Deny", "error")])
+async def test_member_returns_to_the_app(
+    web: str, open_page: Any, tenant: Any, agent: Any, size: str, button: str, answer: str
+) -> None:
+    scopes = (KeyScope.SESSIONS_READ, KeyScope.CARDS_READ, KeyScope.KNOWLEDGE_READ)
+    flow = Flow(await in_thread(make_app, tenant, *scopes, name="Desk helper with a rather long name"), agent)
+    page = await log_in(open_page, web, agent, "/console/account/apps/", **SIZES[size])
+    await page.goto(f"{web}{flow.address()}")
+
+    async def arrive(route: Route) -> None:
+        await route.fulfill(status=200, content_type="text/html", body="<title>App</title><h1>Welcome back</h1>")
+
+    await page.context.route("https://app.example/**", arrive)
+    await expect(page.get_by_role("heading", name="Desk helper")).to_be_visible()
+    await expect(page.get_by_text(str(KeyScope.CARDS_READ.label))).to_be_visible()
+    await _is_sound(page)
+    await page.get_by_role("button", name=button).click()
+    await expect(page.get_by_role("heading", name="Welcome back")).to_be_visible()
+    told = parse_qs(urlsplit(page.url).query)
+    assert answer in told
+    assert told["state"] == ["xyz"]
+    assert told["iss"] == [web]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_owner_registers_an_app_and_a_member_revokes_it(
+    web: str, open_page: Any, tenant: Any, owner: Any, size: str
+) -> None:
+    await in_thread(make_deployment, tenant)
+    app = await in_thread(make_app, tenant)
+    await in_thread(Flow(app, owner).tokens)
+    page = await log_in(open_page, web, owner, "/console/apps/", **SIZES[size])
+    await page.get_by_label("Name", exact=True).fill("Dashboard")
+    await page.get_by_label("Redirect addresses").fill("https://app.example/callback")
+    await page.get_by_label("keep a secret").check()
+    await page.get_by_label(str(KeyScope.SESSIONS_READ.label)).check()
+    await page.get_by_role("button", name="Register app").click()
+    await expect(page.locator("#new-secret")).to_contain_text("ocs_")
+    await _is_sound(page)
+    await page.goto(f"{web}/console/account/apps/")
+    await expect(page.get_by_text("Helper")).to_be_visible()
+    await _is_sound(page)
+    await page.get_by_role("button", name="Revoke Helper").click()
+    await expect(page.get_by_text("No apps yet.")).to_be_visible()
+    await _is_sound(page)

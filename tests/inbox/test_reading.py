@@ -1,0 +1,127 @@
+"""What is unread is each member's own, and a mark never goes beyond what there is or to another tenant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from apps.inbox import queries, reading, services
+from apps.inbox.models import ReadMark
+from apps.inbox.queries import Asked
+from apps.sessions.models import ChatSession
+from apps.tenants.enums import KeyScope
+from kernel.errors import NotFound
+from kernel.tenancy import tenant_scope
+from tests.factories.console import browser
+from tests.factories.sessions import make_session, say
+from tests.factories.tenants import make_member
+from tests.inbox.test_api import Api
+from tests.rivals import race
+
+
+@pytest.fixture
+def session(deployment: Any) -> ChatSession:
+    session = make_session(deployment)
+    say(session, "Hello")
+    say(session, "Is anybody there?")
+    return session
+
+
+def _unread(session: ChatSession, user: Any) -> int:
+    with tenant_scope(session.tenant_id):
+        return next(one.unread for one in queries.conversations(Asked(), user).rows if one.session == session)
+
+
+def _read(session: ChatSession, user: Any, up_to: int | None = None) -> bool:
+    with tenant_scope(session.tenant_id):
+        return reading.mark_read(session.pk, user, up_to=up_to)
+
+
+def test_messages_of_a_visitor_are_unread_until_the_member_has_read_them(agent: Any, session: ChatSession) -> None:
+    assert _unread(session, agent) == 2
+    assert _read(session, agent)
+    assert _unread(session, agent) == 0
+    say(session, "Hello again")
+    assert _unread(session, agent) == 1
+
+
+def test_each_member_reads_for_themselves(agent: Any, owner: Any, session: ChatSession) -> None:
+    _read(session, agent)
+    assert _unread(session, owner) == 2
+
+
+def test_a_mark_only_moves_forward(agent: Any, session: ChatSession) -> None:
+    _read(session, agent)
+    assert not _read(session, agent, up_to=1)
+    assert _unread(session, agent) == 0
+
+
+def test_a_mark_beyond_the_end_does_not_hide_what_comes_later(agent: Any, session: ChatSession) -> None:
+    _read(session, agent, up_to=2**61)
+    say(session, "Later")
+    assert _unread(session, agent) == 1
+
+
+def test_marked_unread_the_last_message_is_unread_again(agent: Any, session: ChatSession) -> None:
+    _read(session, agent)
+    with tenant_scope(session.tenant_id):
+        assert reading.mark_unread(session.pk, agent)
+    assert _unread(session, agent) == 1
+
+
+def test_nothing_is_unread_in_a_resolved_conversation(agent: Any, session: ChatSession) -> None:
+    with tenant_scope(session.tenant_id):
+        services.resolve(session.pk, agent)
+        assert queries.conversation(session.pk, agent).unread == 0
+
+
+def test_a_conversation_of_another_tenant_is_not_marked(other_tenant: Any, session: ChatSession) -> None:
+    stranger = make_member(other_tenant, "owner")
+    with tenant_scope(other_tenant), pytest.raises(NotFound):
+        reading.mark_read(session.pk, stranger)
+    with tenant_scope(session.tenant_id):
+        assert not ReadMark.objects.exists()
+
+
+def test_two_consoles_that_mark_at_once_leave_one_mark(agent: Any, session: ChatSession) -> None:
+    race(lambda: _read(session, agent, 1), lambda: _read(session, agent, 2))
+    with tenant_scope(session.tenant_id):
+        assert ReadMark.objects.get().seq == 2
+
+
+def _state(session: ChatSession, member: Any) -> str:
+    return f"/api/v1/sessions/{session.pk}/read-state/{member.pk}"
+
+
+def test_api_reads_and_marks_for_a_member(tenant: Any, agent: Any, session: ChatSession) -> None:
+    api = Api(tenant, KeyScope.SESSIONS_READ, KeyScope.SESSIONS_WRITE)
+    assert api.get(_state(session, agent)).json() == {"unread": 2}
+    assert api.send("put", _state(session, agent), {"read": True}).json() == {"unread": 0}
+    assert api.send("put", _state(session, agent), {"read": False}).json() == {"unread": 1}
+
+
+def test_api_refuses_a_member_the_marks_of_a_colleague(
+    tenant: Any, agent: Any, owner: Any, session: ChatSession
+) -> None:
+    assert Api(tenant, member=agent).send("put", _state(session, owner), {"read": True}).status_code == 404
+    assert _unread(session, owner) == 2
+
+
+def test_api_knows_no_members_of_another_tenant(tenant: Any, other_tenant: Any, session: ChatSession) -> None:
+    api = Api(tenant, KeyScope.SESSIONS_READ, KeyScope.SESSIONS_WRITE)
+    assert api.send("put", _state(session, make_member(other_tenant, "owner")), {"read": True}).status_code == 404
+
+
+def test_list_says_how_many_are_unread_but_not_of_the_open_one(agent: Any, session: ChatSession) -> None:
+    assert 'aria-label="2 unread messages"' in browser(agent).get(reverse("console-inbox")).content.decode()
+    opened = browser(agent).get(reverse("console-conversation", args=[session.pk])).content.decode()
+    assert "unread messages" not in opened
+
+
+def test_button_marks_unread_and_closes_the_conversation(agent: Any, session: ChatSession) -> None:
+    _read(session, agent)
+    answer = browser(agent).post(reverse("console-mark-unread", args=[session.pk]))
+    assert answer["Location"].partition("?")[0] == reverse("console-inbox")
+    assert _unread(session, agent) == 1
