@@ -126,8 +126,8 @@ WORKERS_MAY: dict[str, str] = {
     ),
     # when and by whom something was said, never what
     "silas_sessions_chronicleentry": "SELECT (id, tenant_id, session_id, seq, kind, sender, created_at), INSERT",
-    # how conversations went, without a visitor's words
-    "silas_sessions_deskstate": "SELECT (id, tenant_id, session_id, status)",
+    # how conversations went and which team has them, without a visitor's words
+    "silas_sessions_deskstate": "SELECT (id, tenant_id, session_id, status, team_id)",
     "silas_sessions_label": "SELECT",
     # which team a handover goes to, and its hours
     "inbox_team": "SELECT",

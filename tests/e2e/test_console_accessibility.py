@@ -387,6 +387,7 @@ PAGES: dict[str, Callable[[House], str]] = {
     "gate": _gate,
     "gate-edit": lambda house: f"{_gate(house)}edit/",
     "gate-new": _at("/console/gates/new/"),
+    "gate-new-pattern": _at("/console/gates/new/pattern/"),
     "gate-compare": lambda house: f"{_gate(house)}compare/?before=1",
     "insights": _insights,
     "insights-empty": _at("/console/insights/"),
@@ -505,9 +506,9 @@ async def test_dry_run_is_for_everybody(web: str, open_page: Any, house: House) 
 
 
 async def test_mistakes_in_a_gate_are_for_everybody(web: str, open_page: Any, house: House) -> None:
-    page = await log_in(open_page, web, house.owner, "/console/gates/new/")
+    page = await log_in(open_page, web, house.owner, "/console/gates/new/pattern/")
     await page.get_by_label("Name", exact=True).fill("words")
-    await page.get_by_role("textbox", name="Settings").fill('{"pattern": "("}')
+    await page.get_by_label("Regular expression").fill("(")
     await page.get_by_role("button", name="Save draft").click()
     await page.wait_for_selector(".problem")
     open_page.errors.clear()  # the browser reports the 422

@@ -58,7 +58,8 @@ async def test_team_assigns_a_handover_and_a_macro_answers_it(
     await page.get_by_label("Queues").fill("damage")
     await page.get_by_label("Who gets a new conversation").select_option("least_load")
     await page.get_by_label(owner.display_name, exact=True).check()
-    await page.get_by_label("Monday").fill("09:00-12:00, 13:00-17:00")
+    for day in ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"):
+        await page.get_by_label(day).fill("00:00-12:00, 12:00-24:00")
     await _look(page, "team")
     await page.get_by_role("button", name="Create team").click()
     await expect(page.get_by_role("heading", name="Claims")).to_be_visible()
