@@ -30,13 +30,16 @@ from apps.sessions.ratelimit.limits import bounds
 from apps.sessions.schemas import MAX_TEXT, Busy
 from apps.sessions.services import accept_message
 from apps.tenants.api_auth import (
+    CHANGED_MEANWHILE,
     IF_MATCH,
     PageRequest,
     RequestSerializer,
     ScopedView,
     if_match_versions,
+    require_unchanged,
     uncached,
     validated,
+    with_etag,
 )
 from apps.tenants.api_auth import RESOURCE_REFUSALS as _REFUSALS
 from apps.tenants.enums import Capability, KeyScope
@@ -533,29 +536,43 @@ class Labels(_ConversationView):
         values = validated(LabelRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
             label = labels_and_replies.save_label(self.staff, **values)
-            return uncached(LabelAnswer(label).data, status.HTTP_201_CREATED)
+            return with_etag(LabelAnswer(label).data, status.HTTP_201_CREATED)
 
 
 class OneLabel(_ConversationView):
-    capability = Capability.ANSWER
+    @extend_schema(operation_id="labels_get", tags=["labels"], responses={200: LabelAnswer, **_REFUSALS})
+    def get(self, request: Request, label_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return with_etag(LabelAnswer(queries.label(label_id)).data)
 
     @extend_schema(
         operation_id="labels_replace",
         tags=["labels"],
         request=LabelRequest,
-        responses={200: LabelAnswer, **_SAVE_REFUSALS},
+        parameters=[IF_MATCH],
+        responses={200: LabelAnswer, **_SAVE_REFUSALS, **CHANGED_MEANWHILE},
     )
     def put(self, request: Request, label_id: UUID) -> Response:
         values = validated(LabelRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
-            return uncached(LabelAnswer(labels_and_replies.save_label(self.staff, label_id=label_id, **values)).data)
+            self._require_unchanged(request, label_id)
+            return with_etag(LabelAnswer(labels_and_replies.save_label(self.staff, label_id=label_id, **values)).data)
 
-    @extend_schema(operation_id="labels_delete", tags=["labels"], responses={204: None, **_REFUSALS})
+    @extend_schema(
+        operation_id="labels_delete",
+        tags=["labels"],
+        parameters=[IF_MATCH],
+        responses={204: None, **_REFUSALS, **CHANGED_MEANWHILE},
+    )
     def delete(self, request: Request, label_id: UUID) -> Response:
         """Delete a label, and take it off every conversation."""
         with tenant_scope(self.caller.tenant_id):
+            self._require_unchanged(request, label_id)
             labels_and_replies.delete_label(self.staff, label_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _require_unchanged(self, request: Request, label_id: UUID) -> None:
+        require_unchanged(request, LabelAnswer(labels_and_replies.lock_label(self.staff, label_id)).data)
 
 
 class CannedReplies(_ConversationView):
@@ -579,29 +596,45 @@ class CannedReplies(_ConversationView):
         values = validated(CannedReplyRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
             reply = labels_and_replies.save_reply(self.staff, **values)
-            return uncached(CannedReplyAnswer(reply).data, status.HTTP_201_CREATED)
+            return with_etag(CannedReplyAnswer(reply).data, status.HTTP_201_CREATED)
 
 
 class OneCannedReply(_ConversationView):
-    capability = Capability.ANSWER
+    @extend_schema(
+        operation_id="canned_replies_get", tags=["canned replies"], responses={200: CannedReplyAnswer, **_REFUSALS}
+    )
+    def get(self, request: Request, reply_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return with_etag(CannedReplyAnswer(queries.canned_reply(reply_id)).data)
 
     @extend_schema(
         operation_id="canned_replies_replace",
         tags=["canned replies"],
         request=CannedReplyRequest,
-        responses={200: CannedReplyAnswer, **_SAVE_REFUSALS},
+        parameters=[IF_MATCH],
+        responses={200: CannedReplyAnswer, **_SAVE_REFUSALS, **CHANGED_MEANWHILE},
     )
     def put(self, request: Request, reply_id: UUID) -> Response:
         values = validated(CannedReplyRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
+            self._require_unchanged(request, reply_id)
             reply = labels_and_replies.save_reply(self.staff, reply_id=reply_id, **values)
-            return uncached(CannedReplyAnswer(reply).data)
+            return with_etag(CannedReplyAnswer(reply).data)
 
-    @extend_schema(operation_id="canned_replies_delete", tags=["canned replies"], responses={204: None, **_REFUSALS})
+    @extend_schema(
+        operation_id="canned_replies_delete",
+        tags=["canned replies"],
+        parameters=[IF_MATCH],
+        responses={204: None, **_REFUSALS, **CHANGED_MEANWHILE},
+    )
     def delete(self, request: Request, reply_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
+            self._require_unchanged(request, reply_id)
             labels_and_replies.delete_reply(self.staff, reply_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _require_unchanged(self, request: Request, reply_id: UUID) -> None:
+        require_unchanged(request, CannedReplyAnswer(labels_and_replies.lock_reply(self.staff, reply_id)).data)
 
 
 def _require_same(text: str, stored: str) -> None:

@@ -22,42 +22,52 @@ MAX_NAME = 40
 MAX_LABELS, MAX_REPLIES = 50, 200
 
 
+def lock_label(by: Staff, label_id: UUID) -> Label:
+    """The label, locked for a change by who may make it. Raises `NotFound`, 403 `forbidden_role`."""
+    require_staff(by)
+    return _locked(Label, label_id)  # type: ignore[no-any-return]  # the manager is untyped
+
+
 def save_label(by: Staff, *, name: str, colour: str, label_id: UUID | None = None) -> Label:
     """A new label, or another name or colour of the one with this id."""
     require_staff(by)
     if colour not in Colour.values:
         raise SilasError(ErrorCode.BAD_COLOUR)
-    label = _found(Label, label_id, "label") if label_id else _new(Label, MAX_LABELS)
+    label = lock_label(by, label_id) if label_id else _new(Label, MAX_LABELS)
     label.name, label.colour = _free_name(Label, name, label.pk), colour
     _keep(label)
     record(AuditEvent.LABEL_SAVED, actor=by.actor, subject=f"label:{label.pk}", data={"colour": colour})
-    return label  # type: ignore[no-any-return]  # the manager is untyped
+    return label
 
 
 def delete_label(by: Staff, label_id: UUID) -> None:
     """The label goes from every conversation that bears it."""
-    require_staff(by)
-    _found(Label, label_id, "label").delete()
+    lock_label(by, label_id).delete()
     record(AuditEvent.LABEL_DELETED, actor=by.actor, subject=f"label:{label_id}")
+
+
+def lock_reply(by: Staff, reply_id: UUID) -> CannedReply:
+    """The canned reply, locked for a change by who may make it. Raises `NotFound`, 403 `forbidden_role`."""
+    require_staff(by)
+    return _locked(CannedReply, reply_id)  # type: ignore[no-any-return]  # the manager is untyped
 
 
 def save_reply(by: Staff, *, name: str, text: str, reply_id: UUID | None = None) -> CannedReply:
     """A new canned reply, or other words of the one with this id."""
     require_staff(by)
-    reply = _found(CannedReply, reply_id, "reply") if reply_id else _new(CannedReply, MAX_REPLIES)
+    reply = lock_reply(by, reply_id) if reply_id else _new(CannedReply, MAX_REPLIES)
     reply.name, reply.text = _free_name(CannedReply, name, reply.pk), writable(text)
     _keep(reply)
     record(AuditEvent.CANNED_REPLY_SAVED, actor=by.actor, subject=f"canned_reply:{reply.pk}")
-    return reply  # type: ignore[no-any-return]  # the manager is untyped
+    return reply
 
 
 def delete_reply(by: Staff, reply_id: UUID) -> None:
-    require_staff(by)
-    _found(CannedReply, reply_id, "reply").delete()
+    lock_reply(by, reply_id).delete()
     record(AuditEvent.CANNED_REPLY_DELETED, actor=by.actor, subject=f"canned_reply:{reply_id}")
 
 
-def _found(model: Any, given: UUID, word: str) -> Any:
+def _locked(model: Any, given: UUID) -> Any:
     row = model.objects.select_for_update(of=("self",), no_key=True).filter(pk=given).first()
     if row is None:
         raise NotFound()

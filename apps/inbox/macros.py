@@ -33,6 +33,15 @@ def macro_for(by: Staff, macro_id: UUID) -> Macro:
     return macro
 
 
+def lock_macro(by: Staff, macro_id: UUID) -> Macro:
+    """The macro, locked for a change by who may make it. Raises as `macro_for`, and 403 `forbidden_role`."""
+    require_staff(by)
+    macro: Macro | None = _visible(by).select_for_update(of=("self",), no_key=True).filter(pk=macro_id).first()
+    if macro is None:
+        raise NotFound()
+    return macro
+
+
 def save_macro(
     by: Staff,
     *,
@@ -49,7 +58,7 @@ def save_macro(
         raise SilasError(
             ErrorCode.BAD_NAME, gettext("A name must have 1 to {max_name} characters.").format(max_name=MAX_NAME)
         )
-    macro = macro_for(by, macro_id) if macro_id else Macro()
+    macro = lock_macro(by, macro_id) if macro_id else Macro()
     owner = member_of(by) if is_personal else None
     if is_personal and (owner is None or (macro_id and macro.owner_id is None)):
         raise SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("A shared macro can't be made personal."))
@@ -70,8 +79,7 @@ def save_macro(
 
 
 def delete_macro(by: Staff, macro_id: UUID) -> None:
-    require_staff(by)
-    macro_for(by, macro_id).delete()
+    lock_macro(by, macro_id).delete()
     record(AuditEvent.MACRO_DELETED, actor=by.actor, subject=f"macro:{macro_id}")
 
 

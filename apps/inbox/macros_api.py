@@ -17,7 +17,17 @@ from apps.inbox.macros import MAX_NAME
 from apps.inbox.staff import ApiClient, Staff
 from apps.inbox.steps import MAX_STEPS
 from apps.sessions.queries import session_by_id
-from apps.tenants.api_auth import RESOURCE_REFUSALS, RequestSerializer, ScopedView, uncached, validated
+from apps.tenants.api_auth import (
+    CHANGED_MEANWHILE,
+    IF_MATCH,
+    RESOURCE_REFUSALS,
+    RequestSerializer,
+    ScopedView,
+    require_unchanged,
+    uncached,
+    validated,
+    with_etag,
+)
 from apps.tenants.enums import Capability, KeyScope
 from kernel.tenancy import tenant_scope
 
@@ -102,28 +112,42 @@ class Macros(_MacroView):
     def post(self, request: Request) -> Response:
         values = validated(MacroRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
-            return uncached(MacroAnswer(macros.save_macro(self.staff, **values)).data, status.HTTP_201_CREATED)
+            return with_etag(MacroAnswer(macros.save_macro(self.staff, **values)).data, status.HTTP_201_CREATED)
 
 
 class OneMacro(_MacroView):
-    capability = Capability.ANSWER
+    @extend_schema(operation_id="macros_get", tags=["macros"], responses={200: MacroAnswer, **RESOURCE_REFUSALS})
+    def get(self, request: Request, macro_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return with_etag(MacroAnswer(macros.macro_for(self.staff, macro_id)).data)
 
     @extend_schema(
         operation_id="macros_replace",
         tags=["macros"],
         request=MacroRequest,
-        responses={200: MacroAnswer, **_SAVE_REFUSALS},
+        parameters=[IF_MATCH],
+        responses={200: MacroAnswer, **_SAVE_REFUSALS, **CHANGED_MEANWHILE},
     )
     def put(self, request: Request, macro_id: UUID) -> Response:
         values = validated(MacroRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
-            return uncached(MacroAnswer(macros.save_macro(self.staff, macro_id=macro_id, **values)).data)
+            self._require_unchanged(request, macro_id)
+            return with_etag(MacroAnswer(macros.save_macro(self.staff, macro_id=macro_id, **values)).data)
 
-    @extend_schema(operation_id="macros_delete", tags=["macros"], responses={204: None, **RESOURCE_REFUSALS})
+    @extend_schema(
+        operation_id="macros_delete",
+        tags=["macros"],
+        parameters=[IF_MATCH],
+        responses={204: None, **RESOURCE_REFUSALS, **CHANGED_MEANWHILE},
+    )
     def delete(self, request: Request, macro_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
+            self._require_unchanged(request, macro_id)
             macros.delete_macro(self.staff, macro_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _require_unchanged(self, request: Request, macro_id: UUID) -> None:
+        require_unchanged(request, MacroAnswer(macros.lock_macro(self.staff, macro_id)).data)
 
 
 class SessionMacro(_MacroView):

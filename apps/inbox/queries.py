@@ -212,8 +212,24 @@ def labels() -> list[Label]:
     return list(Label.objects.all())
 
 
+def label(label_id: UUID) -> Label:
+    """Raises `NotFound` for an unknown or foreign id."""
+    row: Label | None = Label.objects.filter(pk=label_id).first()
+    if row is None:
+        raise NotFound()
+    return row
+
+
 def canned_replies() -> list[CannedReply]:
     return list(CannedReply.objects.all())
+
+
+def canned_reply(reply_id: UUID) -> CannedReply:
+    """Raises `NotFound` for an unknown or foreign id."""
+    row: CannedReply | None = CannedReply.objects.filter(pk=reply_id).first()
+    if row is None:
+        raise NotFound()
+    return row
 
 
 def answering_member(member_id: str) -> User:

@@ -54,14 +54,22 @@ class TeamFields:
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+def lock_team(by: Staff, team_id: UUID) -> Team:
+    """The team, locked for a change by who may make it. Raises `NotFound`, 403 `forbidden_role`."""
+    require_administrator(by)
+    _lock_tenant()
+    team: Team | None = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team_id).first()
+    if team is None:
+        raise NotFound()
+    return team
+
+
 def save_team(by: Staff, fields: TeamFields, *, team_id: UUID | None = None) -> Team:
     """A new team, or the one with this id as it is from now on. Raises 400 `bad_team` for a field that is wrong,
     409 `name_taken`, `too_many` and `assignee_unfit`."""
     require_administrator(by)
     _require_sound(fields)
-    # One at a time, so that the limit and the default hold.
-    Tenant.objects.select_for_update(no_key=True).filter(pk=current_tenant_id()).first()
-    team = _locked(team_id) if team_id else _new()
+    team = lock_team(by, team_id) if team_id else _new()
     users = {answering_member(member_id): skills for member_id, skills in fields.members.items()}
     if fields.is_default:
         Team.objects.filter(is_default=True).exclude(pk=team.pk).update(is_default=False)
@@ -89,8 +97,7 @@ def save_team(by: Staff, fields: TeamFields, *, team_id: UUID | None = None) -> 
 
 def delete_team(by: Staff, team_id: UUID) -> None:
     """Its conversations stay, with their assignees and without a team."""
-    require_administrator(by)
-    _locked(team_id).delete()
+    lock_team(by, team_id).delete()
     # The deletion has waited for those who were giving it conversations just then (`kept_team`).
     DeskState.objects.filter(team_id=team_id).update(team=None)
     record(AuditEvent.TEAM_DELETED, actor=by.actor, subject=f"team:{team_id}")
@@ -218,14 +225,13 @@ def _owe_assignment(team_id: UUID) -> None:
     enqueue(Kind.DESK_ROUTING, scope_id=team_id, payload={"about": "team"})
 
 
-def _locked(team_id: UUID) -> Team:
-    team: Team | None = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team_id).first()
-    if team is None:
-        raise NotFound()
-    return team
+def _lock_tenant() -> None:
+    """Change one team of the tenant at a time, so that the limit and the default hold."""
+    Tenant.objects.select_for_update(no_key=True).filter(pk=current_tenant_id()).first()
 
 
 def _new() -> Team:
+    _lock_tenant()
     if Team.objects.count() >= MAX_TEAMS:
         raise SilasError(
             ErrorCode.TOO_MANY,

@@ -19,7 +19,17 @@ from apps.inbox.enums import Assignment
 from apps.inbox.models import Team
 from apps.inbox.staff import ApiClient, Staff
 from apps.inbox.teams import MAX_CAPACITY, MAX_HOLIDAYS, MAX_QUEUES, MAX_SKILLS, TeamFields
-from apps.tenants.api_auth import RESOURCE_REFUSALS, RequestSerializer, ScopedView, uncached, validated
+from apps.tenants.api_auth import (
+    CHANGED_MEANWHILE,
+    IF_MATCH,
+    RESOURCE_REFUSALS,
+    RequestSerializer,
+    ScopedView,
+    require_unchanged,
+    uncached,
+    validated,
+    with_etag,
+)
 from apps.tenants.enums import Capability, KeyScope
 from apps.tenants.models import User
 from kernel.tenancy import tenant_scope
@@ -136,28 +146,43 @@ class Teams(_TeamView):
     )
     def post(self, request: Request) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return uncached(TeamAnswer(self.saved(request)).data, status.HTTP_201_CREATED)
+            return with_etag(TeamAnswer(self.saved(request)).data, status.HTTP_201_CREATED)
 
 
 class OneTeam(_TeamView):
     @extend_schema(operation_id="teams_get", tags=["teams"], responses={200: TeamAnswer, **RESOURCE_REFUSALS})
     def get(self, request: Request, team_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return uncached(TeamAnswer(teams.team_by_id(team_id)).data)
+            return with_etag(TeamAnswer(teams.team_by_id(team_id)).data)
 
     @extend_schema(
-        operation_id="teams_replace", tags=["teams"], request=TeamRequest, responses={200: TeamAnswer, **_SAVE_REFUSALS}
+        operation_id="teams_replace",
+        tags=["teams"],
+        request=TeamRequest,
+        parameters=[IF_MATCH],
+        responses={200: TeamAnswer, **_SAVE_REFUSALS, **CHANGED_MEANWHILE},
     )
     def put(self, request: Request, team_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
-            return uncached(TeamAnswer(self.saved(request, team_id)).data)
+            self._require_unchanged(request, team_id)
+            return with_etag(TeamAnswer(self.saved(request, team_id)).data)
 
-    @extend_schema(operation_id="teams_delete", tags=["teams"], responses={204: None, **RESOURCE_REFUSALS})
+    @extend_schema(
+        operation_id="teams_delete",
+        tags=["teams"],
+        parameters=[IF_MATCH],
+        responses={204: None, **RESOURCE_REFUSALS, **CHANGED_MEANWHILE},
+    )
     def delete(self, request: Request, team_id: UUID) -> Response:
         """Delete a team. Its conversations stay, with their assignees."""
         with tenant_scope(self.caller.tenant_id):
+            self._require_unchanged(request, team_id)
             teams.delete_team(self.staff, team_id)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+    def _require_unchanged(self, request: Request, team_id: UUID) -> None:
+        teams.lock_team(self.staff, team_id)
+        require_unchanged(request, TeamAnswer(teams.team_by_id(team_id)).data)
 
 
 class Availabilities(_TeamView):

@@ -150,9 +150,17 @@ def _account(connection_id: UUID | None) -> ports.AccountChoice:
     return found
 
 
+def lock_source(source_id: UUID) -> KnowledgeSource:
+    """The source, locked for a change. Raises `NotFound`."""
+    source: KnowledgeSource | None = _locked().filter(pk=source_id).first()
+    if source is None:
+        raise NotFound()
+    return source
+
+
 def turn_source(source_id: UUID, *, enabled: bool, actor: str) -> KnowledgeSource:
     """Pause or resume a source. Raises `NotFound`."""
-    source = _lock_source(source_id)
+    source = lock_source(source_id)
     if source.enabled != enabled:
         source.enabled, source.next_at = enabled, now() if enabled else None
         source.save(update_fields=["enabled", "next_at"])
@@ -164,14 +172,14 @@ def turn_source(source_id: UUID, *, enabled: bool, actor: str) -> KnowledgeSourc
 
 def remove_source(source_id: UUID, *, actor: str) -> None:
     """Stop keeping a source up to date; its documents stay. Raises `NotFound`."""
-    source = _lock_source(source_id)
+    source = lock_source(source_id)
     _audit(source, "remove", actor)
     source.delete()
 
 
 def start_run(source_id: UUID, *, dry_run: bool) -> bool:
     """Start a run, unless one is in progress. Raises `NotFound`, `SilasError`: knowledge_busy, connection_missing."""
-    source = _lock_source(source_id)
+    source = lock_source(source_id)
     if source.intake_id and Intake.objects.filter(pk=source.intake_id, ended_at=None).exists():
         return False
     if source.kind == SourceKind.WEBSITE:
@@ -205,7 +213,7 @@ def start_run(source_id: UUID, *, dry_run: bool) -> bool:
 def confirm_removals(source_id: UUID, *, actor: str) -> None:
     """Have the documents retired that the last run found deleted and kept. Raises `NotFound`, 409 `nothing_to_remove`
     if there are none."""
-    source = _lock_source(source_id)
+    source = lock_source(source_id)
     run_id, report = source.intake_id, source.report
     if run_id is None or source.dry_run or not report.get("kept") or not report.get("ended_at"):
         raise SilasError(ErrorCode.NOTHING_TO_REMOVE)
@@ -368,7 +376,7 @@ def retire_gone(tenant_id: UUID, source: KnowledgeSource, *, whole: bool, confir
         return
     suspicious = not whole or source.location in gone or len(gone) >= known or len(gone) > max(_FEW, known // 2)
     with tenant_scope(tenant_id):
-        locked = _lock_source(source.pk)
+        locked = lock_source(source.pk)
         locked.report["kept"] = suspicious and not confirmed
         locked.save(update_fields=["report"])
     if suspicious and not confirmed:
@@ -379,13 +387,6 @@ def retire_gone(tenant_id: UUID, source: KnowledgeSource, *, whole: bool, confir
 
 def _locked() -> Any:
     return KnowledgeSource.objects.select_for_update(of=("self",), no_key=True)
-
-
-def _lock_source(source_id: UUID) -> KnowledgeSource:
-    source: KnowledgeSource | None = _locked().filter(pk=source_id).first()
-    if source is None:
-        raise NotFound()
-    return source
 
 
 def _audit(source: KnowledgeSource, verb: str, actor: str) -> None:

@@ -13,7 +13,16 @@ from rest_framework.response import Response
 from apps.knowledge import sources
 from apps.knowledge.enums import SourceKind
 from apps.knowledge.models import KnowledgeSource
-from apps.tenants.api_auth import OwnersView, RequestSerializer, uncached, validated
+from apps.tenants.api_auth import (
+    CHANGED_MEANWHILE,
+    IF_MATCH,
+    OwnersView,
+    RequestSerializer,
+    require_unchanged,
+    uncached,
+    validated,
+    with_etag,
+)
 from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
 from kernel.tenancy import tenant_scope
@@ -109,7 +118,7 @@ class Sources(OwnersView):
         new = sources.NewSource(sent["kind"], sent["location"], sent["every_hours"], sent["connection"])
         with tenant_scope(self.caller.tenant_id):
             source = sources.add_source(sent["collection"], new, actor=self.caller.actor, dry_run=sent["dry_run"])
-            return uncached(SourceAnswer(source).data, 201)
+            return with_etag(SourceAnswer(source).data, 201, of=_editable(source))
 
 
 class Source(OwnersView):
@@ -125,27 +134,45 @@ class Source(OwnersView):
             if source is None:
                 raise NotFound()
             changes = SourceChangeAnswer(sources.changes_of(source), many=True).data
-            return uncached({**SourceAnswer(source).data, "changes": changes})
+            return with_etag({**SourceAnswer(source).data, "changes": changes}, of=_editable(source))
 
     @extend_schema(
         operation_id="source_change",
         tags=["knowledge"],
         request=SourceChangeBody,
-        responses={200: SourceAnswer, 400: OpenApiResponse(description="`invalid`"), **_REFUSALS},
+        parameters=[IF_MATCH],
+        responses={
+            200: SourceAnswer,
+            400: OpenApiResponse(description="`invalid`"),
+            **_REFUSALS,
+            **CHANGED_MEANWHILE,
+        },
     )
     def patch(self, request: Request, source_id: UUID) -> Response:
         """Pause or resume it."""
         sent = validated(SourceChangeBody, request.data)
         with tenant_scope(self.caller.tenant_id):
+            require_unchanged(request, _editable(sources.lock_source(source_id)))
             source = sources.turn_source(source_id, enabled=sent["enabled"], actor=self.caller.actor)
-            return uncached(SourceAnswer(source).data)
+            return with_etag(SourceAnswer(source).data, of=_editable(source))
 
-    @extend_schema(operation_id="source_remove", tags=["knowledge"], responses={204: None, **_REFUSALS})
+    @extend_schema(
+        operation_id="source_remove",
+        tags=["knowledge"],
+        parameters=[IF_MATCH],
+        responses={204: None, **_REFUSALS, **CHANGED_MEANWHILE},
+    )
     def delete(self, request: Request, source_id: UUID) -> Response:
         """Stop reading it; its documents stay."""
         with tenant_scope(self.caller.tenant_id):
+            require_unchanged(request, _editable(sources.lock_source(source_id)))
             sources.remove_source(source_id, actor=self.caller.actor)
         return Response(status=204)
+
+
+def _editable(source: KnowledgeSource) -> list[Any]:
+    """What people decide of a source; runs change the rest."""
+    return [str(source.pk), source.every_hours, source.enabled]
 
 
 class SourceRun(OwnersView):

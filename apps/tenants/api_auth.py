@@ -227,6 +227,10 @@ RESOURCE_REFUSALS: dict[int, Any] = {
 LONGEST_IDEMPOTENCY_KEY = 255
 # What a repeated answer has beside its body.
 _REPEATED_HEADERS = ("Cache-Control", "ETag", "Location")
+# What a change with `If-Match` refuses besides, for its schema.
+CHANGED_MEANWHILE: dict[int, Any] = {
+    412: OpenApiResponse(description="`changed_meanwhile`: not at the version of `If-Match`"),
+}
 IF_MATCH = OpenApiParameter("If-Match", OpenApiTypes.STR, OpenApiParameter.HEADER, description="The ETag that was read")
 
 

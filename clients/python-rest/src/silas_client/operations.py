@@ -266,12 +266,22 @@ class Operations(Transport):
         )
         return answer
 
-    def canned_replies_replace(self, reply_id: str, body: t.CannedReplyRequest) -> t.CannedReplyAnswer:
-        answer: t.CannedReplyAnswer = self.call("PUT", f"/api/v1/canned-replies/{self.segment(reply_id)}", body=body)
+    def canned_replies_get(self, reply_id: str, *, fields: str | None = None) -> t.CannedReplyAnswer:
+        answer: t.CannedReplyAnswer = self.call(
+            "GET", f"/api/v1/canned-replies/{self.segment(reply_id)}", query={"fields": fields}
+        )
         return answer
 
-    def canned_replies_delete(self, reply_id: str) -> None:
-        self.call("DELETE", f"/api/v1/canned-replies/{self.segment(reply_id)}")
+    def canned_replies_replace(
+        self, reply_id: str, body: t.CannedReplyRequest, *, if_match: str | None = None
+    ) -> t.CannedReplyAnswer:
+        answer: t.CannedReplyAnswer = self.call(
+            "PUT", f"/api/v1/canned-replies/{self.segment(reply_id)}", headers={"If-Match": if_match}, body=body
+        )
+        return answer
+
+    def canned_replies_delete(self, reply_id: str, *, if_match: str | None = None) -> None:
+        self.call("DELETE", f"/api/v1/canned-replies/{self.segment(reply_id)}", headers={"If-Match": if_match})
 
     def card_policy_get(self, *, fields: str | None = None) -> t.CardPolicyAnswer:
         """Read which channels bring cards to approvers."""
@@ -1299,14 +1309,18 @@ class Operations(Transport):
         )
         return answer
 
-    def source_change(self, source_id: str, body: t.PatchedSourceChangeBody | None = None) -> t.SourceAnswer:
+    def source_change(
+        self, source_id: str, body: t.PatchedSourceChangeBody | None = None, *, if_match: str | None = None
+    ) -> t.SourceAnswer:
         """Pause or resume it."""
-        answer: t.SourceAnswer = self.call("PATCH", f"/api/v1/knowledge/sources/{self.segment(source_id)}", body=body)
+        answer: t.SourceAnswer = self.call(
+            "PATCH", f"/api/v1/knowledge/sources/{self.segment(source_id)}", headers={"If-Match": if_match}, body=body
+        )
         return answer
 
-    def source_remove(self, source_id: str) -> None:
+    def source_remove(self, source_id: str, *, if_match: str | None = None) -> None:
         """Stop reading it; its documents stay."""
-        self.call("DELETE", f"/api/v1/knowledge/sources/{self.segment(source_id)}")
+        self.call("DELETE", f"/api/v1/knowledge/sources/{self.segment(source_id)}", headers={"If-Match": if_match})
 
     def source_confirm(self, source_id: str, *, idempotency_key: str | None = None) -> None:
         """Remove the documents from the search that the last run found deleted and kept."""
@@ -1345,13 +1359,19 @@ class Operations(Transport):
         )
         return answer
 
-    def labels_replace(self, label_id: str, body: t.LabelRequest) -> t.LabelAnswer:
-        answer: t.LabelAnswer = self.call("PUT", f"/api/v1/labels/{self.segment(label_id)}", body=body)
+    def labels_get(self, label_id: str, *, fields: str | None = None) -> t.LabelAnswer:
+        answer: t.LabelAnswer = self.call("GET", f"/api/v1/labels/{self.segment(label_id)}", query={"fields": fields})
         return answer
 
-    def labels_delete(self, label_id: str) -> None:
+    def labels_replace(self, label_id: str, body: t.LabelRequest, *, if_match: str | None = None) -> t.LabelAnswer:
+        answer: t.LabelAnswer = self.call(
+            "PUT", f"/api/v1/labels/{self.segment(label_id)}", headers={"If-Match": if_match}, body=body
+        )
+        return answer
+
+    def labels_delete(self, label_id: str, *, if_match: str | None = None) -> None:
         """Delete a label, and take it off every conversation."""
-        self.call("DELETE", f"/api/v1/labels/{self.segment(label_id)}")
+        self.call("DELETE", f"/api/v1/labels/{self.segment(label_id)}", headers={"If-Match": if_match})
 
     def macros_list(self, *, fields: str | None = None) -> t.MacrosAnswer:
         """List all macros by name."""
@@ -1364,12 +1384,18 @@ class Operations(Transport):
         )
         return answer
 
-    def macros_replace(self, macro_id: str, body: t.MacroRequest) -> t.MacroAnswer:
-        answer: t.MacroAnswer = self.call("PUT", f"/api/v1/macros/{self.segment(macro_id)}", body=body)
+    def macros_get(self, macro_id: str, *, fields: str | None = None) -> t.MacroAnswer:
+        answer: t.MacroAnswer = self.call("GET", f"/api/v1/macros/{self.segment(macro_id)}", query={"fields": fields})
         return answer
 
-    def macros_delete(self, macro_id: str) -> None:
-        self.call("DELETE", f"/api/v1/macros/{self.segment(macro_id)}")
+    def macros_replace(self, macro_id: str, body: t.MacroRequest, *, if_match: str | None = None) -> t.MacroAnswer:
+        answer: t.MacroAnswer = self.call(
+            "PUT", f"/api/v1/macros/{self.segment(macro_id)}", headers={"If-Match": if_match}, body=body
+        )
+        return answer
+
+    def macros_delete(self, macro_id: str, *, if_match: str | None = None) -> None:
+        self.call("DELETE", f"/api/v1/macros/{self.segment(macro_id)}", headers={"If-Match": if_match})
 
     def mcp_servers_list(self, *, fields: str | None = None) -> list[t.ToolServerAnswer]:
         """List servers, and register a new one."""
@@ -2415,13 +2441,15 @@ class Operations(Transport):
         answer: t.TeamAnswer = self.call("GET", f"/api/v1/teams/{self.segment(team_id)}", query={"fields": fields})
         return answer
 
-    def teams_replace(self, team_id: str, body: t.TeamRequest) -> t.TeamAnswer:
-        answer: t.TeamAnswer = self.call("PUT", f"/api/v1/teams/{self.segment(team_id)}", body=body)
+    def teams_replace(self, team_id: str, body: t.TeamRequest, *, if_match: str | None = None) -> t.TeamAnswer:
+        answer: t.TeamAnswer = self.call(
+            "PUT", f"/api/v1/teams/{self.segment(team_id)}", headers={"If-Match": if_match}, body=body
+        )
         return answer
 
-    def teams_delete(self, team_id: str) -> None:
+    def teams_delete(self, team_id: str, *, if_match: str | None = None) -> None:
         """Delete a team. Its conversations stay, with their assignees."""
-        self.call("DELETE", f"/api/v1/teams/{self.segment(team_id)}")
+        self.call("DELETE", f"/api/v1/teams/{self.segment(team_id)}", headers={"If-Match": if_match})
 
     def web_search_get(self, *, fields: str | None = None) -> t.WebSearchAnswer:
         """Read how the company searches the web. 404 where no search is set."""
