@@ -5,6 +5,7 @@
   var kept = [];
   function keep(event) {
     if (event.target.matches && event.target.matches("input, textarea, select, [contenteditable]")) return;
+    if (event.key === "Enter" && event.target.matches && event.target.matches("button, a, summary")) return;
     kept.push({ key: event.key, code: event.code, altKey: event.altKey, ctrlKey: event.ctrlKey, metaKey: event.metaKey, shiftKey: event.shiftKey });
   }
   document.addEventListener("keydown", keep, true);

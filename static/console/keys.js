@@ -1,5 +1,6 @@
 /* Keyboard shortcuts: a key clicks the one element with that `data-key`; ? opens the list of shortcuts. */
 
+import { replayKey } from "./replay.js";
 import { takeKey } from "./review.js";
 
 export function watchKeys() {
@@ -8,17 +9,17 @@ export function watchKeys() {
     const key = event.key.toLowerCase();
     if (document.querySelector("dialog[open]")) return;
     if (isTyping(event.target)) return key === "escape" && leave(event);
-    if (takeKey(key)) event.preventDefault();
-    else if (key === "?") document.querySelector("#help").showModal();
-    else press(key, event);
+    if (takeKey(key, event.repeat)) event.preventDefault();
+    else if (key === "?") {
+      event.preventDefault();
+      document.querySelector("#help").showModal();
+    } else if (!event.repeat) press(key, event);
   });
 }
 
 /* Press again, in order, what was pressed before the scripts were there. */
 export function pressEarlyKeys() {
-  for (const init of window.takeEarlyKeys?.() ?? []) {
-    document.body.dispatchEvent(new KeyboardEvent("keydown", { ...init, bubbles: true, cancelable: true }));
-  }
+  for (const init of window.takeEarlyKeys?.() ?? []) replayKey(init);
 }
 
 function isTyping(target) {

@@ -1,8 +1,10 @@
 /* Review: moves through the queue without waiting. The cards next in line are fetched before they are asked for; J, K and a
    press on a row show them at once, and so does a decision, which is sent behind the next card. An answer carries the id and
    the hash of the card that was in view, so what is sent late still decides that card or nothing. Keys pressed while a card
-   loads are kept and then pressed in order, each on the card that it was meant for. */
+   loads are kept and then pressed in order, each on the card that it was meant for; if the queue changed meanwhile, they are
+   shown as not used. */
 
+import { replayKey } from "./replay.js";
 import { text } from "./texts.js";
 
 const AHEAD = 6;
@@ -10,16 +12,23 @@ const SETTLE = 350;
 const TOLD = 8000;
 const RENEW = 2000;
 const UNDO = 10000;
-const ANYWHERE = new Set(["j", "k", "escape", "?", "1", "2", "3", "4"]);
+/* Keys that act on no card, and keys that do no harm where they do nothing. */
+const ANYWHERE = new Set(["escape", "?", "1", "2", "3", "4"]);
+const HARMLESS = new Set(["escape", " ", "arrowup", "arrowdown", "arrowleft", "arrowright"]);
+const KEPT = new Set([...HARMLESS, "enter", "end", "tab"]);
+const STEPS = { j: 1, k: -1 };
 
 const parts = new Map();
 const asked = new Map();
 const sent = new Map();
+const answered = new Set();
 const confirming = new WeakMap();
 let loading = null;
 const busy = new Set();
+/* The keys that wait, each with the queue as it was when it was pressed, and the card that the first of them is meant for. */
 let held = [];
-let meant = null;
+let due = null;
+let isReplaying = false;
 let chain = Promise.resolve();
 let later;
 let renewal;
@@ -47,34 +56,70 @@ export function watchReview() {
 }
 
 /* Take a key of the review page. True if it was used or kept. */
-export function takeKey(key) {
+export function takeKey(key, isRepeated = false) {
   if (!stack()) return false;
+  const step = STEPS[key] ?? 0;
+  if (loading || busy.size || (held.length && !isReplaying)) {
+    if (key.length > 1 && !KEPT.has(key)) return false;
+    if (isRepeated && !step) return true;
+    // While the last answer is on its way nobody knows which card comes next.
+    if (!held.length) due = loading && sent.has(loading) ? null : loading ?? inView();
+    held.push({ key, queue: rows().map((row) => row.dataset.row) });
+    return true;
+  }
   const slide = document.activeElement;
   if (key === "end" && slide.matches("[data-slide]")) {
     slide.value = slide.max;
     slide.dispatchEvent(new Event("input", { bubbles: true }));
     return true;
   }
-  const step = { j: 1, k: -1 }[key] ?? 0;
-  if (loading || busy.size) {
-    meant = neighbour(meant ?? loading ?? inView(), step);
-    held.push({ key, card: meant });
-    return true;
-  }
   if (step) move(step);
   return Boolean(step);
 }
 
+/* Press the kept keys in order, until one leads to a card that loads, or until a key would act on another card than its own. */
 function release() {
+  isReplaying = true;
   while (held.length && !loading && !busy.size) {
-    const { key, card } = held.shift();
-    if (ANYWHERE.has(key) || card === inView()) press(key);
+    const { key } = held[0];
+    const isMisplaced = !ANYWHERE.has(key) && inView() !== due;
+    if (isMisplaced || (!replayKey({ key }) && !HARMLESS.has(key))) {
+      refuseKeys();
+      break;
+    }
+    held.shift();
+    const at = loading ?? inView();
+    if (at === due || !held.length) continue;
+    if (at !== following(held[0].queue, due, key)) {
+      refuseKeys();
+      break;
+    }
+    due = at;
   }
-  if (!held.length) meant = null;
+  isReplaying = false;
 }
 
-function press(key) {
-  document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+/* The card to which the key led in the queue as it was when the next key was pressed. What was answered here is passed over. */
+function following(queue, id, key) {
+  const place = queue.indexOf(id);
+  const before = queue.slice(0, Math.max(0, place)).reverse();
+  const isOpen = (other) => !answered.has(other);
+  if (key === "k") return before.find(isOpen);
+  return queue.slice(place + 1).find(isOpen) ?? before.find(isOpen);
+}
+
+/* Show the kept keys as not used. */
+function refuseKeys() {
+  if (!held.length) return;
+  const line = document.querySelector("#unused").content.firstElementChild.cloneNode(true);
+  for (const { key } of held) {
+    const name = key === " " ? "Space" : key[0].toUpperCase() + key.slice(1);
+    line.querySelector("[data-keys]").append(Object.assign(document.createElement("kbd"), { textContent: name }), " ");
+  }
+  held = [];
+  due = null;
+  if (document.querySelector("#told")) tell(line);
+  else document.querySelector("#notice").replaceChildren(line);
 }
 
 function stack() {
@@ -117,20 +162,33 @@ function onRow(event) {
   if (!row || !stack() || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   if (location.hash === "#beside") location.replace("#main");
+  refuseKeys();
   go(row.dataset.row);
 }
 
 function go(id) {
+  loading = null;
   if (parts.has(id)) return show(id);
   loading = id;
   mark(id);
-  document.querySelector("#card")?.setAttribute("aria-busy", "true");
+  rest(true);
   (asked.get(id) ?? fetchParts([id])).finally(() => {
+    if (loading !== id) return;
     loading = null;
+    rest(false);
     if (parts.has(id)) show(id);
     else open(id);
     release();
   });
+}
+
+/* A card that is about to be replaced takes no press and no typing. */
+function rest(isResting) {
+  const card = document.querySelector("#card");
+  if (isResting && card.contains(document.activeElement)) document.querySelector("#main").focus({ preventScroll: true });
+  card.inert = isResting;
+  if (isResting) card.setAttribute("aria-busy", "true");
+  else card.removeAttribute("aria-busy");
 }
 
 /* A card that is no longer open: the page says what became of it. */
@@ -140,6 +198,7 @@ function open(id) {
 }
 
 function show(id) {
+  rest(false);
   const old = document.querySelector("#card");
   const card = parts.get(id).cloneNode(true);
   document.querySelectorAll("#changed, #resubmitted, #hasty").forEach((notice) => notice.remove());
@@ -217,6 +276,7 @@ function onAnswer(event) {
   if (form.matches("[data-step-up]") && button.matches("[data-approve]")) return;
   event.preventDefault();
   event.stopPropagation();
+  if (sent.has(form.closest("#card")?.dataset.card)) return;
   if (form.id === "answer" && button.value === "decline" && form.parentElement.querySelector("#declining")) return askWhy(form);
   if (button.dataset.confirmation && !confirming.has(form)) return confirmFirst(form, button);
   answer(form, button);
@@ -248,14 +308,15 @@ function askWhy(form) {
   declining.querySelector("[type=radio]").focus({ preventScroll: true });
 }
 
+function closeReasons(form) {
+  form.hidden = true;
+  form.parentElement.querySelector("#answer").hidden = false;
+  delete form.closest("#card").dataset.confirming;
+}
+
 function onStepBack(event) {
   const form = event.target.closest?.("[data-step-back]")?.form;
-  if (form?.id === "declining") {
-    form.hidden = true;
-    form.parentElement.querySelector("#answer").hidden = false;
-    delete form.closest("#card").dataset.confirming;
-    return;
-  }
+  if (form?.id === "declining") return closeReasons(form);
   if (!confirming.has(form)) return;
   const { button, label, primary, added, gone } = confirming.get(form);
   added.forEach((one) => one.remove());
@@ -276,6 +337,7 @@ function answer(form, button) {
     const place = all.findIndex((row) => row.dataset.row === id);
     const next = all[place + 1] ?? all[place - 1];
     sent.set(id, order);
+    answered.add(id);
     hideSent();
     if (next && place >= 0) go(next.dataset.row);
     else if (form.id === "declining") form.hidden = true;
@@ -315,9 +377,7 @@ function onUndo(event) {
   line.remove();
   sent.delete(order.id);
   unhide(order.id);
-  order.form.hidden = true;
-  order.form.parentElement.querySelector("#answer").hidden = false;
-  delete order.form.closest("#card").dataset.confirming;
+  closeReasons(order.form);
   if (inView() !== order.id) go(order.id);
 }
 
@@ -358,7 +418,6 @@ async function send(order) {
 /* Nothing else waits: show what the server shows now. */
 function finish() {
   loading = null;
-  held = held.filter(({ key }) => ANYWHERE.has(key));
   htmx.ajax("GET", "/console/review/", { target: "#main", select: "#main", swap: "outerHTML" });
 }
 
@@ -376,18 +435,21 @@ function refused(order, found) {
     return;
   }
   const why = found.querySelector("#card > .notice, #changed")?.textContent.trim() ?? "";
+  leadBack(order, [found.querySelector("#intent")?.textContent.trim(), why].filter(Boolean).join(": "));
+}
+
+/* A message that leads to a card which was not decided. The card in view stays, so that no key meets another one. */
+function leadBack(order, words) {
   const line = document.createElement("p");
   line.className = "notice toast bad";
   line.dataset.about = order.id;
-  const words = document.createElement("span");
-  words.textContent = [found.querySelector("#intent")?.textContent.trim(), why].filter(Boolean).join(": ");
   const link = Object.assign(document.createElement("a"), { className: "btn small", textContent: text("view") });
   link.href = order.address.replace("decision/", "");
-  line.append(words, link);
+  line.append(Object.assign(document.createElement("span"), { textContent: words }), link);
   tell(line);
 }
 
-/* Nothing arrived, or the server failed: the card is back in the queue and in view. */
+/* Nothing arrived, or the server failed: the card is back in the queue. */
 function fail(words, order) {
   const notice = document.querySelector("#notice");
   notice.replaceChildren(document.querySelector(words).content.cloneNode(true));
@@ -396,8 +458,8 @@ function fail(words, order) {
   unhide(order.id);
   if (loading === order.id) loading = null;
   order.form.querySelectorAll("button").forEach((one) => { one.disabled = false; });
-  if (order.id && parts.has(order.id)) show(order.id);
-  else if (order.id && inView() !== order.id && rowOf(order.id)) go(order.id);
+  if (order.form.id === "declining") closeReasons(order.form);
+  if (order.id && inView() !== order.id) leadBack(order, order.form.closest("#card").querySelector("#intent").textContent);
   release();
 }
 
@@ -406,6 +468,7 @@ function hideSent() {
 }
 
 function unhide(id) {
+  answered.delete(id);
   if (id) rowOf(id)?.closest("li").removeAttribute("hidden");
 }
 
@@ -417,7 +480,7 @@ function tell(line) {
   if (!told) return;
   const added = document.adoptNode(line);
   told.prepend(added);
-  while (told.children.length > 3) told.lastElementChild.remove();
+  for (const old of [...told.children].slice(3)) if (!old.dataset.held) old.remove();
   htmx.process(added);
   if (!added.dataset.held) setTimeout(() => added.remove(), TOLD);
 }
