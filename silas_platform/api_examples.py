@@ -120,6 +120,21 @@ EXAMPLES: Mapping[str, list[OpenApiExample]] = MappingProxyType(
                 201,
             ),
         ],
+        "session_files_create": [
+            _answered(
+                {
+                    "id": _DOCUMENT,
+                    "seq": 4,
+                    "sender": "human",
+                    "name": "return-label.pdf",
+                    "kind": "pdf",
+                    "size": 48213,
+                    "sha256": _HASH,
+                    "created_at": _MOMENT,
+                },
+                201,
+            ),
+        ],
         "cards_list": [_answered({"cards": [_CARD_LINE], "next": ""})],
         "cards_decide": [
             _sent(

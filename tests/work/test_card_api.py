@@ -11,14 +11,19 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from apps.approvals.models import Answer, Card, TokenRevocation
+from apps.approvals.models import Answer, Card, Decision, TokenRevocation
 from apps.approvals.queries import get_card
 from apps.audit.models import AuditEntry
+from apps.sessions import turn
+from apps.sessions.models import ChatSession
+from apps.sessions.steps import answer as answer_step
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import create_api_key
+from apps.work import queries, signals
 from kernel.tenancy import tenant_scope
 from tests.approvals.test_client_keys import Program
 from tests.factories.console import browser
+from tests.factories.sessions import say
 from tests.factories.work import Desk, make_desk, note
 
 
@@ -159,3 +164,85 @@ def test_other_tenants_and_keys_without_the_scope_are_refused(
     assert refused.json()["error"]["extra"]["scope"] == "cards:decide"
     address = f"/api/v1/cards/{card.pk}/{path}"
     assert getattr(browser(stranger), method)(address, body, content_type="application/json").status_code == 403
+
+
+def decline(program: Program, card: Card, **changed: Any) -> dict[str, Any]:
+    """A signed request that declines a card because an identity was not verified, with a note for colleagues."""
+    fields = {"reason": "not_verified", "reason_text": "Rude on the phone", **changed}
+    said = {"choice": "decline", "reason": fields["reason"], "freetext": fields["reason_text"]}
+    return program.body(card, "decline", claims={"said": said}, **fields)
+
+
+def test_reason_reaches_the_decision_and_the_customer_and_the_note_only_colleagues(
+    desk: Desk, program: Program, card: Card
+) -> None:
+    told: list[str] = []
+
+    def hear(item: Any, status: str, text: Any, next_steps: Any) -> None:
+        told.append(str(text))
+
+    signals.work_changed.connect(hear)
+    try:
+        assert program.send(card, decline(program, card))[0] == 200
+    finally:
+        signals.work_changed.disconnect(hear)
+    with tenant_scope(desk.tenant):
+        decision = Decision.objects.get(card=card)
+        assert decision.said == {"choice": "decline", "reason": "not_verified", "freetext": "Rude on the phone"}
+        entry = AuditEntry.objects.get(event="card_decided", subject=f"card:{card.pk}")
+        assert json.loads(entry.data)["reason"] == "not_verified"
+        assert "Rude" not in entry.data
+    shown = program.read(card)["decision"]
+    assert shown["reason"] == "not_verified"
+    assert shown["reason_text"] == "Rude on the phone"
+    assert told[-1] == (
+        "We couldn't approve this change: Change H-1. Nothing was changed."
+        " We couldn't verify your identity. Please verify it and ask again."
+    )
+
+
+def test_bot_that_is_asked_why_not_knows_the_reason_and_never_the_note(
+    desk: Desk, program: Program, card: Card
+) -> None:
+    assert program.send(card, decline(program, card))[0] == 200
+    with tenant_scope(desk.tenant):
+        session = ChatSession.objects.get(pk=card.session_id)
+        assert queries.declined_work(session.pk, subject="C-1").value == [("C-1", "Change H-1", "not_verified")]
+    say(session, "Why not?")
+    with tenant_scope(desk.tenant):
+        state = turn.open_turn(session.pk, consumer="test")
+        assert state is not None
+        told = "\n".join(answer_step.briefing_of(state, "").constitution)
+    assert "nothing was changed: Change H-1. The reason that the visitor was told: not verified" in told
+    assert "Rude" not in told
+
+
+@pytest.mark.parametrize(
+    ("changed", "refusal"),
+    [
+        ({"reason": "rude"}, (400, "invalid")),
+        ({"reason": ""}, (400, "invalid")),
+        ({"reason": 7}, (400, "invalid")),
+        ({"reason": ["not_verified"]}, (400, "invalid")),
+        ({"reason_text": "x" * 301}, (400, "invalid")),
+        ({"reason_text": {"x": 1}}, (400, "invalid")),
+        ({"because": "not_verified"}, (400, "invalid")),
+        ({"choice": "approve"}, (400, "freetext_not_wanted")),
+    ],
+)
+def test_bad_reasons_are_refused_and_decide_nothing(
+    program: Program, card: Card, changed: dict[str, Any], refusal: tuple[int, str]
+) -> None:
+    assert program.refusal(card, {**decline(program, card), **changed}) == refusal
+    with tenant_scope(card.tenant):
+        assert get_card(card.pk).is_open
+        assert not Answer.objects.filter(card=card).exists()
+
+
+@pytest.mark.parametrize("changed", [{"reason": "not_needed"}, {"reason": None}, {"reason_text": "Other"}])
+def test_another_reason_than_the_signed_one_decides_nothing(
+    program: Program, card: Card, changed: dict[str, Any]
+) -> None:
+    assert program.refusal(card, {**decline(program, card), **changed}) == (403, "signature_invalid")
+    with tenant_scope(card.tenant):
+        assert get_card(card.pk).is_open
