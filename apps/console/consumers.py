@@ -24,11 +24,16 @@ from apps.audit.rules import Head
 from apps.console import viewers
 from apps.console.members import Member, group_of, group_of_member, member_of
 from apps.inbox import reading, teams
+from apps.inbox.staff import require_staff
+from apps.sessions.enums import Owner
+from apps.sessions.queries import session_by_id
+from apps.sessions.rules import group_of as group_of_session
+from apps.sessions.rules import watchers_of
 from apps.sessions.schemas import POLICY_VIOLATION
 from apps.tenants import access, logins, visits
 from apps.tenants.models import User
 from kernel import live, presence
-from kernel.errors import NotFound
+from kernel.errors import NotFound, SilasError
 from kernel.ratelimit.token_buckets import TokenBucket
 from kernel.tenancy import in_scope, in_thread
 
@@ -36,6 +41,8 @@ NOT_AUTHENTICATED, FORBIDDEN, TRY_LATER = 4001, 4003, 1013
 # Invalid frames: this many are dropped, and one more every ten seconds; then the socket is closed.
 BAD_FRAMES, BAD_FRAMES_A_SECOND = 10, 0.1
 MAX_SEQ = 2**62
+# Signs of typing of one console, of which browsers send one every three seconds.
+TYPING_BURST, TYPING_A_SECOND = 2, 1 / 3
 
 
 # What a console can have open, and what other consoles refresh when that changes.
@@ -54,6 +61,13 @@ class Look(NamedTuple):
     seq: int = 0
 
 
+class Typing(NamedTuple):
+    """The member is writing in a conversation: a reply to the visitor, or a private note."""
+
+    session_id: UUID
+    is_reply: bool
+
+
 class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
     tenant_id: UUID | None = None
     login_id = ""
@@ -61,10 +75,12 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
     seq = 0
     _read: Look | None = None
     _has_closed = False
+    _watched = ""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._look_rate = TokenBucket(10, 2.0)
+        self._typing_rate = TokenBucket(TYPING_BURST, TYPING_A_SECOND)
         self._bad_rate = TokenBucket(BAD_FRAMES, BAD_FRAMES_A_SECOND)
 
     async def __call__(self, scope: object, receive: object, send: object) -> None:
@@ -122,19 +138,22 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
             await self.send_json({"type": "changed", "what": "everything"})
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **_: Any) -> None:
-        """Take `look` frames: which card or conversation is open, if any.
+        """Take `look` frames: which card or conversation is open, if any; and `typing` frames.
 
         Frames that come too fast are dropped; a socket that keeps sending anything else is closed.
         """
         if self._has_closed:
             return
-        look = _parse_frame(text_data or "")
-        if look is None:
+        frame = _parse_frame(text_data or "")
+        if frame is None:
             if self._bad_rate.wait():
                 await self.close(POLICY_VIOLATION)
+        elif isinstance(frame, Typing):
+            if self.tenant_id and not self._typing_rate.wait():
+                await self._report_typing(frame)
         elif self.tenant_id and not self._look_rate.wait():
-            await self._set_viewing(look.at)
-            await self._mark_read(look)
+            await self._set_viewing(frame.at)
+            await self._mark_read(frame)
 
     async def close(self, code: int | None = None, reason: str | None = None) -> None:
         self._has_closed = True
@@ -146,6 +165,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
         assert tenant_id is not None
         self.viewing = at
         with suppress(RedisError):
+            await self._watch(watchers_of(tenant_id, at.pk) if at and at.what == "company" else "")
             if at:
                 await in_thread(viewers.mark_viewing, tenant_id, at.pk, user.pk)
             if before and before != at:
@@ -153,6 +173,32 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
         for changed in {viewed for viewed in (before, at) if viewed is not None} if before != at else ():
             event = {"type": "console.changed", "what": f"{changed.what}:{changed.pk}", "by": self.channel_name}
             await live.send(group_of(tenant_id), event)
+
+    async def _watch(self, group: str) -> None:
+        """Listen to what happens in the conversation that is open and is not recorded."""
+        before = self._watched
+        if before == group:
+            return
+        self._watched = ""
+        if before:
+            await self.channel_layer.group_discard(before, self.channel_name)
+        if group:
+            await self.channel_layer.group_add(group, self.channel_name)
+        self._watched = group
+
+    async def _report_typing(self, typing: Typing) -> None:
+        """Tell colleagues who have the conversation open, and its visitor if this member answers it. Nothing is
+        stored."""
+        user, tenant_id, session_id = self.scope["user"], self.tenant_id, typing.session_id
+        assert tenant_id is not None
+        try:
+            answers = await in_scope(tenant_id, _answers, session_id, user)
+        except (DatabaseError, SilasError):
+            return
+        told = {"session": str(session_id), "sender": "human", "user": str(user.pk), "name": user.display_name}
+        await live.send(watchers_of(tenant_id, session_id), {"type": "console.typing", **told})
+        if answers and typing.is_reply:
+            await live.send(group_of_session(session_id), {"type": "chat.typing", "sender": "human"})
 
     async def _mark_read(self, look: Look) -> None:
         """Mark what is shown as read by this member, and refresh the lists of their other consoles."""
@@ -177,6 +223,21 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
         ids: dict[str, str] = {name: event[name] for name in ("task", "session") if name in event}
         await self.send_json({"type": "changed", "what": event["what"], **ids})
 
+    async def console_typing(self, event: dict[str, Any]) -> None:
+        """Forward who is typing in the conversation that is open, except this member in another window."""
+        is_open = self.viewing is not None and str(self.viewing.pk) == event["session"]
+        if is_open and event.get("user") != str(self.scope["user"].pk):
+            told: dict[str, str] = {name: event[name] for name in ("session", "sender", "name") if name in event}
+            await self.send_json({"type": "typing", **told})
+
+
+def _answers(session_id: UUID, user: User) -> bool:
+    """Whether this member answers the conversation. Raises `SilasError` for those who may answer none, and
+    `NotFound`."""
+    require_staff(user)
+    session = session_by_id(session_id)
+    return session.owner == Owner.HUMAN and session.owner_user_id == user.pk
+
 
 def _record_visit(user: User, tenant_id: UUID) -> Head:
     """Record the visit and return the head of the tenant's audit log."""
@@ -189,15 +250,17 @@ def _extend_visits(user_ids: set[UUID], tenant_id: UUID) -> Head:
     return head_of(tenant_id)
 
 
-def _parse_frame(text: str) -> Look | None:
-    """Return what a `look` frame says; None for anything else."""
+def _parse_frame(text: str) -> Look | Typing | None:
+    """Return what a `look` or `typing` frame says; None for anything else."""
     try:
         frame = json.loads(text)
+        if isinstance(frame, dict) and frame.get("type") == "typing":
+            return Typing(UUID(frame["session"]), frame.get("sheet") == "reply")
         if not isinstance(frame, dict) or frame.get("type") != "look":
             return None
         named = (Viewed(what, UUID(frame[name])) for name, what in VIEWABLE.items() if frame.get(name))
         at, seq = next(named, None), frame.get("seq")
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         return None
     return Look(at, seq if type(seq) is int and 0 < seq < MAX_SEQ else 0)
 

@@ -18,6 +18,8 @@ def script_texts() -> dict[str, str]:
         # The scripts count in days from two on.
         "days": ngettext("%(number)s day", "%(number)s days", 2),
         "selected": _("%(number)s selected"),
+        "is_typing": _("%(name)s is typing"),
+        "is_writing": _("%(name)s is writing"),
         "saved": _("Saved"),
         "view": _("View"),
         "copied": _("Copied"),

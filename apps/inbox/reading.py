@@ -1,7 +1,7 @@
 """How far each member has read a conversation, for what is unread in their list.
 
-Every member reads for themselves: a mark changes nothing for colleagues or visitors and is not audited. Unread is what
-the visitor put in after the member's mark.
+Every member reads for themselves: a mark changes nothing for colleagues and is not audited. Unread is what the visitor
+put in after the member's mark. A chatbot with read receipts shows visitors how far the member who answers has read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from apps.sessions import chronicle
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.queries import session_by_id
+from apps.sessions.rules import group_of
 from apps.tenants.models import Membership, User
+from apps.visitors.offers import offers_of
+from kernel import live
 from kernel.errors import NotFound
 
 # What visitors put in: their words, choices and files.
@@ -39,7 +42,23 @@ def mark_read(session_id: UUID, user: User, *, up_to: int | None = None) -> bool
     mine = ReadMark.objects.filter(session=session, user=user)
     if not mine.exists():
         ReadMark.objects.bulk_create([ReadMark(session=session, user=user, seq=0)], ignore_conflicts=True)
-    return mine.filter(seq__lt=seq).update(seq=seq) > 0
+    moved = mine.filter(seq__lt=seq).update(seq=seq) > 0
+    if moved and _is_shown_to_visitor(session, user.pk):
+        live.publish_on_commit(group_of(session.pk), {"type": "chat.read", "up_to": seq})
+    return moved
+
+
+def read_for_visitor(session: ChatSession) -> int:
+    """Up to which entry the member who answers has read; 0 unless the chatbot tells visitors."""
+    if session.owner_user_id is None or not _is_shown_to_visitor(session, session.owner_user_id):
+        return 0
+    mark = ReadMark.objects.filter(session=session, user=session.owner_user_id)
+    return mark.values_list("seq", flat=True).first() or 0
+
+
+def _is_shown_to_visitor(session: ChatSession, user_id: UUID) -> bool:
+    """Visitors learn only of the member who answers them: colleagues look on unnoticed."""
+    return session.owner_user_id == user_id and offers_of(session.deployment_id).read_receipts
 
 
 def mark_unread(session_id: UUID, user: User) -> bool:

@@ -7,15 +7,16 @@ from uuid import UUID
 
 from apps.bus.enums import Kind
 from apps.bus.registry import register_job
-from apps.inbox import assignment, teams
+from apps.inbox import assignment, reading, teams
 from apps.inbox.models import Note
 from apps.sessions.models import ChatSession
-from apps.sessions.registry import register_schedule
+from apps.sessions.registry import register_read_state, register_schedule
 from apps.sessions.retention import FORGOTTEN
 from apps.sessions.signals import conversations_forgotten, person_wanted
 
 register_job(Kind.DESK_ROUTING, assignment.deliver)
 register_schedule(teams.schedule_of)
+register_read_state(reading.read_for_visitor)
 
 
 @conversations_forgotten.connect

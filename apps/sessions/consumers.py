@@ -36,6 +36,7 @@ from apps.sessions.schemas import (
     Busy,
     DecisionFrame,
     MessageFrame,
+    ReadFrame,
     TypingFrame,
     client_id_of,
 )
@@ -80,6 +81,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         super().__init__(*args, **kwargs)
         self._speaking = TokenBucket(settings.VISITOR_BURST, settings.VISITOR_MESSAGES_A_SECOND)
         self._typing = TokenBucket(limits.TYPING_BURST, limits.TYPING_A_SECOND)
+        self._reading = TokenBucket(limits.READ_BURST, limits.READS_A_SECOND)
         self._bad = TokenBucket(BAD_FRAMES, BAD_FRAMES_A_SECOND)
 
     # -- coming and going ------------------------------------------------------------------------------------------
@@ -214,8 +216,10 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await limits.count_message(self.visitor, self.bounds, address=self._address)
             await self._decide(frame, self.visitor)
         elif isinstance(frame, TypingFrame) and not self._typing.wait():
-            event = {"type": "chat.typing", "sender": "visitor", "from": self.channel_name}
-            await live.send(rules.group_of(self.visitor.session_id), event)
+            event = {"type": "console.typing", "session": str(self.visitor.session_id), "sender": "visitor"}
+            await live.send(rules.watchers_of(self.visitor.tenant_id, self.visitor.session_id), event)
+        elif isinstance(frame, ReadFrame) and frame.seq <= self.last_seq and not self._reading.wait():
+            await self._mark_read(frame, self.visitor)
 
     def _keep_pace(self) -> None:
         """Raises `SilasError("rate_limited")`; nothing is stored, and the client sends it again."""
@@ -250,6 +254,12 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         answer = partial(registry.handle_decision, visitor, frame)
         if not (await in_scope(visitor.tenant_id, answer)).repeated:
             runner.wake(visitor.tenant_id, visitor.session_id)
+
+    async def _mark_read(self, frame: ReadFrame, visitor: tokens.Visitor) -> None:
+        """Staff who have the conversation open see it at once."""
+        if await in_scope(visitor.tenant_id, presence.mark_read, visitor.session_id, frame.seq):
+            event = {"type": "console.changed", "what": f"session:{visitor.session_id}"}
+            await live.send(rules.watchers_of(visitor.tenant_id, visitor.session_id), event)
 
     async def _stored(self, frame: MessageFrame, visitor: tokens.Visitor) -> Accepted | Busy:
         if frame.signed is None:
@@ -306,8 +316,12 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await self._send({"type": "delta", "turn": event["turn"], "text": event["text"]})
 
     async def chat_typing(self, event: dict[str, object]) -> None:
-        if event.get("from") != self.channel_name and self.visitor is not None and event["sender"] != "visitor":
+        if self.visitor is not None:
             await self._send({"type": "typing", "sender": event["sender"]})
+
+    async def chat_read(self, event: dict[str, object]) -> None:
+        if self.visitor is not None:
+            await self._send({"type": "read", "up_to": event["up_to"]})
 
     async def _deliver(self, frame: dict[str, Any]) -> None:
         if self.visitor is None or frame["seq"] != self.last_seq + 1:

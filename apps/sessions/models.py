@@ -46,6 +46,8 @@ class ChatSession(TenantModel):
     run_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
     preview = models.CharField(max_length=160, blank=True)
     last_sender = models.CharField(max_length=8, choices=Sender.choices, blank=True)
+    # Up to which entry the visitor's window has shown the conversation.
+    visitor_read_seq = models.PositiveBigIntegerField(default=0, db_default=0)
     created_at = models.DateTimeField()
     last_active_at = models.DateTimeField()
     # Somebody of the house tries the bot: no visitor, so in no list of visitors and in no figure.

@@ -1,4 +1,5 @@
-"""What a socket is sent when it connects: state of the conversation and entries it missed, in one transaction."""
+"""What a socket is sent when it connects: state of the conversation and entries it missed, in one transaction; and how
+far its visitor has read."""
 
 from __future__ import annotations
 
@@ -43,6 +44,13 @@ def form_is_due(session_id: UUID) -> bool:
     return registry.is_form_due(queries.session_by_id(session_id))
 
 
+def mark_read(session_id: UUID, seq: int) -> bool:
+    """Record that the visitor was shown the conversation up to entry `seq`. Only moves forward, and never beyond the
+    last entry. Returns whether that is news."""
+    session = ChatSession.objects.filter(pk=session_id, seq__gte=seq, visitor_read_seq__lt=seq)
+    return bool(session.update(visitor_read_seq=seq))
+
+
 def missed(session_id: UUID, after_seq: int) -> list[dict[str, object]]:
     """Every frame after `after_seq`, in order."""
     frames: list[dict[str, object]] = []
@@ -65,6 +73,7 @@ def _ready(session: ChatSession) -> dict[str, object]:
         "access_level": level,
         "owner": session.owner,
         "name": person,
+        "read": registry.read_by_staff(session),
         "deployment": {
             "title": deployment.title,
             "theme": deployment.theme,

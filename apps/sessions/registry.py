@@ -21,11 +21,14 @@ AttachmentReader = Callable[[UUID, UUID, int], tuple[Attachment, ...]]
 Precondition = Callable[[ChatSession], bool]
 # The hours of the team that this conversation waits for; None where they are the chatbot's.
 ScheduleReader = Callable[[ChatSession], Schedule | None]
+# Up to which entry the person who answers has read, as far as the visitor may know; 0 otherwise.
+ReadStateReader = Callable[[ChatSession], int]
 
 _decision_handlers: list[DecisionHandler] = []
 _preconditions: list[Precondition] = []
 _attachment_readers: list[AttachmentReader] = []
 _schedule_readers: list[ScheduleReader] = []
+_read_state_readers: list[ReadStateReader] = []
 
 
 def register_decision_handler(handler: DecisionHandler) -> None:
@@ -51,6 +54,16 @@ def register_schedule(reader: ScheduleReader) -> None:
     """Who knows the hours of a handover's team. Runs in the tenant's scope and transaction."""
     if reader not in _schedule_readers:
         _schedule_readers.append(reader)
+
+
+def register_read_state(reader: ReadStateReader) -> None:
+    """Who knows what staff have read. Runs in the tenant's scope when a visitor connects."""
+    if reader not in _read_state_readers:
+        _read_state_readers.append(reader)
+
+
+def read_by_staff(session: ChatSession) -> int:
+    return max((reader(session) for reader in _read_state_readers), default=0)
 
 
 def schedule_of(session: ChatSession) -> Schedule | None:

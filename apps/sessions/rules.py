@@ -27,6 +27,14 @@ def group_of(session_id: UUID) -> str:
     return f"chat.{session_id.hex}"
 
 
+def watchers_of(tenant_id: UUID, session_id: UUID) -> str:
+    """The channel-layer group of the tenant's consoles that have a conversation open.
+
+    The tenant is part of the name, so that a console which names a foreign conversation joins a group of nobody.
+    """
+    return f"watch.{tenant_id.hex}.{session_id.hex}"
+
+
 def frame_of(entry: ChronicleEntry) -> dict[str, object]:
     """The frame a visitor gets for a recorded entry: type, seq, time and what its kind says."""
     frame = {"type": entry.kind, "seq": entry.seq, "timestamp": entry.created_at.isoformat(), **entry.payload}

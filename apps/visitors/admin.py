@@ -29,7 +29,7 @@ class VisitorOffersAdmin(TenantRowAdmin):
     list_display = ("deployment", "pictures", "pdfs", "consent_version", "conversations", "transcripts", "rating")
     list_select_related: ClassVar = ["deployment", "tenant"]
     fieldsets: ClassVar = [
-        (None, {"fields": ("deployment", "conversations", "transcripts", "rating")}),
+        (None, {"fields": ("deployment", "conversations", "transcripts", "read_receipts", "rating")}),
         (gettext_lazy("Files"), {"fields": ("pictures", "pdfs", "texts", "office", "file_megabytes", "files_each")}),
         (
             gettext_lazy("Consent before the first word"),

@@ -36,6 +36,7 @@ FIELDS = (
     "consent_version",
     "conversations",
     "transcripts",
+    "read_receipts",
     "rating",
 )
 # Of which endings files are, by the group that takes them.

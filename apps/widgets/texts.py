@@ -28,6 +28,7 @@ TEXTS: dict[str, str | Counted] = {
     "suggestions": "Suggestions",
     "newBelow": Counted(one="{n} new message", other="{n} new messages"),
     "typing": "{title} is writing",
+    "seen": "Seen",
     "said": "{name} said: {text}",
     "unread": Counted(one="{n} new message", other="{n} new messages"),
     "connecting": "Connecting",

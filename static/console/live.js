@@ -43,6 +43,7 @@ function hear(frame) {
     document.body.dataset.line = "open";
     arrived(true);
   } else if (frame.type === "changed") look(frame.what);
+  else if (frame.type === "typing") document.dispatchEvent(new CustomEvent("silas:typing", { detail: frame }));
 }
 
 function again() {

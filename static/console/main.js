@@ -26,6 +26,7 @@ import { watchSlides } from "./slide.js";
 import { watchStudio } from "./studio.js";
 import { keepTimes } from "./times.js";
 import { watchTitle } from "./title.js";
+import { watchTyping } from "./typing.js";
 import { keepWorker } from "./worker.js";
 
 watchRefusals();
@@ -53,6 +54,7 @@ watchSeveral();
 watchPush();
 keepTimes();
 watchTitle();
+watchTyping();
 forgetTheGone();
 askWithoutLine();
 listen();

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import AnonymousUser
 
@@ -13,9 +14,11 @@ from apps.console import consumers, viewers
 from apps.console.consumers import ConsoleConsumer
 from apps.console.members import TENANT_IN_SESSION
 from apps.inbox import handoff, queries
+from apps.sessions.models import ChatSession
+from apps.sessions.rules import group_of, watchers_of
 from kernel import live
 from kernel.presence import open_presences
-from kernel.tenancy import in_thread, tenant_scope
+from kernel.tenancy import in_scope, in_thread, tenant_scope
 from tests.factories.audit import make_entries
 from tests.factories.autonomy import make_house
 from tests.factories.console import make_card
@@ -323,3 +326,109 @@ async def test_conversation_of_another_tenant_is_not_marked_by_a_look(
     await in_thread(say, session, "Hello")
     await _seen_up_to(await in_thread(make_member, other_tenant, "owner"), session, 1)
     assert await in_thread(_unread, session, owner) == 1
+
+
+async def _looks_at(user: Any, session: ChatSession, **scope: Any) -> WebsocketCommunicator:
+    line = await _ready(user, **scope)
+    await line.send_json_to({"type": "look", "session": str(session.pk)})
+    assert await line.receive_nothing(0.2)
+    return line
+
+
+async def _typing_in(line: WebsocketCommunicator) -> list[dict[str, Any]]:
+    """What this console is told of typing, among other things, until nothing more comes."""
+    told = []
+    while not await line.receive_nothing(0.3):
+        told.append(await line.receive_json_from(PATIENCE))
+    return [frame for frame in told if frame["type"] == "typing"]
+
+
+async def _hear_visitor(session: ChatSession) -> list[dict[str, Any]]:
+    """What the sockets of the conversation's visitor are told of typing."""
+    told: list[dict[str, Any]] = []
+
+    async def hear(event: dict[str, Any]) -> None:
+        told.extend([event] if event["type"] == "chat.typing" else [])
+
+    await live.join(group_of(session.pk), await get_channel_layer().new_channel(), hear)
+    return told
+
+
+async def test_visitor_typing_is_told_to_those_who_have_the_conversation_open(
+    deployment: Any, owner: Any, agent: Any, other_tenant: Any
+) -> None:
+    session, other = await in_thread(make_session, deployment), await in_thread(make_session, deployment)
+    stranger = await in_thread(make_member, other_tenant, "owner")
+    line, elsewhere, foreign = (
+        await _looks_at(owner, session),
+        await _looks_at(agent, other),
+        await _looks_at(stranger, session),
+    )
+    event = {"type": "console.typing", "session": str(session.pk), "sender": "visitor"}
+    await live.send(watchers_of(session.tenant_id, session.pk), event)
+    told = {"type": "typing", "session": str(session.pk), "sender": "visitor"}
+    assert await _typing_in(line) == [told]
+    assert await _typing_in(elsewhere) == []
+    assert await _typing_in(foreign) == []
+    for each in (line, elsewhere, foreign):
+        await each.disconnect()
+
+
+async def test_reply_being_written_is_told_to_the_visitor_and_to_colleagues(
+    deployment: Any, owner: Any, agent: Any
+) -> None:
+    session = await in_thread(make_session, deployment)
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
+    writer, colleague = await _looks_at(agent, session), await _looks_at(owner, session)
+    told = await _hear_visitor(session)
+    await writer.send_json_to({"type": "typing", "session": str(session.pk), "sheet": "reply"})
+    heard = {"type": "typing", "session": str(session.pk), "sender": "human", "name": agent.display_name}
+    assert await _typing_in(colleague) == [heard]
+    assert [event["sender"] for event in told] == ["human"]
+    assert await _typing_in(writer) == []
+    for each in (writer, colleague):
+        await each.disconnect()
+
+
+@pytest.mark.parametrize("sheet", ["note", None, ["reply"]])
+async def test_note_being_written_is_not_told_to_the_visitor(deployment: Any, agent: Any, sheet: Any) -> None:
+    session = await in_thread(make_session, deployment)
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
+    writer, told = await _looks_at(agent, session), await _hear_visitor(session)
+    await writer.send_json_to({"type": "typing", "session": str(session.pk), "sheet": sheet})
+    assert await writer.receive_nothing(0.3)
+    assert told == []
+    await writer.disconnect()
+
+
+async def test_typing_of_others_reaches_no_visitor(deployment: Any, agent: Any, tenant: Any, other_tenant: Any) -> None:
+    """A colleague who does not answer, a viewer, and somebody of another company."""
+    session = await in_thread(make_session, deployment)
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
+    told = await _hear_visitor(session)
+    for company, role in ((tenant, "approver"), (tenant, "viewer"), (other_tenant, "owner")):
+        line = await _looks_at(await in_thread(make_member, company, role), session)
+        await line.send_json_to({"type": "typing", "session": str(session.pk), "sheet": "reply"})
+        assert await line.receive_nothing(0.2)
+        await line.disconnect()
+    assert told == []
+
+
+async def test_signs_of_typing_are_few(deployment: Any, agent: Any) -> None:
+    session = await in_thread(make_session, deployment)
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
+    writer, told = await _looks_at(agent, session), await _hear_visitor(session)
+    for _ in range(10):
+        await writer.send_json_to({"type": "typing", "session": str(session.pk), "sheet": "reply"})
+    assert await writer.receive_nothing(0.3)
+    assert consumers.TYPING_BURST <= len(told) <= consumers.TYPING_BURST + 1
+    await writer.disconnect()
+
+
+async def test_conversation_that_its_visitor_has_read_is_refreshed(deployment: Any, agent: Any) -> None:
+    session = await in_thread(make_session, deployment)
+    line = await _looks_at(agent, session)
+    event = {"type": "console.changed", "what": f"session:{session.pk}"}
+    await live.send(watchers_of(session.tenant_id, session.pk), event)
+    assert await line.receive_json_from(PATIENCE) == {"type": "changed", "what": f"session:{session.pk}"}
+    await line.disconnect()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from playwright.async_api import Page, expect
 
 from apps.inbox import handoff
+from apps.sessions import presence
 from apps.sessions.models import ChatSession
+from apps.sessions.rules import watchers_of
+from kernel import live
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.console import log_in
 from tests.factories.sessions import make_session, say
 
+SHOTS = os.environ.get("SILAS_SHOTS", "")
 PHONE = {"viewport": {"width": 375, "height": 760}, "has_touch": True}
 
 
@@ -100,3 +105,28 @@ async def test_phone_opens_the_contact(web: str, open_page: Any, deployment: Any
     await expect(page.locator("#contact")).to_be_hidden()
     await page.get_by_role("link", name="Contact").click()
     await expect(page.locator("#contact")).to_be_visible()
+
+
+async def test_typing_and_seen_are_shown_in_the_thread(
+    web: str, open_page: Any, deployment: Any, agent: Any, owner: Any
+) -> None:
+    session, page = await _talked_with(open_page, web, deployment, agent, **PHONE)
+    colleague = await log_in(open_page, web, owner, f"/console/inbox/{session.pk}/")
+    await expect(page.locator("#lookers")).to_contain_text(owner.display_name)
+    event = {"type": "console.typing", "session": str(session.pk), "sender": "visitor"}
+    await live.send(watchers_of(deployment.tenant_id, session.pk), event)
+    await expect(page.locator("#typing")).to_have_text(f"{session.visitor_name} is typing")
+    await page.locator("#reply-text").press_sequentially("Yes, I am here.")
+    await expect(colleague.locator("#typing")).to_contain_text(f"{agent.display_name} is writing")
+    if SHOTS:
+        await page.screenshot(path=f"{SHOTS}/typing-narrow.png")
+        await colleague.screenshot(path=f"{SHOTS}/typing-wide.png")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#log .say.human")).to_contain_text("Yes, I am here.")
+    await in_scope(deployment.tenant_id, presence.mark_read, session.pk, 3)
+    event = {"type": "console.changed", "what": f"session:{session.pk}"}
+    await live.send(watchers_of(deployment.tenant_id, session.pk), event)
+    await expect(page.locator("#log .say.human .read")).to_have_text("Seen")
+    await expect(page.locator("#typing")).to_be_empty(timeout=10_000)
+    if SHOTS:
+        await page.screenshot(path=f"{SHOTS}/seen-narrow.png")

@@ -255,6 +255,20 @@ async def test_person_typing_shows_for_a_while(open_page: OpenPage, demo: str, p
     await expect(widget.log.locator(".typing")).to_have_count(0, timeout=8000)
 
 
+async def test_person_who_types_and_has_read_is_named(open_page: OpenPage, demo: str, peer: Peer) -> None:
+    _, widget = await talking(open_page, demo, peer)
+    peer.say("owner", owner="human", epoch=1, name="Grace")
+    await widget.say("First")
+    await widget.say("Second")
+    peer.send({"type": "typing", "sender": "human"})
+    await expect(widget.log.locator(".typing")).to_have_text("Grace is writing")
+    peer.send({"type": "read", "up_to": 2})
+    await expect(widget.log.locator(".row:has(.seen)")).to_contain_text("First")
+    peer.send({"type": "read", "up_to": 3})
+    await expect(widget.log.locator(".row:has(.seen)")).to_contain_text("Second")
+    await expect(widget.log.locator(".seen")).to_have_count(1)
+
+
 # --- hands, eyes, sizes -----------------------------------------------------------------------------------------------
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from apps.inbox import queries, reading, services
+from apps.inbox import handoff, queries, reading, services
 from apps.inbox.models import ReadMark
 from apps.inbox.queries import Asked
+from apps.sessions import presence
 from apps.sessions.models import ChatSession
 from apps.tenants.enums import KeyScope
 from kernel.errors import NotFound
@@ -17,6 +18,7 @@ from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_member
+from tests.factories.visitors import offer
 from tests.inbox.test_api import Api
 from tests.rivals import race
 
@@ -125,3 +127,57 @@ def test_button_marks_unread_and_closes_the_conversation(agent: Any, session: Ch
     answer = browser(agent).post(reverse("console-mark-unread", args=[session.pk]))
     assert answer["Location"].partition("?")[0] == reverse("console-inbox")
     assert _unread(session, agent) == 1
+
+
+def _told_visitor(session: ChatSession) -> int:
+    with tenant_scope(session.tenant_id):
+        session.refresh_from_db()
+        return reading.read_for_visitor(session)
+
+
+def test_visitor_learns_how_far_the_answering_member_has_read_where_the_chatbot_says_so(
+    deployment: Any, agent: Any, session: ChatSession
+) -> None:
+    with tenant_scope(session.tenant_id):
+        handoff.take_over(session.pk, agent)
+    _read(session, agent, up_to=1)
+    assert _told_visitor(session) == 0
+    offer(deployment, read_receipts=True)
+    assert _told_visitor(session) == 1
+
+
+def test_visitor_learns_nothing_of_colleagues_who_look_on(
+    deployment: Any, agent: Any, owner: Any, session: ChatSession
+) -> None:
+    offer(deployment, read_receipts=True)
+    _read(session, owner)
+    assert _told_visitor(session) == 0
+    with tenant_scope(session.tenant_id):
+        handoff.take_over(session.pk, agent)
+    _read(session, owner)
+    assert _told_visitor(session) == 0
+
+
+def test_thread_says_seen_under_the_last_message_that_the_visitor_has_read(agent: Any, session: ChatSession) -> None:
+    with tenant_scope(session.tenant_id):
+        handoff.take_over(session.pk, agent)
+        first = handoff.reply(session.pk, agent, "Hello")
+        second = handoff.reply(session.pk, agent, "How can I help?")
+    assert _shown_to_visitor(session, first.seq)
+    assert _line_with_seen(agent, session) == f"line-{first.seq}"
+    assert _shown_to_visitor(session, second.seq)
+    assert not _shown_to_visitor(session, first.seq)
+    assert not _shown_to_visitor(session, second.seq + 1)
+    assert _line_with_seen(agent, session) == f"line-{second.seq}"
+
+
+def _shown_to_visitor(session: ChatSession, seq: int) -> bool:
+    with tenant_scope(session.tenant_id):
+        return presence.mark_read(session.pk, seq)
+
+
+def _line_with_seen(user: Any, session: ChatSession) -> str:
+    page = browser(user).get(reverse("console-conversation", args=[session.pk])).content.decode()
+    before, seen, _ = page.partition('id="read-state"')
+    assert seen
+    return "line-" + before.rpartition('id="line-')[2].partition('"')[0]

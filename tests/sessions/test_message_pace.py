@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from apps.inbox import handoff
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.ratelimit import limits
-from apps.sessions.rules import group_of
+from apps.sessions.rules import watchers_of
 from kernel import live
 from kernel.ratelimit.token_buckets import TokenBucket
 from kernel.tenancy import in_scope, in_thread, tenant_scope
@@ -69,9 +69,10 @@ async def test_typing_faster_than_people_type_is_not_passed_on(deployment: Any, 
     typed: list[dict[str, Any]] = []
 
     async def hear(event: dict[str, Any]) -> None:
-        typed.extend([event] if event["type"] == "chat.typing" else [])
+        typed.extend([event] if event["type"] == "console.typing" else [])
 
-    await live.join(group_of(session.pk), await get_channel_layer().new_channel(), hear)
+    watchers = watchers_of(deployment.tenant_id, session.pk)
+    await live.join(watchers, await get_channel_layer().new_channel(), hear)
     socket = await _present(deployment, session)
     for _ in range(limits.TYPING_BURST * 4):
         await socket.send_frame(type="typing")

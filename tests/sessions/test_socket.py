@@ -12,7 +12,7 @@ from channels.testing import WebsocketCommunicator
 from django.core.signing import TimestampSigner
 
 from apps.access import tokens
-from apps.inbox import handoff
+from apps.inbox import handoff, reading
 from apps.sessions import catch_up, consumers
 from apps.sessions.models import ChatSession
 from apps.sessions.routing import websocket_urlpatterns
@@ -23,7 +23,8 @@ from kernel import live
 from kernel.presence import open_presences
 from kernel.tenancy import in_scope, in_thread
 from tests.factories.sessions import make_session, say, visitor_of
-from tests.factories.tenants import make_deployment
+from tests.factories.tenants import make_deployment, make_member
+from tests.factories.visitors import offer
 
 APP = URLRouter(websocket_urlpatterns)
 
@@ -329,3 +330,31 @@ async def test_decision_over_the_socket_about_another_visitors_card_is_refused_b
     assert frame["type"] == "error"
     assert frame["code"] == "not_found"
     assert frame["request_id"] == str(card.pk)
+
+
+async def test_read_is_recorded_and_never_beyond_what_was_sent(deployment: Any, session: ChatSession) -> None:
+    await in_thread(say, session, "hello")
+    socket = await _present(deployment, session)
+    await socket.frames_until("message")
+    await socket.send_frame(type="read", seq=2**40)
+    await socket.send_frame(type="read", seq=1)
+    await socket.send_frame(type="message", text="hi", client_id="a")
+    await socket.frames_until("ack")
+    await in_scope(deployment.tenant_id, session.refresh_from_db)
+    assert session.visitor_read_seq == 1
+
+
+async def test_visitor_is_told_what_the_answering_member_has_read(
+    tenant: Any, deployment: Any, session: ChatSession
+) -> None:
+    agent = await in_thread(make_member, tenant, "agent")
+    await in_thread(offer, deployment, read_receipts=True)
+    await in_thread(say, session, "hello")
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
+    socket = await _present(deployment, session)
+    assert (await socket.frame())["read"] == 0
+    await socket.frames_until("owner")
+    await in_scope(deployment.tenant_id, reading.mark_read, session.pk, agent)
+    assert await socket.frame() == {"type": "read", "up_to": 2}
+    again = await _present(deployment, session)
+    assert (await again.frame())["read"] == 2

@@ -34,6 +34,8 @@ MINUTE = 60
 WISHES_A_MINUTE = 120
 # Signs of typing of one presence: a burst, then a steady rate.
 TYPING_BURST, TYPING_A_SECOND = 5, 1.0
+# Reports of one presence of what was read; one is sent for each message that was shown.
+READ_BURST, READS_A_SECOND = 20, 2.0
 # After a failure messages are not counted for a moment, so that a Redis that hangs holds nobody up for long.
 PAUSE_SECONDS = 1.0
 _quiet_until = 0.0

@@ -82,6 +82,9 @@ class OffersAnswer(serializers.Serializer[Any]):
     consent_version = serializers.CharField()
     conversations = serializers.BooleanField(help_text="Whether visitors see their earlier conversations")
     transcripts = serializers.BooleanField()
+    read_receipts = serializers.BooleanField(
+        help_text="Whether visitors see when the person who answers has read their messages"
+    )
     rating = serializers.CharField(help_text="`stars`, `thumbs` or empty")
 
 
@@ -131,6 +134,7 @@ class OffersRequest(RequestSerializer):
     consent_version = serializers.CharField(required=False, allow_blank=True, max_length=40)
     conversations = serializers.BooleanField(required=False)
     transcripts = serializers.BooleanField(required=False)
+    read_receipts = serializers.BooleanField(required=False)
     rating = serializers.CharField(required=False, allow_blank=True, max_length=10)
 
 

@@ -63,6 +63,12 @@ class VisitorOffers(TenantModel):
         _("several conversations"), default=False, help_text=_("Visitors find their earlier ones and begin new ones")
     )
     transcripts = models.BooleanField(_("transcript by e-mail"), default=False)
+    read_receipts = models.BooleanField(
+        _("read receipts"),
+        default=False,
+        db_default=False,
+        help_text=_("Visitors see when the person who answers has read their messages"),
+    )
     rating = models.CharField(_("rating at the end"), max_length=6, choices=RatingScale.choices, blank=True)
 
     deployment_id: UUID

@@ -90,6 +90,13 @@ def with_notes(lines: Iterable[Line], notes: Iterable[Note], *, since: int) -> l
     return sorted([*lines, *note_lines], key=lambda line: (line.seq, bool(line.note), line.at))
 
 
+def last_seen(lines: Iterable[Line], read_seq: int) -> int:
+    """Return the number of the last message to the visitor that they have seen, 0 for none."""
+    return max(
+        (line.seq for line in lines if line.face in (Sender.BOT, Sender.HUMAN) and line.seq <= read_seq), default=0
+    )
+
+
 def _note(note: Note) -> Line:
     who = note.author.display_name if note.author else "A colleague"
     return Line(note.after, note.created_at, "note", who, note.text, note=str(note.pk))

@@ -19,7 +19,7 @@ from apps.console import viewers
 from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.filters import is_filtered, list_query, parameters_without_search, query_string
-from apps.console.pages.inbox.thread import thread_lines, with_notes
+from apps.console.pages.inbox.thread import last_seen, thread_lines, with_notes
 from apps.contacts import history
 from apps.inbox import handoff, macros, staff_files, steps, summaries
 from apps.inbox import queries as desk
@@ -169,6 +169,7 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
     lines = thread_lines(opened, entries, moment=moment, releases=queries.releases_by_turn(opened.pk))
     return {
         "lines": with_notes(lines, desk.notes(opened.pk), since=since),
+        "seen_seq": last_seen(lines, opened.visitor_read_seq),
         "summary": summaries.hand_over(opened, entries),
         "is_mine": opened.owner_user_id == request.member.user.pk,
         "level": level,

@@ -27,6 +27,7 @@ GROUPS = (
     (gettext_lazy("Files from visitors"), (*offers.GROUPS, "file_megabytes", "files_each")),
     (gettext_lazy("Consent"), ("consent_text", "consent_link", "consent_version")),
     (gettext_lazy("In the chat's menu"), ("conversations", "transcripts", "rating")),
+    (gettext_lazy("Messages"), ("read_receipts",)),
 )
 QUESTION_FIELDS = ("kind", "label", "required", "choices")
 # Question rows that are shown at least; always one more than there are questions.
@@ -78,6 +79,10 @@ class VisitorFeaturesForm(forms.Form):
     )
     transcripts = _checkbox(
         gettext_lazy("Transcript by email"), gettext_lazy("Sent to the address that the visitor enters")
+    )
+    read_receipts = _checkbox(
+        gettext_lazy("Read receipts"),
+        gettext_lazy("Visitors see when the person who answers has read their messages"),
     )
     rating = forms.ChoiceField(
         label=gettext_lazy("Rating at the end"),

@@ -1057,6 +1057,7 @@ class OffersAnswer(TypedDict):
     consent_version: str
     conversations: bool
     transcripts: bool
+    read_receipts: bool
     rating: str
 
 
@@ -1072,6 +1073,7 @@ class OffersRequest(TypedDict):
     consent_version: NotRequired[str]
     conversations: NotRequired[bool]
     transcripts: NotRequired[bool]
+    read_receipts: NotRequired[bool]
     rating: NotRequired[str]
 
 

@@ -21,6 +21,7 @@ export class Log {
     this.stuck = true;
     this.top = 0;
     this.below = 0;
+    this.readTo = 0;
     this.box.addEventListener("scroll", () => this.scrolled(), { passive: true });
     const grown = new ResizeObserver(() => this.stuck && this.toEnd());
     [this.box, this.rows, this.tail].forEach((node) => grown.observe(node));
@@ -36,6 +37,7 @@ export class Log {
     const next = [...this.rows.children].find((other) => other !== row && Number(other.dataset.seq) > at);
     if (row.parentNode !== this.rows || row.nextElementSibling !== (next ?? null)) this.rows.insertBefore(row, next ?? null);
     this.separate(row);
+    if (this.readTo) this.markRead(this.readTo);
     this.arrived();
     return row;
   }
@@ -78,6 +80,15 @@ export class Log {
   mark(row, unsent) {
     row.querySelector(".unsent")?.remove();
     if (unsent) row.append(el("span", { class: "unsent" }, t("unsent")));
+  }
+
+  /* Says under the visitor's last message that the person who answers has read that they have. */
+  markRead(upTo) {
+    this.readTo = Math.max(this.readTo, upTo);
+    const row = [...this.rows.querySelectorAll(".mine")].reverse().find((one) => Number(one.dataset.seq) <= this.readTo);
+    if (row?.querySelector(".seen")) return;
+    this.rows.querySelector(".seen")?.remove();
+    row?.append(el("span", { class: "seen" }, t("seen")));
   }
 
   /* A message of the bot or an agent, with its citations as labels. */
@@ -144,10 +155,12 @@ export class Log {
     this.live.clear();
   }
 
-  typing(on, title = "") {
+  typing(on, title = "", isNamed = false) {
     this.tail.querySelector(".typing")?.remove();
     if (!on || this.live.size) return;
-    this.tail.append(el("div", { class: "row typing", role: "img", "aria-label": t("typing", { title }) }, el("i"), el("i"), el("i")));
+    const label = t("typing", { title });
+    const words = isNamed ? el("span", {}, label) : null;
+    this.tail.append(el("div", { class: "row typing", role: "img", "aria-label": label }, el("i"), el("i"), el("i"), words));
   }
 
   suggest(texts) {
@@ -189,7 +202,7 @@ export class Log {
 
   clear() {
     this.endLive();
-    this.last = 0;
+    this.last = this.readTo = 0;
     this.rows.replaceChildren();
     this.tail.replaceChildren();
   }

@@ -10,8 +10,8 @@ export function wireReceiver(chat) {
   const { host, log, presence } = chat;
   let patience = 0;
 
-  function typing(name, lasts) {
-    log.typing(true, name);
+  function typing(name, lasts, isPerson = false) {
+    log.typing(true, name, isPerson);
     clearTimeout(patience);
     patience = setTimeout(() => log.typing(false), lasts);
   }
@@ -33,13 +33,17 @@ export function wireReceiver(chat) {
     host.emit("message", { seq: frame.seq, sender: frame.sender });
   }
 
-  chat.onFrame("ready", () => log.endLive());
+  chat.onFrame("ready", ({ read }) => {
+    log.endLive();
+    log.markRead(read || 0);
+  });
+  chat.onFrame("read", ({ up_to: upTo }) => log.markRead(upTo));
   chat.onFrame("message", (frame) => {
     if (frame.sender === "system") log.quiet(frame.text, frame);
     else if (frame.sender !== "visitor") showMessage(frame);
   });
   chat.onFrame("delta", (frame) => presence.owner === "bot" && log.delta(frame));
-  chat.onFrame("typing", () => typing(presence.name || chat.appearance.title, TYPING_LASTS));
+  chat.onFrame("typing", () => typing(capital(presence.name) || chat.appearance.title, TYPING_LASTS, presence.owner === "human"));
   chat.on("stored", (seq) => {
     if (presence.owner === "bot" && chat.seen.theirs <= seq) typing(chat.appearance.title, PATIENCE);
   });

@@ -13,6 +13,7 @@ export const en = {
   suggestions: "Suggestions",
   newBelow: { one: "{n} new message", other: "{n} new messages" },
   typing: "{title} is writing",
+  seen: "Seen",
   said: "{name} said: {text}",
   unread: { one: "{n} new message", other: "{n} new messages" },
   connecting: "Connecting",
