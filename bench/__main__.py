@@ -41,6 +41,7 @@ MODULES = (
     "connections",
     "takeover",
     "paint",
+    "email",
 )
 
 

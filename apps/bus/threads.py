@@ -2,15 +2,17 @@
 
 Each thread has its own event loop, which keeps the lease alive. When a process already runs as many deliveries as the
 consumer allows, and none ends within a moment, the message is deferred for some seconds and any process may lease it.
-Threads are daemons: when the process ends, the lease expires and the message is delivered again.
+A process that is to end gives its threads a moment; what still runs by then is delivered again when its lease expires.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from uuid import UUID
 
+from celery.signals import worker_process_shutdown, worker_shutdown, worker_shutting_down
 from django.db import connection
 
 from apps.bus import services
@@ -19,8 +21,15 @@ from apps.bus.registry import Consumer
 from apps.bus.schemas import Lease
 from kernel.tenancy import tenant_scope
 
-SLOT_TIMEOUT_SECONDS, BUSY_SECONDS = 0.25, 10.0
+SLOT_TIMEOUT_SECONDS, BUSY_SECONDS, STOP_SECONDS = 0.25, 10.0, 5.0
 _slots: dict[str, threading.BoundedSemaphore] = {}
+_running: set[threading.Thread] = set()
+_stopping = threading.Event()
+
+
+def is_stopping() -> bool:
+    """Whether this process is to end: a delivery that waits for something that may never come ends now."""
+    return _stopping.is_set()
 
 
 def start(tenant_id: UUID, lease: Lease, consumer: Consumer, *, seconds: float) -> None:
@@ -37,5 +46,22 @@ def start(tenant_id: UUID, lease: Lease, consumer: Consumer, *, seconds: float) 
         finally:
             connection.close()
             slots.release()
+            _running.discard(threading.current_thread())
 
-    threading.Thread(target=run, name=consumer.name, daemon=True).start()
+    thread = threading.Thread(target=run, name=consumer.name, daemon=True)
+    _running.add(thread)
+    thread.start()
+
+
+@worker_shutting_down.connect
+def _stop(**_: object) -> None:
+    _stopping.set()
+
+
+@worker_shutdown.connect
+@worker_process_shutdown.connect
+def _wait_for_threads(**_: object) -> None:
+    _stopping.set()
+    ends = time.monotonic() + STOP_SECONDS
+    for thread in list(_running):
+        thread.join(max(0.0, ends - time.monotonic()))

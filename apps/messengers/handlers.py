@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.bus.registry import on_dead_letter, register_job
+from apps.bus.threads import is_stopping
 from apps.messengers import delivery, ports
 from apps.messengers.cards import notices
 from apps.messengers.delivery import place_of
@@ -26,6 +28,9 @@ from kernel.tenancy import in_scope, in_thread
 
 # Deliveries wait for other services, so a worker runs several at once.
 CONCURRENCY = 8
+# How long a channel is watched at least before another one that only gets looked into takes its place.
+TURN_SECONDS = 600.0
+_watched: set[UUID] = set()
 
 
 async def receive_held(job: Delivery) -> None:
@@ -59,18 +64,33 @@ def _held(row_id: UUID) -> tuple[UUID, Adapter, Place, Inbound] | None:
 
 
 async def poll(job: Delivery) -> None:
-    """Look for new messages where the provider has to be asked. Handler of `channel_poll`, which recurs."""
+    """Look for new messages where the provider has to be asked, and watch for them as long as this process has room.
+    Handler of `channel_poll`, which recurs."""
     channel_id = UUID(job.message.subject)
     found = await in_scope(job.tenant_id, _polled, channel_id)
     if found is None:
         await job.reschedule(_no_more)
         return
-    adapter, place, kept = found
+    adapter, place, kept, version = found
+    watches, turn_ends = len(_watched) < settings.CHANNEL_WATCHES, time.monotonic() + TURN_SECONDS
+
+    async def go_on() -> bool:
+        if not watches or is_stopping():
+            return False
+        if len(_watched) >= settings.CHANNEL_WATCHES and time.monotonic() >= turn_ends:
+            return False
+        return await in_scope(job.tenant_id, _note_look, channel_id, version, kept)
+
     refusal: NotSent | None = None
+    if watches:
+        _watched.add(channel_id)
     try:
-        await adapter.poll(job.tenant_id, channel_id, place, kept)
+        await adapter.poll(job.tenant_id, channel_id, place, kept, go_on)
     except NotSent as refused:
         refusal = refused
+    finally:
+        if watches:
+            _watched.discard(channel_id)
     await job.reschedule(_note_poll, channel_id, kept, refusal)
 
 
@@ -78,11 +98,21 @@ def _no_more() -> None:
     return None
 
 
-def _polled(channel_id: UUID) -> tuple[Adapter, Place, dict[str, Any]] | None:
+def _polled(channel_id: UUID) -> tuple[Adapter, Place, dict[str, Any], int] | None:
     row = Channel.objects.filter(pk=channel_id, enabled=True).first()
     if row is None or not ports.adapter_of(row.kind).polls(row.settings):
         return None
-    return ports.adapter_of(row.kind), place_of(row), dict(row.kept)
+    return ports.adapter_of(row.kind), place_of(row), dict(row.kept), row.version
+
+
+def _note_look(channel_id: UUID, version: int, kept: dict[str, Any]) -> bool:
+    """Store what a watch keeps. False for a channel that was changed or turned off since the watch began."""
+    row = Channel.objects.select_for_update(no_key=True).filter(pk=channel_id, enabled=True, version=version).first()
+    if row is None:
+        return False
+    if row.kept != kept or row.problem.startswith("imap_"):
+        _keep(row, kept, None)
+    return True
 
 
 def _note_poll(channel_id: UUID, kept: dict[str, Any], refusal: NotSent | None) -> datetime | None:
@@ -90,13 +120,17 @@ def _note_poll(channel_id: UUID, kept: dict[str, Any], refusal: NotSent | None) 
     row = Channel.objects.select_for_update(no_key=True).filter(pk=channel_id, enabled=True).first()
     if row is None:
         return None
+    _keep(row, kept, refusal)
+    return now() + timedelta(seconds=max(settings.CHANNEL_POLL_SECONDS, refusal.retry_after or 300 if refusal else 0))
+
+
+def _keep(row: Channel, kept: dict[str, Any], refusal: NotSent | None) -> None:
     row.kept = kept
     if refusal:
         row.problem, row.problem_at = refusal.code, now()
     elif row.problem.startswith("imap_"):
         row.problem, row.problem_at = "", None
     row.save(update_fields=["kept", "problem", "problem_at"])
-    return now() + timedelta(seconds=max(settings.CHANNEL_POLL_SECONDS, refusal.retry_after or 300 if refusal else 0))
 
 
 def _lose(message: QueueMessage) -> bool:
@@ -111,7 +145,7 @@ def _lose(message: QueueMessage) -> bool:
 register_job(Kind.CARD_NOTICE, notices.deliver, recurring=True, max_concurrency=CONCURRENCY)
 register_job(Kind.CHANNEL_INBOUND, receive_held, max_concurrency=CONCURRENCY)
 register_job(Kind.CHANNEL_DELIVERY, delivery.send, max_concurrency=CONCURRENCY)
-register_job(Kind.CHANNEL_POLL, poll, recurring=True, max_concurrency=CONCURRENCY)
+register_job(Kind.CHANNEL_POLL, poll, recurring=True, max_concurrency=settings.CHANNEL_WATCHES + CONCURRENCY)
 register_job(Kind.MAIL_READ, intake.read_mail, max_concurrency=2)
 on_dead_letter(intake.unread, Kind.MAIL_READ)
 on_dead_letter(_lose, Kind.CHANNEL_INBOUND)

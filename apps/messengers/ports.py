@@ -6,7 +6,7 @@ nothing of conversations: `inbound.receive` and `delivery` do everything that is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
@@ -259,8 +259,17 @@ class Adapter:
         """Whether the provider has to be asked for new messages (`poll`)."""
         return False
 
-    async def poll(self, tenant_id: UUID, channel_id: UUID, place: Place, kept: dict[str, Any]) -> None:
-        """Ask the provider for new messages and hand them in; `kept` is stored afterwards. Raises `NotSent`."""
+    async def poll(
+        self,
+        tenant_id: UUID,
+        channel_id: UUID,
+        place: Place,
+        kept: dict[str, Any],
+        go_on: Callable[[], Awaitable[bool]],
+    ) -> None:
+        """Ask the provider for new messages and hand them in; `kept` is stored afterwards. An adapter whose provider
+        reports new ones may wait for them and hand them in as they come, as long as `go_on`, which stores `kept`,
+        returns True. Raises `NotSent`."""
 
     async def fetch(self, place: Place, message: Inbound) -> Inbound:
         """The message with files that the provider hands out separately. Raises `NotSent`."""

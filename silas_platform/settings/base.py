@@ -343,8 +343,10 @@ CHANNEL_LIMITS = {
     "sender_messages_a_minute": env.number("SILAS_CHANNEL_SENDER_MESSAGES_A_MINUTE", 30),
     "messages_a_minute": env.number("SILAS_CHANNEL_MESSAGES_A_MINUTE", 1200),
 }
-# How often a mailbox is looked into, in seconds; whether mail servers and providers may have private addresses, and the
-# file of certificate authorities that vouch for them in place of the system's.
+# How many mailboxes a trusted worker watches for new mails, and how often others are looked into, in seconds; whether
+# mail servers and providers may have private addresses, and the file of certificate authorities that vouch for them in
+# place of the system's.
+CHANNEL_WATCHES = env.number("SILAS_WATCHED_MAILBOXES", 50)
 CHANNEL_POLL_SECONDS = env.number("SILAS_CHANNEL_POLL_SECONDS", 5)
 CHANNELS_PRIVATE = env.flag("SILAS_CHANNELS_PRIVATE", default=False)
 CHANNELS_CA = env.text("SILAS_CHANNELS_CA")

@@ -12,13 +12,15 @@ import os
 import shutil
 import smtplib
 import socket
+import socketserver
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -26,6 +28,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import NoReturn
 
+import psutil
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -78,6 +81,7 @@ class MailServers:
     smtp: int
     imap: int
     authority: str
+    dovecot: int = 0
 
     @property
     def settings(self) -> dict[str, str]:
@@ -96,6 +100,12 @@ class MailServers:
     def write(self, mail: EmailMessage) -> None:
         with smtplib.SMTP("localhost", self.smtp, timeout=10) as server:
             server.send_message(mail)
+
+    def drop_connections(self) -> None:
+        """End whoever is logged in to a mailbox, as a server does that is restarted."""
+        for process in psutil.Process(self.dovecot).children(recursive=True):
+            if process.name() == "imap":
+                process.kill()
 
     def mailbox(self, user: str) -> list[EmailMessage]:
         box = imaplib.IMAP4_SSL(
@@ -161,7 +171,7 @@ def _running(home: Path) -> Iterator[MailServers]:
         try:
             for port in (ports.imap, ports.smtp):
                 _wait_for_port(port, home)
-            yield ports
+            yield replace(ports, dovecot=running[0].pid)
         finally:
             for process in running:
                 process.terminate()
@@ -208,3 +218,38 @@ def _wait_for_port(port: int, home: Path) -> None:
             return
         time.sleep(0.1)
     _do_without((home / "servers.log").read_text()[-2000:])
+
+
+@contextmanager
+def imap_server(*, idle: str, reports: bool = False) -> Iterator[int]:
+    """The port of a server with one mail, of UID 7, for what Dovecot does not do. `idle`: "taken", "refused" or "no
+    capability"; `reports`: whether it says during a fetch that another mail has come."""
+    answers = {
+        "CAPABILITY": "* CAPABILITY IMAP4rev1" + ("" if idle == "no capability" else " IDLE"),
+        "EXAMINE": "* 1 EXISTS",
+        "STATUS": "* STATUS INBOX (UIDVALIDITY 1 UIDNEXT 7)",
+        "UID SEARCH": "* SEARCH 7",
+        "UID FETCH": "* 1 FETCH (UID 7 RFC822.SIZE 99999999)" + ("\r\n* 2 EXISTS" if reports else ""),
+    }
+
+    class Session(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self._say("* OK ready")
+            while line := self.rfile.readline().decode().strip():
+                tag, _, command = line.partition(" ")
+                if command == "IDLE" and idle == "taken":
+                    self._say("+ idling")
+                    self.rfile.readline()
+                elif answer := next((said for name, said in answers.items() if command.startswith(name)), ""):
+                    self._say(answer)
+                self._say(f"{tag} BAD unknown" if command == "IDLE" and idle != "taken" else f"{tag} OK done")
+
+        def _say(self, line: str) -> None:
+            self.wfile.write(f"{line}\r\n".encode())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Session) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()

@@ -5,18 +5,24 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from email.message import EmailMessage
 from typing import Any
 
 import pytest
+from celery.signals import worker_shutting_down
 from django.test import Client, override_settings
 from django.urls import reverse
 
-from apps.bus.enums import Kind
-from apps.messengers import inbound
+from apps.bus import threads
+from apps.bus.enums import Kind, State
+from apps.bus.models import QueueMessage
+from apps.messengers import handlers, inbound
 from apps.messengers.email.adapter import compose
+from apps.messengers.email.servers import Mailbox
 from apps.messengers.enums import ChannelKind, Direction, MessageState
 from apps.messengers.models import Channel, ChannelMessage, ChannelThread, InboundMail
 from apps.messengers.ports import Outbound, OutboundOption, Place
@@ -30,7 +36,7 @@ from apps.visitors.models import VisitorFile
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import carry_out_kinds
-from tests.factories.mail_servers import ADA, PASSWORD, SUPPORT, MailServers, mail_servers
+from tests.factories.mail_servers import ADA, PASSWORD, SUPPORT, MailServers, imap_server, mail_servers
 from tests.factories.messengers import make_channel, message
 
 SECRET = "a webhook secret of some length"
@@ -184,6 +190,117 @@ def test_certificate_of_nobody_known_is_refused(servers: MailServers, deployment
         poll(untrusted)
     with tenant_scope(untrusted.tenant_id):
         assert Channel.objects.get(pk=untrusted.pk).problem == "imap_tls_failed"
+
+
+# -- watching ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def watching(channel: Channel) -> Iterator[threading.Thread]:
+    """The channel is watched by a worker's thread, which is asked to end afterwards."""
+    with override_settings(CHANNEL_WATCHES=1, CHANNEL_POLL_SECONDS=60):
+        thread = threading.Thread(target=poll, args=[channel])
+        thread.start()
+        try:
+            wait_until(lambda: channel.pk in handlers._watched)
+            time.sleep(0.3)  # logged in and waiting
+            yield thread
+        finally:
+            worker_shutting_down.send(sender=None)
+            thread.join(5)
+            threads._stopping.clear()
+        assert not thread.is_alive()
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 10) -> None:
+    until = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert is_so()
+
+
+def stored_mails(channel: Channel) -> int:
+    with tenant_scope(channel.tenant_id):
+        return int(InboundMail.objects.count())
+
+
+def job_of(channel: Channel) -> QueueMessage:
+    with tenant_scope(channel.tenant_id):
+        return QueueMessage.objects.get(kind=Kind.CHANNEL_POLL)
+
+
+def test_mails_that_come_one_after_the_other_are_taken_in_at_once(mailbox: Channel, servers: MailServers) -> None:
+    with watching(mailbox):
+        for number in (1, 2):
+            servers.write(mail(f"Hello {number}"))
+            began = time.monotonic()
+            wait_until(lambda: stored_mails(mailbox) == number)  # noqa: B023 (called at once)
+            assert time.monotonic() - began < 5  # far from the minute after which it looks again
+    assert job_of(mailbox).state == State.QUEUED
+    with tenant_scope(mailbox.tenant_id):
+        kept = Channel.objects.get(pk=mailbox.pk).kept["uid"]
+    poll(mailbox)
+    assert stored_mails(mailbox) == 2
+    with tenant_scope(mailbox.tenant_id):
+        assert Channel.objects.get(pk=mailbox.pk).kept["uid"] == kept
+
+
+def test_dropped_connection_loses_no_mail(mailbox: Channel, servers: MailServers) -> None:
+    with watching(mailbox) as watch:
+        servers.drop_connections()
+        watch.join(10)
+        assert not watch.is_alive()
+    assert job_of(mailbox).state == State.QUEUED
+    with tenant_scope(mailbox.tenant_id):
+        assert Channel.objects.get(pk=mailbox.pk).problem == ""
+    before = len(servers.mailbox(SUPPORT))
+    servers.write(mail("Meanwhile"))
+    servers.wait_for(SUPPORT, before + 1)
+    poll(mailbox)
+    assert stored_mails(mailbox) == 1
+
+
+def test_watch_of_a_changed_channel_ends(mailbox: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apps.messengers.email.servers.WAIT_SECONDS", 0.2)
+    with watching(mailbox) as watch:
+        with tenant_scope(mailbox.tenant_id):
+            change_channel(mailbox.pk, actor="user:test", enabled=False)
+        watch.join(10)
+        assert not watch.is_alive()
+
+
+def test_mailbox_is_only_looked_into_where_the_worker_has_no_room(mailbox: Channel) -> None:
+    with override_settings(CHANNEL_WATCHES=0):
+        poll(mailbox)
+    assert job_of(mailbox).state == State.QUEUED
+
+
+@pytest.mark.parametrize("refusal", ["no capability", "refused"])
+def test_server_that_reports_no_mails_is_looked_into(deployment: Any, refusal: str) -> None:
+    with imap_server(idle=refusal) as port, override_settings(CHANNEL_WATCHES=1):
+        values = {"imap_host": "localhost", "imap_port": str(port), "imap_security": "none", "imap_user": "u"}
+        channel = make_channel(deployment, ChannelKind.EMAIL, address=SUPPORT, imap_password="p", **values)
+        poll(channel)
+    assert job_of(channel).state == State.QUEUED
+    with tenant_scope(channel.tenant_id):
+        row = Channel.objects.get(pk=channel.pk)
+    assert row.problem == ""
+    assert row.kept == {"validity": "1", "uid": 6}
+
+
+def test_mail_that_is_reported_during_a_look_is_not_waited_for() -> None:
+    with imap_server(idle="taken", reports=True) as port:
+        values = {"imap_host": "localhost", "imap_port": port, "imap_security": "none", "imap_user": "u"}
+        box = Mailbox(values, "p")
+        fetched, following = box.fetch({"validity": "1", "uid": 6})
+        assert [each.uid for each in fetched] == [7]
+        began = time.monotonic()
+        box.wait(lambda: False)
+        assert time.monotonic() - began < 1
+        fetched, _ = box.fetch(following)
+        assert fetched == []
+        box.wait(lambda: True)
+        box.close()
 
 
 # -- by webhook --------------------------------------------------------------------------------------------------------

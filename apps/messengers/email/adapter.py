@@ -11,8 +11,10 @@ import asyncio
 import hashlib
 import hmac
 import re
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid, parseaddr
@@ -25,6 +27,7 @@ from django.core.mail.message import EmailMultiAlternatives
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
+from apps.bus.threads import is_stopping
 from apps.contacts.enums import IdentityKind, Proof
 from apps.messengers.email import intake, servers
 from apps.messengers.enums import ChannelKind
@@ -150,12 +153,34 @@ class EmailAdapter(Adapter):
     def polls(self, settings: Mapping[str, Any]) -> bool:
         return bool(settings["imap_host"])
 
-    async def poll(self, tenant_id: UUID, channel_id: UUID, place: Place, kept: dict[str, Any]) -> None:
+    async def poll(
+        self,
+        tenant_id: UUID,
+        channel_id: UUID,
+        place: Place,
+        kept: dict[str, Any],
+        go_on: Callable[[], Awaitable[bool]],
+    ) -> None:
         password = place.secrets.get("imap_password", "")
-        fetched, following = await asyncio.to_thread(servers.imap_fetch, place.settings, password, kept)
-        for mail in fetched:
-            await intake.store(tenant_id, channel_id, mail.content, uid=mail.uid)
-        kept.update(following)
+        box = await asyncio.to_thread(servers.Mailbox, place.settings, password)
+        over = threading.Event()
+        try:
+            while True:
+                fetched, following = await asyncio.to_thread(box.fetch, kept)
+                for mail in fetched:
+                    await intake.store(tenant_id, channel_id, mail.content, uid=mail.uid)
+                kept.update(following)
+                if not (box.can_wait and await go_on()):
+                    return
+                if len(fetched) < servers.MAX_AT_ONCE:
+                    # A server may end a connection at any time; the next look says whether it is away.
+                    with suppress(NotSent):
+                        await asyncio.to_thread(box.wait, lambda: over.is_set() or is_stopping())
+                        continue
+                    return
+        finally:
+            over.set()
+            await asyncio.to_thread(box.close)
 
     def receive(self, request: HttpRequest, body: bytes, place: Place) -> Received:
         """A raw mail as the body, signed as Standard Webhooks sign (their three headers)."""

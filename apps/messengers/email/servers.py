@@ -1,4 +1,5 @@
-"""Talk to a company's mail servers: send a message over SMTP, and fetch new ones over IMAP. Blocking; call in a thread.
+"""Talk to a company's mail servers: send a message over SMTP; fetch new ones, and wait for them, over IMAP. Blocking:
+call in a thread.
 
 A server's name is resolved once, and the address that was checked is called, so that a company cannot have us call an
 address inside the operator's network. A mail larger than `MAX_BYTES` is not fetched.
@@ -12,7 +13,9 @@ import re
 import smtplib
 import socket
 import ssl
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.message import EmailMessage
 from typing import Any
@@ -25,6 +28,9 @@ from kernel.http.resolver import RequestRefused, resolve_url
 
 MAX_BYTES, MAX_AT_ONCE = 30_000_000, 50
 SECONDS = 15
+# How long one wait for news lasts: a connection that died unnoticed is found out by then. How often it is interrupted.
+WAIT_SECONDS, STEP_SECONDS = 60.0, 1.0
+_IDLE, _LONGEST_LINE, _READ = b"silas-idle", 1_000_000, 65_536
 _SIZE = re.compile(rb"RFC822\.SIZE (\d+)")
 _UID = re.compile(rb"UID (\d+)")
 
@@ -72,29 +78,79 @@ def smtp_check(place: Mapping[str, Any], password: str) -> None:
 
 def imap_check(place: Mapping[str, Any], password: str) -> None:
     """Log in and open the folder. Raises `NotSent`."""
-    box = _imap(place, password)
-    box.logout()
+    Mailbox(place, password).close()
 
 
-def imap_fetch(place: Mapping[str, Any], password: str, kept: dict[str, Any]) -> tuple[list[Fetched], dict[str, Any]]:
-    """New mails of the folder, and what to keep for the next look. The first look takes only what comes after it.
+class Mailbox:
+    """A company's folder, open for reading. Nothing is marked, moved or deleted. `can_wait`: the server reports new
+    mails (IDLE, RFC 2177). One method runs at a time, each in a thread. All of them raise `NotSent`."""
 
-    `kept`: `validity` and `uid`, the last one seen (RFC 3501, 2.3.1.1). Nothing is marked, moved or deleted. Raises
-    `NotSent`.
-    """
-    box = _imap(place, password)
-    try:
-        validity, following = _standing(box, str(place.get("imap_folder") or "INBOX"))
-        if kept.get("validity") != validity:
-            return [], {"validity": validity, "uid": following - 1}
-        found = _uids(box, int(kept["uid"]) + 1)[:MAX_AT_ONCE]
-        fetched = [_fetch(box, uid) for uid in found]
-        return fetched, {"validity": validity, "uid": max([int(kept["uid"]), *found])}
-    except (OSError, imaplib.IMAP4.error, ValueError, IndexError, TypeError) as error:
-        raise NotSent(f"imap_{_word(error)}", retry_after=60) from None
-    finally:
-        with contextlib.suppress(OSError, imaplib.IMAP4.error):
-            box.logout()
+    def __init__(self, place: Mapping[str, Any], password: str) -> None:
+        self._lock = threading.Lock()
+        self._box = _imap(place, password)
+        self._has_news = False
+        self.can_wait = "IDLE" in self._box.capabilities
+        try:
+            self._validity, self._following = _standing(self._box, str(place.get("imap_folder") or "INBOX"))
+        except (OSError, imaplib.IMAP4.error, ValueError) as error:
+            self.close()
+            raise NotSent(f"imap_{_word(error)}", retry_after=60) from None
+
+    def fetch(self, kept: Mapping[str, Any]) -> tuple[list[Fetched], dict[str, Any]]:
+        """New mails, at most `MAX_AT_ONCE`, and what to keep for the next look. The first look takes only what comes
+        after it. `kept`: `validity` and `uid`, the last one seen (RFC 3501, 2.3.1.1)."""
+        if kept.get("validity") != self._validity:
+            return [], {"validity": self._validity, "uid": self._following - 1}
+        with self._lock:
+            try:
+                self._box.response("EXISTS")
+                found = _uids(self._box, int(kept["uid"]) + 1)[:MAX_AT_ONCE]
+                fetched = [_fetch(self._box, uid) for uid in found]
+                # What the server reported meanwhile, it does not report again while we wait.
+                self._has_news = self._box.response("EXISTS")[1] != [None]
+            except (OSError, imaplib.IMAP4.error, ValueError, IndexError, TypeError) as error:
+                raise NotSent(f"imap_{_word(error)}", retry_after=60) from None
+        return fetched, {"validity": self._validity, "uid": max([int(kept["uid"]), *found])}
+
+    def wait(self, stopped: Callable[[], bool]) -> None:
+        """Return once a mail came, after `WAIT_SECONDS`, or soon after `stopped` returns True."""
+        if self._has_news:
+            return
+        with self._lock:
+            try:
+                self._idle(stopped)
+            except (OSError, imaplib.IMAP4.error) as error:
+                raise NotSent(f"imap_{_word(error)}", retry_after=60) from None
+
+    def close(self) -> None:
+        with self._lock:
+            with contextlib.suppress(OSError, imaplib.IMAP4.error):
+                self._box.logout()
+            with contextlib.suppress(OSError):
+                self._box.shutdown()
+
+    def _idle(self, stopped: Callable[[], bool]) -> None:
+        box, until = self._box, time.monotonic() + WAIT_SECONDS
+        box.send(_IDLE + b" IDLE\r\n")
+        while not (line := self._line(box)).startswith(b"+"):
+            if line.startswith(_IDLE):
+                raise imaplib.IMAP4.error("the server takes no IDLE")
+        has_news = False
+        box.sock.settimeout(STEP_SECONDS)
+        while not has_news and time.monotonic() < until and not stopped():
+            with contextlib.suppress(TimeoutError):
+                has_news = self._line(box).rstrip().endswith(b" EXISTS")
+        box.sock.settimeout(SECONDS)
+        box.send(b"DONE\r\n")
+        while not self._line(box).startswith(_IDLE):
+            pass
+
+    @staticmethod
+    def _line(box: imaplib.IMAP4) -> bytes:
+        line = box.readline()
+        if not line or line.startswith(b"* BYE"):
+            raise imaplib.IMAP4.abort("the server ended the connection")
+        return line
 
 
 def _standing(box: imaplib.IMAP4, folder: str) -> tuple[str, int]:
@@ -201,12 +257,47 @@ class _CheckedSMTPS(smtplib.SMTP_SSL):
 
 
 class _CheckedIMAP(imaplib.IMAP4):
+    """Reads from its socket without a file in between, which could not be read any more after a time-out."""
+
+    _ahead: tuple[object, bytes] = (None, b"")
+
     def _create_socket(self, timeout: float | None) -> socket.socket:
         return _connect(self.host, self.port, timeout)
 
+    def read(self, size: int) -> bytes:
+        pieces, missing = [self._take(size)], size
+        while missing := missing - len(pieces[-1]):
+            if not self._receive():
+                break
+            pieces.append(self._take(missing))
+        return b"".join(pieces)
 
-class _CheckedIMAPS(imaplib.IMAP4_SSL):
+    def readline(self) -> bytes:
+        while (end := self._unread().find(b"\n")) < 0 and len(self._unread()) <= _LONGEST_LINE:
+            if not self._receive():
+                break
+        return self._take(end + 1 if end >= 0 else len(self._unread()))
+
+    def _receive(self) -> bool:
+        """Read what has come; False at the end of the connection. A time-out loses nothing."""
+        piece: bytes = self.sock.recv(_READ)
+        self._ahead = (self.sock, self._unread() + piece)
+        return bool(piece)
+
+    def _take(self, size: int) -> bytes:
+        unread = self._unread()
+        self._ahead = (self.sock, unread[size:])
+        return unread[:size]
+
+    def _unread(self) -> bytes:
+        """What was read ahead from this very socket: what came before STARTTLS was anybody's."""
+        source, unread = self._ahead
+        return unread if source is self.sock else b""
+
+
+class _CheckedIMAPS(_CheckedIMAP, imaplib.IMAP4_SSL):
     def _create_socket(self, timeout: float | None) -> socket.socket:
-        connected = _connect(self.host, self.port, timeout)
-        secured: socket.socket = self.ssl_context.wrap_socket(connected, server_hostname=self.host)
+        secured: socket.socket = self.ssl_context.wrap_socket(
+            super()._create_socket(timeout), server_hostname=self.host
+        )
         return secured
