@@ -205,7 +205,7 @@ function show(id) {
   const leaves = old.dataset.card;
   if ("open" in old.dataset && !old.dataset.confirming && !parts.has(leaves) && !sent.has(leaves)) parts.set(leaves, old.cloneNode(true));
   const hadFocus = old.contains(document.activeElement);
-  old.addEventListener("htmx:beforeOnLoad", (event) => event.preventDefault());
+  ignoreRefresh(old);
   old.replaceWith(card);
   if (hadFocus) document.querySelector("#main").focus({ preventScroll: true });
   mark(id);
@@ -219,6 +219,11 @@ function show(id) {
     htmx.trigger(document.body, `silas:card:${id}`);
     htmx.trigger(card, "htmx:afterSettle");
   }, SETTLE);
+}
+
+/* A refresh of this card that is on its way replaces nothing. */
+function ignoreRefresh(card) {
+  card?.addEventListener("htmx:beforeOnLoad", (event) => event.preventDefault());
 }
 
 function mark(id) {
@@ -415,9 +420,10 @@ async function send(order) {
   else fail("#broken", order);
 }
 
-/* Nothing else waits: show what the server shows now. */
+/* Nothing else waits: show what the server shows now, not what the card's own refresh brings. */
 function finish() {
   loading = null;
+  ignoreRefresh(document.querySelector("#card"));
   htmx.ajax("GET", "/console/review/", { target: "#main", select: "#main", swap: "outerHTML" });
 }
 
@@ -444,7 +450,7 @@ function leadBack(order, words) {
   line.className = "notice toast bad";
   line.dataset.about = order.id;
   const link = Object.assign(document.createElement("a"), { className: "btn small", textContent: text("view") });
-  link.href = order.address.replace("decision/", "");
+  link.href = order.address.replace("decision/", "") + location.search;
   line.append(Object.assign(document.createElement("span"), { textContent: words }), link);
   tell(line);
 }
@@ -459,7 +465,7 @@ function fail(words, order) {
   if (loading === order.id) loading = null;
   order.form.querySelectorAll("button").forEach((one) => { one.disabled = false; });
   if (order.form.id === "declining") closeReasons(order.form);
-  if (order.id && inView() !== order.id) leadBack(order, order.form.closest("#card").querySelector("#intent").textContent);
+  if (order.id && (loading || inView() !== order.id)) leadBack(order, order.form.closest("#card").querySelector("#intent").textContent);
   release();
 }
 

@@ -406,3 +406,32 @@ async def test_walk_is_pictured(web: str, open_page: Any, tenant: Any, owner: An
     await expect(page.locator("#decided")).to_be_visible()
     await expect(page.locator("#intent")).to_have_text("Change 1 of 12")
     await shoot(page, f"review-decided-{scheme}")
+
+
+@pytest.mark.parametrize("on", [WIDE, PHONE], ids=["wide", "phone"])
+async def test_filter_is_kept_while_cards_are_decided(
+    web: str, open_page: Any, tenant: Any, owner: Any, on: Any
+) -> None:
+    cards = await in_thread(_fill, tenant, 6)
+    page = await log_in(open_page, web, owner, "/console/review/", **on)
+    if on is PHONE:
+        await page.get_by_role("link", name="Queue").tap()
+    await page.keyboard.press("f")
+    await shoot(page, f"review-filter-{'phone' if on is PHONE else 'wide'}")
+    await page.get_by_label("Risk", exact=True).select_option("low")
+    await page.get_by_label("Sort by").select_option("newest")
+    await page.get_by_role("button", name="Apply").click()
+    await page.wait_for_url("**risk=low**")
+    await expect(page.locator("#intent")).to_have_text("Change 3 of 6")
+    await expect(page.locator("#waiting")).to_have_text("2 of 6 waiting")
+    await shoot(page, f"review-filtered-{'phone' if on is PHONE else 'wide'}")
+    await page.wait_for_selector("[data-line=open]")
+    await page.keyboard.press("a")
+    await expect(page.locator("#intent")).to_have_text("Change 0 of 6")
+    assert "risk=low&sort=newest" in page.url
+    await page.keyboard.press("a")
+    await expect(page.locator("#card")).to_contain_text("No cards match these filters")
+    assert "risk=low" in page.url
+    assert await _settled(page, tenant) == {cards[0].pk: "approved", cards[3].pk: "approved"}
+    await page.locator("#card").get_by_role("link", name="Clear filters").click()
+    await expect(page.locator("#intent")).to_have_text("Change 1 of 6")

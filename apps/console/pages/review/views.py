@@ -24,12 +24,12 @@ from apps.approvals.cards.lifecycle import eligible_approvers, record_look
 from apps.approvals.cards.risk import Friction
 from apps.approvals.cards.schemas import AnswerDetails, AnswerRefused
 from apps.approvals.cards.services import answer_card
-from apps.approvals.enums import ApprovalState, CardStatus, DeclineReason
+from apps.approvals.enums import ApprovalState, CardStatus, DeclineReason, Risk
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.console import viewers
 from apps.console.base import page, sent_id
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
-from apps.console.pages.review import presenter
+from apps.console.pages.review import filters, presenter
 from apps.console.pages.review.origins import origins_of
 from apps.console.pages.skills import presenter as skill_presenter
 from apps.sessions.models import ChatSession
@@ -76,8 +76,8 @@ def card_parts(request: StaffRequest) -> HttpResponseBase:
 @require_safe
 @staff_view()
 def queue_news(request: StaffRequest) -> HttpResponseBase:
-    """Refresh an empty queue: no content until there is a card."""
-    return show(request, None) if queries.waiting_count() else HttpResponse(status=204)
+    """Refresh an empty queue: no content until there is a card that the filter lets through."""
+    return show(request, None) if _queue(request, None)["queue"] else HttpResponse(status=204)
 
 
 @require_safe
@@ -89,7 +89,7 @@ def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
         return show(request, card)
     if request.member.may_decide:
         record_look(card, request.member.user)
-    news = {**_queue(card), **_people(request, card), "card": card}
+    news = {**_queue(request, card), **_people(request, card), "card": card}
     response = page(request, "console/_news.html", at="review", **news)
     response["HX-Retarget"] = response["HX-Reselect"] = "#stack"
     return response
@@ -154,7 +154,7 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
 
 def _told(request: StaffRequest, card: Card, outcome: Decision | Card | None) -> HttpResponseBase:
     """Return only the message about an answer: the page already shows the next card."""
-    words: dict[str, Any] = {"answered": card}
+    words: dict[str, Any] = {"answered": card, "filter": filters.filter_of(request)}
     if isinstance(outcome, Card):
         old = queries.get_card(card.pk)
         words |= {"fresh": outcome, "changed": old if old.status == CardStatus.WITHDRAWN else None}
@@ -179,14 +179,15 @@ def _missing_gesture(request: StaffRequest, card: Card, choice: str) -> str:
 
 def show(request: StaffRequest, card: Card | None, *, status: int = 200, **context: Any) -> HttpResponseBase:
     """Render the review page with this card, or with the next one in the queue."""
-    queue = _queue(card)
+    queue = _queue(request, card)
     active = card or queue["next_card"]
     details = _details(request, active) if active else {}
     if active and active.is_open and request.member.may_decide:
         record_look(active, request.member.user)
     context = {**queue, **details, "card": active, **_pace(request), **context}
     response = page(request, "console/review.html", at="review", status=status, **context)
-    response["HX-Replace-Url"] = reverse("console-card", args=[active.pk]) if active else reverse("console-review")
+    address = reverse("console-card", args=[active.pk]) if active else reverse("console-review")
+    response["HX-Replace-Url"] = address + queue["filter"].query_string
     if status >= 400:
         response["X-Console-Refusal"] = "settled"
     return response
@@ -250,9 +251,12 @@ def _pace(request: StaffRequest) -> dict[str, Any]:
     }
 
 
-def _queue(card: Card | None) -> dict[str, Any]:
-    """Return the waiting cards in order, the previous and next one for the keys K and J, and what can be undone."""
-    waiting = list(queries.waiting_cards())
+def _queue(request: StaffRequest, card: Card | None) -> dict[str, Any]:
+    """Return the waiting cards that the filter lets through, in its order, the previous and next one for the keys K and
+    J, and what can be undone. The notice of many risky cards counts the whole queue."""
+    everything = list(queries.waiting_cards())
+    chosen = filters.filter_of(request)
+    waiting = chosen.apply(everything, user=request.member.user, moment=now())
     place = next((i for i, other in enumerate(waiting) if card and other.pk == card.pk), 0 if card is None else -1)
     undoable = queries.undoable_cards()[:MOST_UNDOABLE]
     return {
@@ -261,7 +265,13 @@ def _queue(card: Card | None) -> dict[str, Any]:
         "after": waiting[place + 1] if place + 1 < len(waiting) else None,
         "before": waiting[place - 1] if place > 0 else None,
         "undoable": [(other, queries.face_hash(other)) for other in undoable],
-        "heavy": presenter.count_by_risk(waiting, MANY_RISKY_CARDS),
+        "heavy": presenter.count_by_risk(everything, MANY_RISKY_CARDS),
+        "filter": chosen,
+        "choices": filters.choices_for(everything, chosen),
+        "risks": Risk.choices,
+        "due_choices": filters.DUE_CHOICES,
+        "assigned_choices": filters.ASSIGNED_CHOICES,
+        "sort_choices": filters.SORT_CHOICES,
     }
 
 
