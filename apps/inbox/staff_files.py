@@ -1,7 +1,8 @@
 """Send a file to the visitor, as a reply of the member or API client that has taken over.
 
 Its bytes pass the checks of visitors' files, of every kind that can be taken at all; the row, the entry in the
-conversation and the audit entry are one transaction, and the same `nonce` sends a file once.
+conversation and the audit entry are one transaction, and the same `nonce` sends a file once. No model reads it, so its
+text is not extracted.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def send_file(
         require_answering(session_by_id(session_id), by)
         if before := files.sent_before(session_id, client_id):
             return before
-    received = files.receive(name, chunks, KINDS, MOST_BYTES)
+    received = files.receive(name, chunks, KINDS, MOST_BYTES, is_read=False)
     return files.store(tenant_id, received, lambda stored: _write(session_id, by, received, client_id, stored))
 
 

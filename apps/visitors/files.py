@@ -81,9 +81,9 @@ def _taken(session_id: UUID) -> tuple[set[str], int]:
     return set(taken_kinds(offers)), most_bytes(offers)
 
 
-def receive(name: str, chunks: Iterable[bytes], taken: Collection[str], most: int) -> Received:
-    """Bytes on the disk, examined outside of a transaction. Raises `SilasError`: 400 `file_kind`, 413
-    `file_too_large`, 503 where it cannot be looked at now."""
+def receive(name: str, chunks: Iterable[bytes], taken: Collection[str], most: int, *, is_read: bool = True) -> Received:
+    """Bytes on the disk, examined outside of a transaction, and with `is_read` their text. Raises `SilasError`: 400
+    `file_kind`, 413 `file_too_large`, 503 where it cannot be looked at now."""
     try:
         path, digest, size = file_storage.receive(chunks, most=most)
     except file_storage.TooLarge:
@@ -93,7 +93,7 @@ def receive(name: str, chunks: Iterable[bytes], taken: Collection[str], most: in
         kind = file_types.kind_of(path, name) if size else None
         if kind is None or kind.name not in taken:
             raise SilasError(ErrorCode.FILE_KIND)
-        text = attachments.extract_text(path, kind, size)
+        text = attachments.extract_text(path, kind, size) if is_read else attachments.FileText()
     except BaseException:
         path.unlink(missing_ok=True)
         raise

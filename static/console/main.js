@@ -1,6 +1,7 @@
 /* The entry point of the console's scripts. Without it every page and form still works. */
 
 import { watchAsking } from "./ask.js";
+import { watchAttachments } from "./attach.js";
 import { watchBatch } from "./batch.js";
 import { watchCanned } from "./canned.js";
 import { watchCompany } from "./company.js";
@@ -46,6 +47,7 @@ watchStudio();
 watchStepUps();
 watchLog();
 watchComposer();
+watchAttachments();
 watchCanned();
 watchCopilot();
 watchAsking();

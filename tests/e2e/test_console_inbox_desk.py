@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -237,3 +239,80 @@ async def test_desk_can_be_used_by_everybody(web: str, open_page: Any, deploymen
         await page.locator("details.more > summary").first.click()
         wrong += await _wrong(page, path)
     assert wrong == []
+
+
+PICTURE = Path(__file__).parents[2] / "static/console/icon-192.png"
+# Hands a file to the page as a drop or a paste does.
+HAND_OVER = """([kind, on, name, type, words]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([words], name, { type }));
+  const init = { bubbles: true, cancelable: true };
+  const pasted = () => new ClipboardEvent(kind, { ...init, clipboardData: data });
+  const dropped = () => new DragEvent(kind, { ...init, dataTransfer: data });
+  document.querySelector(on).dispatchEvent(kind === "paste" ? pasted() : dropped());
+}"""
+
+
+async def _answers(web: str, open_page: Any, deployment: Any, agent: Any, **options: Any) -> tuple[ChatSession, Page]:
+    session = await _said(deployment, "Please send me the form.")
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
+    return session, await log_in(open_page, web, agent, _at(session), **options)
+
+
+@pytest.mark.parametrize("size", [WIDE, ViewportSize(width=390, height=760)], ids=["wide", "narrow"])
+async def test_files_are_chosen_dropped_and_pasted_and_sent_before_the_text(
+    web: str, open_page: Any, deployment: Any, agent: Any, size: ViewportSize
+) -> None:
+    _, page = await _answers(web, open_page, deployment, agent, viewport=size)
+    attached = page.locator("#attached li")
+    async with page.expect_file_chooser() as chooser:
+        await page.get_by_role("button", name="Attach files").press("Enter")
+    await (await chooser.value).set_files(PICTURE)
+    await page.evaluate(HAND_OVER, ["drop", "#log", "form.txt", "text/plain", "Sign here"])
+    await page.evaluate(HAND_OVER, ["paste", "#reply-text", "terms.txt", "text/plain", "Be kind"])
+    await page.evaluate(HAND_OVER, ["drop", "#log", "program.exe", "application/octet-stream", "MZ"])
+    await expect(attached).to_have_count(4)
+    await expect(attached.first.locator("canvas")).to_be_visible()
+    await expect(attached.last).to_contain_text("can't be sent")
+    await page.get_by_role("button", name="Remove terms.txt").press("Enter")
+    await expect(attached).to_have_count(3)
+    await page.fill("#reply-text", "Here it is.")
+    await _shoot(page, f"attached-{size['width']}")
+    assert [(v["id"], [n["html"] for n in v["nodes"]]) for v in await violations(page)] == []
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await page.locator("#reply-text").press("Enter")
+    await expect(page.locator("#log .sent-file")).to_have_count(2)
+    await expect(attached).to_have_text([re.compile("program.exe")])
+    await expect(page.locator("#reply-text")).to_have_value("Here it is.")
+    await page.get_by_role("button", name="Remove program.exe").click()
+    await page.locator("#reply-text").press("Enter")
+    await expect(page.locator("#log .say.human").last).to_contain_text("Here it is.")
+    picture = page.locator("#log .picture img")
+    await expect(picture).to_have_attribute("alt", PICTURE.name)
+    assert await picture.evaluate("async (img) => { await img.decode(); return img.naturalWidth; }") == 192
+    await expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()
+    await _shoot(page, f"sent-files-{size['width']}")
+    assert [(v["id"], [n["html"] for n in v["nodes"]]) for v in await violations(page)] == []
+
+
+async def test_file_that_the_server_refuses_stays_with_its_reason(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    _, page = await _answers(web, open_page, deployment, agent)
+    await page.evaluate(HAND_OVER, ["drop", "#log", "picture.png", "image/png", "<script>"])
+    await page.get_by_role("button", name="Send", exact=True).click()
+    await expect(page.locator("#attached .problem")).to_be_visible()
+    await expect(page.locator("#log .sent-file")).to_have_count(0)
+    open_page.errors.clear()
+
+
+async def test_large_file_is_refused_before_it_is_sent(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
+    _, page = await _answers(web, open_page, deployment, agent)
+    await page.locator("#attach-files").evaluate("(field) => { field.dataset.mostBytes = 1048576; }")
+    await page.evaluate(HAND_OVER, ["drop", "#log", "long.txt", "text/plain", "x" * 1048577])
+    await expect(page.locator("#attached .problem")).to_contain_text("up to 1 MB")
+
+
+async def _shoot(page: Page, name: str) -> None:
+    if SHOTS:
+        await page.screenshot(path=f"{SHOTS}/{name}.png")

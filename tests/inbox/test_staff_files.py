@@ -211,3 +211,22 @@ def test_program_without_the_scope_or_of_another_company_sends_nothing(
         client = Client(headers={"Authorization": f"Bearer {key}"})
         assert client.post(place, {"file": SimpleUploadedFile("form.png", PNG)}).status_code == status
     assert rows(session) == []
+
+
+def test_text_of_files_of_staff_is_not_extracted(
+    session: ChatSession, agent: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(attachments, "extract_text")
+    assert send(browser(agent), session, "letter.docx", docx({})).status_code == 204
+    (row,) = rows(session)
+    assert row.text == ""
+    assert row.problem == ""
+
+
+def test_picture_is_shown_in_the_thread_and_other_files_are_named(session: ChatSession, agent: Any) -> None:
+    send(browser(agent), session, "form.png", PNG)
+    send(browser(agent), session, "form.txt", b"Sign here", once="n2")
+    picture, words = rows(session)
+    page = browser(agent).get(reverse("console-conversation", args=[session.pk])).content.decode()
+    assert f'id="file-{picture.pk}"' in page
+    assert f'id="file-{words.pk}"' not in page

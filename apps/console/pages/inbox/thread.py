@@ -17,7 +17,9 @@ from apps.sessions.chronicle import SAID
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.rules import author_name
+from apps.visitors.file_types import KINDS
 
+PICTURES = {kind.name for kind in KINDS.values() if kind.group == "pictures"}
 # Lines for entries that settle a prompt, by status; the text of an answer is part of the prompt's own line.
 _SETTLED = {
     EntryKind.DECISION: {"withdrawn": gettext_lazy("A question to the visitor was withdrawn")},
@@ -67,6 +69,11 @@ class Line:
     file: dict[str, Any] | None = None
     note: str = ""
     prompt: Prompt | None = None
+
+    @property
+    def is_picture(self) -> bool:
+        """True for a sent file that is shown as a picture."""
+        return self.file is not None and self.file.get("kind") in PICTURES
 
     @property
     def key(self) -> str:

@@ -188,6 +188,8 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
         "viewers": _viewers(request, opened),
         "macros": macros.macros_for(request.member.user),
         "draft": _draft(request, opened),
+        "file_endings": staff_files.ENDINGS,
+        "most_file_bytes": staff_files.MOST_BYTES,
     }
 
 
