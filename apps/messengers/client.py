@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import httpx2
 from django.conf import settings
 
-from apps.messengers.ports import NotSent, Place, Sent
+from apps.messengers.ports import InboundFile, NotSent, Place, Sent
 from kernel.http.client import open_client
 from kernel.http.resolver import RequestRefused
 
@@ -72,6 +72,18 @@ async def call(
     if is_fault and answer.status_code not in judged:
         raise NotSent(f"http_{answer.status_code}", retry_after=_seconds(answer.headers.get("retry-after", "")))
     return Answer(int(answer.status_code), dict(answer.headers), answer.content)
+
+
+async def download(file: InboundFile, url: str, *, headers: Mapping[str, str] | None = None) -> InboundFile:
+    """The file with its bytes; without them if it is too large or gone. Raises `NotSent` where another attempt may
+    succeed."""
+    try:
+        answer = await call("GET", url, headers=headers, max_bytes=MOST_FILE_BYTES, seconds=FILE_SECONDS)
+    except NotSent as refused:
+        if refused.retry_after is not None:
+            raise
+        return InboundFile(file.name)
+    return InboundFile(file.name, answer.content if answer.status == 200 else b"")
 
 
 async def send_in_order(place: Place, once: str, parts: Sequence[Part], send: Callable[[Part], Awaitable[str]]) -> Sent:

@@ -24,7 +24,7 @@ from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.bus.services import enqueue
-from apps.messengers import ports
+from apps.messengers import file_links, ports
 from apps.messengers.enums import Direction, MessageState
 from apps.messengers.models import Channel, ChannelMessage, ChannelThread
 from apps.messengers.ports import NotSent, Outbound, OutboundFile, OutboundOption, Place, Sent
@@ -202,10 +202,12 @@ def _start(delivery: Delivery) -> _Attempt | None:
     )
     if row.state in _OVER:
         return None
-    if row.state == MessageState.SENDING and not adapter.sends_twice_safely:
+    is_file = entry.kind == EntryKind.FILE
+    safely = adapter.sends_files_twice_safely if is_file else adapter.sends_twice_safely
+    if row.state == MessageState.SENDING and not safely:
         _end(row, MessageState.FAILED, "outcome_unknown")
         return None
-    message_or_none = _outbound(thread.session, entry)
+    message_or_none = _outbound(thread.session, entry, thread.channel)
     if message_or_none is None:
         return None
     row.state, row.attempts, row.changed_at = MessageState.SENDING, row.attempts + 1, moment
@@ -265,7 +267,7 @@ def _end(row: ChannelMessage, state: MessageState, problem: str) -> None:
     row.save(update_fields=["state", "problem", "external_id", "changed_at"])
 
 
-def _outbound(session: ChatSession, entry: ChronicleEntry) -> Outbound | None:
+def _outbound(session: ChatSession, entry: ChronicleEntry, channel: Channel) -> Outbound | None:
     """The entry as a message of a channel; None for one that says nothing there."""
     payload, title = entry.payload, session.deployment.title
     languages = languages_of(session)
@@ -286,7 +288,7 @@ def _outbound(session: ChatSession, entry: ChronicleEntry) -> Outbound | None:
                 )
                 return Outbound(text.format(label=payload.get("label", "")), **common)
             case EntryKind.FILE:
-                return _file(session, entry, common)
+                return _file(session, entry, common, channel)
     if not entry.text:
         return None
     cited = payload.get("citations") or []
@@ -315,13 +317,15 @@ def _choices(field: dict[str, Any]) -> str:
     return f" ({' / '.join(field['choices'])})" if field.get("choices") else ""
 
 
-def _file(session: ChatSession, entry: ChronicleEntry, common: dict[str, Any]) -> Outbound | None:
+def _file(session: ChatSession, entry: ChronicleEntry, common: dict[str, Any], channel: Channel) -> Outbound | None:
     try:
         row, content = file_of(session.pk, UUID(entry.payload["file_id"]))
     except (NotFound, KeyError, ValueError):
         return None
     with content:
         mime = mimetypes.guess_type(row.name)[0] or "application/octet-stream"
+        if ports.adapter_of(channel.kind).links_files:
+            return Outbound(row.name, **common, file=OutboundFile(row.name, b"", mime, file_links.link(channel, row)))
         return Outbound(row.name, **common, file=OutboundFile(row.name, content.read(), mime))
 
 

@@ -97,9 +97,12 @@ class OutboundOption:
 
 @dataclass(frozen=True)
 class OutboundFile:
+    """`link` with the name alone, for an adapter that `links_files`; "" where our own address isn't known."""
+
     name: str
     content: bytes
     mime: str
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,10 @@ class Adapter:
     proof: ClassVar[Proof] = Proof.PROVIDER
     settings: ClassVar[Sequence[Setting]] = ()
     sends_twice_safely: ClassVar[bool] = False
-    sends_files: ClassVar[bool] = False
+    # Whether the same is true of a message with a file.
+    sends_files_twice_safely: ClassVar[bool] = False
+    # Whether a file is sent as a link to it (`OutboundFile.link`) in place of its bytes.
+    links_files: ClassVar[bool] = False
     longest_text: ClassVar[int] = 4000
     # The largest call of the provider that is read, in bytes.
     largest_call: ClassVar[int] = 2_000_000

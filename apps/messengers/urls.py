@@ -10,6 +10,7 @@ _CHANNEL = "api/v1/channels/<uuid:channel_id>"
 
 urlpatterns = [
     path("channels/confirm/<str:secret>/", views.Confirm.as_view(), name="channel-confirm"),
+    path("channels/files/<str:token>", views.OneFile.as_view(), name="channel-file"),
     path("api/v1/widget/<str:key>/email-answers", widget_api.EmailAnswers.as_view(), name="widget-email-answers"),
     path("api/v1/widget/<str:key>/continue", widget_api.Continue.as_view(), name="widget-continue"),
     path("channels/<slug:kind>/<str:public_id>", views.Webhook.as_view(), name="channel-webhook"),

@@ -7,17 +7,19 @@ a wrong signature and a body of another shape tell the caller nothing, and are c
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
-from apps.messengers import following, inbound, ports, queries
+from apps.messengers import file_links, following, inbound, ports, queries
 from apps.messengers.cards import presses
 from apps.messengers.delivery import place_of
 from apps.messengers.email import intake
 from apps.messengers.models import Channel
-from kernel.errors import SilasError
+from apps.visitors.file_serving import as_download
+from kernel.errors import NotFound, SilasError
 from kernel.ratelimit import fixed_window
 from kernel.ratelimit.addresses import address_key
 from kernel.ratelimit.fixed_window import Limit
@@ -72,6 +74,19 @@ class Webhook(View):
             presses.reply(channel.tenant_id, channel.pk, press)
         if received.receipts:
             inbound.note_receipts(channel.tenant_id, channel.pk, list(received.receipts))
+
+
+class OneFile(View):
+    """`/channels/files/<token>`: a file that was sent as a link. A link that opens nothing is counted for its caller's
+    address."""
+
+    def get(self, request: HttpRequest, token: str) -> HttpResponseBase:
+        try:
+            answer = as_download(*file_links.opened(token))
+        except NotFound:
+            return _refused(Limit(f"channel_refused:{address_key(request.META.get('REMOTE_ADDR', ''))}", 60, 60), 404)
+        answer["Referrer-Policy"] = "no-referrer"
+        return answer
 
 
 class Confirm(View):

@@ -35,6 +35,9 @@ class Slack:
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refusals: list[str | tuple[int, dict[str, str]]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
+    # Another address than its own, and what was uploaded by the id of the file, as a multipart form.
+    upload_url: str = ""
+    uploads: dict[str, bytes] = field(default_factory=dict)
     _sent: dict[str, str] = field(default_factory=dict)
 
     def of(self, method: str) -> list[dict[str, Any]]:
@@ -52,6 +55,8 @@ class Slack:
             channel = body["channel"] if not body["channel"].startswith("U") else f"D{body['channel']}"
             ts = self._sent.setdefault(body["client_msg_id"], f"{1_700_000_000 + len(self._sent)}.000100")
             return {"ok": True, "channel": channel, "ts": ts}
+        if method == "files.getUploadURLExternal":
+            return {"ok": True, "upload_url": self.upload_url or f"{self.origin}/upload/F1", "file_id": "F1"}
         return {"ok": True}
 
 
@@ -61,7 +66,12 @@ def slack_server(port: int = 0) -> Iterator[Slack]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.path.startswith("/upload/"):
+                slack.uploads[self.path.rsplit("/", 1)[-1]] = raw
+                self._send(403 if "Authorization" in self.headers else 200, {}, {})
+                return
+            body = json.loads(raw or b"{}")
             method = self.path.rsplit("/", 1)[-1]
             refusal = slack.refusals.pop(0) if slack.refusals else ""
             if isinstance(refusal, tuple):

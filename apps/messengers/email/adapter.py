@@ -50,7 +50,7 @@ class EmailAdapter(Adapter):
     identity = IdentityKind.EMAIL
     proof = Proof.NONE
     sends_twice_safely = True
-    sends_files = True
+    sends_files_twice_safely = True
     largest_call = servers.MAX_BYTES
     settings: ClassVar[Sequence[Setting]] = (
         Setting("address", _("Address"), _("The address that customers write to, such as support@example.com")),

@@ -21,7 +21,7 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 
 from apps.contacts.enums import IdentityKind
-from apps.messengers.client import call
+from apps.messengers.client import FILE_SECONDS, MOST_FILE_BYTES, call
 from apps.messengers.enums import ChannelKind
 from apps.messengers.ports import (
     Adapter,
@@ -30,6 +30,7 @@ from apps.messengers.ports import (
     InboundFile,
     NotSent,
     Outbound,
+    OutboundFile,
     Place,
     Press,
     Received,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 SIGNATURE_SECONDS = 300
 # Slack waits three seconds for the answer to a call, and a press is answered within it.
 _PRESS_SECONDS = 2.0
-_MOST_FILE_BYTES = 20_000_000
 _WORTH_ANOTHER = frozenset(
     {"internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org", "ratelimited"}
 )
@@ -70,7 +70,7 @@ class SlackAdapter(Adapter):
     def steps(self, settings: Mapping[str, Any], webhook: str) -> Sequence[StrOrPromise]:
         return (
             _("Create an app at api.slack.com/apps and install it in your workspace."),
-            _("Add the bot scopes chat:write, im:history, im:write, app_mentions:read and files:read."),
+            _("Add the bot scopes chat:write, im:history, im:write, app_mentions:read, files:read and files:write."),
             _(
                 "Under Event Subscriptions, enter this address and subscribe to message.im and app_mention: {url}"
             ).format(url=webhook),
@@ -103,13 +103,21 @@ class SlackAdapter(Adapter):
         for file in message.files:
             if not _is_slacks(file.ref):
                 continue
-            answer = await call("GET", file.ref, headers=_authorized(place), max_bytes=_MOST_FILE_BYTES, seconds=60)
+            answer = await call(
+                "GET", file.ref, headers=_authorized(place), max_bytes=MOST_FILE_BYTES, seconds=FILE_SECONDS
+            )
             # Without the scope `files:read` Slack answers with its login page.
             if answer.status == 200 and not answer.headers.get("content-type", "").startswith("text/html"):
                 files.append(InboundFile(file.name, answer.content))
         return replace(message, files=tuple(files))
 
     async def send(self, place: Place, message: Outbound) -> Sent:
+        if message.file:
+            try:
+                return await _send_file(place, message.file)
+            except NotSent as refused:
+                if refused.code != "missing_scope":
+                    raise
         text = mrkdwn.message_text(message)
         body = {"text": text, **_common(message.once), "channel": place.peer}
         if message.options:
@@ -133,6 +141,22 @@ class SlackAdapter(Adapter):
             raise NotSent("address_refused")
         told = {"response_type": "ephemeral", "replace_original": False, "text": mrkdwn.escape(text)}
         await call("POST", url, body=told, seconds=_PRESS_SECONDS)
+
+
+async def _send_file(place: Place, file: OutboundFile) -> Sent:
+    """Upload the file, and share it where the person wrote. Raises `NotSent`."""
+    told = await _ask("files.getUploadURLExternal", place, {"filename": file.name, "length": len(file.content)})
+    url, file_id = str(told.get("upload_url", "")), str(told.get("file_id", ""))
+    if not _is_slacks(url):
+        raise NotSent("address_refused")
+    uploaded = await call("POST", url, files={"file": (file.name, file.content, file.mime)}, seconds=FILE_SECONDS)
+    if uploaded.status != 200:
+        raise NotSent(f"http_{uploaded.status}")
+    body: dict[str, Any] = {"files": [{"id": file_id, "title": file.name}], "channel_id": place.peer}
+    if thread := place.reference.get("thread_ts"):
+        body["thread_ts"] = thread
+    await _ask("files.completeUploadExternal", place, body)
+    return Sent(f"{place.peer}:{file_id}")
 
 
 def _check_signature(request: HttpRequest, body: bytes, secret: str) -> None:

@@ -12,6 +12,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, urlsplit
 
@@ -20,12 +21,13 @@ from asgiref.sync import async_to_sync
 from django.http import HttpRequest
 
 from apps.contacts.enums import IdentityKind
-from apps.messengers.client import call
+from apps.messengers.client import call, download
 from apps.messengers.enums import ChannelKind
 from apps.messengers.ports import (
     Adapter,
     CardMessage,
     Inbound,
+    InboundFile,
     NotSent,
     Outbound,
     Place,
@@ -35,6 +37,7 @@ from apps.messengers.ports import (
     Setting,
 )
 from apps.messengers.teams import cards
+from kernel.language import gettext, in_language
 from kernel.language import gettext_lazy as _
 
 if TYPE_CHECKING:
@@ -45,6 +48,10 @@ KEYS = "https://login.botframework.com/v1/.well-known/keys"
 LOGIN = "https://login.microsoftonline.com"
 SERVICE = "https://smba.trafficmanager.net/teams"
 SERVICE_HOSTS = frozenset({"smba.trafficmanager.net", "smba.infra.gcc.teams.microsoft.com"})
+FILE_HOSTS = (".sharepoint.com", ".sharepoint.us")
+_FILE, _PICTURE, _MOST_FILES = "application/vnd.microsoft.teams.file.download.info", "picture", 10
+# How a picture begins that Teams gives no name, and its ending.
+_PICTURES = {b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF": ".webp"}
 _LEEWAY_SECONDS, _KEYS_SECONDS, _KEYS_AGAIN_SECONDS, _PRESS_SECONDS = 300, 86_400, 300, 2.0
 _MENTION = re.compile(r"<at>[^<>]{0,200}</at>")
 _TAG = re.compile(r"<[a-zA-Z/][^<>]{0,500}>")
@@ -62,6 +69,7 @@ class TeamsAdapter(Adapter):
         Setting("password", _("Client secret"), secret=True),
     )
     longest_text = 20_000
+    links_files = True
     carries_cards = True
 
     def steps(self, settings: Mapping[str, Any], webhook: str) -> Sequence[StrOrPromise]:
@@ -69,11 +77,12 @@ class TeamsAdapter(Adapter):
             _("In the Azure portal, create an Azure Bot of the type single tenant, with a client secret."),
             _("Enter this address as its messaging endpoint: {url}").format(url=webhook),
             _("Add the channel Microsoft Teams, and upload an app package for the bot in the Teams admin center."),
+            _("Set supportsFiles in the app package, so that people can send files."),
         )
 
     async def connect(self, place: Place, webhook: str) -> Mapping[str, Any]:
         await _token(place, fresh=True)
-        return {}
+        return {"webhook": webhook}
 
     def receive(self, request: HttpRequest, body: bytes, place: Place) -> Received:
         told = json.loads(body)
@@ -88,10 +97,16 @@ class TeamsAdapter(Adapter):
             return Received(presses=[Press(str(told["from"]["id"]), str(value["card"]), message_id, reply)])
         return Received([_message(told, value if isinstance(value, dict) else {})])
 
+    async def fetch(self, place: Place, message: Inbound) -> Inbound:
+        return replace(message, files=tuple([await _fetched(place, file) for file in message.files]))
+
     async def send(self, place: Place, message: Outbound) -> Sent:
         body: dict[str, Any] = {"type": "message", "text": _text(message), "textFormat": "markdown"}
         if message.options:
             body |= {"text": "", "attachments": [cards.question(_text(message), message.options)]}
+        elif message.file and message.file.link:
+            with in_language(message.language):
+                body |= {"text": "", "attachments": [cards.file(_text(message), gettext("Open"), message.file.link)]}
         service = str(place.reference.get("service_url") or SERVICE)
         return Sent(await _post(place, service, place.peer, body))
 
@@ -129,8 +144,37 @@ def _message(told: Mapping[str, Any], value: Mapping[str, Any]) -> Inbound:
         name=str(told["from"].get("name") or ""),
         sender=sender,
         language=str(told.get("locale") or ""),
+        files=[] if choice else _files(told),
         reference={"service_url": str(told["serviceUrl"])},
     )
+
+
+def _files(told: Mapping[str, Any]) -> list[InboundFile]:
+    """Files that were attached, and pictures within the text. What the text itself looks like is an attachment too."""
+    found = []
+    for each in told.get("attachments") or ():
+        kind, content = str(each.get("contentType") or ""), each.get("content")
+        if kind == _FILE and isinstance(content, dict) and content.get("downloadUrl"):
+            found.append(InboundFile(str(each.get("name") or "file"), ref=str(content["downloadUrl"])))
+        elif kind.startswith("image/") and each.get("contentUrl"):
+            found.append(InboundFile(str(each.get("name") or _PICTURE), ref=str(each["contentUrl"])))
+    return found[:_MOST_FILES]
+
+
+async def _fetched(place: Place, file: InboundFile) -> InboundFile:
+    """The file with its bytes. The app's token goes to Microsoft's connector alone, a file's address brings its own;
+    what is kept anywhere else has no bytes. Raises `NotSent` where another attempt may succeed."""
+    if _is_microsofts(file.ref):
+        headers = {"Authorization": f"Bearer {await _token(place)}"}
+    elif _is_sharepoint(file.ref):
+        headers = {}
+    else:
+        return InboundFile(file.name)
+    found = await download(file, file.ref, headers=headers)
+    if file.name != _PICTURE:
+        return found
+    ending = next((ending for mark, ending in _PICTURES.items() if found.content.startswith(mark)), ".png")
+    return replace(found, name=f"{_PICTURE}{ending}")
 
 
 def _text(message: Outbound) -> str:
@@ -185,6 +229,15 @@ def _is_microsofts(url: str) -> bool:
     if (parts.scheme, parts.netloc) == (own.scheme, own.netloc):
         return True
     return parts.scheme == "https" and parts.netloc in SERVICE_HOSTS
+
+
+def _is_sharepoint(url: str) -> bool:
+    """Whether Teams keeps files there."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme == "https" and (parts.hostname or "").endswith(FILE_HOSTS) and parts.netloc == parts.hostname
 
 
 def _path(conversation: str) -> str:

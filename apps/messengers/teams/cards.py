@@ -15,6 +15,10 @@ def question(text: str, options: Sequence[OutboundOption]) -> dict[str, Any]:
     return _card([{"type": "TextBlock", "text": text, "wrap": True}], actions)
 
 
+def file(text: str, label: str, url: str) -> dict[str, Any]:
+    return _card([_run(text)], [{"type": "Action.OpenUrl", "title": label, "url": url}])
+
+
 def card(message: CardMessage) -> dict[str, Any]:
     lines = [_run(line.as_text()) for line in message.lines[:_MOST_LINES]]
     notes = [_run(note, isSubtle=True) for note in message.notes]

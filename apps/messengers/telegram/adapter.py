@@ -64,7 +64,6 @@ class TelegramAdapter(Adapter):
     kind = ChannelKind.TELEGRAM
     identity = IdentityKind.TELEGRAM
     settings: ClassVar[Sequence[Setting]] = (Setting("token", _("Bot token"), help=_("From @BotFather"), secret=True),)
-    sends_files = True
     longest_text = 4096
     opt_out_words = frozenset({"/stop"})
     opt_in_words = frozenset({"/start"})

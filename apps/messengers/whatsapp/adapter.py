@@ -112,7 +112,6 @@ class WhatsAppAdapter(Adapter):
         ),
         Setting("template_language", _("Language of the template"), required=False, default="en"),
     )
-    sends_files = True
     longest_text = 4096
     opt_out_words = frozenset({"stop", "unsubscribe"})
     opt_in_words = frozenset({"start"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from apps.bus.enums import Kind
 from apps.messengers.delivery import place_of
 from apps.messengers.enums import Direction, MessageState
 from apps.messengers.models import Channel, ChannelMessage, ChannelThread
-from apps.messengers.ports import NotSent, Outbound
+from apps.messengers.ports import NotSent, Outbound, OutboundFile
 from apps.messengers.slack import adapter, mrkdwn
 from apps.sessions import chronicle
 from apps.sessions.enums import EntryKind, Sender
@@ -181,6 +182,38 @@ def test_file_is_fetched_with_the_token_from_slack_alone(channel: Channel, slack
     with tenant_scope(channel.tenant_id):
         assert [row.name for row in VisitorFile.objects.all()] == ["note.txt"]
     assert "See this" in entries(channel)
+
+
+def send_file(channel: Channel, **about: Any) -> Any:
+    with tenant_scope(channel.tenant_id):
+        place = replace(place_of(channel), peer="C1", reference={"thread_ts": "1700.1"})
+    message = Outbound("note.txt", once="one", file=OutboundFile("note.txt", b"a note", "text/plain"), **about)
+    return asyncio.run(adapter.SlackAdapter().send(place, message))
+
+
+def test_file_is_uploaded_and_shared_in_the_thread(channel: Channel, slack: Slack) -> None:
+    assert send_file(channel).external_id == "C1:F1"
+    assert slack.of("files.getUploadURLExternal") == [{"filename": "note.txt", "length": 6}]
+    assert b'filename="note.txt"' in slack.uploads["F1"]
+    assert b"a note" in slack.uploads["F1"]
+    (shared,) = slack.of("files.completeUploadExternal")
+    assert shared == {"files": [{"id": "F1", "title": "note.txt"}], "channel_id": "C1", "thread_ts": "1700.1"}
+    assert slack.of("chat.postMessage") == []
+
+
+def test_file_is_named_where_the_app_may_not_upload(channel: Channel, slack: Slack) -> None:
+    slack.refusals = ["missing_scope"]
+    send_file(channel)
+    (sent,) = slack.of("chat.postMessage")
+    assert sent["text"] == "note.txt"
+
+
+def test_file_is_uploaded_to_slack_alone(channel: Channel, slack: Slack) -> None:
+    slack.upload_url = "https://elsewhere.example/upload/F1"
+    with pytest.raises(NotSent) as refused:
+        send_file(channel)
+    assert refused.value.code == "address_refused"
+    assert slack.of("files.completeUploadExternal") == []
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------------

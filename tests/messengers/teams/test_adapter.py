@@ -7,11 +7,13 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import jwt
 import pytest
+import time_machine
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 from django.urls import reverse
@@ -20,13 +22,20 @@ from jwt.algorithms import RSAAlgorithm
 from apps.approvals.enums import CardKind
 from apps.approvals.models import Card
 from apps.bus.enums import Kind
+from apps.messengers import services
 from apps.messengers.cards import accounts
 from apps.messengers.delivery import place_of
-from apps.messengers.enums import ChannelKind
-from apps.messengers.models import ApproverAccount, Channel, ChannelThread
+from apps.messengers.enums import ChannelKind, Direction
+from apps.messengers.models import ApproverAccount, Channel, ChannelMessage, ChannelThread
 from apps.messengers.ports import NotSent, Outbound, OutboundOption
+from apps.messengers.services import change_channel
 from apps.messengers.teams import adapter
+from apps.sessions.enums import Sender
+from apps.sessions.locks import lock_session
 from apps.sessions.models import ChronicleEntry
+from apps.visitors import files, offers
+from apps.visitors.models import VisitorFile
+from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import carry_out_kinds
 from tests.factories.cards import make_kind
@@ -38,12 +47,15 @@ OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
 class Teams:
-    """`calls`: method, path and body of what the Bot Connector was asked."""
+    """`calls`: method, path and body of what the Bot Connector was asked. `files` by their path; `fetched`: the path
+    and the authorization of what was asked for."""
 
     def __init__(self) -> None:
         self.origin = ""
         self.calls: list[tuple[str, str, dict[str, Any]]] = []
         self.endorsements = ["msteams"]
+        self.files: dict[str, bytes] = {}
+        self.fetched: list[tuple[str, str]] = []
 
     @property
     def published(self) -> dict[str, Any]:
@@ -57,7 +69,15 @@ def teams(monkeypatch: pytest.MonkeyPatch) -> Iterator[Teams]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._send(200, running.published)
+            if self.path == "/keys":
+                self._send(200, running.published)
+                return
+            running.fetched.append((self.path, self.headers.get("Authorization", "")))
+            content = running.files.get(self.path)
+            self.send_response(200 if content else 404)
+            self.send_header("Content-Length", str(len(content or b"")))
+            self.end_headers()
+            self.wfile.write(content or b"")
 
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers["Content-Length"]))
@@ -186,6 +206,106 @@ def test_answer_goes_to_the_address_of_the_activity_with_options_as_buttons(team
     assert path.startswith("/teams/v3/conversations/")
     (action,) = body["attachments"][0]["content"]["actions"]
     assert action["data"] == {"choice": "p:1:0"}
+
+
+PNG = (
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\rIDATx"
+    b"\x9cc\xf8\xff\xff?\x00\x05\xfe\x02\xfe\xa75\x81\x84\x00\x00\x00\x00IEND\xaeB`\x82"
+)
+
+
+def test_files_are_fetched_and_checked_like_a_visitors(
+    teams: Teams, channel: Channel, deployment: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        adapter, "_is_sharepoint", lambda url: url.startswith(f"{teams.origin.replace('127.0.0.1', 'localhost')}/")
+    )
+    with tenant_scope(channel.tenant_id):
+        offers.change(deployment, actor="user:test", texts=True, pictures=True)
+    teams.files = {"/teams/v3/attachments/1/views/original": PNG, "/drive/note.txt": b"a note", "/drive/x.exe": b"MZ"}
+    drive = f"{teams.origin.replace('127.0.0.1', 'localhost')}/drive"
+    attached = [
+        {"contentType": "text/html", "content": "<p>See these</p>"},
+        {"contentType": "image/*", "contentUrl": f"{teams.origin}/teams/v3/attachments/1/views/original"},
+        {"contentType": adapter._FILE, "name": "note.txt", "content": {"downloadUrl": f"{drive}/note.txt"}},
+        {"contentType": adapter._FILE, "name": "x.exe", "content": {"downloadUrl": f"{drive}/x.exe"}},
+        {"contentType": adapter._FILE, "name": "y.txt", "content": {"downloadUrl": "https://evil.example/y.txt"}},
+        {"contentType": adapter._FILE, "name": "gone.txt", "content": {"downloadUrl": f"{drive}/gone.txt"}},
+    ]
+    tell(teams, channel, "See these", attachments=attached)
+    carry_out_kinds(channel.tenant_id, Kind.CHANNEL_INBOUND)
+    with tenant_scope(channel.tenant_id):
+        assert sorted(row.name for row in VisitorFile.objects.all()) == ["note.txt", "picture.png"]
+        assert ChannelMessage.objects.get(direction=Direction.IN).problem == "files_refused"
+    assert entries(channel)[-1] == "See these"
+    sent_with = dict(teams.fetched)
+    assert sent_with["/teams/v3/attachments/1/views/original"] == "Bearer granted"
+    assert sent_with["/drive/note.txt"] == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "is_kept_there"),
+    [
+        ("https://acme-my.sharepoint.com/personal/ada/x?tempauth=1", True),
+        ("http://acme.sharepoint.com/x", False),
+        ("https://acme.sharepoint.com.evil.example/x", False),
+        ("https://acme.sharepoint.com:444/x", False),
+        ("https://user@acme.sharepoint.com/x", False),
+        ("https://[x", False),
+    ],
+)
+def test_files_come_from_sharepoint_alone(url: str, is_kept_there: bool) -> None:
+    assert adapter._is_sharepoint(url) is is_kept_there
+
+
+def send_staffs_file(teams: Teams, channel: Channel) -> str:
+    """The address of the button with which a file of staff arrived; "" for a text that only names it."""
+    tell(teams, channel, "Hello")
+    with tenant_scope(channel.tenant_id):
+        session = ChannelThread.objects.get(channel=channel).session
+    assert session is not None
+    received = files.receive("note.txt", [b"a note"], {"txt"}, 100)
+
+    def write(stored_name: str) -> VisitorFile:
+        return files.append_file(
+            lock_session(session.pk), received, client_id="f1", stored_name=stored_name, sender=Sender.BOT
+        )
+
+    files.store(channel.tenant_id, received, write)
+    carry_out_kinds(channel.tenant_id, Kind.CHANNEL_DELIVERY)
+    body = teams.calls[-1][2]
+    if "attachments" not in body:
+        assert body["text"] == "note.txt"
+        return ""
+    (action,) = body["attachments"][0]["content"]["actions"]
+    assert action["type"] == "Action.OpenUrl"
+    return str(action["url"])
+
+
+def test_file_leaves_as_a_link_that_ends_with_the_channel(teams: Teams, channel: Channel) -> None:
+    connect(channel)
+    url = send_staffs_file(teams, channel)
+    assert url.startswith("https://here.example/channels/files/")
+    path = url.removeprefix("https://here.example")
+    answer = Client().get(path)
+    assert b"".join(answer.streaming_content) == b"a note"  # type: ignore[attr-defined]  # a file
+    assert answer["Content-Disposition"] == 'attachment; filename="note.txt"'
+    assert Client().get(path[:-1] + ("A" if path[-1] != "A" else "B")).status_code == 404
+    assert Client().get("/channels/files/nonsense").status_code == 404
+    with time_machine.travel(now() + timedelta(days=7, minutes=1)):
+        assert Client().get(path).status_code == 404
+    with tenant_scope(channel.tenant_id):
+        change_channel(channel.pk, actor="user:test", enabled=False)
+    assert Client().get(path).status_code == 404
+
+
+def test_file_is_named_where_our_own_address_is_not_known(teams: Teams, channel: Channel) -> None:
+    assert send_staffs_file(teams, channel) == ""
+
+
+def connect(channel: Channel) -> None:
+    webhook = f"https://here.example/channels/teams/{channel.public_id}"
+    asyncio.run(services.connect(channel.tenant_id, channel.pk, webhook=webhook, actor="user:test"))
 
 
 def test_wrong_secret_is_named(teams: Teams, deployment: Any) -> None:
