@@ -19,6 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("console/", include("apps.console.urls")),
     path("approve/", include("apps.console.pages.decision_link.urls")),
     path("oauth/authorize", connected_apps.authorize, name="oauth-authorize"),
+    path("oauth/authorize/<slug:key>", connected_apps.authorize, name="oauth-authorize-of"),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
     path("", include("apps.approvals.urls")),

@@ -30,6 +30,8 @@ class AuditEvent(TextChoices):
     API_KEY_ROTATED = "api_key_rotated", _("The secret of an API key was replaced")
     API_KEY_REVOKED = "api_key_revoked", _("An API key was revoked")
     OAUTH_APP_REGISTERED = "oauth_app_registered", _("An app was registered")
+    OAUTH_APP_SELF_REGISTERED = "oauth_app_self_registered", _("An app registered itself")
+    OAUTH_REGISTRATION_CHANGED = "oauth_registration_changed", _("Whether apps may register themselves was changed")
     OAUTH_APP_CHANGED = "oauth_app_changed", _("An app was changed")
     OAUTH_SECRET_REPLACED = "oauth_secret_replaced", _("The secret of an app was replaced")
     OAUTH_APP_REVOKED = "oauth_app_revoked", _("An app was revoked")

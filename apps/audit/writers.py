@@ -56,6 +56,8 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.API_KEY_ROTATED: "",
     AuditEvent.API_KEY_REVOKED: "",
     AuditEvent.OAUTH_APP_REGISTERED: "",
+    AuditEvent.OAUTH_APP_SELF_REGISTERED: "",
+    AuditEvent.OAUTH_REGISTRATION_CHANGED: "",
     AuditEvent.OAUTH_APP_CHANGED: "",
     AuditEvent.OAUTH_SECRET_REPLACED: "",
     AuditEvent.OAUTH_APP_REVOKED: "",

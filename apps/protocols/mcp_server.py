@@ -55,7 +55,7 @@ from apps.tenants.api_auth import (
 from apps.tenants.enums import Capability, KeyScope
 from apps.tenants.models import Deployment
 from apps.tenants.oauth.server import MCP_PATH
-from apps.tenants.oauth.views import issuer_of
+from apps.tenants.oauth.views import issuer_for, issuer_of
 from apps.tenants.queries import deployment_by_key
 from apps.tenants.rules import roles_with
 from kernel import mcp_transport
@@ -371,7 +371,7 @@ def protected_resource(request: HttpRequest, key: str) -> JsonResponse:
         {
             "resource": f"{issuer}{MCP_PATH}{deployment.public_key}",
             "resource_name": deployment.title,
-            "authorization_servers": [issuer],
+            "authorization_servers": [issuer_for(request, deployment)],
             "scopes_supported": _scopes(),
             "bearer_methods_supported": ["header"],
         }

@@ -62,6 +62,8 @@ _NEVER_OF_APPS = frozenset(
     }
 )
 APP_SCOPES = tuple(scope for scope in KeyScope if scope not in _NEVER_OF_APPS)
+# The most that an app gets which registered itself: what the tools of MCP servers read.
+SELF_REGISTERED_SCOPES = (KeyScope.CARDS_READ, KeyScope.KNOWLEDGE_READ, KeyScope.SESSIONS_READ)
 # Keys and values of a theme. The widget ignores anything else, so anything else is refused as a mistake.
 _THEME = {
     "accent": re.compile(r"#[0-9a-fA-F]{6}"),

@@ -10,7 +10,13 @@ from apps.tenants.oauth import views as oauth
 urlpatterns = [
     path("oauth/token", oauth.token, name="oauth-token"),
     path("oauth/revoke", oauth.revoke, name="oauth-revoke"),
+    path("oauth/register/<slug:key>", oauth.register, name="oauth-register"),
     path(".well-known/oauth-authorization-server", oauth.metadata, name="oauth-metadata"),
+    path(
+        ".well-known/oauth-authorization-server/mcp/deployments/<slug:key>",
+        oauth.metadata_of,
+        name="oauth-metadata-of",
+    ),
     path("api/v1/audit", audit.Audit.as_view(), name="api-audit"),
     path("api/v1/audit/<int:seq>", audit.OneEntry.as_view(), name="api-audit-entry"),
     path("api/v1/audit/verify", audit.VerifyLog.as_view(), name="api-audit-verify"),

@@ -100,6 +100,7 @@ WRITES = {
     "console-member-remove": ({}, {"owner"}),
     "console-second-required": ({}, {"owner"}),
     "console-provider": ({}, {"owner"}),
+    "console-app-self-registration": ({}, {"owner"}),
     "console-api-key-make": ({}, {"owner"}),
     "console-api-key-rotate": ({"hours": "24"}, {"owner"}),
     "console-api-key-revoke": ({}, {"owner"}),

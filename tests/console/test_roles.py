@@ -34,7 +34,8 @@ TABLE = {
     console-member-remove console-member-logins console-second-required console-provider console-api-keys
     console-api-key-make console-api-key-rotate console-client-key-add console-client-key-revoke api-client-keys
     api-client-key console-api-key-revoke api-keys api-key api-key-rotate
-    console-apps console-app-register console-app-change console-app-secret console-app-revoke api-oauth-apps
+    console-apps console-app-self-registration
+    console-app-register console-app-change console-app-secret console-app-revoke api-oauth-apps
     api-oauth-app api-oauth-app-secret
     console-queue-retry console-queue-drop console-safety-key console-account-channel-policy
     console-safety-policy console-safety-try console-safety-take-back console-safety-roll-back
@@ -110,11 +111,10 @@ TABLE = {
     console-ask-back console-resolve console-reopen console-snooze console-assign-conversation console-mark
     console-note console-several console-several-beside console-label-new console-label-save
     console-label-delete console-canned-new console-canned-save console-canned-delete console-withdraw
-    console-macro-new console-macro console-macro-delete console-macro-run api-macro api-session-macros
+    console-macro-new console-macro console-macro-delete console-macro-run api-session-macros
     console-availability console-conversation-team console-conversation-priority
     console-work-cancel console-work-resume
-    api-work-item-cancel api-work-item-resume api-session-visitor-messages api-session-withdraw api-label
-    api-canned-reply
+    api-work-item-cancel api-work-item-resume api-session-visitor-messages api-session-withdraw
     api-session-forget api-autonomous-halt api-memories api-memory api-memory-customer console-memories console-memory
     console-contact-new console-contact-save console-contact-note console-contact-merge console-contact-unmerge
     console-contact-forget api-contact-merge api-contact-unmerge api-contact-forget api-contact-memories
@@ -148,6 +148,7 @@ TABLE = {
     api-cards api-card api-card-interrupt api-work-items api-work-item api-audit api-audit-entry api-insights
     api-session-files api-session-file api-session-trace
     api-sessions api-session api-session-messages api-session-notes api-labels api-canned-replies
+    api-label api-canned-reply api-macro
     """,
 }
 # The way in, what every browser may load, and what a visitor or an API key asks for: each has tests of its own.

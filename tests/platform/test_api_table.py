@@ -301,6 +301,7 @@ NO_API = {
     "How members log in; a key that could change it could log in as any of them.": """
         console-member-logins console-second-required console-provider
     """,
+    "A person decides whether apps that nobody registered may ask for access.": "console-app-self-registration",
     "Programs are held by these rules: a person sets them, and lifts what they hold with a passkey.": """
         console-safety-policy console-safety-take-back console-safety-roll-back
         console-safety-step-up console-safety-allow console-safety-code console-safety-token

@@ -42,6 +42,7 @@ class OAuthAppAnswer(serializers.Serializer[Any]):
     redirect_uris = serializers.ListField(child=serializers.CharField())
     scopes = serializers.ListField(child=serializers.CharField(), help_text="The most it can ask for")
     is_confidential = serializers.BooleanField(help_text="Whether it has a secret")
+    is_self_registered = serializers.BooleanField(help_text="Whether it registered itself, as an MCP client")
     created_at = serializers.DateTimeField()
     revoked_at = serializers.DateTimeField(allow_null=True)
 

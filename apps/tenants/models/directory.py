@@ -34,6 +34,9 @@ class Tenant(models.Model):
     second_factor_required = models.BooleanField(
         default=False, help_text=_("Do members need a second factor before they see anything?")
     )
+    apps_register_themselves = models.BooleanField(
+        default=False, db_default=False, help_text=_("May MCP clients register themselves as apps?")
+    )
     is_simulated = models.BooleanField(default=False, db_default=False, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -20,17 +20,24 @@ from kernel.tenancy import TenantModel
 
 
 class OAuthApp(TenantModel):
-    """A third-party program that an owner registered. Its id is its `client_id`; an app without a secret is public."""
+    """A third-party program that an owner registered, or that registered itself (RFC 7591). Its id is its `client_id`;
+    an app without a secret is public. One that registered itself has no secret and gets tokens for MCP servers only."""
 
     name = models.CharField(max_length=80)
     redirect_uris: models.JSONField[list[str], list[str]] = models.JSONField(default=list, blank=True)
     scopes: models.JSONField[list[str], list[str]] = models.JSONField(default=list)
     hashed_secret = models.CharField(max_length=64, blank=True, editable=False)
+    is_self_registered = models.BooleanField(default=False, db_default=False, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     revoked_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
         verbose_name = _("app")
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(is_self_registered=False) | Q(hashed_secret=""), name="oauth_app_registered_itself_public"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

@@ -2,7 +2,8 @@
 
 Three grants are offered: authorization code with PKCE (S256 only), refresh token, and client credentials. Redirect
 addresses are compared as they were registered, a resource (RFC 8707) is the REST API or one of the tenant's MCP
-servers. Everything but `client_id_of_request` runs in the scope of the app's tenant.
+servers; for an app that registered itself only the latter. Everything but `client_id_of_request` runs in the scope of
+the app's tenant.
 """
 
 from __future__ import annotations
@@ -78,8 +79,9 @@ def client_id_of_request(headers: Mapping[str, str], form: Mapping[str, str]) ->
     return client_id
 
 
-def check_authorization(app: OAuthApp, uri: str, *, issuer: str) -> Authorization:
-    """Check a request for a member's consent. Raises `InvalidRedirect` and `RefusedRequest`."""
+def check_authorization(app: OAuthApp, uri: str, *, origin: str, issuer: str) -> Authorization:
+    """Check a request for a member's consent. `issuer`: whom the app asked. Raises `InvalidRedirect` and
+    `RefusedRequest`."""
     request = Request(uri)
     try:
         duplicates = set(request.duplicate_params)
@@ -91,11 +93,13 @@ def check_authorization(app: OAuthApp, uri: str, *, issuer: str) -> Authorizatio
     try:
         if duplicates:
             raise InvalidRequestError(description="Duplicate parameters.", request=request)
-        validator = Validator(app, issuer)
+        validator = Validator(app, origin)
         _code_grant(validator).validate_authorization_request(request)
         if not _CHALLENGE.fullmatch(request.code_challenge):
             raise InvalidRequestError(description="Invalid code_challenge.", request=request)
         audience = validator.audience_of(request)
+        if app.is_self_registered and not audience:
+            raise CustomOAuth2Error("invalid_target", description="Name an MCP server.", request=request)
     except OAuth2Error as problem:
         problem.response_mode = None
         raise RefusedRequest(answer_address(given, issuer=issuer, **dict(problem.twotuples))) from None
@@ -110,9 +114,9 @@ def answer_address(redirect_uri: str, *, issuer: str, **answer: str) -> str:
     return str(add_params_to_uri(redirect_uri, [*given, ("iss", issuer)]))
 
 
-def issue_token(app: OAuthApp | None, uri: str, *, body: str, headers: Mapping[str, str], issuer: str) -> Response:
+def issue_token(app: OAuthApp | None, uri: str, *, body: str, headers: Mapping[str, str], origin: str) -> Response:
     """Answer a request for tokens."""
-    validator = Validator(app, issuer)
+    validator = Validator(app, origin)
     bearer = BearerToken(
         validator,
         token_generator=services.new_access_token,
@@ -128,9 +132,9 @@ def issue_token(app: OAuthApp | None, uri: str, *, body: str, headers: Mapping[s
     return _response(endpoint.create_token_response, uri, body, headers)
 
 
-def revoke(app: OAuthApp | None, uri: str, *, body: str, headers: Mapping[str, str], issuer: str) -> Response:
+def revoke(app: OAuthApp | None, uri: str, *, body: str, headers: Mapping[str, str], origin: str) -> Response:
     """Answer a request to revoke a token (RFC 7009)."""
-    endpoint = RevocationEndpoint(Validator(app, issuer))
+    endpoint = RevocationEndpoint(Validator(app, origin))
     return _response(endpoint.create_revocation_response, uri, body, headers)
 
 
@@ -151,9 +155,9 @@ def _code_grant(validator: RequestValidator) -> AuthorizationCodeGrant:
 class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no types
     """Decides for oauthlib about one app of the scope's tenant; without an app every request is refused."""
 
-    def __init__(self, app: OAuthApp | None, issuer: str) -> None:
+    def __init__(self, app: OAuthApp | None, origin: str) -> None:
         super().__init__()
-        self.app, self.issuer = app, issuer
+        self.app, self.origin = app, origin
         self._grant: OAuthGrant | None = None
         self._used: OAuthToken | None = None
 
@@ -162,9 +166,9 @@ class Validator(RequestValidator):  # type: ignore[misc]  # oauthlib has no type
         if "resource" in request.duplicate_params:
             raise CustomOAuth2Error("invalid_target", description="Name one resource.", request=request)
         resource = getattr(request, "resource", None) or ""
-        if resource in ("", self.issuer, f"{self.issuer}/", f"{self.issuer}{API_PATH}"):
+        if resource in ("", self.origin, f"{self.origin}/", f"{self.origin}{API_PATH}"):
             return ""
-        key = resource.removeprefix(f"{self.issuer}{MCP_PATH}")
+        key = resource.removeprefix(f"{self.origin}{MCP_PATH}")
         if key == resource or not Deployment.objects.filter(public_key=key).exists():
             raise CustomOAuth2Error("invalid_target", description="Unknown resource.", request=request)
         return f"{MCP_PATH}{key}"

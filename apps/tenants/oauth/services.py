@@ -1,4 +1,5 @@
-"""Register and revoke apps, grant and revoke their access, issue and check their tokens.
+"""Register and revoke apps, also those that register themselves, grant and revoke their access, issue and check their
+tokens.
 
 A token acts within its scopes and, for a member, within the member's role at the time of each request: a member who
 left or was deactivated has no valid tokens. Secrets, codes and tokens are returned once and stored as hashes.
@@ -13,14 +14,14 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.enums import Role, TokenKind
-from apps.tenants.models import OAuthApp, OAuthGrant, OAuthToken, User
+from apps.tenants.models import OAuthApp, OAuthGrant, OAuthToken, Tenant, User
 from apps.tenants.queries import role_of
-from apps.tenants.rules import APP_SCOPES, is_access_token, redirects_problem
+from apps.tenants.rules import APP_SCOPES, SELF_REGISTERED_SCOPES, is_access_token, redirects_problem
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
@@ -30,6 +31,8 @@ from kernel.tenancy import lookup_scope, tenant_scope
 
 CODE_SECONDS, ACCESS_SECONDS = 60, 3600
 REFRESH_LIFETIME = timedelta(days=30)
+# Apps that registered themselves and wait for the first member to consent. Older ones are deleted.
+MOST_WAITING = 50
 _USE_RECORDED_EVERY = timedelta(minutes=5)
 
 
@@ -75,6 +78,38 @@ def register_app(
     return NewApp(app, secret)
 
 
+def register_itself(name: str, *, redirect_uris: Collection[str], scopes: Iterable[str]) -> OAuthApp:
+    """Register an app that a stranger describes, in the scope of a tenant that allows it: public, for MCP servers.
+
+    Of those to which no member has consented the newest `MOST_WAITING` stay. Raises as `register_app`.
+    """
+    app = OAuthApp(
+        name=name,
+        redirect_uris=list(dict.fromkeys(redirect_uris)),
+        scopes=sorted(set(scopes)),
+        is_self_registered=True,
+    )
+    _require_valid(app)
+    app.save()
+    data = {"scopes": app.scopes}
+    record(AuditEvent.OAUTH_APP_SELF_REGISTERED, actor="system", subject=f"oauth_app:{app.pk}", data=data)
+    consented = OAuthGrant.objects.filter(app=OuterRef("pk"))
+    waiting = OAuthApp.objects.filter(~Exists(consented), is_self_registered=True, revoked_at=None)
+    # A member who consents at this moment keeps the row locked, and the app stays.
+    newest = waiting.order_by("-created_at", "-pk")
+    old = newest.select_for_update(no_key=True, skip_locked=True, of=("self",))[MOST_WAITING:]
+    OAuthApp.objects.filter(pk__in=[row.pk for row in old]).delete()
+    return app
+
+
+def allow_self_registration(tenant: Tenant, *, allowed: bool, actor: str) -> None:
+    """Decide whether apps may register themselves. In the tenant's scope. Those that have done so stay."""
+    changed = Tenant.objects.filter(pk=tenant.pk).exclude(apps_register_themselves=allowed)
+    if changed.update(apps_register_themselves=allowed):
+        subject, data = f"tenant:{tenant.pk}", {"allowed": allowed}
+        record(AuditEvent.OAUTH_REGISTRATION_CHANGED, actor=actor, subject=subject, data=data)
+
+
 def change_app(
     app: OAuthApp,
     *,
@@ -111,7 +146,8 @@ def _require_valid(app: OAuthApp) -> None:
         raise SilasError(ErrorCode.OAUTH_REDIRECT_INVALID, problem)
     if not app.redirect_uris and not app.is_confidential:
         raise SilasError(ErrorCode.OAUTH_REDIRECT_INVALID)
-    if not app.scopes or not set(app.scopes) <= set(APP_SCOPES):
+    most = SELF_REGISTERED_SCOPES if app.is_self_registered else APP_SCOPES
+    if not app.scopes or not set(app.scopes) <= set(most):
         raise SilasError(ErrorCode.OAUTH_SCOPES_INVALID)
 
 
@@ -171,7 +207,9 @@ def app_by_client_id(client_id: str) -> OAuthApp | None:
 def grant_access(
     app: OAuthApp, user: User, *, scopes: Collection[str], audience: str, redirect_uri: str, code_challenge: str
 ) -> str:
-    """Record a member's consent and return the code for the app, valid once and for `CODE_SECONDS`."""
+    """Record a member's consent and return the code for the app, valid once and for `CODE_SECONDS`. Raises `NotFound`
+    for an app that has just been deleted."""
+    get_app(app.pk, lock=True)
     moment, code = now(), _new("oac")
     unused = OAuthGrant.objects.filter(app=app, user=user, code_used_at=None, code_expires_at__lt=moment)
     unused.delete()

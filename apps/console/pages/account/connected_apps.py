@@ -21,29 +21,35 @@ from apps.console.base import page
 from apps.console.members import StaffRequest, refused, staff_view
 from apps.tenants import access
 from apps.tenants.enums import KeyScope
+from apps.tenants.models import OAuthApp
 from apps.tenants.oauth import server, services
 from apps.tenants.oauth.views import issuer_of
+from apps.tenants.queries import deployment_by_key
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def authorize(request: HttpRequest) -> HttpResponseBase:
-    """Ask a member to let an app act for them, and redirect to the app with a code or the refusal."""
+def authorize(request: HttpRequest, key: str = "") -> HttpResponseBase:
+    """Ask a member to let an app act for them, and redirect to the app with a code or the refusal.
+
+    `key`: the chatbot of the app's company at whose own issuer the app asks.
+    """
     if not request.user.is_authenticated:
         return redirect_to_login(request.get_full_path(), reverse("console-login"))
     app = services.app_by_client_id(request.GET.get("client_id", ""))
     memberships = access.memberships_in(request.session, request.user)
     membership = next((row for row in memberships if app and row.tenant_id == app.tenant_id), None)
-    if app is None or membership is None:
+    if app is None or membership is None or (key and not _is_deployment(app, key)):
         return refused(request, NotFound())
     if access.lacks_second_factor(request.session, request.user, membership.tenant):
         return redirect("console-account")
-    issuer = issuer_of(request)
+    origin = issuer_of(request)
+    issuer = f"{origin}{server.MCP_PATH}{key}" if key else origin
     try:
         with tenant_scope(app.tenant_id):
-            asked = server.check_authorization(app, request.build_absolute_uri(), issuer=issuer)
+            asked = server.check_authorization(app, request.build_absolute_uri(), origin=origin, issuer=issuer)
             if request.method != "POST":
                 return _consent_page(request, asked, membership)
             if request.POST.get("decision") != "allow":
@@ -63,6 +69,11 @@ def authorize(request: HttpRequest) -> HttpResponseBase:
     except server.RefusedRequest as refusal:
         return _to_app(refusal.location)
     return _to_app(server.answer_address(asked.redirect_uri, issuer=issuer, **answer))
+
+
+def _is_deployment(app: OAuthApp, key: str) -> bool:
+    deployment = deployment_by_key(key)
+    return deployment is not None and deployment.tenant_id == app.tenant_id
 
 
 def _consent_page(request: HttpRequest, asked: server.Authorization, membership: object) -> HttpResponseBase:

@@ -76,6 +76,8 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "api_key_rotated": ("", gettext_lazy("{who} rotated an API key|{what}")),
     "api_key_revoked": ("", gettext_lazy("{who} revoked an API key|{what}")),
     "oauth_app_registered": ("", gettext_lazy("{who} registered an app|{what}")),
+    "oauth_app_self_registered": ("", gettext_lazy("An app registered itself|{what}")),
+    "oauth_registration_changed": ("", gettext_lazy("{who} changed whether apps may register themselves")),
     "oauth_app_changed": ("", gettext_lazy("{who} changed an app|{what}")),
     "oauth_secret_replaced": ("", gettext_lazy("{who} replaced the secret of an app|{what}")),
     "oauth_app_revoked": ("", gettext_lazy("{who} revoked an app|{what}")),

@@ -17,7 +17,7 @@ from apps.tenants.models import Deployment
 from apps.tenants.oauth import services
 from apps.tenants.oauth.server import MCP_PATH
 from apps.tenants.oauth.views import issuer_of
-from apps.tenants.rules import APP_SCOPES
+from apps.tenants.rules import APP_SCOPES, SELF_REGISTERED_SCOPES
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 
@@ -47,7 +47,9 @@ def _render(request: StaffRequest, refusal: SilasError | None = None, *args: Any
         apps=services.list_apps(),
         made=more.get("made"),
         scopes=_SCOPES,
+        self_scopes=SELF_REGISTERED_SCOPES,
         issuer=issuer_of(request),
+        allows=request.member.tenant.apps_register_themselves,
         deployments=Deployment.objects.order_by("title"),
         mcp_path=MCP_PATH,
     )
@@ -98,6 +100,16 @@ def change(request: StaffRequest, app_id: UUID) -> HttpResponseBase:
         )
     except SilasError as refusal:
         return _render(request, refusal)
+    return redirect("console-apps")
+
+
+@require_POST
+@staff_view(Capability.MANAGE_API_KEYS, on_conflict=_render)
+def allow_self_registration(request: StaffRequest) -> HttpResponseBase:
+    """Decide whether MCP clients may register themselves."""
+    services.allow_self_registration(
+        request.member.tenant, allowed=request.POST.get("allowed") == "1", actor=request.member.user.actor
+    )
     return redirect("console-apps")
 
 

@@ -18,6 +18,7 @@ urlpatterns = [
     path("members/login/provider/", login_settings.save_provider, name="console-provider"),
     path("apps/", apps.apps, name="console-apps"),
     path("apps/register/", apps.register, name="console-app-register"),
+    path("apps/self-registration/", apps.allow_self_registration, name="console-app-self-registration"),
     path("apps/<uuid:app_id>/change/", apps.change, name="console-app-change"),
     path("apps/<uuid:app_id>/secret/", apps.replace_secret, name="console-app-secret"),
     path("apps/<uuid:app_id>/revoke/", apps.revoke, name="console-app-revoke"),

@@ -1036,6 +1036,7 @@ class OAuthAppAnswer(TypedDict):
     redirect_uris: list[str]
     scopes: list[str]
     is_confidential: bool
+    is_self_registered: bool
     created_at: str
     revoked_at: str | None
 
