@@ -22,6 +22,7 @@ import pytest
 from tests.ports import free_port
 
 WAIT_SECONDS = 30.0
+START_SECONDS = 120.0
 
 
 @dataclass
@@ -45,12 +46,13 @@ class Web:
                 stderr=log,
                 env={**os.environ, "SILAS_EVENT_STREAMS": "4"},
             )
-        until = time.monotonic() + WAIT_SECONDS
+        until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
             with suppress(OSError), urllib.request.urlopen(f"{self.url}/health/ready", timeout=5) as answer:
                 if answer.status == 200:
                     return
             time.sleep(0.1)
+        self.kill()  # one that started late would answer the messages of other tests
         raise AssertionError(self.log.read_text()[-3000:])
 
     def kill(self) -> None:
