@@ -13,7 +13,7 @@ export const ar = {
   suggestions: "اقتراحات",
   newBelow: { zero: "لا رسائل جديدة", one: "رسالة جديدة واحدة", two: "رسالتان جديدتان", few: "{n} رسائل جديدة", many: "{n} رسالة جديدة", other: "{n} رسالة جديدة" },
   typing: "{title} يكتب الآن",
-  seen: "Seen",
+  seen: "تمت القراءة",
   said: "{name}: {text}",
   unread: { zero: "لا رسائل جديدة", one: "رسالة جديدة واحدة", two: "رسالتان جديدتان", few: "{n} رسائل جديدة", many: "{n} رسالة جديدة", other: "{n} رسالة جديدة" },
   connecting: "جارٍ الاتصال",

@@ -13,7 +13,7 @@ export const de = {
   suggestions: "Vorschläge",
   newBelow: { one: "{n} neue Nachricht", other: "{n} neue Nachrichten" },
   typing: "{title} schreibt",
-  seen: "Seen",
+  seen: "Gelesen",
   said: "{name}: {text}",
   unread: { one: "{n} neue Nachricht", other: "{n} neue Nachrichten" },
   connecting: "Verbindung wird aufgebaut",

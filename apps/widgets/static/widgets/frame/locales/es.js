@@ -13,7 +13,7 @@ export const es = {
   suggestions: "Sugerencias",
   newBelow: { one: "{n} mensaje nuevo", other: "{n} mensajes nuevos" },
   typing: "{title} está escribiendo",
-  seen: "Seen",
+  seen: "Visto",
   said: "{name}: {text}",
   unread: { one: "{n} mensaje nuevo", other: "{n} mensajes nuevos" },
   connecting: "Conectando",

@@ -13,7 +13,7 @@ export const fr = {
   suggestions: "Suggestions",
   newBelow: { one: "{n} nouveau message", other: "{n} nouveaux messages" },
   typing: "{title} écrit",
-  seen: "Seen",
+  seen: "Vu",
   said: "{name} : {text}",
   unread: { one: "{n} nouveau message", other: "{n} nouveaux messages" },
   connecting: "Connexion en cours",

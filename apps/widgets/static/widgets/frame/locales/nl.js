@@ -13,7 +13,7 @@ export const nl = {
   suggestions: "Suggesties",
   newBelow: { one: "{n} nieuw bericht", other: "{n} nieuwe berichten" },
   typing: "{title} is aan het typen",
-  seen: "Seen",
+  seen: "Gezien",
   said: "{name}: {text}",
   unread: { one: "{n} nieuw bericht", other: "{n} nieuwe berichten" },
   connecting: "Verbinding maken",
