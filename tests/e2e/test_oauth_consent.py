@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -9,10 +10,13 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from apps.tenants.enums import KeyScope
-from kernel.tenancy import in_thread
+from apps.tenants.models import OAuthApp
+from apps.tenants.oauth.services import NewApp, register_itself
+from apps.tenants.rules import SELF_REGISTERED_SCOPES
+from kernel.tenancy import in_scope, in_thread
 from tests.e2e.axe import violations
 from tests.e2e.console import log_in
-from tests.factories.oauth import Flow, make_app
+from tests.factories.oauth import CALLBACK, Flow, make_app
 from tests.factories.tenants import make_deployment
 
 SIZES: dict[str, dict[str, Any]] = {
@@ -74,3 +78,31 @@ async def test_owner_registers_an_app_and_a_member_revokes_it(
     await page.get_by_role("button", name="Revoke Helper").click()
     await expect(page.get_by_text("No apps yet.")).to_be_visible()
     await _is_sound(page)
+
+
+async def _shoot(page: Page, name: str) -> None:
+    if folder := os.environ.get("SILAS_SHOTS"):
+        await page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+def _registered_itself() -> OAuthApp:
+    return register_itself("Assistant", redirect_uris=[CALLBACK], scopes=SELF_REGISTERED_SCOPES)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_owner_lets_clients_register_and_members_are_told(
+    web: str, open_page: Any, tenant: Any, owner: Any, size: str
+) -> None:
+    chatbot = await in_thread(make_deployment, tenant)
+    page = await log_in(open_page, web, owner, "/console/apps/", **SIZES[size])
+    await page.get_by_role("button", name="Let MCP clients register").click()
+    await expect(page.get_by_role("button", name="Turn off registration")).to_be_visible()
+    flow = Flow(NewApp(await in_scope(tenant.pk, _registered_itself)), owner)
+    await page.reload()
+    await expect(page.get_by_text("registered by itself")).to_be_visible()
+    await _is_sound(page)
+    await _shoot(page, f"apps-{size}")
+    await page.goto(f"{web}{flow.address(resource=f'{web}/mcp/deployments/{chatbot.public_key}')}")
+    await expect(page.get_by_text("This app registered itself")).to_be_visible()
+    await _is_sound(page)
+    await _shoot(page, f"consent-{size}")
