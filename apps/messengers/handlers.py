@@ -14,7 +14,7 @@ from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
 from apps.bus.registry import on_dead_letter, register_job
 from apps.bus.threads import is_stopping
-from apps.messengers import delivery, ports
+from apps.messengers import delivery, ports, webhooks
 from apps.messengers.cards import notices
 from apps.messengers.delivery import place_of
 from apps.messengers.email import intake
@@ -61,6 +61,14 @@ def _held(row_id: UUID) -> tuple[UUID, Adapter, Place, Inbound] | None:
     if row is None or row.held is None:
         return None
     return row.channel_id, ports.adapter_of(row.channel.kind), place_of(row.channel), unheld(row.held)
+
+
+async def deliver(job: Delivery) -> None:
+    """Handler of `channel_delivery`: an entry or a notice of a thread, or what the provider is told of a channel."""
+    if "webhook" in (job.message.payload or {}):
+        await webhooks.settle(job)
+    else:
+        await delivery.send(job)
 
 
 async def poll(job: Delivery) -> None:
@@ -144,7 +152,7 @@ def _lose(message: QueueMessage) -> bool:
 
 register_job(Kind.CARD_NOTICE, notices.deliver, recurring=True, max_concurrency=CONCURRENCY)
 register_job(Kind.CHANNEL_INBOUND, receive_held, max_concurrency=CONCURRENCY)
-register_job(Kind.CHANNEL_DELIVERY, delivery.send, max_concurrency=CONCURRENCY)
+register_job(Kind.CHANNEL_DELIVERY, deliver, max_concurrency=CONCURRENCY)
 register_job(Kind.CHANNEL_POLL, poll, recurring=True, max_concurrency=settings.CHANNEL_WATCHES + CONCURRENCY)
 register_job(Kind.MAIL_READ, intake.read_mail, max_concurrency=2)
 on_dead_letter(intake.unread, Kind.MAIL_READ)

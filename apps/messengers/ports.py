@@ -235,6 +235,9 @@ class Adapter:
     opt_in_words: ClassVar[frozenset[str]] = frozenset()
     # Whether approvers can be sent cards here (`send_card`, `update_card`, `answer_press`).
     carries_cards: ClassVar[bool] = False
+    # Whether `connect` tells the provider the webhook, which it keeps as the setting `webhook`, and `disconnect` takes
+    # it back.
+    sets_webhook: ClassVar[bool] = False
     # Whether an opt-in word is answered with the chatbot's greeting.
     greets: ClassVar[bool] = False
 
@@ -255,6 +258,10 @@ class Adapter:
         """Check the credentials at the provider and tell it the webhook where it takes one. Returns what to keep in the
         channel's settings, such as the bot's name. Raises `NotSent`."""
         return {}
+
+    async def disconnect(self, place: Place) -> None:
+        """Have the provider call this channel's address no more; a webhook of another channel stays. Raises
+        `NotSent`."""
 
     def receive(self, request: HttpRequest, body: bytes, place: Place) -> Received:
         """What a call of the provider contains, after its signature was checked. Raises `PermissionError` for a wrong

@@ -17,7 +17,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.enums import Kind
 from apps.bus.services import schedule
-from apps.messengers import ports, queries
+from apps.messengers import ports, queries, webhooks
 from apps.messengers.delivery import place_of, seal_place
 from apps.messengers.enums import ChannelKind
 from apps.messengers.models import Channel
@@ -70,9 +70,12 @@ def change_channel(
     given = {**row.settings, **(values or {})} if values is not None else row.settings
     if name is not None or values is not None:
         _fill(row, row.name if name is None else name, given, known=known)
+    was_enabled = row.enabled
     row.enabled = row.enabled if enabled is None else enabled
     row.version += 1
     row.save()
+    if row.enabled != was_enabled:
+        webhooks.owe(row, sealed=bytes(row.sealed))
     data = {"kind": row.kind, "enabled": row.enabled}
     record(AuditEvent.CHANNEL_CHANGED, actor=actor, subject=f"channel:{row.pk}", data=data)
     _poll(row)
@@ -80,11 +83,14 @@ def change_channel(
 
 
 def remove_channel(channel_id: UUID, *, actor: str) -> None:
-    """Turn it off for good and delete its secrets; its conversations stay."""
+    """Turn it off for good and delete its secrets, once the provider's webhook is removed; its conversations stay."""
     row = queries.lock_channel(channel_id)
+    sealed = bytes(row.sealed)
     row.enabled, row.sealed, row.removed_at = False, b"", now()
     row.version += 1
     row.save()
+    if sealed:
+        webhooks.owe(row, sealed=sealed)
     record(AuditEvent.CHANNEL_REMOVED, actor=actor, subject=f"channel:{row.pk}", data={"kind": row.kind})
 
 

@@ -58,6 +58,7 @@ class Telegram(Provider):
 
     kind = ChannelKind.TELEGRAM
     token = "4711:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
+    webhook = ""
 
     def answer(self, asked: Asked) -> Answer:
         if asked.path.startswith(f"/file/bot{self.token}/"):
@@ -67,6 +68,12 @@ class Telegram(Provider):
             return _json({"ok": False, "error_code": 401, "description": "Unauthorized"}, 401)
         if method == "getMe":
             return _result({"id": 4711, "is_bot": True, "first_name": "Help", "username": "help_bot"})
+        if method == "setWebhook":
+            self.webhook = asked.content["url"]
+        if method == "getWebhookInfo":
+            return _result({"url": self.webhook})
+        if method == "deleteWebhook":
+            self.webhook = ""
         if method == "getFile":
             name = asked.content["file_id"]
             if len(self.files[name]) > 20_000_000:
@@ -128,6 +135,7 @@ class Twilio(Provider):
 
     kind = ChannelKind.SMS
     account, token, number = "AC2a9f0c1b6d3e4f5a", "12345", "+4930123456"
+    webhook = ""
     values: ClassVar[dict[str, str]] = {"account_sid": account, "token": token, "number": number}
 
     def answer(self, asked: Asked) -> Answer:
@@ -136,10 +144,11 @@ class Twilio(Provider):
             return _json({"code": 20003, "message": "Authenticate", "status": 401}, 401)
         path = asked.path.removeprefix(f"/2010-04-01/Accounts/{self.account}/")
         if path == "IncomingPhoneNumbers.json":
-            known = [{"sid": "PN1"}] if asked.content["PhoneNumber"] == self.number else []
+            known = [{"sid": "PN1", "sms_url": self.webhook}] if asked.content["PhoneNumber"] == self.number else []
             return _json({"incoming_phone_numbers": known})
         if path == "IncomingPhoneNumbers/PN1.json":
-            return _json({"sid": "PN1", "sms_url": asked.content["SmsUrl"]})
+            self.webhook = asked.content["SmsUrl"]
+            return _json({"sid": "PN1", "sms_url": self.webhook})
         if path == "Messages.json":
             if len(asked.content["Body"]) > 1600:
                 return _json({"code": 21617, "message": "too long", "status": 400}, 400)

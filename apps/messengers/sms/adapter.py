@@ -85,6 +85,7 @@ class SmsAdapter(Adapter):
         Setting("token", _("Auth token"), secret=True),
     )
     longest_text = 1600
+    sets_webhook = True
     # Twilio's own. "yes" opts in there too, and is left out: it answers the question for consent.
     opt_out_words = frozenset({"stop", "stopall", "unsubscribe", "cancel", "end", "quit", "revoke", "optout"})
     opt_in_words = frozenset({"start", "unstop"})
@@ -108,14 +109,18 @@ class SmsAdapter(Adapter):
         )
 
     async def connect(self, place: Place, webhook: str) -> Mapping[str, Any]:
-        number = _sender(place.settings["number"])
-        told = await _ask("GET", place, f"IncomingPhoneNumbers.json?{urlencode({'PhoneNumber': number})}")
-        known = told.get("incoming_phone_numbers") or []
-        if not known:
+        known = await _known_number(place)
+        if known is None:
             raise NotSent("number_unknown")
         hook = {"SmsUrl": webhook, "SmsMethod": "POST", "SmsFallbackUrl": webhook, "SmsFallbackMethod": "POST"}
-        await _ask("POST", place, f"IncomingPhoneNumbers/{known[0]['sid']}.json", form=hook)
+        await _ask("POST", place, f"IncomingPhoneNumbers/{known['sid']}.json", form=hook)
         return {"webhook": webhook}
+
+    async def disconnect(self, place: Place) -> None:
+        known = await _known_number(place)
+        if known and str(known.get("sms_url") or "").endswith(f"/{place.public_id}"):
+            none = {"SmsUrl": "", "SmsFallbackUrl": ""}
+            await _ask("POST", place, f"IncomingPhoneNumbers/{known['sid']}.json", form=none)
 
     def receive(self, request: HttpRequest, body: bytes, place: Place) -> Received:
         form = parse_qsl(body.decode(), keep_blank_values=True)
@@ -181,6 +186,14 @@ def _text(message: Outbound) -> str:
             name=message.file.name
         )
     return render(numbered(whole_text(message), message.options, language=message.language), PLAIN)
+
+
+async def _known_number(place: Place) -> dict[str, Any] | None:
+    """The channel's number as the account has it; None if it doesn't."""
+    number = _sender(place.settings["number"])
+    told = await _ask("GET", place, f"IncomingPhoneNumbers.json?{urlencode({'PhoneNumber': number})}")
+    known: dict[str, Any] | None = next(iter(told.get("incoming_phone_numbers") or ()), None)
+    return known
 
 
 async def _send(place: Place, text: str) -> str:

@@ -68,6 +68,7 @@ class TelegramAdapter(Adapter):
     opt_out_words = frozenset({"/stop"})
     opt_in_words = frozenset({"/start"})
     greets = True
+    sets_webhook = True
     carries_cards = True
 
     def check(self, settings: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, StrOrPromise]:
@@ -92,7 +93,12 @@ class TelegramAdapter(Adapter):
         }
         await _call(place, "setWebhook", hook)
         name = str(bot.get("username", ""))
-        return {"bot": name, "link": f"https://t.me/{name}"}
+        return {"bot": name, "link": f"https://t.me/{name}", "webhook": webhook}
+
+    async def disconnect(self, place: Place) -> None:
+        known = await _call(place, "getWebhookInfo")
+        if str(known.get("url", "")).endswith(f"/{place.public_id}"):
+            await _call(place, "deleteWebhook")
 
     def receive(self, request: HttpRequest, body: bytes, place: Place) -> Received:
         given = request.headers.get("X-Telegram-Bot-Api-Secret-Token", "")

@@ -366,7 +366,11 @@ def connect(channel: Channel, webhook: str = "https://chat.example.com/channels/
 
 
 def test_check_names_the_bot_and_sets_the_webhook(channel: Channel, telegram: Telegram) -> None:
-    assert connect(channel).settings == {"bot": "help_bot", "link": "https://t.me/help_bot"}
+    assert connect(channel).settings == {
+        "bot": "help_bot",
+        "link": "https://t.me/help_bot",
+        "webhook": "https://chat.example.com/channels/telegram/x",
+    }
     hook = telegram.asked[-1]
     assert hook.path.endswith("/setWebhook")
     assert hook.content["url"] == "https://chat.example.com/channels/telegram/x"
