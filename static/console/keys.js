@@ -39,5 +39,8 @@ function press(key, event) {
   if (!wanted) return;
   event.preventDefault();
   if (wanted.disabled) document.querySelector("[data-slide]")?.focus();
-  else wanted.click();
+  else {
+    wanted.click();
+    if (wanted.matches("summary")) wanted.focus();
+  }
 }

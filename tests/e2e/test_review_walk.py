@@ -417,6 +417,8 @@ async def test_filter_is_kept_while_cards_are_decided(
     if on is PHONE:
         await page.get_by_role("link", name="Queue").tap()
     await page.keyboard.press("f")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_label("Risk", exact=True)).to_be_focused()
     await shoot(page, f"review-filter-{'phone' if on is PHONE else 'wide'}")
     await page.get_by_label("Risk", exact=True).select_option("low")
     await page.get_by_label("Sort by").select_option("newest")
