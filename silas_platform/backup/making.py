@@ -7,6 +7,7 @@ files come last.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from silas_platform.backup.manifest import (
     DATABASE,
     FILES,
     KEYS,
+    LAST_BACKUP,
     NAME,
     ROOT_KEYS,
     BackupRefused,
@@ -67,6 +69,8 @@ def back_up(place: str, *, passphrase: str = "") -> Manifest:
                 missing=missing,
             )
         (folder / NAME).write_text(manifest.text())
+    noted = {"created": manifest.created, "place": place}
+    write_private(Path(settings.VAR_DIR) / LAST_BACKUP, json.dumps(noted))
     return manifest
 
 

@@ -30,6 +30,8 @@ DATABASE, CHECKPOINTS, ROOT_KEYS, KEYS, FILES = (
     "files",
 )
 BUCKET = "s3://"
+# Beside the installation's other files: when and where this machine made its newest backup, for `manage.py doctor`.
+LAST_BACKUP = "last-backup.json"
 _CHUNK = 1 << 20
 
 

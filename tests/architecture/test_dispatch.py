@@ -19,6 +19,7 @@ RUNS_SANDBOXES = {
     "apps.work.verification",
     "sandbox",
     "apps.knowledge.sandboxed_parsing",
+    "silas_platform.doctor",
     "apps.imports.runs",
     "apps.messengers.email.intake",
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 # Commands that a person runs stop at the first fault, and say it.
-BY_HAND = ("management", "backup", "certification.py")
+BY_HAND = ("management", "backup", "certification.py", "doctor.py")
 
 
 def loops(path: Path) -> list[int]:
