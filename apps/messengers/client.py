@@ -23,6 +23,8 @@ MOST_FILE_BYTES, FILE_SECONDS = 20_000_000, 60.0
 # Until credentials that were refused have been renewed.
 RENEWAL_SECONDS = 600.0
 Part = TypeVar("Part")
+# A provider's error codes: the problem, and the seconds until another attempt if one is worth it.
+Errors = Mapping[int, tuple[str, float | None]]
 _STEP_SECONDS, _SECONDS, _MOST_BYTES = 5.0, 15.0, 1_000_000
 _LONGEST_WAIT = 3600.0
 
@@ -72,6 +74,23 @@ async def call(
     if is_fault and answer.status_code not in judged:
         raise NotSent(f"http_{answer.status_code}", retry_after=_seconds(answer.headers.get("retry-after", "")))
     return Answer(int(answer.status_code), dict(answer.headers), answer.content)
+
+
+def problem_of(code: int, known: Errors) -> str:
+    """A word for what a provider's error code means."""
+    return known[code][0] if code in known else f"refused_{code}"
+
+
+def refusal(answer: Answer, code: object, known: Errors) -> NotSent:
+    """What an answer that refuses means: by its error code if it is known, otherwise by its status."""
+    if isinstance(code, int) and code in known:
+        problem, retry_after = known[code]
+        return NotSent(problem, retry_after=retry_after, opted_out=problem == "opted_out")
+    if answer.status == 401:
+        return NotSent("unauthorized", retry_after=RENEWAL_SECONDS)
+    if answer.status == 429 or answer.status >= 500:
+        return NotSent(f"http_{answer.status}", retry_after=30)
+    return NotSent(f"refused_{code}" if isinstance(code, int) else f"http_{answer.status}")
 
 
 async def download(file: InboundFile, url: str, *, headers: Mapping[str, str] | None = None) -> InboundFile:

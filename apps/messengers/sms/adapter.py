@@ -19,7 +19,7 @@ from django.http import HttpRequest, HttpResponse
 
 from apps.contacts.enums import IdentityKind
 from apps.contacts.rules import plain_phone
-from apps.messengers.client import RENEWAL_SECONDS, Answer, call, send_in_order
+from apps.messengers.client import RENEWAL_SECONDS, Errors, call, problem_of, refusal, send_in_order
 from apps.messengers.enums import ChannelKind, MessageState
 from apps.messengers.formatting import PLAIN, numbered, pieces, render, whole_text
 from apps.messengers.ports import (
@@ -50,8 +50,8 @@ _STATES = {
     "undelivered": MessageState.FAILED,
     "failed": MessageState.FAILED,
 }
-# Twilio's error codes, of answers and of receipts: the problem, and the seconds until another attempt.
-_ERRORS: dict[int, tuple[str, float | None]] = {
+# Twilio's error codes, of answers and of receipts.
+_ERRORS: Errors = {
     14107: ("rate_limited", 60),
     20003: ("unauthorized", RENEWAL_SECONDS),
     20429: ("rate_limited", 30),
@@ -176,7 +176,7 @@ def _inbound(told: Mapping[str, str]) -> Inbound:
 def _receipt(sid: str, status: str, code: str | None) -> Receipt:
     problem = ""
     if code and code.isdecimal():
-        problem = _ERRORS.get(int(code), (f"refused_{int(code)}", None))[0]
+        problem = problem_of(int(code), _ERRORS)
     return Receipt(sid, _STATES[status], problem)
 
 
@@ -212,18 +212,7 @@ async def _ask(method: str, place: Place, path: str, *, form: Mapping[str, str] 
     told = answer.json()
     if answer.status in (200, 201) and told:
         return told
-    raise _refusal(answer, told.get("code"))
-
-
-def _refusal(answer: Answer, code: object) -> NotSent:
-    if isinstance(code, int) and code in _ERRORS:
-        problem, retry_after = _ERRORS[code]
-        return NotSent(problem, retry_after=retry_after, opted_out=problem == "opted_out")
-    if answer.status == 401:
-        return NotSent("unauthorized", retry_after=RENEWAL_SECONDS)
-    if answer.status == 429 or answer.status >= 500:
-        return NotSent(f"http_{answer.status}", retry_after=30)
-    return NotSent(f"refused_{code}" if isinstance(code, int) else f"http_{answer.status}")
+    raise refusal(answer, told.get("code"), _ERRORS)
 
 
 def _base() -> str:

@@ -20,7 +20,7 @@ from django.conf import settings as platform
 from django.http import HttpRequest, JsonResponse
 
 from apps.contacts.enums import IdentityKind
-from apps.messengers.client import FILE_SECONDS, MOST_FILE_BYTES, RENEWAL_SECONDS, Answer, call, send_in_order
+from apps.messengers.client import FILE_SECONDS, RENEWAL_SECONDS, Answer, call, download, send_in_order
 from apps.messengers.enums import ChannelKind
 from apps.messengers.formatting import TELEGRAM, pieces, render, whole_text
 from apps.messengers.ports import (
@@ -227,15 +227,11 @@ async def _fetched(place: Place, file: InboundFile) -> InboundFile:
     another attempt may succeed."""
     try:
         path = str((await _call(place, "getFile", {"file_id": file.ref}))["file_path"])
-        url = f"{_base()}/file/bot{place.secrets['token']}/{quote(path)}"
-        answer = await call("GET", url, max_bytes=MOST_FILE_BYTES, seconds=FILE_SECONDS)
-        if answer.status != 200:
-            raise NotSent(f"http_{answer.status}")
     except NotSent as refused:
         if refused.retry_after is not None:
             raise
         return InboundFile(file.name)
-    return InboundFile(file.name, answer.content)
+    return await download(file, f"{_base()}/file/bot{place.secrets['token']}/{quote(path)}")
 
 
 async def _send_text(place: Place, text: str, markup: Mapping[str, Any]) -> str:

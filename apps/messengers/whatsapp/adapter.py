@@ -21,7 +21,18 @@ from django.conf import settings as platform
 from django.http import HttpRequest, HttpResponse
 
 from apps.contacts.enums import IdentityKind
-from apps.messengers.client import FILE_SECONDS, MOST_FILE_BYTES, RENEWAL_SECONDS, Answer, call, send_in_order
+from apps.messengers.client import (
+    FILE_SECONDS,
+    MOST_FILE_BYTES,
+    RENEWAL_SECONDS,
+    Answer,
+    Errors,
+    call,
+    download,
+    problem_of,
+    refusal,
+    send_in_order,
+)
 from apps.messengers.enums import ChannelKind, MessageState
 from apps.messengers.formatting import PLAIN, WHATSAPP, numbered, pieces, render, whole_text
 from apps.messengers.ports import (
@@ -57,8 +68,8 @@ _STATES = {
     "failed": MessageState.FAILED,
 }
 _TEMPLATE_TAKES_NO_TEXT = "template_parameters"
-# Meta's error codes: the problem, and the seconds until another attempt.
-_ERRORS: dict[int, tuple[str, float | None]] = {
+# Meta's error codes, of answers and of receipts.
+_ERRORS: Errors = {
     0: ("unauthorized", RENEWAL_SECONDS),
     1: ("unavailable", 15),
     2: ("unavailable", 15),
@@ -250,8 +261,7 @@ def _contact(told: Mapping[str, Any]) -> str:
 def _receipt(status: Mapping[str, Any]) -> Receipt:
     problem = ""
     if errors := status.get("errors"):
-        code = int(errors[0]["code"])
-        problem = _ERRORS.get(code, (f"refused_{code}", None))[0]
+        problem = problem_of(int(errors[0]["code"]), _ERRORS)
     return Receipt(str(status["id"]), _STATES[status["status"]], problem)
 
 
@@ -263,12 +273,11 @@ async def _fetched(place: Place, file: InboundFile) -> InboundFile:
         url = str(told.get("url", ""))
         if int(told.get("file_size") or 0) > MOST_FILE_BYTES or not _is_metas(url):
             return InboundFile(file.name)
-        answer = await call("GET", url, headers=_authorized(place), max_bytes=MOST_FILE_BYTES, seconds=FILE_SECONDS)
     except NotSent as refused:
         if refused.retry_after is not None:
             raise
         return InboundFile(file.name)
-    return InboundFile(file.name, answer.content if answer.status == 200 else b"")
+    return await download(file, url, headers=_authorized(place))
 
 
 def _is_metas(url: str) -> bool:
@@ -391,13 +400,9 @@ def _checked(answer: Answer) -> dict[str, Any]:
         return told
     error = told.get("error")
     code = error.get("code") if isinstance(error, dict) else None
-    code = code if isinstance(code, int) else None
-    if code in _ERRORS:
-        problem, retry_after = _ERRORS[code]
-        raise NotSent(problem, retry_after=retry_after)
-    if answer.status == 429 or answer.status >= 500 or code is None:
-        raise NotSent(f"http_{answer.status}", retry_after=15 if answer.status >= 500 else 60)
-    raise NotSent(f"refused_{code}")
+    if not isinstance(code, int) and answer.status < 500:
+        raise NotSent(f"http_{answer.status}", retry_after=60)  # not Meta's own answer
+    raise refusal(answer, code, _ERRORS)
 
 
 def _authorized(place: Place) -> dict[str, str]:

@@ -409,7 +409,7 @@ def test_file_is_uploaded_and_sent_as_a_document(channel: Channel, whatsapp: Wha
         (401, 190, "unauthorized", 600),
         (403, 10, "not_permitted", 600),
         (500, 131000, "unavailable", 15),
-        (503, None, "http_503", 15),
+        (503, None, "http_503", 30),
         (429, None, "http_429", 60),
         (403, 131031, "account_locked", None),
         (400, 100, "refused_100", None),
