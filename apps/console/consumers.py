@@ -55,10 +55,11 @@ class Viewed(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a console has open, and up to which entry a conversation is shown."""
+    """What a console has open, and up to which entry and with which last note a conversation is shown."""
 
     at: Viewed | None = None
     seq: int = 0
+    note: str = ""
 
 
 class Typing(NamedTuple):
@@ -201,15 +202,17 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
             await live.send(group_of_session(session_id), {"type": "chat.typing", "sender": "human"})
 
     async def _mark_read(self, look: Look) -> None:
-        """Mark what is shown as read by this member, and refresh the lists of their other consoles."""
+        """Mark what is shown as read by this member, and refresh the lists of their other consoles; after a new note
+        this one's too, because its count of mentions may have changed."""
         if look == self._read or look.at is None or look.at.what != "company" or look.seq <= 0:
             return
-        self._read = look
+        before, self._read = self._read, look
+        has_new_note = look.note and (before is None or (before.at, before.note) != (look.at, look.note))
         user, tenant_id = self.scope["user"], self.tenant_id
         assert tenant_id is not None
         with suppress(DatabaseError, NotFound, RedisError):
             if await in_scope(tenant_id, partial(reading.mark_read, up_to=look.seq), look.at.pk, user):
-                event = {"type": "console.changed", "what": "read", "by": self.channel_name}
+                event = {"type": "console.changed", "what": "read", "by": "" if has_new_note else self.channel_name}
                 await live.send(group_of_member(tenant_id, user.pk), event)
 
     async def console_ended(self, event: dict[str, object]) -> None:
@@ -259,10 +262,10 @@ def _parse_frame(text: str) -> Look | Typing | None:
         if not isinstance(frame, dict) or frame.get("type") != "look":
             return None
         named = (Viewed(what, UUID(frame[name])) for name, what in VIEWABLE.items() if frame.get(name))
-        at, seq = next(named, None), frame.get("seq")
+        at, seq, note = next(named, None), frame.get("seq"), str(frame.get("note", ""))[:36]
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return Look(at, seq if type(seq) is int and 0 < seq < MAX_SEQ else 0)
+    return Look(at, seq if type(seq) is int and 0 < seq < MAX_SEQ else 0, note)
 
 
 _open: set[ConsoleConsumer] = set()

@@ -206,6 +206,7 @@ class NoteAnswer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     author = MemberName(allow_null=True)
     text = serializers.CharField()
+    mentions = MemberName(many=True, source="mentioned", help_text="Members whom it names with `@`")
     after_seq = serializers.IntegerField(source="after", help_text="The entry behind which it was written")
     created_at = serializers.DateTimeField()
 
@@ -511,7 +512,7 @@ class Notes(_ConversationView):
         },
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        """Write a note for the team; no visitor and no model reads it."""
+        """Write a note for the team; `@` and the name of a member mentions them. No visitor and no model reads it."""
         text = validated(TextRequest, request.data)["text"]
         with tenant_scope(self.caller.tenant_id):
             note = services.note(session_id, self.staff, text, nonce=self.request_digest)

@@ -16,6 +16,7 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 
 from apps.inbox.enums import Assignment, Colour, DeskStatus, Priority
+from apps.tenants.models import User
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
 
@@ -87,6 +88,24 @@ class Note(TenantModel):
             models.UniqueConstraint(fields=["session", "nonce"], condition=~Q(nonce=""), name="note_nonce_once"),
             models.CheckConstraint(condition=~Q(text=""), name="note_says_something"),
         ]
+
+    @property
+    def mentioned(self) -> list[User]:
+        """The members whom it mentions, by name."""
+        return sorted((mention.user for mention in self.mentions.all()), key=lambda user: user.display_name)
+
+
+class Mention(TenantModel):
+    """A note names a member with `@`. `read`: they have had the conversation open since."""
+
+    note = models.ForeignKey(Note, on_delete=models.CASCADE, related_name="mentions")
+    session = models.ForeignKey("silas_sessions.ChatSession", on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    read = models.BooleanField(default=False)
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [models.UniqueConstraint(fields=["note", "user"], name="mention_once")]
+        indexes: ClassVar = [models.Index(fields=["user"], condition=Q(read=False), name="mention_unread")]
 
 
 class ReadMark(TenantModel):

@@ -18,7 +18,7 @@ from django.db.models.expressions import RawSQL
 
 from apps.inbox import reading, search
 from apps.inbox.enums import DeskStatus, Priority, Shown
-from apps.inbox.models import CannedReply, DeskState, Label, Note, SessionLabel, Team
+from apps.inbox.models import CannedReply, DeskState, Label, Mention, Note, SessionLabel, Team
 from apps.inbox.sql.search import KNOWN, NEAR, SAID
 from apps.inbox.staff import ANSWERING_ROLES
 from apps.messengers.enums import ChannelKind
@@ -35,7 +35,7 @@ from kernel.language import gettext
 from kernel.pagination import read_page
 from kernel.tenancy import current_tenant_id
 
-TABS = ("mine", "unassigned", "all")
+TABS = ("mine", "mentions", "unassigned", "all")
 PAGE = 50
 COUNTED = 99
 NOTES_SHOWN = 200
@@ -85,7 +85,7 @@ class Standing:
 @dataclass(frozen=True)
 class Listed:
     """A conversation as a row of a list. `asked`: the beginning of what its visitor wrote last, at `asked_at`;
-    `unread`: how many of their messages the member whose list it is has not read."""
+    `unread`: how many of their messages, and of the notes that mention the member whose list it is, are unread."""
 
     session: ChatSession
     standing: Standing
@@ -162,7 +162,10 @@ def version_of(listed: Listed) -> str:
 def counts(user: User) -> dict[str, int]:
     """How many active conversations stand in these lists, up to one more than a page says."""
     moment = now()
-    return {tab: _narrowed(Asked(tab), user, moment)[: COUNTED + 1].count() for tab in ("mine", "unassigned")}
+    numbers = {tab: _narrowed(Asked(tab), user, moment)[: COUNTED + 1].count() for tab in ("mine", "unassigned")}
+    unread = Mention.objects.filter(user=user, read=False).values("session")
+    numbers["mentions"] = _narrowed(Asked(), user, moment).filter(pk__in=unread)[: COUNTED + 1].count()
+    return numbers
 
 
 def unassigned_count() -> int:
@@ -276,7 +279,7 @@ def notes(session_id: UUID) -> list[Note]:
 
 def notes_page(session_id: UUID, *, before: str = "", limit: int) -> tuple[list[Note], str]:
     """Notes of a conversation, newest first, and the cursor of the page after them."""
-    rows = Note.objects.filter(session_id=session_id).select_related("author")
+    rows = Note.objects.filter(session_id=session_id).select_related("author").prefetch_related("mentions__user")
     return read_page(rows, before=before, limit=limit)
 
 
@@ -322,6 +325,8 @@ def _in_tab(tab: str, user: User | None) -> Q:
     if tab == "mine":
         answered = ChatSession.objects.filter(owner=Owner.HUMAN, owner_user=user).values("pk")
         return Q(pk__in=answered.union(DeskState.objects.filter(assignee=user).values("session_id")))
+    if tab == "mentions":
+        return Q(pk__in=Mention.objects.filter(user=user).values("session"))
     if tab == "unassigned":
         return _WAITS & Q(desk__assignee=None)
     return Q()

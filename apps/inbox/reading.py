@@ -1,18 +1,20 @@
 """How far each member has read a conversation, for what is unread in their list.
 
 Every member reads for themselves: a mark changes nothing for colleagues and is not audited. Unread is what the visitor
-put in after the member's mark. A chatbot with read receipts shows visitors how far the member who answers has read.
+put in after the member's mark, and each note that mentions the member until they read the conversation. A chatbot with
+read receipts shows visitors how far the member who answers has read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 from django.db.models import BigIntegerField, Count, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
-from apps.inbox.models import ReadMark
+from apps.inbox.models import Mention, ReadMark
 from apps.inbox.staff import Staff, member_of
 from apps.sessions import chronicle
 from apps.sessions.enums import EntryKind, Sender
@@ -45,7 +47,7 @@ def mark_read(session_id: UUID, user: User, *, up_to: int | None = None) -> bool
     moved = mine.filter(seq__lt=seq).update(seq=seq) > 0
     if moved and _is_shown_to_visitor(session, user.pk):
         live.publish_on_commit(group_of(session.pk), {"type": "chat.read", "up_to": seq})
-    return moved
+    return bool(Mention.objects.filter(session=session, user=user, read=False).update(read=True)) or moved
 
 
 def read_for_visitor(session: ChatSession) -> int:
@@ -72,16 +74,23 @@ def mark_unread(session_id: UUID, user: User) -> bool:
 
 
 def unread_in(session_ids: Iterable[UUID], user: User) -> dict[UUID, int]:
-    """How many entries of the visitor the member has not read, in those conversations that have any."""
+    """How many entries of the visitor, and notes that mention the member, the member has not read, in those
+    conversations that have any."""
     mark = ReadMark.objects.filter(session=OuterRef("pk"), user=user).values("seq")[:1]
-    later = put_in().filter(session=OuterRef("pk"), seq__gt=OuterRef("read")).order_by().values("session")
+    later = put_in().filter(session=OuterRef("pk"), seq__gt=OuterRef("read"))
+    mentions = Mention.objects.filter(session=OuterRef("pk"), user=user, read=False)
     rows = (
         ChatSession.objects.filter(pk__in=list(session_ids))
         .annotate(read=Coalesce(Subquery(mark), Value(0), output_field=BigIntegerField()))
-        .annotate(unread=Subquery(later.annotate(number=Count("pk")).values("number")))
+        .annotate(unread=_number_of(later) + _number_of(mentions))
         .values_list("pk", "unread")
     )
     return {session_id: unread for session_id, unread in rows if unread}
+
+
+def _number_of(rows: QuerySet[Any]) -> Coalesce:
+    """The number of rows of one conversation, as a part of a statement over many."""
+    return Coalesce(Subquery(rows.order_by().values("session").annotate(number=Count("pk")).values("number")), Value(0))
 
 
 def reader(member_id: UUID, by: Staff) -> User:

@@ -8,7 +8,7 @@ from uuid import UUID
 from apps.bus.enums import Kind
 from apps.bus.registry import register_job
 from apps.inbox import assignment, reading, teams
-from apps.inbox.models import Note
+from apps.inbox.models import Mention, Note
 from apps.sessions.models import ChatSession
 from apps.sessions.registry import register_read_state, register_schedule
 from apps.sessions.retention import FORGOTTEN
@@ -22,6 +22,7 @@ register_read_state(reading.read_for_visitor)
 @conversations_forgotten.connect
 def _forget(session_ids: Collection[UUID]) -> None:
     Note.objects.filter(session_id__in=session_ids).update(text=FORGOTTEN)
+    Mention.objects.filter(session_id__in=session_ids).delete()
 
 
 @person_wanted.connect

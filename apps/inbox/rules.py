@@ -4,7 +4,7 @@ time."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import assert_never
@@ -18,6 +18,19 @@ VISITOR_NAME, MY_NAME, CHATBOT = "{visitor name}", "{my name}", "{chatbot}"
 VARIABLES = (VISITOR_NAME, MY_NAME, CHATBOT)
 # A name that nobody knows leaves with the blanks and the comma before it: "Hello {visitor name}," becomes "Hello,".
 _UNNAMED = re.compile(r",?[ \t]*" + re.escape(VISITOR_NAME))
+
+
+def mentioned(text: str, names: Mapping[UUID, str]) -> set[UUID]:
+    """Return the members whose name stands in `text` behind an `@`, in any case. Where one name begins another, the
+    longest counts; members of the same name are all meant."""
+    found: set[UUID] = set()
+    longest = sorted(set(names.values()), key=len, reverse=True)
+    pattern = "|".join(re.escape(name) for name in longest if name)
+    if not pattern:
+        return found
+    for match in re.finditer(rf"(?<![\w@])@({pattern})(?!\w)", text, re.IGNORECASE):
+        found |= {member for member, name in names.items() if name.casefold() == match[1].casefold()}
+    return found
 
 
 @dataclass(frozen=True)

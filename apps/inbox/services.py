@@ -13,12 +13,13 @@ from typing import Any, TypedDict
 from uuid import UUID
 
 from apps.approvals.enums import Withdrawal
+from apps.approvals.queries import members
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox import queries, rules, teams
 from apps.inbox.enums import DeskStatus, Priority
 from apps.inbox.handoff import hand_back, take_over, writable
-from apps.inbox.models import DeskState, Label, Note, SessionLabel
+from apps.inbox.models import DeskState, Label, Mention, Note, SessionLabel
 from apps.inbox.staff import ANSWERING_ROLES, Staff, member_of, require_staff
 from apps.messengers.ratings import ask_rating
 from apps.sessions import turn_pauses
@@ -186,8 +187,18 @@ def note(session_id: UUID, by: Staff, text: str, *, nonce: str = "") -> Note:
     written: Note = Note.objects.create(
         session=session, author=member_of(by), text=text, after=session.seq, nonce=nonce[:64], created_at=now()
     )
+    _mention(written)
     _told(AuditEvent.NOTE_WRITTEN, session.pk, by, note=str(written.pk))
     return written
+
+
+def _mention(note: Note) -> None:
+    """Name the members whom the note mentions, except its author."""
+    if "@" not in note.text:
+        return
+    names = {user.pk: user.display_name for user in members() if user.is_active and user.pk != note.author_id}
+    found = rules.mentioned(note.text, names)
+    Mention.objects.bulk_create(Mention(note=note, session=note.session, user_id=user_id) for user_id in found)
 
 
 def _begin(session_id: UUID, by: Staff) -> tuple[ChatSession, DeskState]:

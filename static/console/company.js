@@ -1,5 +1,5 @@
 /* Reports over the socket which card or conversation this member has open, and repeats it regularly. The number of the
-   last entry that is shown marks the conversation as read so far. */
+   last entry that is shown marks the conversation as read so far; a new note is reported too, because it may mention the member. */
 
 import { tell } from "./live.js";
 
@@ -15,12 +15,12 @@ export function watchCompany() {
 
 function say() {
   const now = looked();
-  if (now?.id !== before?.id || now?.seq !== before?.seq) tellAgain();
+  if (now?.id !== before?.id || now?.seq !== before?.seq || now?.note !== before?.note) tellAgain();
 }
 
 function tellAgain() {
   const now = looked();
-  if (now || before) tell({ type: "look", [now?.what ?? "card"]: now?.id ?? null, seq: now?.seq });
+  if (now || before) tell({ type: "look", [now?.what ?? "card"]: now?.id ?? null, seq: now?.seq, note: now?.note });
   before = now;
 }
 
@@ -28,5 +28,6 @@ function looked() {
   const card = document.querySelector("#card[data-open]")?.dataset.card;
   const session = document.querySelector("#thread[data-session]")?.dataset.session;
   if (document.hidden || !(card || session)) return null;
-  return card ? { what: "card", id: card } : { what: "session", id: session, seq: Number(document.querySelector("#log")?.dataset.seq) || 0 };
+  const { seq, note } = document.querySelector("#log")?.dataset ?? {};
+  return card ? { what: "card", id: card } : { what: "session", id: session, seq: Number(seq) || 0, note };
 }

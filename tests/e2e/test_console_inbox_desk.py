@@ -316,3 +316,32 @@ async def test_large_file_is_refused_before_it_is_sent(web: str, open_page: Any,
 async def _shoot(page: Page, name: str) -> None:
     if SHOTS:
         await page.screenshot(path=f"{SHOTS}/{name}.png")
+
+
+@pytest.mark.parametrize("size", [WIDE, ViewportSize(width=390, height=760)], ids=["wide", "narrow"])
+async def test_teammate_is_mentioned_with_keys_and_sees_it_at_once(
+    web: str, open_page: Any, deployment: Any, agent: Any, owner: Any, size: ViewportSize
+) -> None:
+    session, page = await _answers(web, open_page, deployment, agent, viewport=size)
+    theirs = await log_in(open_page, web, owner, "/console/inbox/?tab=mentions")
+    await expect(theirs.locator("#conversations")).to_contain_text("No mentions")
+    await page.get_by_role("tab", name="Private note").click()
+    note, names = page.locator("#note-text"), page.locator("#mention-list")
+    await note.press_sequentially("Could you look, @u")
+    await expect(names.get_by_role("option")).to_have_count(1)
+    await expect(names.get_by_role("option", selected=True)).to_have_text(owner.display_name)
+    await _shoot(page, f"mention-{size['width']}")
+    assert [(v["id"], [n["html"] for n in v["nodes"]]) for v in await violations(page)] == []
+    await note.press("Escape")
+    await expect(names).to_be_hidden()
+    await note.press("Backspace")
+    await note.press("ArrowDown")
+    await note.press("Enter")
+    await expect(note).to_have_value(f"Could you look, @{owner.display_name} ")
+    await note.press("Enter")
+    await expect(page.locator("#log .say.note")).to_contain_text(f"@{owner.display_name}")
+    await expect(theirs.locator("#tab-mentions")).to_contain_text("1")
+    await expect(theirs.locator(f"#c-{session.pk} .badge")).to_have_text("2")
+    await theirs.locator(f"#c-{session.pk}").click()
+    await expect(theirs.locator("#tab-mentions .num")).to_have_text("0")
+    await _shoot(theirs, f"mentioned-{size['width']}")

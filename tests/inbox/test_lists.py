@@ -76,7 +76,7 @@ def test_list_holds_what_it_says(
 
 def test_counts_are_those_of_the_lists(deployment: Any, agent: Any, house: dict[str, Any]) -> None:
     with tenant_scope(deployment.tenant_id):
-        assert queries.counts(agent) == {"mine": 2, "unassigned": 1}
+        assert queries.counts(agent) == {"mine": 2, "unassigned": 1, "mentions": 0}
 
 
 def test_list_is_narrowed_to_an_assignee(deployment: Any, agent: Any, house: dict[str, Any]) -> None:

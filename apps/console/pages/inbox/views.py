@@ -33,7 +33,12 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 
-TABS = (("mine", gettext_lazy("Mine")), ("unassigned", gettext_lazy("Unassigned")), ("all", gettext_lazy("All")))
+TABS = (
+    ("mine", gettext_lazy("Mine")),
+    ("mentions", gettext_lazy("Mentions")),
+    ("unassigned", gettext_lazy("Unassigned")),
+    ("all", gettext_lazy("All")),
+)
 SHOWN_WORK = 10
 
 
@@ -166,9 +171,11 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
     level = opened.level_at(moment)
     labels = desk.labels_of([opened.pk]).get(opened.pk, ())
     since = entries[0].seq if entries else 0
+    notes = desk.notes(opened.pk)
     lines = thread_lines(opened, entries, moment=moment, releases=queries.releases_by_turn(opened.pk))
     return {
-        "lines": with_notes(lines, desk.notes(opened.pk), since=since),
+        "lines": with_notes(lines, notes, since=since),
+        "last_note": notes[-1].pk if notes else "",
         "seen_seq": last_seen(lines, opened.visitor_read_seq),
         "summary": summaries.hand_over(opened, entries),
         "is_mine": opened.owner_user_id == request.member.user.pk,
@@ -188,6 +195,7 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
         "viewers": _viewers(request, opened),
         "macros": macros.macros_for(request.member.user),
         "draft": _draft(request, opened),
+        "teammates": [user for user in members() if user != request.member.user],
         "file_endings": staff_files.ENDINGS,
         "most_file_bytes": staff_files.MOST_BYTES,
     }

@@ -1990,7 +1990,7 @@ class Operations(Transport):
     def session_notes_create(
         self, session_id: str, body: t.TextRequest, *, idempotency_key: str | None = None
     ) -> t.NoteAnswer:
-        """Write a note for the team; no visitor and no model reads it."""
+        """Write a note for the team; `@` and the name of a member mentions them. No visitor and no model reads it."""
         answer: t.NoteAnswer = self.call(
             "POST",
             f"/api/v1/sessions/{self.segment(session_id)}/notes",

@@ -1007,6 +1007,7 @@ class NoteAnswer(TypedDict):
     id: str
     author: MemberName | None
     text: str
+    mentions: list[MemberName]
     after_seq: int
     created_at: str
 
