@@ -499,6 +499,7 @@ class Notes(_ConversationView):
         values = validated(PageRequest, request.query_params)
         with tenant_scope(self.caller.tenant_id):
             rows, following = queries.notes_page(session_by_id(session_id).pk, **values)
+            prefetch_related_objects(rows, "mentions__user")
             return uncached(NotesAnswer({"notes": rows, "next": following}).data)
 
     @extend_schema(

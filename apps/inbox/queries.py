@@ -279,7 +279,7 @@ def notes(session_id: UUID) -> list[Note]:
 
 def notes_page(session_id: UUID, *, before: str = "", limit: int) -> tuple[list[Note], str]:
     """Notes of a conversation, newest first, and the cursor of the page after them."""
-    rows = Note.objects.filter(session_id=session_id).select_related("author").prefetch_related("mentions__user")
+    rows = Note.objects.filter(session_id=session_id).select_related("author")
     return read_page(rows, before=before, limit=limit)
 
 

@@ -53,7 +53,8 @@ def inbox(request: StaffRequest, session_id: UUID | None = None) -> HttpResponse
 def show_viewers(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
     """The colleagues who have this conversation open; refreshed when one comes or goes."""
     opened = queries.session_by_id(session_id)
-    return page(request, "console/_viewers.html", at="inbox", opened=opened, viewers=_viewers(request, opened))
+    seen_by = _viewers(opened, _teammates(request))
+    return page(request, "console/_viewers.html", at="inbox", opened=opened, viewers=seen_by)
 
 
 @require_POST
@@ -171,7 +172,7 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
     level = opened.level_at(moment)
     labels = desk.labels_of([opened.pk]).get(opened.pk, ())
     since = entries[0].seq if entries else 0
-    notes = desk.notes(opened.pk)
+    notes, teammates = desk.notes(opened.pk), _teammates(request)
     lines = thread_lines(opened, entries, moment=moment, releases=queries.releases_by_turn(opened.pk))
     return {
         "lines": with_notes(lines, notes, since=since),
@@ -192,10 +193,10 @@ def _thread(request: StaffRequest, opened: ChatSession) -> dict[str, object]:
         "replies": [
             (reply.name, steps.reply_text(reply.text, opened, request.member.user)) for reply in desk.canned_replies()
         ],
-        "viewers": _viewers(request, opened),
+        "viewers": _viewers(opened, teammates),
         "macros": macros.macros_for(request.member.user),
         "draft": _draft(request, opened),
-        "teammates": [user for user in members() if user != request.member.user],
+        "teammates": teammates,
         "file_endings": staff_files.ENDINGS,
         "most_file_bytes": staff_files.MOST_BYTES,
     }
@@ -210,10 +211,13 @@ def _draft(request: StaffRequest, opened: ChatSession) -> str:
     return steps.draft_of(macro.steps, opened.pk, request.member.user)
 
 
-def _viewers(request: StaffRequest, opened: ChatSession) -> list[User]:
-    """Return the colleagues who have this conversation open."""
-    others = [user for user in members() if user != request.member.user]
-    return viewers.viewers_of(opened.tenant_id, opened.pk, others)
+def _teammates(request: StaffRequest) -> list[User]:
+    return [user for user in members() if user != request.member.user]
+
+
+def _viewers(opened: ChatSession, teammates: list[User]) -> list[User]:
+    """Return the teammates who have this conversation open."""
+    return viewers.viewers_of(opened.tenant_id, opened.pk, teammates)
 
 
 def _visitor_extras(opened: ChatSession) -> dict[str, Any]:
