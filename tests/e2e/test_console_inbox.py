@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import pytest
 from playwright.async_api import Page, expect
 
 from apps.inbox import handoff
@@ -39,6 +40,18 @@ async def test_take_over_and_hand_back(web: str, open_page: Any, deployment: Any
     await page.get_by_role("button", name="Hand back").click()
     await expect(page.locator("#answering")).to_contain_text("The bot is answering")
     await expect(page.locator("#log")).to_contain_text("The bot is answering again")
+
+
+@pytest.mark.parametrize("options", [{"viewport": {"width": 1366, "height": 768}}, PHONE], ids=["laptop", "phone"])
+async def test_row_of_the_list_is_at_most_sixty_pixels_high(
+    web: str, open_page: Any, deployment: Any, agent: Any, options: Any
+) -> None:
+    session = await in_thread(make_session, deployment)
+    await in_thread(say, session, "Where is my refund for the order that I sent back two weeks ago?")
+    page = await log_in(open_page, web, agent, "/console/inbox/", **options)
+    row = page.locator("#conversations li")
+    await expect(row).to_contain_text("Where is my refund")
+    assert 44 <= await row.evaluate("row => row.getBoundingClientRect().height") <= 60
 
 
 async def test_reply_is_sent_with_enter(web: str, open_page: Any, deployment: Any, agent: Any) -> None:
