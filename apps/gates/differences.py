@@ -29,6 +29,13 @@ TYPES = {
     GateType.FILE_VALID: gettext_lazy("A file that exists"),
     GateType.APPROVAL_ALWAYS: gettext_lazy("A person always decides"),
 }
+ON_BLOCK = {
+    "report": gettext_lazy("Answer politely and notify the team"),
+    "polite_redirect": gettext_lazy("Answer that the bot can't help with that"),
+    "escalate_human": gettext_lazy("Hand over to a person"),
+    "suppress_and_rephrase": gettext_lazy("Let the bot answer differently"),
+    "suppress_and_escalate": gettext_lazy("Withhold the answer and hand over to a person"),
+}
 LABELS = {
     "on": gettext_lazy("When"),
     "after_step": gettext_lazy("After which step"),
@@ -47,7 +54,12 @@ LABELS = {
     "on_block": gettext_lazy("If it fails"),
     "order": gettext_lazy("Order"),
 }
-_WORDS: Mapping[str, Mapping[Any, str | Promise]] = {"on": TRIGGERS, "provider": PROVIDER_LABELS, "type": TYPES}
+_WORDS: Mapping[str, Mapping[Any, str | Promise]] = {
+    "on": TRIGGERS,
+    "provider": PROVIDER_LABELS,
+    "type": TYPES,
+    "on_block": ON_BLOCK,
+}
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,8 @@ def _words(field: str, value: object) -> str:
     if field in ("auto_approve", "require_approval") and isinstance(value, Mapping):
         return gettext("{low} to {high}").format(low=_plain(value.get("min")), high=_plain(value.get("max")))
     if field == "block" and isinstance(value, Mapping):
-        return " to ".join(_plain(end) for end in value.get("outside") or ())
+        outside = value.get("outside")
+        return gettext("{low} to {high}").format(low=_plain(outside[0]), high=_plain(outside[1])) if outside else ""
     if field == "check_expect" and isinstance(value, Mapping):
         return ", ".join(f"{name}: {_plain(expected)}" for name, expected in value.items() if expected is not None)
     known = _WORDS.get(field, {})
@@ -119,9 +132,9 @@ def _words(field: str, value: object) -> str:
 
 def _plain(value: Any) -> str:
     if value is None or value is False:
-        return "no" if value is False else ""
+        return gettext("No") if value is False else ""
     if isinstance(value, bool):
-        return "yes"
+        return gettext("Yes")
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, list | tuple) and all(isinstance(item, str | int | float) for item in value):

@@ -15,6 +15,7 @@ from pydantic import ValidationError as SpecError
 
 from apps.gates.detectors.catalogue import TOPICS
 from apps.gates.detectors.pii import KINDS
+from apps.gates.differences import ON_BLOCK
 from apps.gates.enums import GateProvider, GateTrigger, GateType
 from apps.gates.models import GateVersion
 from apps.gates.schemas import GateSpec
@@ -25,13 +26,6 @@ from kernel.language import gettext, gettext_lazy
 _MESSAGES = {
     GateTrigger.EVERY_USER_MESSAGE: gettext_lazy("Messages of visitors"),
     GateTrigger.EVERY_AGENT_RESPONSE: gettext_lazy("Answers of the bot"),
-}
-_ON_BLOCK = {
-    "report": gettext_lazy("Answer politely and notify the team"),
-    "polite_redirect": gettext_lazy("Answer that the bot can't help with that"),
-    "escalate_human": gettext_lazy("Hand over to a person"),
-    "suppress_and_rephrase": gettext_lazy("Let the bot answer differently"),
-    "suppress_and_escalate": gettext_lazy("Withhold the answer and hand over to a person"),
 }
 _TOPICS = {
     "medical": gettext_lazy("Medical advice"),
@@ -64,7 +58,7 @@ class TemplateForm(forms.Form):
         label=gettext_lazy("Name"),
         error_messages={"invalid": gettext_lazy("Use letters, digits, dots, _ and - only.")},
     )
-    on_block = forms.ChoiceField(label=gettext_lazy("If it fails"), choices=list(_ON_BLOCK.items()), initial="report")
+    on_block = forms.ChoiceField(label=gettext_lazy("If it fails"), choices=list(ON_BLOCK.items()), initial="report")
     order = forms.IntegerField(widget=forms.HiddenInput, initial=100, min_value=0, max_value=32_767)
     note = forms.CharField(label=gettext_lazy("Reason for this change"), required=False, max_length=LONGEST_NOTE)
     seen = forms.IntegerField(widget=forms.HiddenInput, initial=0, min_value=0)
@@ -77,8 +71,8 @@ class TemplateForm(forms.Form):
         super().__init__(*args, **kwargs)
         field = self.fields["on_block"]
         assert isinstance(field, forms.ChoiceField)
-        if escalation and escalation not in _ON_BLOCK:
-            field.choices = [*_ON_BLOCK.items(), (escalation, escalation)]
+        if escalation and escalation not in ON_BLOCK:
+            field.choices = [*ON_BLOCK.items(), (escalation, escalation)]
         own = [name for name in self.fields if name not in TemplateForm.base_fields]
         self.order_fields([*own, "name", "on_block", "note", "order", "seen"])
 

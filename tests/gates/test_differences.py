@@ -51,7 +51,7 @@ def test_only_of_a_model_it_is_said_whether_it_binds() -> None:
     said = [
         [line.value for line in lines_of(each, order=1) if line.field == "promote_to_policy"] for each in (rule, model)
     ]
-    assert said == [[], ["no"]]
+    assert said == [[], ["No"]]
 
 
 def test_another_place_in_the_order_is_a_difference() -> None:
