@@ -181,7 +181,8 @@ def test_grandchild_that_outlives_the_command_reaches_nothing(python: Any) -> No
         place = f"127.0.0.1:{server.getsockname()[1]}"
         configure(Choice(egress_private=(place,)))
         heard: list[bytes] = []
-        threading.Thread(target=lambda: heard.append(_hear(server)), daemon=True).start()
+        hearing = threading.Thread(target=lambda: heard.append(_hear(server)), daemon=True)
+        hearing.start()
         source = (
             ASK.format(request=connect(place))
             + "import os, time\nif os.fork() == 0:\n"
@@ -189,6 +190,7 @@ def test_grandchild_that_outlives_the_command_reaches_nothing(python: Any) -> No
         )
         result = python(source, egress=(place,))
         configure(Choice())
+        hearing.join(60)
     assert result.exit_code == 0
     assert heard == [b""]
 
