@@ -42,6 +42,7 @@ MODULES = (
     "takeover",
     "paint",
     "email",
+    "backup",
 )
 
 
