@@ -290,7 +290,7 @@ async def test_files_are_chosen_dropped_and_pasted_and_sent_before_the_text(
     picture = page.locator("#log .picture img")
     await expect(picture).to_have_attribute("alt", PICTURE.name)
     assert await picture.evaluate("async (img) => { await img.decode(); return img.naturalWidth; }") == 192
-    await expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()
+    await expect(page.locator(".htmx-request")).to_have_count(0)  # buttons are paler until the answer is there
     await _shoot(page, f"sent-files-{size['width']}")
     assert [(v["id"], [n["html"] for n in v["nodes"]]) for v in await violations(page)] == []
 
