@@ -32,6 +32,7 @@ from sandbox import Choice, Kind, configure
 from sandbox.egress import parse_places
 from silas_platform import database_rights, worker_rights
 from silas_platform.settings import env
+from silas_platform.settings.broker import redis_servers
 from silas_platform.up.environment import is_loopback, open_host_faults
 from silas_platform.up.versions import server_faults
 
@@ -185,7 +186,7 @@ def servers_have_their_fixes(databases: Sequence[str] | None = None, **_: object
     if not databases or "default" not in databases:
         return []
     try:
-        faults = server_faults(database=env.text("DATABASE_URL"), cache=settings.REDIS_URL)
+        faults = server_faults(database=env.text("DATABASE_URL"), redis_urls=redis_servers())
     except (psycopg.Error, redis.RedisError):
         return []
     return [CheckMessage(WARNING, fault, id="silas.W001") for fault in faults]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import redis
 from django.conf import settings
@@ -34,6 +35,7 @@ from kernel.tenancy import INSTALLATION, tenant_scope
 from sandbox.runner import backend
 from silas_platform.backup.manifest import LAST_BACKUP
 from silas_platform.celery import app
+from silas_platform.settings.broker import redis_servers
 
 MOST_SKEW = timedelta(seconds=2)
 MOST_WAIT = timedelta(minutes=5)
@@ -107,18 +109,20 @@ def _clocks() -> Findings:
 
 
 def _redis() -> Findings:
-    with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=5) as client:
-        started = time.monotonic()
-        client.ping()
-        took = (time.monotonic() - started) * 1000
-        info = client.info("memory")
+    for url in redis_servers():
+        name = urlsplit(url).hostname or "Redis"
+        with redis.Redis.from_url(url, socket_timeout=5) as client:
+            started = time.monotonic()
+            client.ping()
+            took = (time.monotonic() - started) * 1000
+            info = client.info("memory")
+        if info.get("maxmemory") and info["used_memory"] > 0.9 * info["maxmemory"]:
+            yield Level.WARNING, f"{name} uses nine tenths of its memory: raise maxmemory."
+        else:
+            yield Level.OK, f"{name} answers in {took:.0f} ms."
     cache.set("doctor", "1", 5)
     if cache.get("doctor") != "1":
-        yield Level.FAULT, "Redis answers and keeps nothing: look at its memory and rights."
-    elif info.get("maxmemory") and info["used_memory"] > 0.9 * info["maxmemory"]:
-        yield Level.WARNING, "Redis uses nine tenths of its memory: raise maxmemory."
-    else:
-        yield Level.OK, f"Redis answers in {took:.0f} ms."
+        yield Level.FAULT, "The cache answers and keeps nothing: look at its memory and rights."
 
 
 def _workers() -> Findings:

@@ -119,9 +119,11 @@ DATABASE_THREADS = env.number("DATABASE_THREADS", 8)
 DATABASE_SLOW_THREADS = env.number("DATABASE_SLOW_THREADS", 3)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# Cache and limits; the broker (broker.py) and the channel layer may have servers of their own.
 REDIS_URL = env.text("REDIS_URL")
+CHANNELS_URL = env.text("SILAS_CHANNELS_URL") or REDIS_URL
 CHANNEL_LAYERS = {
-    "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}},
+    "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [CHANNELS_URL]}},
 }
 CACHES = {
     "default": {

@@ -28,7 +28,14 @@ _SECRETS_OF: dict[str, set[str]] = {
     "worker": {"SILAS_SECRETS_KEY", *OLD_KEYS},
     "beat": set(),
 }
-_ADDRESSES = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_WORK_URL", "REDIS_URL")
+_ADDRESSES = (
+    "DATABASE_URL",
+    "DATABASE_OWNER_URL",
+    "DATABASE_WORK_URL",
+    "REDIS_URL",
+    "SILAS_BROKER_URL",
+    "SILAS_CHANNELS_URL",
+)
 
 
 class StartRefused(Exception):

@@ -82,7 +82,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
             prepared = prepare(env, supervisor)
             if prepared is None:
                 return
-            for fault in server_faults(database=env["DATABASE_URL"], cache=env["REDIS_URL"]):
+            for fault in server_faults(database=env["DATABASE_URL"], redis_urls=_redis_servers(env)):
                 screen.say(f"old server {fault}")
             demo = demo and prepared.demo
             logins = demo_logins(env, fresh=prepared.is_empty, supervisor=supervisor) if demo else []
@@ -129,6 +129,11 @@ def borrowed_servers(env: Mapping[str, str], arguments: Sequence[str]) -> Iterat
             yield
         finally:
             supervisor.stop()
+
+
+def _redis_servers(env: Mapping[str, str]) -> list[str]:
+    names = ("REDIS_URL", "SILAS_CHANNELS_URL", "SILAS_BROKER_URL")
+    return list(dict.fromkeys(env[name] for name in names if env.get(name)))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ of valkey.io and redis.io, and postgresql.org's announcements of 2026-05-14 and 
 is no longer maintained, unless it is newer than all that are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import psycopg
@@ -41,13 +41,14 @@ def version_fault(product: str, version: str) -> str:
     return f"{product} {version} lacks security fixes: use {required} or newer"
 
 
-def server_faults(*, database: str, cache: str) -> list[str]:
-    """Faults of the servers at these addresses. Raises what their clients raise."""
+def server_faults(*, database: str, redis_urls: Iterable[str]) -> list[str]:
+    """Faults of the servers at these addresses, each once. Raises what their clients raise."""
     with psycopg.connect(database) as connection:
         number = connection.info.server_version
-    with redis.Redis.from_url(cache) as client:
-        info: dict[str, Any] = client.info("server")
-    product = "Valkey" if "valkey_version" in info else "Redis"
-    version = str(info.get("valkey_version") or info["redis_version"])
-    faults = (version_fault("PostgreSQL", f"{number // 10_000}.{number % 10_000}"), version_fault(product, version))
-    return [fault for fault in faults if fault]
+    faults = [version_fault("PostgreSQL", f"{number // 10_000}.{number % 10_000}")]
+    for url in redis_urls:
+        with redis.Redis.from_url(url) as client:
+            info: dict[str, Any] = client.info("server")
+        product = "Valkey" if "valkey_version" in info else "Redis"
+        faults.append(version_fault(product, str(info.get("valkey_version") or info["redis_version"])))
+    return list(dict.fromkeys(filter(None, faults)))

@@ -63,8 +63,8 @@ def test_healthy_parts_are_said_to_be_well(alone: Any, settings: Any, tmp_path: 
     assert {"database", "clocks", "redis", "workers", "keys", "sandbox"} <= well
 
 
-def test_one_fault_hides_no_other(alone: Any, settings: Any) -> None:
-    settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
+def test_one_fault_hides_no_other(alone: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SILAS_BROKER_URL", f"redis://127.0.0.1:{free_port()}/0")
     assert "could not be examined: ConnectionError" in texts("redis", Level.FAULT)
     assert found("database")[0][0] == Level.OK
 

@@ -46,7 +46,7 @@ def test_servers_of_these_tests_are_asked_for_their_versions(database: None) -> 
 
     from silas_platform.settings import env
 
-    faults = server_faults(database=env.text("DATABASE_URL"), cache=settings.REDIS_URL)
+    faults = server_faults(database=env.text("DATABASE_URL"), redis_urls=[settings.REDIS_URL])
     assert [fault for fault in faults if "PostgreSQL" not in fault] == []
 
 
