@@ -74,8 +74,9 @@ def back_up(place: str, *, passphrase: str = "") -> Manifest:
     return manifest
 
 
-def restore(place: str, *, passphrase: str = "") -> Manifest:
-    """Restore the backup at `place` into this installation, which must hold no company yet.
+def restore(place: str, *, passphrase: str = "", other_keys: bool = False) -> Manifest:
+    """Restore the backup at `place` into this installation, which must hold no company yet. Nothing that the backup's
+    signing key certified is trusted under another one, so that is refused unless `other_keys` is set.
 
     The database comes last and in one transaction, so that a restore that was killed is simply repeated. Raises
     `BackupRefused`.
@@ -93,6 +94,9 @@ def restore(place: str, *, passphrase: str = "") -> Manifest:
         unsealed = keys.unseal((folder / KEYS).read_bytes(), passphrase) if passphrase and KEYS in named else {}
         if passphrase and not unsealed:
             raise BackupRefused("E_BACKUP_NO_KEYS", "This backup holds no keys.")
+        if not (unsealed or other_keys) and not set(trust.roots()) & set((folder / ROOT_KEYS).read_text().split()):
+            message = "The signing key here is not that of the backup: give this installation the backup's keys."
+            raise BackupRefused("E_RESTORE_OTHER_KEYS", message)
         _put_files(folder, manifest)
         _put_trust(folder, named, unsealed)
         database.drop_all()

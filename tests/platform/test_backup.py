@@ -146,8 +146,12 @@ def test_backup_that_was_killed_leaves_nothing_and_the_next_one_works(house: Ins
     assert [path for path in place.rglob("*") if path.is_file() and secret in path.read_bytes()] == []
 
 
-def test_restore_that_was_killed_is_repeated(copy: Path, tmp_path: Path, passphrase: Path) -> None:
+def test_restore_needs_the_keys_and_is_repeated_when_it_was_killed(
+    copy: Path, tmp_path: Path, passphrase: Path
+) -> None:
     made = Installation(tmp_path / "killed")
+    assert "E_RESTORE_OTHER_KEYS" in made.run("restore", str(copy))[1]
+    assert not (made.var / "files").exists()
     process = made.start("restore", str(copy), "--with-keys", str(passphrase))
     assert eventually(lambda: (made.var / "files" / "aa" / "bb").exists(), seconds=120)
     os.killpg(process.pid, signal.SIGKILL)

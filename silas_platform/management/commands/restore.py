@@ -27,14 +27,18 @@ class Command(BaseCommand):
         parser.add_argument(
             "--with-keys", type=Path, metavar="FILE", help="also the keys; the file holds their passphrase"
         )
+        parser.add_argument(
+            "--other-keys", action="store_true", help="although its keys are lost: nothing it certified is trusted then"
+        )
         parser.add_argument("--verify", action="store_true", help="restore nothing: compare this installation with it")
 
-    def handle(self, *, place: str, with_keys: Path | None, verify: bool, **_: object) -> None:
+    def handle(self, *, place: str, with_keys: Path | None, other_keys: bool, verify: bool, **_: object) -> None:
         try:
             if verify:
                 self._verify(place)
                 return
-            restore(place, passphrase=keys.read_passphrase(with_keys) if with_keys else "")
+            passphrase = keys.read_passphrase(with_keys) if with_keys else ""
+            restore(place, passphrase=passphrase, other_keys=other_keys)
         except BackupRefused as refusal:
             raise CommandError(str(refusal)) from None
         call_command("migrate", database="owner", verbosity=0, interactive=False, skip_checks=True)
