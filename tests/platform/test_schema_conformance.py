@@ -36,7 +36,11 @@ from tests.factories.tenants import make_member, make_tenant
 from tests.factories.work import make_desk
 
 # An upload that a refusal left unread is closed by the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    # Hypothesis takes numbers that another thread draws meanwhile (the pool of connections does) for our own.
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
+]
 
 STREAMS = {"events_stream"}  # an answer without an end, see tests/events
 SCHEMA = schemathesis.openapi.from_dict(
