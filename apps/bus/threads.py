@@ -50,7 +50,13 @@ def start(tenant_id: UUID, lease: Lease, consumer: Consumer, *, seconds: float) 
 
     thread = threading.Thread(target=run, name=consumer.name, daemon=True)
     _running.add(thread)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # the machine has no room for another thread now
+        _running.discard(thread)
+        slots.release()
+        with tenant_scope(tenant_id):
+            services.defer(lease, seconds=BUSY_SECONDS, reason="no_thread")
 
 
 @worker_shutting_down.connect

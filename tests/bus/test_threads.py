@@ -96,6 +96,25 @@ def test_conversation_beyond_what_a_process_holds_waits_without_a_failure(tenant
     assert talk.begun == ["first", "second"]
 
 
+def test_machine_without_room_for_a_thread_costs_time_alone(
+    tenant: Any, talk: Talk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    owe_talk(tenant, "first")
+    with monkeypatch.context() as patch:
+        patch.setattr(threads.threading.Thread, "start", full)
+        work()
+    waiting = talk_row(tenant, "first")
+    assert (waiting.state, waiting.attempts) == ("queued", 0)
+    talk.may_end.set()
+    let_waits_pass(tenant)
+    work()
+    _join()
+    assert talk.begun == ["first"]
+
+
 def test_lease_of_a_conversation_is_kept_while_it_lasts(tenant: Any, talk: Talk) -> None:
     owe_talk(tenant, "first")
     work(seconds=1.5)
