@@ -1,4 +1,4 @@
-"""Does a backup of a year of conversations take little longer than PostgreSQL's own dump of the same database?
+"""Measure a backup of a million entries of conversations beside PostgreSQL's own dump of the same database.
 
 Baseline: `pg_dump --format=custom` of the whole database as its superuser, whom row-level security does not bind. The
 backup also copies checkpoints, counts the rows of every table in the dump's snapshot, and hashes and syncs every file.

@@ -40,7 +40,7 @@ _WORD = re.compile(r"[\w.:/@+#-]{0,120}\Z")
 
 
 class AmountField(forms.DecimalField):
-    """An amount without the zeros that nobody typed: 20.00, 0.004."""
+    """An amount with cents and without further trailing zeros: 20.00, 0.004."""
 
     def prepare_value(self, value: Any) -> Any:
         return amount(value) if isinstance(value, Decimal) else value

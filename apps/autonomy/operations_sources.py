@@ -214,7 +214,7 @@ def new_articles(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[st
 
 
 def memories(args: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
-    """Which memories want a look, by id and date, without their text; and proposals that nobody decided about."""
+    """Memories to review, by id and date without their text, and proposals without a decision."""
     moment = now()
     company = MemoryItem.objects.filter(scope__startswith="tenant:").order_by("updated_at")
     expired = company.filter(valid_until__lt=moment)

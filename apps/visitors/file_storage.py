@@ -22,6 +22,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.visitors.models import VisitorFile
+from kernel.disk import sync
 from kernel.tenancy import current_tenant_id, for_each_tenant, tenant_scope
 
 ORPHAN_SECONDS = 3600
@@ -38,11 +39,7 @@ class DurableFileSystemStorage(FileSystemStorage):
         saved: str = super()._save(name, content)  # type: ignore[misc]  # Django's stubs leave it out
         path = Path(self.path(saved))
         for synced in (path, path.parent, path.parent.parent):
-            handle = os.open(synced, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync(synced)
         return saved
 
 

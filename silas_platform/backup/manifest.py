@@ -16,8 +16,9 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 
+from kernel.disk import sync
 from silas_platform.settings import env
 
 FORMAT = 1
@@ -115,7 +116,7 @@ def target(place: str) -> Iterator[Path]:
         yield draft
         _sync(draft)
         draft.replace(final)
-        _sync_folder(final.parent)
+        sync(final.parent)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
@@ -152,18 +153,8 @@ def _checked(folder: Path, place: str) -> Manifest:
 def _sync(folder: Path) -> None:
     """Put every file and name below the folder on the disk."""
     for root, _, names in os.walk(folder):
-        for name in names:
-            with (Path(root) / name).open("rb") as file:
-                os.fsync(file.fileno())
-        _sync_folder(Path(root))
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        for path in (*(Path(root) / name for name in names), Path(root)):
+            sync(path)
 
 
 # --- buckets: the server and credentials are those of visitors' files (SILAS_FILES_…)

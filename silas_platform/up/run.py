@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from silas_platform.settings.broker import redis_servers
 from silas_platform.up import processes, programs
 from silas_platform.up.address import RUN, Address, free_address, is_ready
 from silas_platform.up.environment import (
@@ -82,7 +83,7 @@ def run(given: Mapping[str, str], *, demo: bool, work: bool, screen: Screen) -> 
             prepared = prepare(env, supervisor)
             if prepared is None:
                 return
-            for fault in server_faults(database=env["DATABASE_URL"], redis_urls=_redis_servers(env)):
+            for fault in server_faults(database=env["DATABASE_URL"], redis_urls=redis_servers(env.get)):
                 screen.say(f"old server {fault}")
             demo = demo and prepared.demo
             logins = demo_logins(env, fresh=prepared.is_empty, supervisor=supervisor) if demo else []
@@ -129,11 +130,6 @@ def borrowed_servers(env: Mapping[str, str], arguments: Sequence[str]) -> Iterat
             yield
         finally:
             supervisor.stop()
-
-
-def _redis_servers(env: Mapping[str, str]) -> list[str]:
-    names = ("REDIS_URL", "SILAS_CHANNELS_URL", "SILAS_BROKER_URL")
-    return list(dict.fromkeys(env[name] for name in names if env.get(name)))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -217,9 +217,9 @@ def _lose(place: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [_flip, _cut, _lose])
-def test_damaged_file_is_found(tmp_path: Path, harm: object) -> None:
+def test_damaged_file_is_found(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     place = _written(tmp_path / "b")
-    harm(place)  # type: ignore[operator]
+    harm(place)
     with pytest.raises(BackupRefused, match="E_BACKUP_DAMAGED"), source(str(place)):
         pass
 
