@@ -71,6 +71,7 @@ class ErrorCode(StrEnum):
     BAD_TEAM = "bad_team", 400
     BAD_TEMPLATE = "bad_template", 400
     BAD_TIME = "bad_time", 400
+    BAD_VIEW = "bad_view", 400, _("This page has no such filter.")
     BATCH_ITEMS = "batch_items", 400, _("A batch names each of its items once.")
     BATCH_SETTLED = "batch_settled", 409, _("This batch has already been decided.")
     BEGIN_ANEW = "begin_anew", 403

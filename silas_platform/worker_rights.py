@@ -46,7 +46,7 @@ _CLOSED = (
     " connections_itrequest approvals_clientkey approvals_decisionlink"
     " contacts_contact contacts_contactidentity contacts_contactmerge contacts_contactnote"
     " contacts_importedconversation"
-    " inbox_availability inbox_macro inbox_mention inbox_readmark inbox_teammember"
+    " inbox_availability inbox_macro inbox_mention inbox_readmark inbox_savedview inbox_teammember"
     " copilot_assistance copilot_assistancesettings"
     " messengers_channel messengers_channelmessage"
     " messengers_accountcode messengers_approveraccount messengers_cardnotice"

@@ -227,6 +227,8 @@ class AuditEvent(TextChoices):
     MACRO_SAVED = "macro_saved", _("A macro was saved")
     MACRO_DELETED = "macro_deleted", _("A macro was deleted")
     MACRO_RUN = "macro_run", _("A macro was run on a conversation")
+    VIEW_SAVED = "view_saved", _("A view was saved")
+    VIEW_DELETED = "view_deleted", _("A saved view was deleted")
     CONVERSATION_LABELLED = "conversation_labelled", _("A conversation's labels were changed")
     NOTE_WRITTEN = "note_written", _("A note was added for teammates")
     STAFF_ASSISTANCE = "staff_assistance", _("Assistance was requested in a conversation")

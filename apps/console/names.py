@@ -78,6 +78,7 @@ UNNAMED = {
     "contact": gettext_lazy("a contact"),
     "macro": gettext_lazy("a macro"),
     "team": gettext_lazy("a team"),
+    "view": gettext_lazy("a saved view"),
     "import": gettext_lazy("an import"),
     "task": gettext_lazy("an automation"),
     "trigger": gettext_lazy("an automation"),

@@ -215,6 +215,13 @@ SETTINGS = (
                 owns=("console-replies", "console-canned"),
             ),
             SettingsPage(
+                _("Saved views"),
+                "console-views",
+                _("filters lists inbox review"),
+                about=_("Filters of the inbox and of Review under a name."),
+                owns=("console-view",),
+            ),
+            SettingsPage(
                 _("Macros"),
                 "console-macros",
                 _("steps actions shortcuts templates"),

@@ -1,4 +1,5 @@
-"""Signal receivers that tell open consoles what to refresh, after commit and without content."""
+"""Signal receivers that tell open consoles what to refresh, after commit and without content; and the filters
+that can be saved."""
 
 from __future__ import annotations
 
@@ -14,8 +15,12 @@ from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import AutonomousSession
 from apps.autonomy.signals import task_event
 from apps.console.members import group_of, group_of_member
+from apps.console.pages.inbox import filters as inbox_filters
+from apps.console.pages.review import filters as review_filters
 from apps.guard.schemas import BudgetFacts
 from apps.guard.signals import budget_alert
+from apps.inbox.enums import ViewPage
+from apps.inbox.saved_views import register_page
 from apps.safety.signals import loop_changed
 from apps.sessions.signals import session_changed
 from apps.tenants.signals import member_removed
@@ -26,6 +31,10 @@ from kernel.tenancy import current_tenant_id
 
 # When each tenant's consoles were last told of routine steps of agents (monotonic seconds).
 _last_safety_poke: dict[UUID, float] = {}
+
+
+register_page(ViewPage.INBOX, inbox_filters.saved_parameters)
+register_page(ViewPage.REVIEW, review_filters.saved_parameters)
 
 
 def _poke(what: str, **ids: str) -> None:

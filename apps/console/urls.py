@@ -29,6 +29,7 @@ PAGES = (
     "releases",
     "review",
     "safety",
+    "saved_views",
     "settings",
     "simulations",
     "skills",

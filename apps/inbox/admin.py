@@ -1,4 +1,4 @@
-"""Teams, availability and macros in Django admin, to view. They are changed in the console and over the REST API."""
+"""Teams, availability, macros and saved views in Django admin, to view; the console and the API change them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.contrib import admin
 
 from apps.audit.admin_base import ReadOnlyAdmin
-from apps.inbox.models import Availability, Macro, Team, TeamMember
+from apps.inbox.models import Availability, Macro, SavedView, Team, TeamMember
 
 
 @admin.register(Team)
@@ -29,6 +29,14 @@ class AvailabilityAdmin(ReadOnlyAdmin):
     list_display = ("user", "away", "changed_at")
     list_filter = ("away",)
     list_select_related: ClassVar = ["user"]
+
+
+@admin.register(SavedView)
+class SavedViewAdmin(ReadOnlyAdmin):
+    list_display = ("name", "page", "owner")
+    list_filter = ("page",)
+    search_fields = ("name",)
+    list_select_related: ClassVar = ["owner"]
 
 
 @admin.register(Macro)

@@ -54,6 +54,13 @@ class Assignment(TextChoices):
     SKILL = "skill", _("Whoever has the matching skill")
 
 
+class ViewPage(TextChoices):
+    """The pages whose filters can be saved."""
+
+    INBOX = "inbox", _("Inbox")
+    REVIEW = "review", _("Review")
+
+
 class Priority(TextChoices):
     """How urgent staff say that a conversation is."""
 

@@ -16,6 +16,7 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 
 from apps.inbox.enums import Assignment, Colour, DeskStatus, Priority
+from apps.inbox.view_models import SavedView as SavedView
 from apps.tenants.models import User
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel

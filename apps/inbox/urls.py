@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.inbox import api, files_api, insights_api, macros_api, teams_api
+from apps.inbox import api, files_api, insights_api, macros_api, saved_views_api, teams_api
 
 _SESSION = "api/v1/sessions/<uuid:session_id>"
 
@@ -26,6 +26,8 @@ urlpatterns = [
         teams_api.OneAvailability.as_view(),
         name="api-member-availability",
     ),
+    path("api/v1/saved-views", saved_views_api.SavedViews.as_view(), name="api-saved-views"),
+    path("api/v1/saved-views/<uuid:view_id>", saved_views_api.OneSavedView.as_view(), name="api-saved-view"),
     path("api/v1/macros", macros_api.Macros.as_view(), name="api-macros"),
     path("api/v1/macros/<uuid:macro_id>", macros_api.OneMacro.as_view(), name="api-macro"),
     path(f"{_SESSION}/macros", macros_api.SessionMacro.as_view(), name="api-session-macros"),

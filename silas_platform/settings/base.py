@@ -274,6 +274,7 @@ SPECTACULAR_SETTINGS = {
         "ConversationStateEnum": "apps.inbox.enums.DeskStatus.values",
         "ModeEnum": "apps.memory.portability.Mode.values",
         "QuestionKindEnum": "apps.visitors.enums.QuestionKind",
+        "ViewPageEnum": "apps.inbox.enums.ViewPage.values",
         "WorkItemStatusEnum": "apps.work.enums.WorkItemStatus",
         "WorkItemTypeEnum": "apps.work.enums.WorkItemType",
     },

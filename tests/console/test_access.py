@@ -120,6 +120,8 @@ TRIED_ELSEWHERE = {"console-queues", "console-spending", "console-work-item"}
 TRIED_ELSEWHERE |= {"console-limit-remove"}  # a limit (test_spending)
 TRIED_ELSEWHERE |= {"console-teams", "console-team", "console-team-new", "console-team-delete"}  # console/test_teams
 TRIED_ELSEWHERE |= {"console-macros", *(f"console-macro{word}" for word in ("", "-new", "-delete", "-run"))}
+# inbox/test_saved_views
+TRIED_ELSEWHERE |= {"console-views", *(f"console-view-{word}" for word in ("new", "save", "delete"))}
 TRIED_ELSEWHERE |= {"console-seen"}  # a turn that has ended (test_seen)
 TRIED_ELSEWHERE |= {"console-file"}  # a file that a visitor sent (visitors/test_files)
 TRIED_ELSEWHERE |= {"console-send-file"}  # one of staff (inbox/test_staff_files)

@@ -201,4 +201,4 @@ def test_number_of_hits_does_not_change_the_number_of_queries(tenant: Any, owner
     assert len(queries) == QUERIES
 
 
-QUERIES = 15  # one a kind of things, the rest is the login's and the scope's
+QUERIES = 16  # one a kind of things, the rest is the login's and the scope's

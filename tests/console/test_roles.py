@@ -135,6 +135,7 @@ TABLE = {
     console-logins-end console-login-end console-passkeys console-passkey-begin console-passkey-finish
     console-passkey-remove console-passkey-rename console-activity console-away console-entry console-runs
     console-task console-run console-run-receipt console-notices console-notices-read console-notice-read
+    console-views console-view-new console-view-save console-view-delete api-saved-views api-saved-view
     console-macros api-macros console-teams api-teams api-team api-availability api-member-availability
     api-session-read-state console-mark-unread
     console-inbox console-conversation console-lookers console-labels console-replies console-file console-seen

@@ -345,3 +345,25 @@ async def test_teammate_is_mentioned_with_keys_and_sees_it_at_once(
     await theirs.locator(f"#c-{session.pk}").click()
     await expect(theirs.locator("#tab-mentions .num")).to_have_text("0")
     await _shoot(theirs, f"mentioned-{size['width']}")
+
+
+async def test_filter_is_saved_under_a_name_and_opened_again(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    await _said(deployment, "A pipe has burst.")
+    page = await log_in(open_page, web, agent, "/console/inbox/?tab=unassigned&status=open")
+    await page.get_by_text("Views", exact=True).click()
+    await page.get_by_label("Save this filter as").fill("Waiting now")
+    await page.get_by_role("button", name="Save view").click()
+    await page.goto(f"{web}/console/inbox/")
+    await page.get_by_text("Views", exact=True).click()
+    for width, height in ((390, 844), (1366, 768)):
+        await page.set_viewport_size({"width": width, "height": height})
+        menu = await page.locator("#views .menu").bounding_box()
+        assert menu is not None
+        assert menu["x"] >= 0
+        assert menu["x"] + menu["width"] <= width
+        if SHOTS:
+            await page.screenshot(path=f"{SHOTS}/views-{width}.png")
+    await page.get_by_role("link", name="Waiting now").click()
+    await expect(page).to_have_url(f"{web}/console/inbox/?tab=unassigned&status=open")

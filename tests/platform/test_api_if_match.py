@@ -53,9 +53,11 @@ LABEL = Resource("/api/v1/labels", {"name": "B", "colour": "red"}, *_CONVERSATIO
 REPLY = Resource("/api/v1/canned-replies", {"name": "A", "text": "Ho"}, *_CONVERSATIONS, {"name": "A", "text": "Hi"})
 TEAM = Resource("/api/v1/teams", {"name": "A", "capacity": 3}, *_SETTINGS, {"name": "A"})
 MACRO = Resource("/api/v1/macros", {"name": "B", "steps": _STEPS}, *_CONVERSATIONS, {"name": "A", "steps": _STEPS})
+_VIEW = {"page": "inbox", "parameters": {"status": "open"}}
+VIEW = Resource("/api/v1/saved-views", {"name": "B", **_VIEW}, *_CONVERSATIONS, {"name": "A", **_VIEW})
 SOURCE = Resource("/api/v1/knowledge/sources", {"enabled": False}, *_KNOWLEDGE, verb="patch")
 
-resources = pytest.mark.parametrize("of", [LABEL, REPLY, TEAM, MACRO, SOURCE], ids=lambda each: each.path[8:])
+resources = pytest.mark.parametrize("of", [LABEL, REPLY, TEAM, MACRO, VIEW, SOURCE], ids=lambda each: each.path[8:])
 
 
 def code(answer: Any) -> tuple[int, str]:
@@ -112,7 +114,7 @@ def test_reading_and_changing_need_their_scopes(tenant: Any, of: Resource) -> No
     assert Api(tenant, of.writing).send(of.verb, one, of.change).status_code == 200
 
 
-@pytest.mark.parametrize("of", [LABEL, REPLY, TEAM, MACRO], ids=lambda each: each.path[8:])
+@pytest.mark.parametrize("of", [LABEL, REPLY, TEAM, MACRO, VIEW], ids=lambda each: each.path[8:])
 def test_viewer_reads_and_is_refused_before_the_version_is_looked_at(tenant: Any, viewer: Any, of: Resource) -> None:
     one, api = of.made(tenant), Api(tenant, member=viewer)
     assert api.get(one).status_code == 200

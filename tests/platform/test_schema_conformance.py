@@ -101,6 +101,7 @@ def house(migrated: None, django_db_blocker: Any, tmp_path_factory: Any) -> Iter
             "personas": deployment,
             "precedents": str(make_precedent(run).pk),
             "proposals": str(make_proposal(run).pk),
+            "saved-views": create("saved-views", name="Open", page="inbox", parameters={"status": "open"}),
             "sessions": str(session),
             "skills": "test-desk",
             "simulation-suites": suite,

@@ -80,6 +80,8 @@ GROUPS: dict[str, frozenset[str]] = {
             "macro_saved",
             "macro_deleted",
             "macro_run",
+            "view_saved",
+            "view_deleted",
             "conversation_labelled",
             "note_written",
             "staff_assistance",

@@ -190,6 +190,8 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "availability_changed": ("", gettext_lazy("{who} changed the availability|of {what}")),
     "macro_saved": ("", gettext_lazy("{who} saved {what}")),
     "macro_deleted": ("", gettext_lazy("{who} deleted {what}")),
+    "view_saved": ("", gettext_lazy("{who} saved {what}")),
+    "view_deleted": ("", gettext_lazy("{who} deleted {what}")),
     "macro_run": ("", gettext_lazy("{who} ran a macro|on the conversation with {what}")),
     "conversation_labelled": ("", gettext_lazy("{who} changed the labels|of the conversation with {what}")),
     "note_written": ("", gettext_lazy("{who} added a note|to the conversation with {what}")),

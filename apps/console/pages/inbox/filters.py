@@ -65,6 +65,22 @@ def parameters_of(query: Asked) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value}
 
 
+def saved_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters of a list that a saved view keeps. Raises `ValueError` for one that means nothing; no view
+    begins in the middle of a list."""
+    query = list_query(parameters)
+    read = parameters_of(query) | {"status": str(query.shown)}
+    if "before" in parameters or any(value and read.get(name) != value for name, value in parameters.items()):
+        raise ValueError
+    return kept_parameters(query)
+
+
+def kept_parameters(query: Asked) -> dict[str, str]:
+    """Return what a saved view keeps of this list: the parameters that differ from the whole list."""
+    values = parameters_of(replace(query, before=""))
+    return {name: value for name, value in values.items() if (name, value) != ("tab", "all")}
+
+
 def parameters_without_search(query: Asked) -> dict[str, str]:
     """Return the parameters to keep when the search words change; a status is kept only if it was chosen."""
     is_chosen = query.shown not in (Shown.ANY, Shown.ACTIVE) or (query.shown == Shown.ACTIVE and bool(query.words))

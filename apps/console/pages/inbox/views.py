@@ -18,12 +18,19 @@ from apps.approvals.queries import members, open_cards
 from apps.console import viewers
 from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
-from apps.console.pages.inbox.filters import is_filtered, list_query, parameters_without_search, query_string
+from apps.console.pages.inbox.filters import (
+    is_filtered,
+    kept_parameters,
+    list_query,
+    parameters_without_search,
+    query_string,
+)
 from apps.console.pages.inbox.thread import last_seen, thread_lines, with_notes
+from apps.console.pages.saved_views.addresses import views_menu
 from apps.contacts import history
 from apps.inbox import handoff, macros, staff_files, steps, summaries
 from apps.inbox import queries as desk
-from apps.inbox.enums import Priority, Shown, Snooze
+from apps.inbox.enums import Priority, Shown, Snooze, ViewPage
 from apps.sessions import queries
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment, User
@@ -164,6 +171,7 @@ def _list(request: StaffRequest, query: desk.Asked) -> dict[str, Any]:
         "listed": listed,
         "older": query_string(query, before=listed.older) if listed.older else "",
         "newest": query_string(query) if query.before else "",
+        **views_menu(request, ViewPage.INBOX, kept_parameters(query)),
     }
 
 

@@ -20,7 +20,9 @@ from apps.autonomy.models import Task
 from apps.console.labels import inline_label
 from apps.console.members import Member
 from apps.console.navigation import pages_for, parts_for
+from apps.console.pages.saved_views.addresses import address_of
 from apps.gates.models import Gate
+from apps.inbox import saved_views
 from apps.sessions import pseudonyms
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Membership
@@ -73,6 +75,7 @@ def _objects(member: Member, words: str) -> list[Group]:
         ),
         Group(_("Work"), _work(words)),
         Group(_("Automations"), _automations(words)),
+        Group(_("Saved views"), _views(member, words)),
     ]
     return groups + (
         [Group(_("Gates"), _gates(words)), Group(_("Members"), _members(words))] if member.may_administer else []
@@ -123,6 +126,18 @@ def _work(words: str) -> list[Hit]:
 def _automations(words: str) -> list[Hit]:
     rows = Task.objects.filter(_contains_all(words, "name"), deleted_at=None).order_by("name")
     return _hits(rows, lambda task: (task.name, "console-task", _("automation")))
+
+
+def _views(member: Member, words: str) -> list[Hit]:
+    found = [
+        view
+        for view in saved_views.views_for(member.user)
+        if all(word in view.name.casefold() for word in words.casefold().split())
+    ]
+    return [
+        Hit(escape_hidden(view.name), address_of(view), inline_label(view.get_page_display()))
+        for view in found[:MAX_RESULTS]
+    ]
 
 
 def _gates(words: str) -> list[Hit]:

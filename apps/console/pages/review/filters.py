@@ -72,10 +72,15 @@ class QueueFilter:
         return any((self.risk, self.kind, self.chatbot, self.due, self.assigned))
 
     @property
-    def query_string(self) -> str:
-        """The parameters that differ from the whole queue, beginning with `?`; empty for none."""
+    def parameters(self) -> dict[str, str]:
+        """The parameters that differ from the whole queue."""
         values = {name: getattr(self, name) for name in _READERS}
-        encoded = urlencode({name: str(value) for name, value in values.items() if value and value != Sort.DEADLINE})
+        return {name: str(value) for name, value in values.items() if value and value != Sort.DEADLINE}
+
+    @property
+    def query_string(self) -> str:
+        """Those parameters, beginning with `?`; empty for none."""
+        encoded = urlencode(self.parameters)
         return f"?{encoded}" if encoded else ""
 
     def apply(self, cards: Iterable[Card], *, user: User, moment: datetime) -> list[Card]:
@@ -120,6 +125,14 @@ def filter_of(request: StaffRequest) -> QueueFilter:
 def filter_from(parameters: Mapping[str, str]) -> QueueFilter:
     chosen = {name: _read(reader, parameters.get(name, "")) for name, reader in _READERS.items()}
     return QueueFilter(**{name: value for name, value in chosen.items() if value is not None})
+
+
+def saved_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Return the parameters of a filter that a saved view keeps. Raises `ValueError` for one that means nothing."""
+    chosen = filter_from(parameters)
+    if any(value and str(getattr(chosen, name, "")) != value for name, value in parameters.items()):
+        raise ValueError
+    return chosen.parameters
 
 
 def _read(reader: Any, text: str) -> Any:

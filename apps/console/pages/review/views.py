@@ -31,7 +31,9 @@ from apps.console.base import page, sent_id
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.review import filters, presenter
 from apps.console.pages.review.origins import origins_of
+from apps.console.pages.saved_views.addresses import views_menu
 from apps.console.pages.skills import presenter as skill_presenter
+from apps.inbox.enums import ViewPage
 from apps.sessions.models import ChatSession
 from apps.suggestions.queries import preferences_behind
 from apps.work.enums import WorkItemType
@@ -272,6 +274,7 @@ def _queue(request: StaffRequest, card: Card | None) -> dict[str, Any]:
         "due_choices": filters.DUE_CHOICES,
         "assigned_choices": filters.ASSIGNED_CHOICES,
         "sort_choices": filters.SORT_CHOICES,
+        **views_menu(request, ViewPage.REVIEW, chosen.parameters),
     }
 
 

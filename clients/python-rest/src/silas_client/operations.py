@@ -1774,6 +1774,37 @@ class Operations(Transport):
         answer: t.SafetyAnswer = self.call("POST", f"/api/v1/safety/{self.segment(surface)}", body=body)
         return answer
 
+    def saved_views_list(
+        self, *, fields: str | None = None, page: Literal["inbox", "review"] | None = None
+    ) -> t.SavedViewsAnswer:
+        """List saved views by name."""
+        answer: t.SavedViewsAnswer = self.call("GET", "/api/v1/saved-views", query={"fields": fields, "page": page})
+        return answer
+
+    def saved_views_create(self, body: t.SavedViewRequest, *, idempotency_key: str | None = None) -> t.SavedViewAnswer:
+        """Save a filter of the inbox or of Review under a name."""
+        answer: t.SavedViewAnswer = self.call(
+            "POST", "/api/v1/saved-views", headers={"Idempotency-Key": idempotency_key}, body=body
+        )
+        return answer
+
+    def saved_views_get(self, view_id: str, *, fields: str | None = None) -> t.SavedViewAnswer:
+        answer: t.SavedViewAnswer = self.call(
+            "GET", f"/api/v1/saved-views/{self.segment(view_id)}", query={"fields": fields}
+        )
+        return answer
+
+    def saved_views_replace(
+        self, view_id: str, body: t.SavedViewRequest, *, if_match: str | None = None
+    ) -> t.SavedViewAnswer:
+        answer: t.SavedViewAnswer = self.call(
+            "PUT", f"/api/v1/saved-views/{self.segment(view_id)}", headers={"If-Match": if_match}, body=body
+        )
+        return answer
+
+    def saved_views_delete(self, view_id: str, *, if_match: str | None = None) -> None:
+        self.call("DELETE", f"/api/v1/saved-views/{self.segment(view_id)}", headers={"If-Match": if_match})
+
     def sessions_list(
         self,
         *,

@@ -2120,6 +2120,9 @@ class VersionRequest(TypedDict):
     seen: NotRequired[int]
 
 
+ViewPageEnum: TypeAlias = Literal["inbox", "review"]
+
+
 class VisitorAnswer(TypedDict):
     name: str
     customer: str
@@ -3067,6 +3070,25 @@ class SafetyPolicyContent(TypedDict):
     auto_approve: NotRequired[list[AutoApproveItem]]
     challenge_seconds: NotRequired[int]
     scores: NotRequired[list[FixedScoreField]]
+
+
+class SavedViewAnswer(TypedDict):
+    id: str
+    name: str
+    page: ViewPageEnum
+    owner: MemberName | None
+    parameters: dict[str, str]
+
+
+class SavedViewRequest(TypedDict):
+    name: str
+    page: ViewPageEnum
+    is_personal: NotRequired[bool]
+    parameters: dict[str, str]
+
+
+class SavedViewsAnswer(TypedDict):
+    saved_views: list[SavedViewAnswer]
 
 
 class ScenarioAnswer(TypedDict):
