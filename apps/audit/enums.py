@@ -242,6 +242,7 @@ class AuditEvent(TextChoices):
     CONTACTS_MERGED = "contacts_merged", _("Two contacts were merged")
     CONTACTS_UNMERGED = "contacts_unmerged", _("A merge of contacts was undone")
     CONTACT_FORGOTTEN = "contact_forgotten", _("What was kept of a contact was deleted")
+    PERSON_EXPORTED = "person_exported", _("Everything about one person was exported")
     CHANNEL_ADDED = "channel_added", _("A channel was added")
     CHANNEL_CHANGED = "channel_changed", _("A channel was changed")
     CHANNEL_CHECKED = "channel_checked", _("The connection of a channel was checked")

@@ -255,6 +255,7 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.CONTACTS_MERGED: "",
     AuditEvent.CONTACTS_UNMERGED: "",
     AuditEvent.CONTACT_FORGOTTEN: "",
+    AuditEvent.PERSON_EXPORTED: "",
     AuditEvent.CHANNEL_ADDED: "",
     AuditEvent.CHANNEL_CHANGED: "",
     AuditEvent.CHANNEL_CHECKED: "",
@@ -470,6 +471,8 @@ ONLY_FOR: dict[str, frozenset[AuditEvent]] = {
             AuditEvent.LIST_EXPORTED,
         }
     ),
+    # Owners hand out a person's data on their page, and operators on the command line.
+    "user command": frozenset({AuditEvent.PERSON_EXPORTED}),
     # They are imported on the command line as well.
     "user api_key oauth_grant command": frozenset({AuditEvent.CANNED_REPLY_SAVED}),
     "visitor": frozenset(

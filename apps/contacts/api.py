@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.http import FileResponse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -17,6 +19,7 @@ from rest_framework.response import Response
 
 from apps.contacts import history, queries, services
 from apps.contacts.enums import ContactSource, IdentityKind, Proof
+from apps.contacts.export_serving import export_response
 from apps.contacts.models import Contact
 from apps.contacts.queries import MAX_SEARCH, ContactFilter
 from apps.contacts.rules import MAX_CUSTOMER, MAX_IDENTITIES, MAX_NAME, MAX_NOTE, MAX_VALUE
@@ -348,6 +351,22 @@ class Forget(_ContactView):
             raise SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("Log in as a member to delete a person's data."))
         with tenant_scope(self.caller.tenant_id):
             return uncached(ForgottenAnswer({"memories": services.forget(contact_id, self.caller.person)}).data)
+
+
+class Export(_ContactView):
+    capability = Capability.ADMINISTER
+
+    @extend_schema(
+        operation_id="contacts_export",
+        tags=["contacts"],
+        request=None,
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, **_REFUSALS},
+    )
+    def post(self, request: Request, contact_id: UUID) -> FileResponse:
+        """Export everything stored about a person as a ZIP, to hand to them. For owners; not with an API key."""
+        if self.caller.person is None:
+            raise SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("Log in as an owner to export a person's data."))
+        return export_response(contact_id, self.caller.tenant_id, actor=self.caller.actor)
 
 
 class Sessions(_ContactView):

@@ -14,6 +14,7 @@ urlpatterns = [
     path(f"{_CONTACT}/merge", api.Merge.as_view(), name="api-contact-merge"),
     path(f"{_CONTACT}/unmerge", api.Unmerge.as_view(), name="api-contact-unmerge"),
     path(f"{_CONTACT}/forget", api.Forget.as_view(), name="api-contact-forget"),
+    path(f"{_CONTACT}/export", api.Export.as_view(), name="api-contact-export"),
     path(f"{_CONTACT}/sessions", api.Sessions.as_view(), name="api-contact-sessions"),
     path(f"{_CONTACT}/history", api.History.as_view(), name="api-contact-history"),
     path("api/v1/imported-sessions/<uuid:conversation_id>", api.ImportedSession.as_view(), name="api-imported-session"),

@@ -20,6 +20,7 @@ from tests.factories.console import browser
 ROLES = ("owner", "approver", "agent", "viewer")
 TABLE = {
     ("owner",): """
+    console-contact-export api-contact-export
     console-imports console-import api-imports api-import
     console-verify console-export console-webhook-add console-webhook-delete console-webhook-test
     console-webhook-replay console-webhook-rotate

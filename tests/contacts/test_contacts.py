@@ -334,6 +334,7 @@ def test_every_press_on_the_page_has_its_api_in_the_same_roles() -> None:
         "console-contact-merge": "api-contact-merge",
         "console-contact-unmerge": "api-contact-unmerge",
         "console-contact-forget": "api-contact-forget",
+        "console-contact-export": "api-contact-export",
         "console-contacts": "api-contacts",
         "console-contact": "api-contact",
         "console-contact-history": "api-imported-session",

@@ -84,6 +84,7 @@ OPERATIONS = {
     "console-contact-merge": "contacts_merge",
     "console-contact-unmerge": "contacts_unmerge",
     "console-contact-forget": "contacts_forget",
+    "console-contact-export": "contacts_export",
     # Gates
     "console-gates": "gates_list",
     "console-gate-new": "gates_create",

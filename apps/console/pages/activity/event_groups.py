@@ -95,6 +95,7 @@ GROUPS: dict[str, frozenset[str]] = {
             "contacts_merged",
             "contacts_unmerged",
             "contact_forgotten",
+            "person_exported",
             "channel_added",
             "channel_changed",
             "channel_checked",

@@ -206,6 +206,7 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "contacts_merged": ("", gettext_lazy("{who} merged a contact|into {what}")),
     "contacts_unmerged": ("", gettext_lazy("{who} undid a merge|of {what}")),
     "contact_forgotten": ("", gettext_lazy("{who} deleted what was kept|of {what}")),
+    "person_exported": ("", gettext_lazy("{who} exported the personal data|of {what}")),
     "channel_added": ("", gettext_lazy("{who} added a channel|{what}")),
     "channel_changed": ("", gettext_lazy("{who} changed a channel|{what}")),
     "channel_checked": ("", gettext_lazy("{who} checked the connection of a channel|{what}")),

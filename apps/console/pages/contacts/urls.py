@@ -17,5 +17,6 @@ urlpatterns = [
     path("contacts/<uuid:contact_id>/note/", views.note, name="console-contact-note"),
     path("contacts/<uuid:contact_id>/merge/", views.merge, name="console-contact-merge"),
     path("contacts/<uuid:contact_id>/unmerge/", views.unmerge, name="console-contact-unmerge"),
+    path("contacts/<uuid:contact_id>/export/", views.export, name="console-contact-export"),
     path("contacts/<uuid:contact_id>/forget/", views.forget, name="console-contact-forget"),
 ]

@@ -17,9 +17,11 @@ from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.contacts.filters import STATES, ListFilter
 from apps.contacts import history, queries, services
 from apps.contacts.enums import ContactSource
+from apps.contacts.export_serving import export_response
 from apps.contacts.models import Contact
 from apps.memory.models import MemoryItem
 from apps.memory.queries import MemoryFilter, list_memories
+from apps.tenants.enums import Capability
 from kernel.errors import SilasError
 
 CONVERSATIONS, MEMORIES = 20, 10
@@ -164,6 +166,14 @@ def unmerge(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
 def forget(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
     services.forget(contact_id, request.member.user)
     return redirect("console-contact", contact_id)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER, scoped=False)
+def export(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
+    """Everything about the contact as a ZIP, to hand to them."""
+    actor = request.member.user.actor
+    return export_response(contact_id, request.member.tenant.pk, actor=actor)
 
 
 def _stated(row: Contact, kind: str) -> str:

@@ -675,6 +675,13 @@ class Operations(Transport):
         )
         return answer
 
+    def contacts_export(self, contact_id: str, *, idempotency_key: str | None = None) -> bytes:
+        """Export everything stored about a person as a ZIP, to hand to them. For owners; not with an API key."""
+        answer: bytes = self.read(
+            "POST", f"/api/v1/contacts/{self.segment(contact_id)}/export", headers={"Idempotency-Key": idempotency_key}
+        )
+        return answer
+
     def contacts_forget(self, contact_id: str, *, idempotency_key: str | None = None) -> t.ForgottenAnswer:
         """Delete what is kept of a person, for good. For members; a program has no name to answer for it with."""
         answer: t.ForgottenAnswer = self.call(
