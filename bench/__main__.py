@@ -43,6 +43,7 @@ MODULES = (
     "paint",
     "email",
     "backup",
+    "person",
 )
 
 
