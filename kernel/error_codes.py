@@ -66,6 +66,7 @@ class ErrorCode(StrEnum):
     BAD_LIMIT = "bad_limit", 400, _("A limit is an amount of US dollars of 0 or more.")
     BAD_NAME = "bad_name", 400
     BAD_PROVIDER_KEY = "bad_provider_key", 422
+    BAD_RULE = "bad_rule", 400
     BAD_SCHEDULE = "bad_schedule", 400, _("A schedule needs five cron fields and must be due at some time.")
     BAD_STEPS = "bad_steps", 400
     BAD_TEAM = "bad_team", 400

@@ -105,6 +105,7 @@ _CONSOLE = {
     "guard.budget": ("console-spending", ""),
     "guard.spendingpolicy": ("console-spending", ""),
     "imports.importrun": ("console-import", "pk"),
+    "inbox.inboxrule": ("console-inbox-rule", "pk"),
     "inbox.team": ("console-team", "pk"),
     "knowledge.gaptopic": ("console-gap", "pk"),
     "knowledge.knowledgesource": ("console-sources", ""),

@@ -131,6 +131,8 @@ WORKERS_MAY: dict[str, str] = {
     "silas_sessions_label": "SELECT",
     # which team a handover goes to, and its hours
     "inbox_team": "SELECT",
+    # whether a rule waits for a handover, never what it does
+    "inbox_inboxrule": "SELECT (id, tenant_id, is_active, trigger, minutes)",
     "silas_sessions_rating": "SELECT (id, tenant_id, session_id, deployment_id, scale, score, created_at)",
     "silas_sessions_sessionlabel": "SELECT",
     "silas_sessions_turn": "SELECT (id, tenant_id, session_id, status, reason, started_at)",

@@ -21,6 +21,7 @@ ACTOR_KINDS = (
     "autonomy",
     "trigger",
     "goal",
+    "inbox_rule",
     "deployment",
     "tenant",
     "command",
@@ -242,6 +243,10 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.MACRO_RUN: "",
     AuditEvent.VIEW_SAVED: "",
     AuditEvent.VIEW_DELETED: "",
+    AuditEvent.INBOX_RULE_SAVED: "",
+    AuditEvent.INBOX_RULE_DELETED: "",
+    AuditEvent.INBOX_RULE_RAN: "",
+    AuditEvent.INBOX_RULE_REPLIED: "",
     AuditEvent.CONVERSATION_LABELLED: "",
     AuditEvent.NOTE_WRITTEN: "",
     AuditEvent.STAFF_ASSISTANCE: "",
@@ -456,6 +461,8 @@ ONLY_FOR: dict[str, frozenset[AuditEvent]] = {
             AuditEvent.MACRO_RUN,
             AuditEvent.VIEW_SAVED,
             AuditEvent.VIEW_DELETED,
+            AuditEvent.INBOX_RULE_SAVED,
+            AuditEvent.INBOX_RULE_DELETED,
             AuditEvent.TEAM_SAVED,
             AuditEvent.TEAM_DELETED,
             AuditEvent.AVAILABILITY_CHANGED,
@@ -475,6 +482,7 @@ ONLY_FOR: dict[str, frozenset[AuditEvent]] = {
     "user command": frozenset({AuditEvent.PERSON_EXPORTED}),
     # They are imported on the command line as well.
     "user api_key oauth_grant command": frozenset({AuditEvent.CANNED_REPLY_SAVED}),
+    "inbox_rule": frozenset({AuditEvent.INBOX_RULE_RAN, AuditEvent.INBOX_RULE_REPLIED}),
     "visitor": frozenset(
         {
             AuditEvent.VISITOR_DESCRIBED,

@@ -112,6 +112,7 @@ class Kind(TextChoices):
     CARD_NOTICE = "card_notice"
     MAIL_READ = "mail_read"
     DESK_ROUTING = "desk_routing"
+    INBOX_RULES = "inbox_rules"
 
 
 # The queue of each kind of job.
@@ -147,6 +148,7 @@ QUEUE_OF = {
             Kind.CHANNEL_POLL,
             Kind.CARD_NOTICE,
             Kind.DESK_ROUTING,
+            Kind.INBOX_RULES,
         ),
         Queue.TRUSTED,
     ),

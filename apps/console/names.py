@@ -24,6 +24,7 @@ from apps.connections.models import Connection
 from apps.gates.models import Gate
 from apps.guard.enums import Intent
 from apps.guard.models import GuardedRun, ToolCall
+from apps.inbox.models import InboxRule
 from apps.knowledge.models import Collection, Document
 from apps.messengers.models import Channel
 from apps.sessions.models import ChatSession
@@ -77,6 +78,7 @@ UNNAMED = {
     "canned_reply": gettext_lazy("a canned reply"),
     "contact": gettext_lazy("a contact"),
     "macro": gettext_lazy("a macro"),
+    "inbox_rule": gettext_lazy("An inbox rule"),
     "team": gettext_lazy("a team"),
     "view": gettext_lazy("a saved view"),
     "import": gettext_lazy("an import"),
@@ -210,6 +212,10 @@ def _grants(ids: set[UUID]) -> _NamesById:
     }
 
 
+def _inbox_rules(ids: set[UUID]) -> _NamesById:
+    return {rule.pk: _("Rule “%(name)s”") % {"name": rule.name} for rule in InboxRule.objects.filter(pk__in=ids)}
+
+
 _FINDERS: dict[str, Callable[[set[UUID]], _NamesById]] = {
     "user": _users,
     "card": _by(Card, "intent"),
@@ -223,6 +229,7 @@ _FINDERS: dict[str, Callable[[set[UUID]], _NamesById]] = {
     "skill": _by(SkillVersion, "name"),
     "skill_package": _by(SkillPackage, "name"),
     "skill_draft": _by(SkillDraft, "name"),
+    "inbox_rule": _inbox_rules,
     "tool_server": _by(ToolServer, "name"),
     "channel": _by(Channel, "name"),
     "outside_tool": _by(OutsideTool, "alias"),

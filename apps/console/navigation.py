@@ -229,6 +229,13 @@ SETTINGS = (
                 owns=("console-macro",),
             ),
             SettingsPage(
+                _("Inbox rules"),
+                "console-inbox-rules",
+                _("automation workflows triggers conditions if then"),
+                about=_("What happens by itself when something happens in a conversation."),
+                owns=("console-inbox-rule",),
+            ),
+            SettingsPage(
                 _("Import contacts"),
                 "console-imports",
                 _("chatwoot intercom zendesk migrate export"),

@@ -18,6 +18,7 @@ PAGES = (
     "first_run",
     "gates",
     "inbox",
+    "inbox_rules",
     "insights",
     "knowledge",
     "login",

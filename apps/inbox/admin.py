@@ -1,4 +1,5 @@
-"""Teams, availability, macros and saved views in Django admin, to view; the console and the API change them."""
+"""Teams, availability, macros, saved views and inbox rules in Django admin, to view; the console and the API change
+them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import ClassVar
 from django.contrib import admin
 
 from apps.audit.admin_base import ReadOnlyAdmin
-from apps.inbox.models import Availability, Macro, SavedView, Team, TeamMember
+from apps.inbox.models import Availability, InboxRule, Macro, SavedView, Team, TeamMember
 
 
 @admin.register(Team)
@@ -44,3 +45,11 @@ class MacroAdmin(ReadOnlyAdmin):
     list_display = ("name", "owner")
     search_fields = ("name",)
     list_select_related: ClassVar = ["owner"]
+
+
+@admin.register(InboxRule)
+class InboxRuleAdmin(ReadOnlyAdmin):
+    list_display = ("position", "name", "trigger", "is_active", "version")
+    list_display_links = ("name",)
+    list_filter = ("trigger", "is_active")
+    search_fields = ("name",)

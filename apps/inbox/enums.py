@@ -84,3 +84,44 @@ class Do(TextChoices):
     RESOLVE = "resolve", _("Resolve")
     NOTE = "note", _("Add a private note")
     REPLY = "reply", _("Write a reply")
+
+
+class RuleTrigger(TextChoices):
+    """What makes an inbox rule look at a conversation."""
+
+    OPENED = "opened", _("Conversation started")
+    MESSAGE = "message", _("Visitor's message received")
+    HANDED_OVER = "handed_over", _("Handed over to a person")
+    WAITING = "waiting", _("Visitor has waited")
+    RESOLVED = "resolved", _("Conversation resolved")
+    REOPENED = "reopened", _("Conversation reopened")
+
+
+class RuleMatch(TextChoices):
+    """How many of a rule's conditions must be met."""
+
+    ALL = "all", _("All conditions")
+    ANY = "any", _("Any condition")
+
+
+class ConditionField(TextChoices):
+    """What a condition of a rule looks at."""
+
+    CHATBOT = "chatbot", _("Chatbot")
+    CHANNEL = "channel", _("Channel")
+    LANGUAGE = "language", _("Language")
+    LABEL = "label", _("Label")
+    TEAM = "team", _("Team")
+    ASSIGNED = "assigned", _("Assigned")
+    HOURS = "hours", _("Opening hours")
+    IDENTIFIED = "identified", _("Identity verified")
+    TEXT = "text", _("Message text")
+
+
+class ConditionOperator(TextChoices):
+    """How a condition compares; the last two are for texts."""
+
+    IS = "is", _("is")
+    IS_NOT = "is_not", _("is not")
+    CONTAINS = "contains", _("contains")
+    CONTAINS_NOT = "contains_not", _("doesn't contain")

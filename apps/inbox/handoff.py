@@ -12,8 +12,8 @@ from apps.approvals.cards.lifecycle import withdraw_session_cards
 from apps.approvals.enums import Withdrawal
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.inbox import teams
-from apps.inbox.enums import DeskStatus
+from apps.inbox import inbox_rule_triggers, teams
+from apps.inbox.enums import DeskStatus, RuleTrigger
 from apps.inbox.models import DeskState
 from apps.inbox.staff import Staff, member_of, require_staff
 from apps.sessions import chronicle, turn_pauses
@@ -50,7 +50,8 @@ def take_over(session_id: UUID, by: Staff) -> ChatSession:
     session.save(update_fields=["wanted_person_at"])
     # Whoever answers has it before them again.
     put_away = DeskState.objects.filter(session=session).exclude(status=DeskStatus.OPEN)
-    put_away.update(status=DeskStatus.OPEN, until=None, changed_at=now())
+    if put_away.update(status=DeskStatus.OPEN, until=None, changed_at=now()):
+        inbox_rule_triggers.owe_for_state(session.pk, RuleTrigger.REOPENED, by)
     record(AuditEvent.TAKEN_OVER, actor=by.actor, subject=f"session:{session.pk}")
     return session
 

@@ -15,7 +15,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
 
-from apps.inbox.enums import Assignment, Colour, DeskStatus, Priority
+from apps.inbox.enums import Assignment, Colour, DeskStatus, Priority, RuleMatch, RuleTrigger
 from apps.inbox.view_models import SavedView as SavedView
 from apps.tenants.models import User
 from kernel.language import gettext_lazy as _
@@ -207,6 +207,41 @@ class Macro(TenantModel):
         constraints: ClassVar = [
             models.UniqueConstraint("tenant", "owner", Lower("name"), name="macro_name_once", nulls_distinct=False),
             models.CheckConstraint(condition=~Q(name=""), name="macro_has_name"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class InboxRule(TenantModel):
+    """Steps that are run on a conversation when something happens in it and the conditions are met.
+
+    `conditions`: `{"field", "operator", "value"}`; `steps`: `{"do", "value"}` in order; `minutes`: how long a visitor
+    has waited, for that trigger alone; `version`: another one after every change. Rules run by `position`.
+    """
+
+    name = models.CharField(max_length=60)
+    position = models.PositiveSmallIntegerField(default=1)
+    is_active = models.BooleanField(default=False)
+    trigger = models.CharField(max_length=12, choices=RuleTrigger.choices)
+    minutes = models.PositiveSmallIntegerField(default=0)
+    match = models.CharField(max_length=4, choices=RuleMatch.choices, default=RuleMatch.ALL)
+    conditions: models.JSONField[list[dict[str, str]], list[dict[str, str]]] = models.JSONField(
+        default=list, blank=True
+    )
+    steps: models.JSONField[list[dict[str, str]], list[dict[str, str]]] = models.JSONField(default=list)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["position", Lower("name")]
+        constraints: ClassVar = [
+            models.UniqueConstraint("tenant", Lower("name"), name="inbox_rule_name_once"),
+            models.CheckConstraint(condition=~Q(name=""), name="inbox_rule_has_name"),
+            models.CheckConstraint(
+                condition=Q(trigger=RuleTrigger.WAITING, minutes__gte=1)
+                | (~Q(trigger=RuleTrigger.WAITING) & Q(minutes=0)),
+                name="inbox_rule_minutes_of_waiting",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,20 +1,22 @@
-"""Deletes the words of notes with those of their conversation, and routes handovers to teams."""
+"""Deletes the words of notes with those of their conversation, routes handovers to teams, and owes runs of inbox
+rules."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from apps.bus.enums import Kind
 from apps.bus.registry import register_job
-from apps.inbox import assignment, reading, teams
+from apps.inbox import assignment, inbox_rule_runs, inbox_rule_triggers, reading, teams
 from apps.inbox.models import Mention, Note
-from apps.sessions.models import ChatSession
+from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.registry import register_read_state, register_schedule
 from apps.sessions.retention import FORGOTTEN
-from apps.sessions.signals import conversations_forgotten, person_wanted
+from apps.sessions.signals import conversations_forgotten, entries_appended, person_wanted
 
 register_job(Kind.DESK_ROUTING, assignment.deliver)
+register_job(Kind.INBOX_RULES, inbox_rule_runs.deliver)
 register_schedule(teams.schedule_of)
 register_read_state(reading.read_for_visitor)
 
@@ -29,3 +31,9 @@ def _forget(session_ids: Collection[UUID]) -> None:
 def _route(session: ChatSession) -> None:
     if not session.is_test:
         teams.owe_route(session.pk)
+        inbox_rule_triggers.owe_for_handover(session)
+
+
+@entries_appended.connect
+def _entries_appended(session: ChatSession, entries: Sequence[ChronicleEntry]) -> None:
+    inbox_rule_triggers.owe_for_entries(session, entries)

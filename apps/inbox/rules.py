@@ -1,5 +1,5 @@
-"""Ends of snoozes, the variables of canned replies, and who gets a waiting conversation. Pure: the caller passes the
-time."""
+"""Ends of snoozes, the variables of canned replies, who gets a waiting conversation, and whether the conditions of an
+inbox rule are met. Pure: the caller passes the time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from datetime import datetime, time, timedelta
 from typing import assert_never
 from uuid import UUID
 
-from apps.inbox.enums import Assignment, Snooze
+from apps.inbox.enums import Assignment, ConditionField, ConditionOperator, RuleMatch, Snooze
 
 MORNING = time(9)
 MAX_SNOOZE = timedelta(days=366)
+# Values of conditions that ask one thing or the other.
+YES, NO, OPEN, CLOSED = "yes", "no", "open", "closed"
 VISITOR_NAME, MY_NAME, CHATBOT = "{visitor name}", "{my name}", "{chatbot}"
 VARIABLES = (VISITOR_NAME, MY_NAME, CHATBOT)
 # A name that nobody knows leaves with the blanks and the comma before it: "Hello {visitor name}," becomes "Hello,".
@@ -82,6 +84,57 @@ def choose_assignee(
             skilled = [one for one in free if len(one.skills & wanted) == most]
             return Chosen(min(skilled, key=lambda one: one.load).member, "skill" if most else "no_skill")
     assert_never(assignment)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What conditions are asked of a conversation. `text`: the visitor's message that they look at; `language`: two
+    letters; ids as texts, and `team` is empty for none."""
+
+    chatbot: str
+    channel: str
+    language: str = ""
+    labels: frozenset[str] = frozenset()
+    team: str = ""
+    is_assigned: bool = False
+    is_open: bool = True
+    is_identified: bool = False
+    text: str = ""
+
+
+def meets(facts: Facts, conditions: Sequence[Mapping[str, str]], match: RuleMatch) -> bool:
+    """True if all or any of the conditions are met; without a condition, always."""
+    met = (_is_met(facts, condition) for condition in conditions)
+    return not conditions or (all(met) if match == RuleMatch.ALL else any(met))
+
+
+def _is_met(facts: Facts, condition: Mapping[str, str]) -> bool:
+    operator, value = ConditionOperator(condition["operator"]), condition["value"]
+    wanted = operator in (ConditionOperator.IS, ConditionOperator.CONTAINS)
+    return _holds(facts, ConditionField(condition["field"]), value) == wanted
+
+
+def _holds(facts: Facts, field: ConditionField, value: str) -> bool:
+    match field:
+        case ConditionField.CHATBOT:
+            return facts.chatbot == value
+        case ConditionField.CHANNEL:
+            return facts.channel == value
+        case ConditionField.LANGUAGE:
+            return facts.language.casefold() == value.casefold()
+        case ConditionField.LABEL:
+            return value in facts.labels
+        case ConditionField.TEAM:
+            return facts.team == value
+        case ConditionField.ASSIGNED:
+            return facts.is_assigned == (value == YES)
+        case ConditionField.HOURS:
+            return facts.is_open == (value == OPEN)
+        case ConditionField.IDENTIFIED:
+            return facts.is_identified == (value == YES)
+        case ConditionField.TEXT:
+            return " ".join(value.casefold().split()) in " ".join(facts.text.casefold().split())
+    assert_never(field)
 
 
 def snoozed_until(choice: Snooze, *, moment: datetime) -> datetime | None:

@@ -16,8 +16,8 @@ from apps.approvals.enums import Withdrawal
 from apps.approvals.queries import members
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.inbox import queries, rules, teams
-from apps.inbox.enums import DeskStatus, Priority
+from apps.inbox import inbox_rule_triggers, queries, rules, teams
+from apps.inbox.enums import DeskStatus, Priority, RuleTrigger
 from apps.inbox.handoff import hand_back, take_over, writable
 from apps.inbox.models import DeskState, Label, Mention, Note, SessionLabel
 from apps.inbox.staff import ANSWERING_ROLES, Staff, member_of, require_staff
@@ -96,14 +96,16 @@ def resolve(session_id: UUID, by: Staff) -> bool:
         session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
     ask_rating(session)
     teams.owe_assignment_of(state.assignee_id, session.owner_user_id)
+    inbox_rule_triggers.owe_for_state(session.pk, RuleTrigger.RESOLVED, by)
     return _move(state, DeskStatus.RESOLVED, None, AuditEvent.CONVERSATION_RESOLVED, by)
 
 
 def reopen(session_id: UUID, by: Staff) -> bool:
     """Open again what was snoozed or resolved."""
-    _, state = _begin(session_id, by)
+    session, state = _begin(session_id, by)
     if state.status == DeskStatus.OPEN:
         return False
+    inbox_rule_triggers.owe_for_state(session.pk, RuleTrigger.REOPENED, by)
     return _move(state, DeskStatus.OPEN, None, AuditEvent.CONVERSATION_REOPENED, by)
 
 

@@ -24,8 +24,13 @@ class ApiClient:
     actor: str
 
 
+@dataclass(frozen=True)
+class RuleClient(ApiClient):
+    """An inbox rule at work. What it does triggers no rule."""
+
+
 Staff = User | ApiClient
-# Assignment, clocks and rules, which act by what people have set up.
+# Assignment and clocks, which act by what people have set up.
 AUTOMATIC = ApiClient("system")
 
 

@@ -1,4 +1,4 @@
-"""Steps of macros: what each does to a conversation, in words before it is done, and done.
+"""Steps of macros and inbox rules: what each does to a conversation, in words before it is done, and done.
 
 A step is one call of a service that a person could make by hand, so that it may do no more, and is logged as if they
 had. Values are ids, choices or texts that were checked when the steps were saved; what was deleted since is left out.
@@ -70,6 +70,11 @@ def sound(given: Sequence[Mapping[str, object]]) -> list[dict[str, str]]:
         is_text = do in (Do.NOTE, Do.REPLY) and value not in names.replies
         steps.append({"do": str(do), "value": writable(value) if is_text else value})
     return steps
+
+
+def is_missing(steps: Sequence[Step], names: Names) -> bool:
+    """Whether a step names what was deleted since."""
+    return not all(_exists(Do(step["do"]), step.get("value", ""), names) for step in steps)
 
 
 def hash_of(steps: Sequence[Step]) -> str:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.inbox import api, files_api, insights_api, macros_api, saved_views_api, teams_api
+from apps.inbox import (
+    api,
+    files_api,
+    inbox_rules_api,
+    insights_api,
+    macros_api,
+    saved_views_api,
+    teams_api,
+)
 
 _SESSION = "api/v1/sessions/<uuid:session_id>"
 
@@ -31,6 +39,8 @@ urlpatterns = [
     path("api/v1/macros", macros_api.Macros.as_view(), name="api-macros"),
     path("api/v1/macros/<uuid:macro_id>", macros_api.OneMacro.as_view(), name="api-macro"),
     path(f"{_SESSION}/macros", macros_api.SessionMacro.as_view(), name="api-session-macros"),
+    path("api/v1/inbox-rules", inbox_rules_api.InboxRules.as_view(), name="api-inbox-rules"),
+    path("api/v1/inbox-rules/<uuid:rule_id>", inbox_rules_api.OneInboxRule.as_view(), name="api-inbox-rule"),
     path("api/v1/labels", api.Labels.as_view(), name="api-labels"),
     path("api/v1/labels/<uuid:label_id>", api.OneLabel.as_view(), name="api-label"),
     path("api/v1/canned-replies", api.CannedReplies.as_view(), name="api-canned-replies"),

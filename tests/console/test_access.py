@@ -119,6 +119,10 @@ ABOUT_NOTHING |= {f"console-{what}-{verb}" for what in ("label", "canned") for v
 TRIED_ELSEWHERE = {"console-queues", "console-spending", "console-work-item"}
 TRIED_ELSEWHERE |= {"console-limit-remove"}  # a limit (test_spending)
 TRIED_ELSEWHERE |= {"console-teams", "console-team", "console-team-new", "console-team-delete"}  # console/test_teams
+TRIED_ELSEWHERE |= {
+    "console-inbox-rules",
+    *(f"console-inbox-rule{word}" for word in ("", "-new", "-activate", "-delete")),
+}
 TRIED_ELSEWHERE |= {"console-macros", *(f"console-macro{word}" for word in ("", "-new", "-delete", "-run"))}
 # inbox/test_saved_views
 TRIED_ELSEWHERE |= {"console-views", *(f"console-view-{word}" for word in ("new", "save", "delete"))}

@@ -55,9 +55,18 @@ TEAM = Resource("/api/v1/teams", {"name": "A", "capacity": 3}, *_SETTINGS, {"nam
 MACRO = Resource("/api/v1/macros", {"name": "B", "steps": _STEPS}, *_CONVERSATIONS, {"name": "A", "steps": _STEPS})
 _VIEW = {"page": "inbox", "parameters": {"status": "open"}}
 VIEW = Resource("/api/v1/saved-views", {"name": "B", **_VIEW}, *_CONVERSATIONS, {"name": "A", **_VIEW})
+RULE = Resource(
+    "/api/v1/inbox-rules",
+    {"is_active": True},
+    *_SETTINGS,
+    {"name": "A", "trigger": "message", "steps": _STEPS},
+    verb="patch",
+)
 SOURCE = Resource("/api/v1/knowledge/sources", {"enabled": False}, *_KNOWLEDGE, verb="patch")
 
-resources = pytest.mark.parametrize("of", [LABEL, REPLY, TEAM, MACRO, VIEW, SOURCE], ids=lambda each: each.path[8:])
+resources = pytest.mark.parametrize(
+    "of", [LABEL, REPLY, TEAM, MACRO, VIEW, RULE, SOURCE], ids=lambda each: each.path[8:]
+)
 
 
 def code(answer: Any) -> tuple[int, str]:
@@ -114,7 +123,7 @@ def test_reading_and_changing_need_their_scopes(tenant: Any, of: Resource) -> No
     assert Api(tenant, of.writing).send(of.verb, one, of.change).status_code == 200
 
 
-@pytest.mark.parametrize("of", [LABEL, REPLY, TEAM, MACRO, VIEW], ids=lambda each: each.path[8:])
+@pytest.mark.parametrize("of", [LABEL, REPLY, TEAM, MACRO, VIEW, RULE], ids=lambda each: each.path[8:])
 def test_viewer_reads_and_is_refused_before_the_version_is_looked_at(tenant: Any, viewer: Any, of: Resource) -> None:
     one, api = of.made(tenant), Api(tenant, member=viewer)
     assert api.get(one).status_code == 200

@@ -96,6 +96,7 @@ def house(migrated: None, django_db_blocker: Any, tmp_path_factory: Any) -> Iter
             "findings": str(make_finding(run).pk),
             "gates": create("gates", name="words", content=GATE),
             "macros": create("macros", name="Close", steps=[{"do": "resolve"}]),
+            "inbox-rules": create("inbox-rules", name="Close", trigger="message", steps=[{"do": "resolve"}]),
             "labels": create("labels", name="Refunds", colour="red"),
             "memories": str(memory.pk),
             "personas": deployment,

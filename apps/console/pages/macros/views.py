@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
-from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -13,14 +11,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.console.base import idempotency_key, page
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.inbox.views import list_address
-from apps.inbox import macros, queries, steps
-from apps.inbox.enums import Do, Priority, Snooze
-from apps.inbox.models import Macro, Team
-from apps.inbox.steps import ME, NOBODY
+from apps.console.pages.macros.forms import shown_step, step_groups, steps_from
+from apps.inbox import macros, steps
+from apps.inbox.enums import Do
+from apps.inbox.models import Macro
 from apps.sessions.queries import session_by_id
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.language import gettext
 
 # So many steps a form offers.
 OFFERED = 5
@@ -91,7 +88,7 @@ def _macro(request: StaffRequest, row: Macro | None) -> HttpResponseBase:
     chosen: list[dict[str, str]] = list(row.steps) if row else []
     if request.method == "POST":
         name, is_personal = request.POST.get("name", ""), "is_personal" in request.POST
-        chosen = _steps_from(request.POST)
+        chosen = steps_from(request.POST)
         try:
             macros.save_macro(
                 request.member.user,
@@ -116,46 +113,7 @@ def _macro(request: StaffRequest, row: Macro | None) -> HttpResponseBase:
         name=name,
         is_personal=is_personal,
         refusal=refusal,
-        steps=[_shown(step) for step in offered[: steps.MAX_STEPS]],
-        groups=_groups(),
+        steps=[shown_step(step) for step in offered[: steps.MAX_STEPS]],
+        groups=step_groups(),
         texts=[(do.value, do.label) for do in (Do.NOTE, Do.REPLY)],
     )
-
-
-def _groups() -> list[tuple[str, list[tuple[str, str]]]]:
-    """What a step can be chosen from, by group; a value is the step's kind and its own value."""
-    plain = [(f"{do.value}:", str(do.label)) for do in (Do.TAKE_OVER, Do.RESOLVE)]
-    people = [(f"{Do.ASSIGN}:{ME}", gettext("Me")), (f"{Do.ASSIGN}:{NOBODY}", gettext("Unassigned"))]
-    people += [(f"{Do.ASSIGN}:{user.pk}", user.display_name) for user in queries.answering_members()]
-    labels = queries.labels()
-    replies = [(f"{Do.REPLY}:{reply.pk}", reply.name) for reply in queries.canned_replies()]
-    groups = [
-        (gettext("Conversation"), plain),
-        (str(Do.ASSIGN.label), people),
-        (str(Do.TEAM.label), [(f"{Do.TEAM}:{team.pk}", team.name) for team in Team.objects.all()]),
-        (str(Do.LABEL.label), [(f"{Do.LABEL}:{label.pk}", label.name) for label in labels]),
-        (str(Do.UNLABEL.label), [(f"{Do.UNLABEL}:{label.pk}", label.name) for label in labels]),
-        (str(Do.PRIORITY.label), [(f"{Do.PRIORITY}:{value}", str(words)) for value, words in Priority.choices]),
-        (str(Do.SNOOZE.label), [(f"{Do.SNOOZE}:{value}", str(words)) for value, words in Snooze.choices]),
-        (gettext("Canned reply"), replies),
-        (gettext("Text"), [(f"{do.value}:text", str(do.label)) for do in (Do.NOTE, Do.REPLY)]),
-    ]
-    return [group for group in groups if group[1]]
-
-
-def _shown(step: dict[str, str]) -> dict[str, Any]:
-    """A step as its row of the form has it."""
-    known = {value for _, options in _groups() for value, _ in options}
-    picked = f"{step['do']}:{step.get('value', '')}"
-    if picked in known or not step["do"]:
-        return {"pick": picked if step["do"] else "", "text": ""}
-    return {"pick": f"{step['do']}:text", "text": step.get("value", "")}
-
-
-def _steps_from(posted: QueryDict) -> list[dict[str, str]]:
-    chosen = []
-    for pick, text in zip(posted.getlist("pick"), posted.getlist("text"), strict=False):
-        do, _, value = pick.partition(":")
-        if do:
-            chosen.append({"do": do, "value": text if value == "text" else value})
-    return chosen

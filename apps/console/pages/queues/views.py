@@ -85,6 +85,7 @@ KIND_NAMES = {
     Kind.CHANNEL_DELIVERY: gettext_lazy("A message to send over a channel"),
     Kind.CARD_NOTICE: gettext_lazy("A card to send to approvers"),
     Kind.DESK_ROUTING: gettext_lazy("A conversation to assign"),
+    Kind.INBOX_RULES: gettext_lazy("Inbox rules to run"),
     Kind.CHANNEL_POLL: gettext_lazy("A mailbox to look into"),
     Kind.MAIL_READ: gettext_lazy("An email to read"),
 }

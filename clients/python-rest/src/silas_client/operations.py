@@ -1093,6 +1093,36 @@ class Operations(Transport):
         )
         return answer
 
+    def inbox_rules_list(self, *, fields: str | None = None) -> t.InboxRulesAnswer:
+        """List all inbox rules in the order in which they run."""
+        answer: t.InboxRulesAnswer = self.call("GET", "/api/v1/inbox-rules", query={"fields": fields})
+        return answer
+
+    def inbox_rules_create(self, body: t.InboxRuleRequest, *, idempotency_key: str | None = None) -> t.InboxRuleAnswer:
+        """Create an inbox rule; it is off unless `is_active` is true."""
+        answer: t.InboxRuleAnswer = self.call(
+            "POST", "/api/v1/inbox-rules", headers={"Idempotency-Key": idempotency_key}, body=body
+        )
+        return answer
+
+    def inbox_rules_get(self, rule_id: str, *, fields: str | None = None) -> t.InboxRuleAnswer:
+        answer: t.InboxRuleAnswer = self.call(
+            "GET", f"/api/v1/inbox-rules/{self.segment(rule_id)}", query={"fields": fields}
+        )
+        return answer
+
+    def inbox_rules_edit(
+        self, rule_id: str, body: t.PatchedInboxRuleChange | None = None, *, if_match: str | None = None
+    ) -> t.InboxRuleAnswer:
+        """Change the named fields of a rule, such as `is_active`."""
+        answer: t.InboxRuleAnswer = self.call(
+            "PATCH", f"/api/v1/inbox-rules/{self.segment(rule_id)}", headers={"If-Match": if_match}, body=body
+        )
+        return answer
+
+    def inbox_rules_delete(self, rule_id: str, *, if_match: str | None = None) -> None:
+        self.call("DELETE", f"/api/v1/inbox-rules/{self.segment(rule_id)}", headers={"If-Match": if_match})
+
     def insights_get(
         self,
         *,

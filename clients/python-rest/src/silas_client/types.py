@@ -466,11 +466,6 @@ class DifferenceAnswer(TypedDict):
 DirectionEnum: TypeAlias = Literal["in", "out"]
 
 
-DoEnum: TypeAlias = Literal[
-    "take_over", "assign", "team", "label", "unlabel", "priority", "snooze", "resolve", "note", "reply"
-]
-
-
 class DocumentAnswer(TypedDict):
     id: str
     collection: str
@@ -568,6 +563,11 @@ class EventTypesAnswer(TypedDict):
 
 
 FeedbackRequestTypeEnum: TypeAlias = Literal["too_harsh", "too_soft", "too_wordy", "too_brief"]
+
+
+FieldEnum: TypeAlias = Literal[
+    "chatbot", "channel", "language", "label", "team", "assigned", "hours", "identified", "text"
+]
 
 
 class FileAnswer(TypedDict):
@@ -867,9 +867,12 @@ class MacroRunRequest(TypedDict):
     steps_hash: NotRequired[str]
 
 
-class MacroStep(TypedDict):
-    do: DoEnum
-    value: NotRequired[str]
+MacroStepDoEnum: TypeAlias = Literal[
+    "take_over", "assign", "team", "label", "unlabel", "priority", "snooze", "resolve", "note", "reply"
+]
+
+
+MatchEnum: TypeAlias = Literal["all", "any"]
 
 
 class MemberName(TypedDict):
@@ -1080,6 +1083,9 @@ class OffersRequest(TypedDict):
 
 
 OnLimitEnum: TypeAlias = Literal["pause_all", "pause_non_critical", "alert_only"]
+
+
+OperatorEnum: TypeAlias = Literal["is", "is_not", "contains", "contains_not"]
 
 
 class OutcomeAnswer(TypedDict):
@@ -1513,6 +1519,17 @@ class RotateRequest(TypedDict):
 
 class RotationRequest(TypedDict):
     overlap_hours: NotRequired[int]
+
+
+class RuleCondition(TypedDict):
+    field: FieldEnum
+    operator: OperatorEnum
+    value: NotRequired[str]
+
+
+RuleStepDoEnum: TypeAlias = Literal[
+    "assign", "team", "label", "unlabel", "priority", "snooze", "resolve", "note", "reply"
+]
 
 
 class RunRequest(TypedDict):
@@ -2070,6 +2087,9 @@ class TriggerAnswer(TypedDict):
     cap_usd: Decimal | None
     next_at: str | None
     last_at: str | None
+
+
+TriggerEnum: TypeAlias = Literal["opened", "message", "handed_over", "waiting", "resolved", "reopened"]
 
 
 TriggerRequestKindEnum: TypeAlias = Literal[
@@ -2807,21 +2827,9 @@ class LimitAnswer(TypedDict):
     is_paused: bool
 
 
-class MacroAnswer(TypedDict):
-    id: str
-    name: str
-    owner: MemberName | None
-    steps: list[MacroStep]
-
-
-class MacroRequest(TypedDict):
-    name: str
-    is_personal: NotRequired[bool]
-    steps: list[MacroStep]
-
-
-class MacrosAnswer(TypedDict):
-    macros: list[MacroAnswer]
+class MacroStep(TypedDict):
+    do: MacroStepDoEnum
+    value: NotRequired[str]
 
 
 class MemberAnswer(TypedDict):
@@ -3031,6 +3039,11 @@ class ReleaseList(TypedDict):
 
 class ReleaseRuleRequest(TypedDict):
     simulations: SimulationsEnum
+
+
+class RuleStep(TypedDict):
+    do: RuleStepDoEnum
+    value: NotRequired[str]
 
 
 class SafetyBacktestAnswer(TypedDict):
@@ -3362,12 +3375,58 @@ class DeploymentDetail(TypedDict):
     questions: list[QuestionAnswer]
 
 
+class InboxRuleAnswer(TypedDict):
+    id: str
+    name: str
+    is_active: bool
+    position: int
+    trigger: TriggerEnum
+    minutes: int
+    match: MatchEnum
+    conditions: list[RuleCondition]
+    steps: list[RuleStep]
+    version: int
+    problem: str
+
+
+class InboxRuleRequest(TypedDict):
+    name: str
+    is_active: NotRequired[bool]
+    position: NotRequired[int]
+    trigger: TriggerEnum
+    minutes: NotRequired[int]
+    match: NotRequired[MatchEnum]
+    conditions: NotRequired[list[RuleCondition]]
+    steps: list[RuleStep]
+
+
+class InboxRulesAnswer(TypedDict):
+    inbox_rules: list[InboxRuleAnswer]
+
+
 class InsightsAnswer(TypedDict):
     first: str
     last: str
     timezone: str
     conversations: ConversationsAnswer
     decisions: DecisionsAnswer
+
+
+class MacroAnswer(TypedDict):
+    id: str
+    name: str
+    owner: MemberName | None
+    steps: list[MacroStep]
+
+
+class MacroRequest(TypedDict):
+    name: str
+    is_personal: NotRequired[bool]
+    steps: list[MacroStep]
+
+
+class MacrosAnswer(TypedDict):
+    macros: list[MacroAnswer]
 
 
 class MemoriesAnswer(TypedDict):
@@ -3393,6 +3452,17 @@ class NewTask(TypedDict):
     escalates_to: NotRequired[str | None]
     delegates_to: NotRequired[list[str]]
     triggers: NotRequired[list[TriggerRequest]]
+
+
+class PatchedInboxRuleChange(TypedDict):
+    name: NotRequired[str]
+    is_active: NotRequired[bool]
+    position: NotRequired[int]
+    trigger: NotRequired[TriggerEnum]
+    minutes: NotRequired[int]
+    match: NotRequired[MatchEnum]
+    conditions: NotRequired[list[RuleCondition]]
+    steps: NotRequired[list[RuleStep]]
 
 
 class SafetyBacktestRequest(TypedDict):
