@@ -61,7 +61,8 @@ def owe_for_waiting(minutes: int) -> None:
     for session_id, since in waiting.order_by("-wanted_person_at").values_list("pk", "wanted_person_at")[
         :WAITING_ALREADY
     ]:
-        _owe_waits(session_id, [minutes], since=since)
+        if since is not None:
+            _owe_waits(session_id, [minutes], since=since)
 
 
 def _active() -> dict[str, list[int]]:

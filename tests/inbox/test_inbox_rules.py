@@ -23,7 +23,7 @@ from apps.inbox import (
     rules,
     services,
 )
-from apps.inbox.enums import RuleMatch
+from apps.inbox.enums import Priority, RuleMatch
 from apps.inbox.inbox_rule_conditions import Subjects
 from apps.inbox.inbox_rules import RuleFields
 from apps.inbox.models import InboxRule, Label, Note
@@ -117,7 +117,7 @@ def test_rule_runs_once_for_what_triggered_it(tenant: Any, owner: Any, session: 
     say(session, "Hello")
     with tenant_scope(tenant):
         message = QueueMessage.objects.get(kind=Kind.INBOX_RULES)
-        assert inbox_rule_runs.run_once(rule.pk, message.payload, message.message_id)
+        assert inbox_rule_runs.run_once(rule.pk, message.payload or {}, message.message_id)
     run(tenant)
     with tenant_scope(tenant):
         assert Note.objects.count() == 1
@@ -159,7 +159,7 @@ def test_state_triggers_rules(tenant: Any, owner: Any, agent: Any, session: Chat
     run(tenant)
     assert (listed(session).standing.priority == "high") == (trigger == "resolved")
     with tenant_scope(tenant):
-        services.set_priority(session.pk, agent, queries.Priority.NONE)
+        services.set_priority(session.pk, agent, Priority.NONE)
         services.reopen(session.pk, agent)
     run(tenant)
     assert (listed(session).standing.priority == "high") == (trigger == "reopened")
