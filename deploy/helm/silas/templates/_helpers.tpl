@@ -1,0 +1,122 @@
+{{- define "silas.labels" -}}
+app.kubernetes.io/name: silas
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "silas.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* A setting whose value is the path of a mounted secret: names ending in _FILE are read by the settings themselves. */}}
+{{- define "silas.secretFile" -}}
+- name: {{ .name }}_FILE
+  value: /run/secrets/{{ .key }}
+{{- end }}
+
+{{- define "silas.redis" -}}
+- name: REDIS_URL
+  value: {{ required "redis.url is the address of Redis" .Values.redis.url | quote }}
+- name: SILAS_BROKER_URL
+  value: {{ .Values.redis.brokerUrl | quote }}
+{{- end }}
+
+{{- define "silas.environment" -}}
+- name: ALLOWED_HOSTS
+  value: {{ required "host is the name under which visitors reach the platform" .Values.host | quote }}
+- name: CSRF_TRUSTED_ORIGINS
+  value: https://{{ .Values.host }}
+- name: SILAS_TRUSTED_PROXIES
+  value: {{ .Values.trustedProxies | quote }}
+{{ include "silas.redis" . }}
+- name: SILAS_CHANNELS_URL
+  value: {{ .Values.redis.channelsUrl | quote }}
+- name: SILAS_ROOT_KEYS_FILE
+  value: /var/lib/silas/trust/root_keys
+- name: SILAS_CHECKPOINTS
+  value: /var/lib/silas/trust/audit-checkpoints.jsonl
+{{- range $name, $value := .Values.settings }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "silas.files" -}}
+- name: SILAS_FILES_BUCKET
+  value: {{ required "files.bucket is the bucket of visitors' files" .Values.files.bucket | quote }}
+- name: SILAS_FILES_ENDPOINT
+  value: {{ .Values.files.endpoint | quote }}
+- name: SILAS_FILES_REGION
+  value: {{ .Values.files.region | quote }}
+{{- with .Values.files.credentialsSecret }}
+- name: SILAS_FILES_ACCESS_KEY
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: access_key}}
+- name: SILAS_FILES_SECRET_KEY
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: secret_key}}
+{{- end }}
+{{- end }}
+
+{{/* What a pod of any kind is placed by and may do. With sandboxes it has a user namespace of its own. */}}
+{{- define "silas.pod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- if .sandboxes }}
+hostUsers: {{ .root.Values.sandboxes.hostUsers }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 10001
+  runAsGroup: 10001
+  fsGroup: 10001
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{ include "silas.labels" . | nindent 8 }}
+{{- end }}
+
+{{- define "silas.container" -}}
+image: {{ include "silas.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  capabilities: {drop: [ALL]}
+{{- if .sandboxes }}
+  procMount: Unmasked
+  seccompProfile: {type: Unconfined}
+  appArmorProfile: {type: Unconfined}
+{{- else }}
+  seccompProfile: {type: RuntimeDefault}
+{{- end }}
+{{- end }}
+
+{{/* A claim: web writes, workers read. */}}
+{{- define "silas.volumes" -}}
+- name: secrets
+  secret: {secretName: {{ .secret }}, defaultMode: 0440}
+- name: trust
+  persistentVolumeClaim:
+    claimName: {{ .root.Values.trust.existingClaim | default (printf "%s-trust" .root.Release.Name) }}
+{{- end }}
+
+{{- define "silas.disruptions" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .root.Release.Name }}-{{ .component }}
+  labels: {{ include "silas.labels" . | nindent 4 }}
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels: {{ include "silas.labels" . | nindent 6 }}
+{{- end }}
