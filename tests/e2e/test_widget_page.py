@@ -11,8 +11,9 @@ import pytest
 from playwright.async_api import Page, expect
 
 from apps.tenants.models import Deployment
+from apps.widgets.snippets import policy_lines
 from kernel.tenancy import in_scope
-from tests.e2e.conftest import OpenPage, Site
+from tests.e2e.conftest import ROOT, OpenPage, Site
 from tests.e2e.peer import Peer
 from tests.e2e.widget import Widget, opened
 from tests.factories.tenants import make_deployment
@@ -79,6 +80,19 @@ async def test_site_whose_policy_blocks_all_inline_code_and_style_gets_the_whole
     box = await widget.panel.bounding_box()
     assert box is not None
     assert box["width"] == 388
+
+
+async def test_site_with_the_documented_policy_talks(open_page: OpenPage, embedded: Site, web: str, peer: Peer) -> None:
+    """The policy of docs/widget.md, made of the lines that the install page and the API name."""
+    policy = "; ".join(["default-src 'none'", *policy_lines(f"{web}/")])
+    assert policy.replace(web, "https://HOST") in (ROOT / "docs/widget.md").read_text()
+    embedded.headers["Content-Security-Policy"] = policy
+    embedded.body = embedded.body.replace(f"<script>{SEEN}</script>", "")
+    widget = await opened(await open_page(embedded.origin, peer=peer))
+    await widget.say("Hello under a policy")
+    assert (await peer.hears(1))[0]["text"] == "Hello under a policy"
+    peer.say(text="Hello back.")
+    await expect(widget.bot).to_have_text("Hello back.")
 
 
 async def test_site_with_third_party_storage_blocked_still_talks_and_goes_on_over_its_pages(
@@ -158,6 +172,23 @@ async def test_calls_made_before_the_script_are_done_after_it(open_page: OpenPag
     page = await open_page(embedded.origin, peer=peer)
     await expect(Widget(page).field).to_be_visible()
     assert await page.evaluate("window.early") == 1
+
+
+async def test_function_calls_the_same_before_and_after_the_script(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    stub = "window.silas = window.silas || function () { (silas.q = silas.q || []).push(arguments); };"
+    assert stub in (ROOT / "docs/widget.md").read_text()
+    early = f"{stub} silas('on', 'opened', () => {{ window.early = 1; }}); silas('open');"
+    embedded.body = embedded.body.replace(SEEN, SEEN + early)
+    page = await open_page(embedded.origin, peer=peer)
+    widget = Widget(page)
+    await expect(widget.field).to_be_visible()
+    assert await page.evaluate("window.early") == 1
+    await page.evaluate("silas('no such name'); silas('setLocale', 'de'); silas('close')")
+    await expect(widget.panel).to_be_hidden()
+    await page.evaluate("silas('toggle')")
+    await expect(widget.field).to_have_attribute("placeholder", "Nachricht schreiben")
 
 
 async def test_boot_starts_a_widget_whose_snippet_names_no_key(open_page: OpenPage, embedded: Site, peer: Peer) -> None:

@@ -5,7 +5,7 @@
   if (window.Silas?.boot) return;
   const script = document.currentScript || document.querySelector('script[src*="/widget/v1/loader.js"]');
   const origin = new URL(script.src, location.href).origin;
-  const queued = window.Silas?.q || [];
+  const queued = [...(window.Silas?.q || []), ...(window.silas?.q || [])];
   const listeners = {};
   let settings = {};
   let waiting = [];
@@ -241,6 +241,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
   const api = { boot, open, close, toggle, identify, setAttributes, setLocale, setTheme, newConversation, shutdown, on, off };
   const q = { push(...calls) { for (const [name, ...rest] of calls) if (Object.hasOwn(api, name)) api[name](...rest); } };
   window.Silas = { ...api, q };
+  window.silas = (...call) => q.push(call);
   if (script.dataset.deployment) boot();
   q.push(...queued);
 })();
