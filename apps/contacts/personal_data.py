@@ -227,7 +227,7 @@ _NOT_PERSONAL = """
     gates.Gate gates.GateVersion
     guard.ModelPrice guard.SpendingPolicy guard.SystemControl
     imports.ImportPart imports.ImportRun
-    inbox.Availability inbox.Macro inbox.ReadMark inbox.SavedView inbox.Team inbox.TeamMember
+    inbox.Availability inbox.InboxRule inbox.Macro inbox.ReadMark inbox.SavedView inbox.Team inbox.TeamMember
     knowledge.ChunkVector knowledge.GapTopic knowledge.KnowledgeSource knowledge.SearchSettings
     memory.Chunk memory.Collection memory.Document memory.DocumentVersion memory.Intake memory.ReadPart
     messengers.AccountCode messengers.ApproverAccount messengers.CardNotice messengers.CardPolicy messengers.Channel

@@ -24,6 +24,7 @@ READERS = (
 )
 # Everything else that imports a parser: whose bytes it reads, and what bounds them.
 ALLOWED = {
+    "apps.contacts.person_export": "writes a ZIP, opens none",
     "apps.messengers.email.adapter": "writes mails, reads none",
     "apps.messengers.email.servers": "hands mails over, reads none",
     "apps.messengers.formatting": "our own cleaned HTML of messages, in pieces of a few thousand characters",
