@@ -232,7 +232,7 @@ SETTINGS = (
                 _("Inbox rules"),
                 "console-inbox-rules",
                 _("automation workflows triggers conditions if then"),
-                about=_("What happens by itself when something happens in a conversation."),
+                about=_("Actions that run when something happens in a conversation."),
                 owns=("console-inbox-rule",),
             ),
             SettingsPage(
