@@ -1,4 +1,5 @@
-"""Pages of a list, newest first. A cursor names the last row of the page before, so that new rows shift nothing."""
+"""Pages of a list, newest first or by the earliest time. A cursor names the last row of the page before, so that new
+rows shift nothing."""
 
 from __future__ import annotations
 
@@ -12,15 +13,19 @@ from django.db.models import Model, QuerySet
 _Row = TypeVar("_Row", bound=Model)
 
 
-def read_page(rows: QuerySet[_Row], *, before: str, limit: int, moment: str = "created_at") -> tuple[list[_Row], str]:
-    """The newest rows by the time in column `moment`, and the cursor of the page after them, "" at the end.
+def read_page(
+    rows: QuerySet[_Row], *, before: str, limit: int, moment: str = "created_at", earliest_first: bool = False
+) -> tuple[list[_Row], str]:
+    """The latest rows by the time in column `moment`, or the earliest, and the cursor of the page after them, "" at the
+    end.
 
     `before`: the cursor that the previous page returned. Anything else is ignored, see `is_cursor`.
     """
+    beyond, same, sign = ("gte", "lte", "") if earliest_first else ("lte", "gte", "-")
     if last := _position(before):
         at, pk = last
-        rows = rows.filter(**{f"{moment}__lte": at}).exclude(**{moment: at, "pk__gte": pk})
-    found = list(rows.order_by(f"-{moment}", "-pk")[: limit + 1])
+        rows = rows.filter(**{f"{moment}__{beyond}": at}).exclude(**{moment: at, f"pk__{same}": pk})
+    found = list(rows.order_by(f"{sign}{moment}", f"{sign}pk")[: limit + 1])
     shown = found[:limit]
     return shown, _cursor(getattr(shown[-1], moment), shown[-1].pk) if len(found) > limit else ""
 

@@ -30,6 +30,7 @@ from apps.approvals.enums import (
     ApprovalState,
     ApprovalVerdict,
     CardKind,
+    CardSort,
     CardStatus,
     Deciders,
     DeclineReason,
@@ -78,6 +79,9 @@ class CardsRequest(PageRequest):
     deployment = serializers.UUIDField(required=False)
     assignee = serializers.UUIDField(required=False, help_text="A member's user id")
     session = serializers.UUIDField(required=False, help_text="The conversation that waits for it")
+    sort = serializers.ChoiceField(
+        choices=CardSort.choices, default=CardSort.NEWEST, help_text="The order; keep it while you page"
+    )
 
 
 class CardSubjectAnswer(serializers.Serializer[Any]):
@@ -202,14 +206,14 @@ class Cards(MembersView):
         responses={200: CardsAnswer, **_REFUSALS, **_INVALID},
     )
     def get(self, request: Request) -> Response:
-        """List cards, newest first."""
+        """List cards, newest first or the nearest deadline first."""
         values = validated(CardsRequest, request.query_params)
-        before, limit = values.pop("before"), values.pop("limit")
+        before, limit, sort = values.pop("before"), values.pop("limit"), CardSort(values.pop("sort"))
         for name, enum in (("state", CardStatus), ("risk", Risk), ("kind", CardKind)):
             if name in values:
                 values[name] = enum(values[name])
         with tenant_scope(self.caller.tenant_id):
-            rows, following = queries.list_cards(CardFilter(**values), before=before, limit=limit)
+            rows, following = queries.list_cards(CardFilter(**values), before=before, limit=limit, sort=sort)
             return uncached(CardsAnswer({"cards": rows, "next": following}).data)
 
 

@@ -78,6 +78,13 @@ class CardStatus(TextChoices):
     WITHDRAWN = "withdrawn"
 
 
+class CardSort(TextChoices):
+    """In which order cards are listed."""
+
+    NEWEST = "newest", _("Newest")
+    DEADLINE = "deadline", _("Nearest deadline")
+
+
 class Deciders(TextChoices):
     """Whose approval counts."""
 

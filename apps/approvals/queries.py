@@ -21,6 +21,7 @@ from apps.approvals.enums import (
     ApprovalState,
     ApprovalVerdict,
     CardKind,
+    CardSort,
     CardStatus,
     Deciders,
     Pace,
@@ -81,9 +82,13 @@ class CardFilter:
         return condition & ~overdue if self.state in OPEN_STATUSES else condition
 
 
-def list_cards(chosen: CardFilter, *, before: str, limit: int) -> tuple[list[Card], str]:
-    """The cards that match, newest first, each with its decision if any, and the cursor of the next page."""
+def list_cards(
+    chosen: CardFilter, *, before: str, limit: int, sort: CardSort = CardSort.NEWEST
+) -> tuple[list[Card], str]:
+    """The cards that match in the order of `sort`, each with its decision if any, and the cursor of the next page."""
     rows = Card.objects.filter(chosen.condition()).select_related("deployment", "assignee", "decision__user")
+    if sort is CardSort.DEADLINE:
+        return read_page(rows, before=before, limit=limit, moment="expires_at", earliest_first=True)
     return read_page(rows, before=before, limit=limit)
 
 

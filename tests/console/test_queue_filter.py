@@ -102,6 +102,29 @@ def test_news_and_decisions_keep_the_filter_of_the_page_that_sent_them(owner: An
     assert after["HX-Replace-Url"].endswith("?risk=high")
 
 
+def test_form_keeps_the_filter_without_scripts(owner: Any, cards: list[Card]) -> None:
+    medium, client = cards[1], browser(owner)
+    address = reverse("console-card", args=[medium.pk])
+    page = client.get(f"{address}?risk=medium&sort=newest").content.decode()
+    assert page.count('name="queue" value="?risk=medium&amp;sort=newest"') == 2
+    answer = {"choice": "approve", "queue": "?risk=medium&sort=newest"}
+    with tenant_scope(medium.tenant):
+        answer["face"] = face_hash(medium)
+    asked = client.post(reverse("console-decide", args=[medium.pk]), answer)
+    assert [card.intent for card in asked.context["queue"]] == ["Medium"]
+    assert f'href="{address}?risk=medium&amp;sort=newest" hx-get' in asked.content.decode()
+    decided = client.post(reverse("console-decide", args=[medium.pk]), {**answer, "confirmed": "approve"})
+    assert decided["Location"] == f"{address}?risk=medium&sort=newest"
+
+
+def test_assigning_keeps_the_filter_and_a_forged_one_leads_nowhere_else(owner: Any, cards: list[Card]) -> None:
+    address, assign = (reverse(name, args=[cards[0].pk]) for name in ("console-card", "console-assign"))
+    answer = browser(owner).post(assign, {"to": str(owner.pk), "queue": "?risk=low"})
+    assert answer["Location"] == f"{address}?risk=low"
+    forged = browser(owner).post(assign, {"to": "", "queue": "//evil.example?risk=grave&next=/x"})
+    assert forged["Location"] == address
+
+
 def test_address_of_another_page_is_no_filter(owner: Any, cards: list[Card]) -> None:
     sent = {**HTMX, "HTTP_HX_CURRENT_URL": "http://testserver/console/activity/?risk=high"}
     page = browser(owner).get(REVIEW, **sent)

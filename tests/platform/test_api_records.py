@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -127,6 +128,24 @@ def test_cards_are_filtered_and_paged_newest_first(house: House) -> None:
     assert ids(house.api.get(CARDS, state="open"), "cards") == both[1:]
     assert ids(house.api.get(CARDS, state="decided", risk=first["cards"][0]["risk"]), "cards") == both[:1]
     assert ids(house.api.get(CARDS, assignee=str(house.owner.pk)), "cards") == []
+
+
+def test_cards_are_paged_by_the_nearest_deadline(house: House) -> None:
+    late, soon = house.card(house.approved), house.card(house.waiting)
+    place = {"deployment": str(house.desk.deployment.pk), "kind": "plan"}
+    with tenant_scope(soon.tenant):
+        Card.objects.filter(pk=soon.pk).update(expires_at=now() + timedelta(days=9))
+        rest = Card.objects.filter(deployment=house.desk.deployment, kind="plan").exclude(pk=soon.pk)
+        wanted = [str(pk) for pk in rest.order_by("expires_at", "pk").values_list("pk", flat=True)] + [str(soon.pk)]
+    assert str(late.pk) in wanted
+    assert ids(house.api.get(CARDS, sort="deadline", **place), "cards") == wanted
+    found, before = list[str](), ""
+    for _ in wanted:
+        page = house.api.get(CARDS, sort="deadline", limit=1, before=before, **place).json()
+        found += [card["id"] for card in page["cards"]]
+        before = page["next"]
+    assert found == wanted
+    assert before == ""
 
 
 def test_card_whose_time_is_up_is_expired_before_it_is_swept(house: House) -> None:
@@ -261,6 +280,7 @@ def test_insights_are_the_numbers_of_the_page(house: House) -> None:
     [
         (CARDS, {"state": "lost"}),
         (CARDS, {"deployment": "x"}),
+        (CARDS, {"sort": "risk"}),
         (CARDS, {"before": "no-cursor"}),
         (CARDS, {"colour": "red"}),
         (WORK, {"status": "lost"}),

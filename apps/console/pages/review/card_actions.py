@@ -19,7 +19,7 @@ from apps.approvals.models import Card
 from apps.approvals.tokens.services import revoke_token
 from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, staff_view
-from apps.console.pages.review.views import show, show_current
+from apps.console.pages.review.views import show, show_current, to_card
 from apps.inbox.handoff import withdraw_requests
 from apps.work.services import edit_plan, is_editable
 from kernel.error_codes import ErrorCode
@@ -38,7 +38,7 @@ def assign(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
         assign_card(card_id, to=_member(to), by=by)
     else:
         unassign_card(card_id, by=by)
-    return show(request, queries.get_card(card_id)) if request.htmx else redirect("console-card", card_id)
+    return show(request, queries.get_card(card_id)) if request.htmx else to_card(request, card_id)
 
 
 def _member(user_id: str) -> Any:

@@ -113,8 +113,11 @@ _READERS: dict[str, Any] = {
 
 
 def filter_of(request: StaffRequest) -> QueueFilter:
-    """Return the filter of the request's address, for HTMX otherwise of the review page that sent it."""
+    """Return the filter of the request's address, otherwise of the review page that sent it: HTMX names its address,
+    and without scripts a form carries the filter as `queue`."""
     parameters: Mapping[str, str] = request.GET
+    if request.method == "POST" and not request.htmx:
+        parameters = dict(parse_qsl(request.POST.get("queue", "").removeprefix("?")))
     if request.htmx and not _READERS.keys() & parameters.keys():
         here = urlsplit(request.htmx.current_url or "")
         is_review = here.path.startswith(reverse("console-review"))

@@ -142,7 +142,7 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
     if request.headers.get(ADVANCED):
         return _told(request, card, outcome)
     if not request.htmx:
-        return redirect("console-card", next_id)
+        return to_card(request, next_id)
     if isinstance(outcome, Card):
         old = queries.get_card(card.pk)
         if old.status == CardStatus.WITHDRAWN:
@@ -152,6 +152,11 @@ def _after(request: StaffRequest, card: Card, outcome: Decision | Card | None) -
         return show(request, queries.get_card(card.pk))
     left_out = count_left_out(card.subject_id) if card.of_kind.lists_items else 0
     return show(request, None, decided=queries.get_card(card.pk), left_out=left_out)
+
+
+def to_card(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    """Redirect to a card, in the queue as the sender's page filters it."""
+    return redirect(reverse("console-card", args=[card_id]) + filters.filter_of(request).query_string)
 
 
 def _told(request: StaffRequest, card: Card, outcome: Decision | Card | None) -> HttpResponseBase:

@@ -325,9 +325,10 @@ class Operations(Transport):
         limit: int | None = None,
         risk: Literal["low", "medium", "high", "irreversible"] | None = None,
         session: str | None = None,
+        sort: Literal["newest", "deadline"] | None = None,
         state: Literal["open", "assigned", "decided", "expired", "withdrawn"] | None = None,
     ) -> t.CardsAnswer:
-        """List cards, newest first."""
+        """List cards, newest first or the nearest deadline first."""
         answer: t.CardsAnswer = self.call(
             "GET",
             "/api/v1/cards",
@@ -340,6 +341,7 @@ class Operations(Transport):
                 "limit": limit,
                 "risk": risk,
                 "session": session,
+                "sort": sort,
                 "state": state,
             },
         )
