@@ -166,6 +166,21 @@ def test_draft_that_is_not_reworded_is_refused(tenant: Any, owner: Any, text: st
     assert refused.code == code
 
 
+@pytest.mark.parametrize("text", ["", MAIL, MAIL.replace("\n", "\r\n"), f"{MAIL}\n"])
+def test_draft_is_approved_with_the_wording_that_was_shown(tenant: Any, owner: Any, text: str) -> None:
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW)
+    assert isinstance(answer(card, owner, kinds.APPROVE, text=text), Decision)
+
+
+def test_draft_is_not_approved_with_a_wording_that_was_not_saved(tenant: Any, owner: Any) -> None:
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW)
+    refused = answer(card, owner, kinds.APPROVE, text=f"{MAIL} PS: a voucher is in the box.")
+    assert isinstance(refused, SilasError)
+    assert refused.code == "edit_unfit"
+    with tenant_scope(tenant):
+        assert queries.get_card(card.pk).is_open
+
+
 @pytest.mark.parametrize("role", ["agent", "viewer", "stranger"])
 @pytest.mark.parametrize("kind", CardKind)
 def test_card_is_answered_by_nobody_without_the_role(tenant: Any, kind: CardKind, role: str, request: Any) -> None:

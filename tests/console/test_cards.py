@@ -203,6 +203,16 @@ def test_reworded_draft_is_asked_anew(tenant: Any, owner: Any) -> None:
     assert stored(card).status == CardStatus.DECIDED
 
 
+@pytest.mark.parametrize("gesture", [{}, {"confirmed": "approve"}])
+def test_wording_that_was_not_saved_is_neither_approved_nor_lost(
+    tenant: Any, owner: Any, gesture: dict[str, str]
+) -> None:
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW)
+    found = press(owner, card, "approve", text="Your Meridian arrives on Friday.", **gesture)
+    assert "Your Meridian arrives on Friday." in found.content.decode()
+    assert stored(card).is_open is True
+
+
 def test_selection_of_everything_leaves_the_card_alone(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.BATCH_REVIEW)
     response = press(owner, card, "edit_selection", selected=card.payload["item_ids"])

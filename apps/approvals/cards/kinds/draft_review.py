@@ -66,6 +66,15 @@ class DraftReview(Kind):
     def takes_freetext(self, payload: Mapping[str, object]) -> bool:
         return True
 
+    def check_approval(self, card: Card, details: AnswerDetails) -> None:
+        """Refuse an approval that comes with another wording than the one it would send."""
+        text = details.text.replace("\r\n", "\n").strip()
+        if text and text != card.body["draft"].replace("\r\n", "\n").strip():
+            raise SilasError(
+                ErrorCode.EDIT_UNFIT,
+                gettext("You changed the message. Save your wording first; it needs an approval of its own."),
+            )
+
     def edit_for(self, card: Card, choice: Choice, details: AnswerDetails) -> Edit | None:
         """The same call with another text to send, wherever the call would have sent the draft."""
         if choice.value != EDIT:

@@ -105,9 +105,12 @@ def show_current(
     fresh = queries.open_successor(card)
     if fresh is not None:
         return show(request, fresh, changed=card, status=409)
-    # The lines of a batch stay selected as they were sent.
-    selected = {"ticked": request.POST.getlist("selected")} if "choice" in request.POST else {}
-    return show(request, card, refusal=refusal, status=409, **selected)
+    return show(request, card, refusal=refusal, status=409, **(_entered(request) if "choice" in request.POST else {}))
+
+
+def _entered(request: StaffRequest) -> dict[str, Any]:
+    """What the person selected and wrote on the card, for a page that shows it again."""
+    return {"ticked": request.POST.getlist("selected"), "wording": request.POST.get("text", "")}
 
 
 @require_POST
@@ -120,7 +123,7 @@ def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
         queries.require_unchanged(card, face)
     selected = request.POST.getlist("selected")
     if card.is_open and (gesture := _missing_gesture(request, card, choice)):
-        return show(request, card, confirming=gesture, pressed=choice, ticked=selected)
+        return show(request, card, confirming=gesture, pressed=choice, **_entered(request))
     reason = request.POST.get("reason", "")
     words = AnswerDetails(
         freetext=request.POST.get("note", "")[:MAX_NOTE] or request.POST.get("freetext", ""),
