@@ -20,6 +20,9 @@ from celery.signals import (
     task_postrun,
     task_prerun,
     worker_before_create_process,
+    worker_process_init,
+    worker_process_shutdown,
+    worker_ready,
     worker_shutdown,
 )
 from psycopg.pq import PGconn, Ping
@@ -87,6 +90,30 @@ def _share_memory_with_children(**_: Any) -> None:
     """Take what was imported out of the garbage collector's sight: a collection writes to each object that it visits,
     and every page that a child writes to is copied for it."""
     gc.freeze()
+
+
+@worker_process_init.connect
+def _start_telemetry(**_: Any) -> None:
+    """Start exporters in each child, after the fork: their threads do not survive it."""
+    from silas_platform.telemetry import instruments
+
+    instruments.start("worker")
+
+
+@worker_ready.connect
+def _start_telemetry_of_threads(sender: Any, **_: Any) -> None:
+    """A worker of threads has no children: it starts its exporters itself."""
+    if not type(sender.pool).__module__.endswith("prefork"):
+        _start_telemetry()
+
+
+@worker_process_shutdown.connect
+@worker_shutdown.connect
+def _send_last_telemetry(**_: Any) -> None:
+    """Send what is left: a child ends without `atexit`."""
+    from silas_platform.telemetry import instruments
+
+    instruments.stop()
 
 
 @worker_shutdown.connect

@@ -10,10 +10,12 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from apps.console.pages.account import connected_apps
 from silas_platform import health
+from silas_platform.telemetry.views import metrics
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("health", health.alive, name="health"),
     path("health/ready", health.ready, name="health-ready"),
+    path("metrics", metrics, name="metrics"),
     path("favicon.ico", RedirectView.as_view(url=f"/{settings.STATIC_URL.strip('/')}/console/icon.svg")),
     path("admin/", admin.site.urls),
     path("console/", include("apps.console.urls")),

@@ -12,12 +12,15 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import psutil
+import redis
 from celery import bootsteps
 from celery.signals import task_received
 from celery.worker import state
@@ -28,6 +31,8 @@ from kernel.ratelimit.fixed_window import redis_client
 _log = logging.getLogger(__name__)
 CHECK_SECONDS, MAX_MISSED_CHECKS = 5.0, 4
 OVERDUE_CHECK_SECONDS = 1.0
+# A worker that reported this long ago counts as gone.
+ALIVE_SECONDS = 4 * CHECK_SECONDS
 
 
 @dataclass
@@ -59,15 +64,18 @@ class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
 
     def __init__(self, consumer: Any, **kwargs: Any) -> None:
         super().__init__(consumer, **kwargs)
-        self._watch = BrokerWatch(partial(count_waiting, *consumer.app.amqp.queues.consume_from), _is_busy)
+        self._queues = tuple(consumer.app.amqp.queues.consume_from)
+        self._watch = BrokerWatch(partial(count_waiting, *self._queues), _is_busy)
         self._timers: list[Any] = []
         task_received.connect(self._message_received)
 
     def start(self, consumer: Any) -> None:
         self._watch.reset()
+        report_alive(*self._queues)
         repeatedly = consumer.timer.call_repeatedly
         self._timers = [
             repeatedly(CHECK_SECONDS, stop_if_deaf, (self._watch,)),
+            repeatedly(CHECK_SECONDS, report_alive, self._queues),
             repeatedly(OVERDUE_CHECK_SECONDS, kill_overdue, (consumer.app, deadlines.SHARED)),
         ]
 
@@ -92,6 +100,26 @@ def count_waiting(*queues: str) -> int:
     """Count messages on these queues that no worker took. Blocks the event loop for at most half a second; raises what
     Redis raises."""
     return sum(int(redis_client().llen(queue)) for queue in queues)
+
+
+def report_alive(*queues: str) -> None:
+    """Note in Redis that this worker serves these queues, for `/metrics`."""
+    name, moment = f"{socket.gethostname()[:40]}:{os.getpid()}", time.time()
+    try:
+        for queue in queues:
+            redis_client().zadd(_alive_key(queue), {name: moment})
+            redis_client().zremrangebyscore(_alive_key(queue), "-inf", moment - ALIVE_SECONDS)
+    except redis.RedisError as error:
+        _log.debug("worker_not_reported: %s", type(error).__name__)
+
+
+def workers_alive(queue: str) -> int:
+    """Count the worker programs that reported lately. Raises what Redis raises."""
+    return int(redis_client().zcount(_alive_key(queue), time.time() - ALIVE_SECONDS, "+inf"))
+
+
+def _alive_key(queue: str) -> str:
+    return f"workers:alive:{queue}"
 
 
 def kill_overdue(app: Any, shared: deadlines.Deadlines) -> None:

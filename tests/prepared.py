@@ -28,6 +28,8 @@ UNUSED_SECONDS = 86_400.0
 _MADE_BY = (
     "apps/**/migrations/*.py",
     "kernel/**/migrations/*.py",
+    "silas_platform/migrations/*.py",
+    "silas_platform/telemetry/metrics_sql.py",
     "silas_platform/apps.py",
     "silas_platform/settings/test.py",
     "silas_platform/up/embedded.py",

@@ -15,21 +15,29 @@ from kernel.clock import now
 
 _log = logging.getLogger("silas.bus")
 _meter = metrics.get_meter("silas.bus")
-_waits = _meter.create_histogram("queue_wait_ms", unit="ms", description="From when it was due until it was taken")
-_holds = _meter.create_histogram("lease_duration_ms", unit="ms", description="From taken until done")
+_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 5, 15, 60, 300, 1800)
+_waits = _meter.create_histogram(
+    "queue_wait",
+    unit="s",
+    description="From when it was due until it was taken",
+    explicit_bucket_boundaries_advisory=_BUCKETS,
+)
+_holds = _meter.create_histogram(
+    "lease_duration", unit="s", description="From taken until done", explicit_bucket_boundaries_advisory=_BUCKETS
+)
 _beats = _meter.create_counter("lease_heartbeat", description="Leases renewed")
 _losses = _meter.create_counter("lease_expired", description="Holders that fell silent")
 _depths = _meter.create_gauge("queue_depth_sample", description="Scopes with due messages, as a worker finds them")
 
 
 def taken(message: QueueMessage) -> None:
-    wait = max((now() - message.available_at).total_seconds() * 1000, 0.0)
+    wait = max((now() - message.available_at).total_seconds(), 0.0)
     _waits.record(wait, {"queue": message.queue})
-    _log_value("queue_wait_ms", wait, message)
+    _log_value("queue_wait_ms", wait * 1000, message)
 
 
 def done(message: QueueMessage, seconds: float) -> None:
-    _holds.record(seconds * 1000, {"queue": message.queue})
+    _holds.record(seconds, {"queue": message.queue})
     _log_value("lease_duration_ms", seconds * 1000, message)
 
 

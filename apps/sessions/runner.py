@@ -12,6 +12,7 @@ import asyncio
 import logging
 import os
 import socket
+import time
 from uuid import UUID
 
 from django.conf import settings
@@ -24,6 +25,7 @@ from apps.bus.queries import due_scopes
 from apps.bus.schemas import LeaseLost
 from apps.sessions import turn
 from apps.sessions.state import TurnState
+from apps.sessions.telemetry import TurnOutcome, turn_ended
 from kernel.errors import error_location
 from kernel.tenancy import in_scope, in_thread, with_retry
 from kernel.tenancy.threads import use_low_priority_pool
@@ -87,16 +89,21 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
         return False
     if opened is None:
         return False
+    begun, outcome = time.monotonic(), TurnOutcome.FAILED
     try:
         async with keep_lease_alive(tenant_id, opened.lease, settings.TURN_LEASE_SECONDS):
             await turn.run(opened)
+        outcome = TurnOutcome.ANSWERED if opened.stop is None else TurnOutcome.STOPPED
     except LeaseLost:
+        outcome = TurnOutcome.LEASE_LOST
         _log.warning("turn_lease_lost session=%s", session_id)
         return False
     except Exception as error:  # noqa: BLE001 (whatever it was, the message goes back to its queue)
         _log.error("turn_failed session=%s error=%s", session_id, error_location(error))
         await _give_back(opened, reason=type(error).__name__)
         return False
+    finally:
+        turn_ended(outcome, time.monotonic() - begun)
     return opened.more
 
 

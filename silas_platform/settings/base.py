@@ -27,6 +27,8 @@ SILAS_SECRETS_KEY = env.text("SILAS_SECRETS_KEY")
 # While the key above is being changed: what was sealed under this one still opens (docs/connections.md).
 SILAS_SECRETS_KEY_OLD = env.text("SILAS_SECRETS_KEY_OLD")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
+# With which Prometheus asks for /metrics; without it there is no such page.
+METRICS_TOKEN = env.text("SILAS_METRICS_TOKEN")
 
 INSTALLED_APPS = [
     "silas_platform.apps.SilasAdminConfig",

@@ -19,11 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 KEYS = ("SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY")
 # The previous key, while an installation changes it; never generated.
 OLD_KEYS = ("SILAS_SECRETS_KEY_OLD",)
+# With which Prometheus asks web processes for /metrics; never generated.
+METRICS = "SILAS_METRICS_TOKEN"
 # The pinned public halves of installation keys (kernel.trust). Not secret: every process gets them.
 ROOT_KEYS = "SILAS_ROOT_KEYS"
 # Secrets that each program receives.
 _SECRETS_OF: dict[str, set[str]] = {
-    "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", *OLD_KEYS},
+    "web": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", METRICS, *OLD_KEYS},
     "trusted": {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", *OLD_KEYS},
     "worker": {"SILAS_SECRETS_KEY", *OLD_KEYS},
     "beat": set(),
@@ -132,7 +134,7 @@ def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:
     The worker gets a `SECRET_KEY` of its own, so it can forge neither logins nor visitors' tokens. Beat gets neither a
     key nor a database.
     """
-    withheld = {*KEYS, *OLD_KEYS} - _SECRETS_OF[program]
+    withheld = {*KEYS, METRICS, *OLD_KEYS} - _SECRETS_OF[program]
     hidden = {"DATABASE_OWNER_URL", "DATABASE_WORK_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
     result = {name: value for name, value in env.items() if name not in hidden}
     if program == "worker":

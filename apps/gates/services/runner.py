@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.utils.crypto import salted_hmac
+from opentelemetry import metrics
 
 from apps.audit.enums import AuditEvent
 from apps.gates import rules
@@ -24,6 +25,8 @@ from apps.gates.schemas import AuditNote, GateReport, GateResult, GateSpec
 from kernel.canonical import canonical_json
 from kernel.stored_texts import stored_text
 from sandbox.spec import Mount
+
+_verdicts = metrics.get_meter("silas.gates").create_counter("gate_verdicts", description="Results of gates")
 
 
 def scripts_due(gates: Iterable[GateSpec], trigger: str, context: Mapping[str, object]) -> tuple[GateSpec, ...]:
@@ -58,7 +61,10 @@ def check_gates(
     for gate in due:
         if gate.lane == GateLane.QUALITY:
             run.quality(gate)
-    return run.report()
+    report = run.report()
+    for result in (*report.policy, *report.quality):
+        _verdicts.add(1, {"trigger": str(trigger), "lane": str(result.lane), "action": str(result.action)})
+    return report
 
 
 class _Run:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -13,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from django.db import connection
+from opentelemetry import metrics
 
 from apps.gates.allowance import Allowance
 from apps.gates.content import DOCUMENT, TOOL, check_content
@@ -40,6 +42,12 @@ from kernel.errors import SilasError, error_location
 from kernel.tenancy import in_scope
 
 _log = logging.getLogger(__name__)
+_durations = metrics.get_meter("silas.guard").create_histogram(
+    "guarded_call_duration",
+    unit="s",
+    description="Guarded calls, from asked to settled or refused",
+    explicit_bucket_boundaries_advisory=(0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300),
+)
 
 
 async def guarded_call(
@@ -56,7 +64,16 @@ async def guarded_call(
     the handler and stored nowhere; `allowance` limits what the gates may ask a model. A refusal or a failing tool never
     raises. If the caller is cancelled, `handle_lost_calls` ends the call.
     """
-    handler, context = registry._handler_of(intent), context or {}
+    begun = time.monotonic()
+    outcome = await _call(run, intent, call, context=context or {}, allowance=allowance)
+    _durations.record(time.monotonic() - begun, {"intent": intent.value, "outcome": type(outcome).__name__.lower()})
+    return outcome
+
+
+async def _call(
+    run: RunRef, intent: Intent, call: Call, *, context: Mapping[str, object], allowance: Allowance | None
+) -> CallOutcome:
+    handler = registry._handler_of(intent)
     report: GateReport | None = None
     if call.gates:
         refused = await in_scope(run.tenant_id, precheck, run, intent, call)
