@@ -17,6 +17,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from apps.bus.enums import WORKER_OF, Worker
+from silas_platform.telemetry.collectors import DATABASE_GAUGES
 from silas_platform.up.environment import ROOT
 
 CHART = ROOT / "deploy" / "helm" / "silas"
@@ -32,6 +34,7 @@ EVERYTHING: dict[str, Any] = REQUIRED | {
     "nodeSelector": {"pool": "silas"},
     "tolerations": [{"key": "silas", "operator": "Exists"}],
     "trust": {"storageClass": "shared"},
+    "metricsSecret": "metrics",
     **{queue: {"autoscaling": {"enabled": True}} for queue in ("trusted", *sorted(WORKERS))},
 }
 
@@ -189,3 +192,26 @@ def test_web_pods_are_replaced_one_by_one_without_a_gap(renderer: Path) -> None:
 def test_migrations_run_before_pods_of_a_new_version(renderer: Path) -> None:
     job = next(item for item in rendered(renderer, REQUIRED) if item["kind"] == "Job")
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+
+
+def test_workers_scale_by_the_queues_that_they_serve(renderer: Path) -> None:
+    served: dict[str, set[str]] = {}
+    for item in rendered(renderer, EVERYTHING):
+        for metric in item["spec"].get("metrics", []) if item["kind"] == "HorizontalPodAutoscaler" else []:
+            if metric["type"] == "External":
+                counted = metric["external"]["metric"]
+                assert counted["name"] == "silas_queue_due" and "queue_due" in DATABASE_GAUGES
+                worker = item["metadata"]["labels"]["app.kubernetes.io/component"]
+                served[worker] = set(counted["selector"]["matchExpressions"][0]["values"])
+    assert served == {
+        worker.value: {queue.value for queue, serving in WORKER_OF.items() if serving == worker} for worker in Worker
+    }
+
+
+def test_web_alone_knows_the_token_of_metrics(renderer: Path) -> None:
+    told = {
+        name: "SILAS_METRICS_TOKEN" in {variable["name"] for variable in pod["containers"][0].get("env", [])}
+        for name, pod in pods(rendered(renderer, EVERYTHING)).items()
+    }
+    assert [name for name, knows in told.items() if knows] == ["web"]
+    assert "SILAS_METRICS_TOKEN" not in str(rendered(renderer, REQUIRED))
