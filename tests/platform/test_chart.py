@@ -214,4 +214,6 @@ def test_web_alone_knows_the_token_of_metrics(renderer: Path) -> None:
         for name, pod in pods(rendered(renderer, EVERYTHING)).items()
     }
     assert [name for name, knows in told.items() if knows] == ["web"]
+    names = [variable["name"] for variable in pods(rendered(renderer, EVERYTHING))["web"]["containers"][0]["env"]]
+    assert names.index("POD_IP") < names.index("ALLOWED_HOSTS"), "Kubernetes expands what it has read already"
     assert "SILAS_METRICS_TOKEN" not in str(rendered(renderer, REQUIRED))

@@ -22,8 +22,13 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{- define "silas.environment" -}}
+{{- /* Prometheus asks each pod by its address. */}}
+{{- if .Values.metricsSecret }}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+{{- end }}
 - name: ALLOWED_HOSTS
-  value: {{ required "host is the name under which visitors reach the platform" .Values.host | quote }}
+  value: "{{ required "host is the name under which visitors reach the platform" .Values.host }}{{ if .Values.metricsSecret }},$(POD_IP){{ end }}"
 - name: CSRF_TRUSTED_ORIGINS
   value: https://{{ .Values.host }}
 - name: SILAS_TRUSTED_PROXIES
