@@ -1,7 +1,7 @@
 """Handlers of cards and pauses. Rooms register theirs in `receivers.py`, for what they ask about.
 
     on_card(CardKind.BUDGET, SUBJECT, decided=limit_increases.apply_decision)
-    on_pause_end(TURN, turn_pauses.owe)
+    on_pause_end(TURN, turn_pauses.enqueue_turn)
 
 A handler runs inside the transaction that changes the card. A card that no room has registered is never opened, so that
 no decision is without effect.

@@ -41,6 +41,7 @@ from kernel.tenancy import current_tenant_id, tenant_scope
 
 FORMAT, VERSION = "silas-person", 1
 _AT_ONCE = 500
+_NO_FOLDERS = str.maketrans("/\\", "__")
 _AUDIT_FIELDS = ("seq", "timestamp", "event", "subject", "actor", "data", "entry_hash")
 _README = """This archive holds what {company} stores about {reference}, as of {at}.
 
@@ -268,7 +269,7 @@ def _copy_files(
 ) -> Iterator[str]:
     """Copy their bytes under `files/`; yields the name of each that is gone from the store, else ""."""
     for pk, name, stored_name in files:
-        place = f"files/{pk}-{name.replace('/', '_')}"
+        place = f"files/{pk}-{name.translate(_NO_FOLDERS)}"
         digest = hashlib.sha256()
         try:
             source = file_storage.storage().open(stored_name)

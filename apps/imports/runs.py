@@ -93,11 +93,11 @@ async def read_run(delivery: Delivery) -> None:
     try:
         parts = await in_thread(_parts, bytes(row.content or b""), row.system, row.name)
     except ReaderFailed:
-        await delivery.commit(_owe_end, run_id, broken_off=True)
+        await delivery.commit(_enqueue_end, run_id, broken_off=True)
         return
     for number, part in enumerate(parts):
         await in_scope(delivery.tenant_id, _store_part, run_id, number, part)
-    await delivery.commit(_owe_end, run_id)
+    await delivery.commit(_enqueue_end, run_id)
 
 
 def give_up(message: QueueMessage) -> bool:
@@ -105,7 +105,7 @@ def give_up(message: QueueMessage) -> bool:
     run_id = UUID(message.subject)
     if _open_run(run_id) is None:
         return False
-    _owe_end(run_id, broken_off=True)
+    _enqueue_end(run_id, broken_off=True)
     return True
 
 
@@ -162,7 +162,7 @@ def _store_part(run_id: UUID, number: int, found: str) -> None:
     enqueue(Kind.IMPORT_APPLY, scope_id=run_id, payload={"number": number}, message_id=f"{run_id}:import:{number}")
 
 
-def _owe_end(run_id: UUID, *, broken_off: bool = False) -> None:
+def _enqueue_end(run_id: UUID, *, broken_off: bool = False) -> None:
     payload = {"ends": True, "broken_off": broken_off}
     enqueue(Kind.IMPORT_APPLY, scope_id=run_id, payload=payload, message_id=f"{run_id}:import:end")
 

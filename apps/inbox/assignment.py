@@ -93,14 +93,14 @@ def assign_waiting(team_id: UUID) -> int:
     if assigned:
         team.save(update_fields=["last_assignee"])
     if assigned < len(waiting):
-        teams.owe_look(team.pk, at=moment + teams.LOOK_EVERY)
+        teams.enqueue_look(team.pk, at=moment + teams.LOOK_EVERY)
     return assigned
 
 
 def _assign_for(delivery: Delivery, team_id: UUID | None) -> None:
     bus.ack_duplicates(delivery.lease)
     if team_id is not None and assign_waiting(team_id) == AT_ONCE:
-        teams.owe_assignment(team_id)
+        teams.enqueue_assignment(team_id)
 
 
 def _members_of(team: Team) -> dict[UUID, tuple[User, frozenset[str]]]:

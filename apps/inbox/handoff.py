@@ -51,7 +51,7 @@ def take_over(session_id: UUID, by: Staff) -> ChatSession:
     # Whoever answers has it before them again.
     put_away = DeskState.objects.filter(session=session).exclude(status=DeskStatus.OPEN)
     if put_away.update(status=DeskStatus.OPEN, until=None, changed_at=now()):
-        inbox_rule_triggers.owe_for_state(session.pk, RuleTrigger.REOPENED, by)
+        inbox_rule_triggers.enqueue_for_state(session.pk, RuleTrigger.REOPENED, by)
     record(AuditEvent.TAKEN_OVER, actor=by.actor, subject=f"session:{session.pk}")
     return session
 
@@ -63,7 +63,7 @@ def hand_back(session_id: UUID, by: Staff) -> ChatSession:
     if session.owner == Owner.BOT:
         return session
     _require_mine(session, by)
-    teams.owe_assignment_of(session.owner_user_id)
+    teams.enqueue_assignment_of(session.owner_user_id)
     _change_owner(session, Owner.BOT, None)
     session.wanted_queue = session.wanted_because = ""
     session.save(update_fields=["wanted_queue", "wanted_because"])

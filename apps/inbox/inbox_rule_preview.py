@@ -1,4 +1,4 @@
-"""Which conversations of the last week an inbox rule would have run on. Reads only; nothing is changed or owed.
+"""Which conversations of the last week an inbox rule would have run on. Reads only; nothing is changed or enqueued.
 
 Labels, team, assignment and identity are judged as they are now, messages and opening hours as of then. Waits are those
 for a person; a visitor who reopened a conversation by writing left no mark of it, so that only teammates' reopening

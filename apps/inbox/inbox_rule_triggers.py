@@ -1,7 +1,7 @@
-"""Owe the run of inbox rules, in the transaction of what triggers them, where an active rule has that trigger.
+"""Enqueue runs of inbox rules, in the transaction of what triggers them, where an active rule has that trigger.
 
-One job (`Kind.INBOX_RULES`) is owed for each thing that happened, and one, due later, for each length of a wait.
-`inbox_rule_runs` runs the rules. What a rule does owes nothing, so that rules never trigger rules.
+One job (`Kind.INBOX_RULES`) is enqueued for each thing that happened, and one, due later, for each length of a wait.
+`inbox_rule_runs` runs the rules. What a rule does enqueues nothing, so that rules never trigger rules.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 WAITING_ALREADY = 500
 
 
-def owe_for_entries(session: ChatSession, entries: Iterable[ChronicleEntry]) -> None:
-    """Owe what the visitor's new messages trigger."""
+def enqueue_for_entries(session: ChatSession, entries: Iterable[ChronicleEntry]) -> None:
+    """Enqueue what the visitor's new messages trigger."""
     said = [entry for entry in entries if entry.sender == Sender.VISITOR and entry.kind == EntryKind.MESSAGE]
     if not said or session.is_test:
         return
@@ -35,34 +35,34 @@ def owe_for_entries(session: ChatSession, entries: Iterable[ChronicleEntry]) -> 
         if RuleTrigger.REOPENED in active and _reopened(entry):
             triggers.append(RuleTrigger.REOPENED)
         if triggers:
-            _owe(session.pk, *triggers, seq=entry.seq)
+            _enqueue(session.pk, *triggers, seq=entry.seq)
         if session.owner == Owner.HUMAN:
-            _owe_waits(session.pk, active.get(RuleTrigger.WAITING, ()), since=entry.created_at)
+            _enqueue_waits(session.pk, active.get(RuleTrigger.WAITING, ()), since=entry.created_at)
 
 
-def owe_for_handover(session: ChatSession) -> None:
-    """Owe what a conversation triggers that waits for a person from now on, or for another team."""
+def enqueue_for_handover(session: ChatSession) -> None:
+    """Enqueue what a conversation triggers that waits for a person from now on, or for another team."""
     active = _active()
     if RuleTrigger.HANDED_OVER in active:
-        _owe(session.pk, RuleTrigger.HANDED_OVER)
+        _enqueue(session.pk, RuleTrigger.HANDED_OVER)
     if session.wanted_person_at is not None:
-        _owe_waits(session.pk, active.get(RuleTrigger.WAITING, ()), since=session.wanted_person_at)
+        _enqueue_waits(session.pk, active.get(RuleTrigger.WAITING, ()), since=session.wanted_person_at)
 
 
-def owe_for_state(session_id: UUID, trigger: RuleTrigger, by: Staff) -> None:
-    """Owe what a conversation triggers that was resolved or reopened."""
+def enqueue_for_state(session_id: UUID, trigger: RuleTrigger, by: Staff) -> None:
+    """Enqueue what a conversation triggers that was resolved or reopened."""
     if not isinstance(by, RuleClient) and InboxRule.objects.filter(is_active=True, trigger=trigger).exists():
-        _owe(session_id, trigger)
+        _enqueue(session_id, trigger)
 
 
-def owe_for_waiting(minutes: int) -> None:
-    """Owe a rule that was just activated to the visitors who wait for a person already."""
+def enqueue_for_waiting(minutes: int) -> None:
+    """Enqueue a rule that was just activated for the visitors who wait for a person already."""
     waiting = ChatSession.objects.filter(owner=Owner.BOT, wanted_person_at__isnull=False, is_test=False)
     for session_id, since in waiting.order_by("-wanted_person_at").values_list("pk", "wanted_person_at")[
         :WAITING_ALREADY
     ]:
         if since is not None:
-            _owe_waits(session_id, [minutes], since=since)
+            _enqueue_waits(session_id, [minutes], since=since)
 
 
 def _active() -> dict[str, list[int]]:
@@ -84,12 +84,12 @@ def _reopened(entry: ChronicleEntry) -> bool:
     return bool(state.filter(changed_at=entry.created_at).exists())
 
 
-def _owe(session_id: UUID, *triggers: RuleTrigger, seq: int = 0) -> None:
+def _enqueue(session_id: UUID, *triggers: RuleTrigger, seq: int = 0) -> None:
     payload = {"session": str(session_id), "triggers": [trigger.value for trigger in triggers], "seq": seq}
     enqueue(Kind.INBOX_RULES, scope_id=session_id, payload=payload)
 
 
-def _owe_waits(session_id: UUID, lengths: Iterable[int], *, since: datetime) -> None:
+def _enqueue_waits(session_id: UUID, lengths: Iterable[int], *, since: datetime) -> None:
     for minutes in sorted(set(lengths)):
         payload = {"session": str(session_id), "triggers": [RuleTrigger.WAITING.value], "seq": 0, "minutes": minutes}
         enqueue(

@@ -18,7 +18,7 @@ from apps.inbox import inbox_rule_conditions as conditions_of
 from apps.inbox import steps as steps_of
 from apps.inbox.enums import Do, RuleMatch, RuleTrigger
 from apps.inbox.inbox_rule_conditions import Subjects, bad_rule
-from apps.inbox.inbox_rule_triggers import owe_for_waiting
+from apps.inbox.inbox_rule_triggers import enqueue_for_waiting
 from apps.inbox.models import InboxRule
 from apps.inbox.staff import Staff, require_administrator
 from apps.inbox.steps import ME, Names
@@ -93,7 +93,7 @@ def save_rule(by: Staff, fields: RuleFields, *, rule_id: UUID | None = None) -> 
     data = {"version": rule.version, "active": rule.is_active, "trigger": rule.trigger, "steps": len(rule.steps)}
     record(AuditEvent.INBOX_RULE_SAVED, actor=by.actor, subject=f"inbox_rule:{rule.pk}", data=data)
     if rule.is_active and rule.trigger == RuleTrigger.WAITING:
-        owe_for_waiting(rule.minutes)
+        enqueue_for_waiting(rule.minutes)
     return rule
 
 

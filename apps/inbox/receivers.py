@@ -1,4 +1,4 @@
-"""Deletes the words of notes with those of their conversation, routes handovers to teams, and owes runs of inbox
+"""Deletes the words of notes with those of their conversation, routes handovers to teams, and enqueues runs of inbox
 rules."""
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def _forget(session_ids: Collection[UUID]) -> None:
 @person_wanted.connect
 def _route(session: ChatSession) -> None:
     if not session.is_test:
-        teams.owe_route(session.pk)
-        inbox_rule_triggers.owe_for_handover(session)
+        teams.enqueue_route(session.pk)
+        inbox_rule_triggers.enqueue_for_handover(session)
 
 
 @entries_appended.connect
 def _entries_appended(session: ChatSession, entries: Sequence[ChronicleEntry]) -> None:
-    inbox_rule_triggers.owe_for_entries(session, entries)
+    inbox_rule_triggers.enqueue_for_entries(session, entries)

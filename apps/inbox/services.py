@@ -95,8 +95,8 @@ def resolve(session_id: UUID, by: Staff) -> bool:
         session.wanted_person_at, session.wanted_queue, session.wanted_because = None, "", ""
         session.save(update_fields=["wanted_person_at", "wanted_queue", "wanted_because"])
     ask_rating(session)
-    teams.owe_assignment_of(state.assignee_id, session.owner_user_id)
-    inbox_rule_triggers.owe_for_state(session.pk, RuleTrigger.RESOLVED, by)
+    teams.enqueue_assignment_of(state.assignee_id, session.owner_user_id)
+    inbox_rule_triggers.enqueue_for_state(session.pk, RuleTrigger.RESOLVED, by)
     return _move(state, DeskStatus.RESOLVED, None, AuditEvent.CONVERSATION_RESOLVED, by)
 
 
@@ -105,7 +105,7 @@ def reopen(session_id: UUID, by: Staff) -> bool:
     session, state = _begin(session_id, by)
     if state.status == DeskStatus.OPEN:
         return False
-    inbox_rule_triggers.owe_for_state(session.pk, RuleTrigger.REOPENED, by)
+    inbox_rule_triggers.enqueue_for_state(session.pk, RuleTrigger.REOPENED, by)
     return _move(state, DeskStatus.OPEN, None, AuditEvent.CONVERSATION_REOPENED, by)
 
 
@@ -118,7 +118,7 @@ def snooze(session_id: UUID, by: Staff, *, until: datetime | None) -> bool:
     wanted = session.wanted_person_at is not None and session.wanted_person_at > state.changed_at
     if (state.status, state.until) == (DeskStatus.SNOOZED, until) and not wanted:
         return False
-    teams.owe_assignment_of(state.assignee_id, session.owner_user_id)
+    teams.enqueue_assignment_of(state.assignee_id, session.owner_user_id)
     return _move(state, DeskStatus.SNOOZED, until, AuditEvent.CONVERSATION_SNOOZED, by)
 
 
@@ -130,7 +130,7 @@ def assign(session_id: UUID, by: Staff, *, to: User | None) -> bool:
         raise SilasError(ErrorCode.ASSIGNEE_UNFIT, gettext("This teammate can't answer this conversation."))
     if state.assignee_id == (to.pk if to else None):
         return False
-    teams.owe_assignment_of(state.assignee_id)
+    teams.enqueue_assignment_of(state.assignee_id)
     state.assignee = to
     state.save()
     _told(AuditEvent.CONVERSATION_ASSIGNED, session.pk, by, to=str(to.pk) if to else "")
@@ -148,7 +148,7 @@ def set_team(session_id: UUID, by: Staff, *, team_id: UUID | None) -> bool:
     state.save()
     _told(AuditEvent.CONVERSATION_ROUTED, session.pk, by, team=str(team.pk) if team else "", because="person")
     if team is not None:
-        teams.owe_assignment(team.pk)
+        teams.enqueue_assignment(team.pk)
     return True
 
 

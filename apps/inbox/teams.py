@@ -91,7 +91,7 @@ def save_team(by: Staff, fields: TeamFields, *, team_id: UUID | None = None) -> 
         subject=f"team:{team.pk}",
         data={"members": len(users), "assignment": team.assignment},
     )
-    owe_assignment(team.pk)
+    enqueue_assignment(team.pk)
     return team
 
 
@@ -169,7 +169,7 @@ def set_away(by: Staff, member_id: UUID, *, away: bool) -> bool:
         return False
     record(AuditEvent.AVAILABILITY_CHANGED, actor=by.actor, subject=f"user:{user.pk}", data={"away": away})
     if not away:
-        owe_assignment_of(user.pk)
+        enqueue_assignment_of(user.pk)
     return True
 
 
@@ -190,38 +190,38 @@ def record_presence(user: User) -> None:
     was_here = Visit.objects.filter(user=user, last_at__gte=now() - PRESENT).exists()
     visits.record_visit(user)
     if not was_here:
-        owe_assignment_of(user.pk)
+        enqueue_assignment_of(user.pk)
 
 
-def owe_assignment(team_id: UUID) -> None:
+def enqueue_assignment(team_id: UUID) -> None:
     """Have the conversations that wait for this team assigned, after the commit."""
     if Team.objects.filter(pk=team_id).exclude(assignment=Assignment.OFF).exists():
-        _owe_assignment(team_id)
+        _enqueue_assignment(team_id)
 
 
-def owe_route(session_id: UUID) -> None:
+def enqueue_route(session_id: UUID) -> None:
     """Have a conversation that waits for a person routed to its team, after the commit."""
     if Team.objects.exists():
         enqueue(Kind.DESK_ROUTING, scope_id=session_id, payload={"about": "session"})
 
 
-def owe_assignment_of(*member_ids: UUID | None) -> None:
+def enqueue_assignment_of(*member_ids: UUID | None) -> None:
     """Have what waits for the teams of these members assigned, after the commit: they can take something again."""
     freed = [member_id for member_id in member_ids if member_id]
     theirs = TeamMember.objects.filter(user_id__in=freed).exclude(team__assignment=Assignment.OFF)
     for team_id in set(theirs.values_list("team_id", flat=True)) if freed else ():
-        _owe_assignment(team_id)
+        _enqueue_assignment(team_id)
 
 
-def owe_look(team_id: UUID, *, at: datetime) -> None:
-    """Have what waits for this team looked at again then. One look is owed within each `LOOK_EVERY`."""
+def enqueue_look(team_id: UUID, *, at: datetime) -> None:
+    """Have what waits for this team looked at again then. One look is enqueued within each `LOOK_EVERY`."""
     place = int(at.timestamp() // LOOK_EVERY.total_seconds())
     # A scope of its own, so that what is due at once does not stand behind it.
     scope, payload = uuid5(team_id, "later"), {"about": "later", "team": str(team_id)}
     enqueue(Kind.DESK_ROUTING, scope_id=scope, payload=payload, due_at=at, message_id=f"look:{team_id}:{place}")
 
 
-def _owe_assignment(team_id: UUID) -> None:
+def _enqueue_assignment(team_id: UUID) -> None:
     enqueue(Kind.DESK_ROUTING, scope_id=team_id, payload={"about": "team"})
 
 

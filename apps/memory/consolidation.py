@@ -1,8 +1,8 @@
 """Merge memories that say the same thing, promote what was said repeatedly, and ask about what disagrees (spec 6.4).
 
 Handler of `Kind.MEMORY_CONSOLIDATION`, on the queue `trusted`: no other worker may read memories (ADR 36). A job is
-owed when a model's memory is stored: one for each company and interval, so that a company which stores nothing costs
-nothing. What is merged, and how, is in `sql/consolidation.py`; what is promoted, in `promotion`.
+enqueued when a model's memory is stored: one for each company and interval, so that a company which stores nothing
+costs nothing. What is merged, and how, is in `sql/consolidation.py`; what is promoted, in `promotion`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FOUND, BATCH, PROMOTED_BATCH = 20_000, 100, 50
 _SINCE = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def owe_consolidation() -> None:
+def enqueue_consolidation() -> None:
     """Enqueue this interval's job of the scope's company, due at the interval's end; once, however often called."""
     ends = _SINCE + ((now() - _SINCE) // INTERVAL + 1) * INTERVAL
     bus.enqueue(

@@ -46,7 +46,7 @@ _EMPTY_WORDS = frozenset(
 )
 
 
-def owe_reading() -> None:
+def enqueue_reading() -> None:
     """Enqueue a run for the scope's company, due at once."""
     bus.enqueue(Kind.MEMORY_READING, scope_id=current_tenant_id())
 

@@ -24,9 +24,9 @@ from apps.audit.services import record
 from apps.gates.detectors.catalogue import detect, detects
 from apps.gates.detectors.pii import KINDS
 from apps.memory import questions, recall
-from apps.memory.consolidation import owe_consolidation
+from apps.memory.consolidation import enqueue_consolidation
 from apps.memory.enums import OF_MODELS, ArchiveReason, MergeReason, ScopeKind, SourceKind, Tier, Trust
-from apps.memory.graph import owe_reading
+from apps.memory.graph import enqueue_reading
 from apps.memory.models import MemoryConsolidation, MemoryItem
 from apps.memory.rules import Event
 from apps.memory.schemas import Note, Scope
@@ -82,7 +82,7 @@ def keep(notes: Iterable[Note]) -> None:
     for note in kept:
         before_commit(_insert, note)
     if any(note.tier is Tier.ACTIVE for note in kept):
-        owe_reading()
+        enqueue_reading()
 
 
 def filter_unkept(notes: Sequence[Note]) -> list[Note]:
@@ -105,14 +105,14 @@ def store(note: Note) -> bool:
     if note.memory_type is MemoryType.PROFILE:
         note = replace(note, memory_type=MemoryType.FACT)
     if _has_text(note) and _count_again(note):
-        owe_consolidation()
+        enqueue_consolidation()
         return True
     mine = MemoryItem.objects.filter(scope=str(note.scope), tier=Tier.ACTIVE)
     if not _has_text(note) or mine.count() >= MAX_IN_SCOPE:
         return False
     _insert([note])
-    owe_reading()
-    owe_consolidation()
+    enqueue_reading()
+    enqueue_consolidation()
     return True
 
 
@@ -124,7 +124,7 @@ def update(memory_id: str, note: Note, *, scopes: Iterable[Scope]) -> bool:
         return False
     # What was promoted was another text.
     rows.filter(source_kind=SourceKind.PROMOTION).update(memory_type=MemoryType.EPISODE.value)
-    owe_reading()
+    enqueue_reading()
     return True
 
 

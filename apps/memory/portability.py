@@ -26,9 +26,9 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.memory import memories
 from apps.memory.enums import ScopeKind, SourceKind, Tier, Trust
-from apps.memory.graph import owe_reading
+from apps.memory.graph import enqueue_reading
 from apps.memory.models import MemoryItem
-from apps.memory.reembedding import owe_embedding
+from apps.memory.reembedding import enqueue_embedding
 from apps.memory.schemas import Note, Scope
 from kernel.canonical import canonical_bytes, sha256_hex
 from kernel.clock import now
@@ -228,7 +228,7 @@ def import_bundle(
                 _write(_read(ready), known, report, replaced=header if mode is Mode.REPLACE else None, dry_run=dry_run)
                 if not dry_run:
                     if report.created or report.updated:
-                        owe_embedding()
+                        enqueue_embedding()
                     data = {
                         "mode": mode.value,
                         "hash": chain,
@@ -240,7 +240,7 @@ def import_bundle(
                         "refused": report.refused,
                     }
                     record(AuditEvent.MEMORY_IMPORTED, actor=actor, data=data)
-                    owe_reading()
+                    enqueue_reading()
     return report
 
 

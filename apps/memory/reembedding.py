@@ -34,7 +34,7 @@ _BATCHES, _DELETED = 50, 5000
 _AGAIN, _AFTER_PROBLEM = timedelta(minutes=1), timedelta(minutes=5)
 
 
-def owe_embedding() -> None:
+def enqueue_embedding() -> None:
     """Enqueue the job for the scope's company, in the transaction of the import."""
     bus.enqueue(
         Kind.MEMORY_EMBEDDING,

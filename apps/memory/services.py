@@ -17,7 +17,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.memory import questions
 from apps.memory.enums import DeletionReason, ScopeKind, Tier, Trust
-from apps.memory.graph import owe_reading
+from apps.memory.graph import enqueue_reading
 from apps.memory.memories import MAX_REMEMBERED, looks_like_instructions, scrub
 from apps.memory.models import MemoryItem
 from apps.memory.rules import is_behavior
@@ -78,7 +78,7 @@ def correct(tenant_id: UUID, memory_id: UUID, text: str, *, by: Editor) -> Memor
         # What was said repeatedly was the former text.
         row.events = []
         row.save(update_fields=["content", "embedding", "taint", "updated_at", "read_at", "revisions", "events"])
-        owe_reading()
+        enqueue_reading()
         record(AuditEvent.MEMORY_CORRECTED, actor=by.actor, subject=_subject(row))
         return row
 

@@ -1,6 +1,6 @@
 """The one way out to every channel: each entry that the widget would show leaves once, in order.
 
-An entry is owed in the transaction that records it, one job of the thread's own scope each, and sent by the trusted
+An entry is enqueued in the transaction that records it, one job of the thread's own scope each, and sent by the trusted
 worker. The attempt is committed before the provider is called. After a crash in between the message may have arrived:
 it is sent again where the provider shows it once, and otherwise marked as failed with `outcome_unknown`.
 """
@@ -85,8 +85,9 @@ class _Attempt:
     reference: Mapping[str, Any] = field(default_factory=dict)
 
 
-def owe_entries(session: ChatSession, entries: Sequence[ChronicleEntry]) -> None:
-    """Owe a conversation's new entries to the thread where its visitor wrote last. In the transaction that wrote them.
+def enqueue_entries(session: ChatSession, entries: Sequence[ChronicleEntry]) -> None:
+    """Enqueue a conversation's new entries for the thread where its visitor wrote last, in the transaction that wrote
+    them.
 
     A visitor of the widget who is not known to be elsewhere is given time to come back first.
     """
@@ -111,7 +112,7 @@ def _is_here(received_at: datetime | None) -> bool:
     return received_at is not None and now() - received_at < HERE_FOR
 
 
-def owe_notice(thread: ChannelThread, notice: Notice, **about: Any) -> None:
+def enqueue_notice(thread: ChannelThread, notice: Notice, **about: Any) -> None:
     payload = {"notice": notice.value, **about}
     enqueue(Kind.CHANNEL_DELIVERY, scope_id=thread.pk, payload=payload, message_id=f"notice:{uuid4()}")
 

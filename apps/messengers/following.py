@@ -19,7 +19,7 @@ from apps.audit.services import record
 from apps.contacts import rules as contact_rules
 from apps.contacts.enums import IdentityKind, Proof
 from apps.contacts.services import add_proved, identify
-from apps.messengers.delivery import CONFIRM_FOR, Notice, owe_notice
+from apps.messengers.delivery import CONFIRM_FOR, Notice, enqueue_notice
 from apps.messengers.enums import ChannelKind
 from apps.messengers.models import Channel, ChannelThread
 from apps.messengers.ports import adapter_of
@@ -73,7 +73,7 @@ def ask_to_follow(session_id: UUID, *, address: str, origin: str) -> None:
         reference={"origin": origin},
         created_at=now(),
     )
-    owe_notice(thread, Notice.CONFIRM)
+    enqueue_notice(thread, Notice.CONFIRM)
 
 
 def continue_link(session_id: UUID, kind: str) -> str:
@@ -153,7 +153,7 @@ def confirm(secret: str) -> bool:
         older.update(opted_out_at=now())
         session.channel = ChannelKind.EMAIL
         session.save(update_fields=["channel"])
-        owe_notice(found, Notice.CONFIRMED)
+        enqueue_notice(found, Notice.CONFIRMED)
         if email := contact_rules.plain_email(found.peer):
             if session.customer:
                 whose = identify(IdentityKind.CUSTOMER, session.customer, proved_by=Proof.GATE)

@@ -25,7 +25,7 @@ from apps.bus.services import enqueue
 from apps.contacts.services import identify
 from apps.messengers import following, ports
 from apps.messengers.cards.accounts import is_code, link
-from apps.messengers.delivery import Notice, owe_notice
+from apps.messengers.delivery import Notice, enqueue_notice
 from apps.messengers.enums import Direction, MessageState
 from apps.messengers.models import Channel, ChannelMessage, ChannelThread
 from apps.messengers.ports import Inbound, InboundFile, Receipt
@@ -97,7 +97,7 @@ def receive(tenant_id: UUID, channel_id: UUID, message: Inbound) -> Outcome:
 
 
 def hold(tenant_id: UUID, channel_id: UUID, message: Inbound) -> None:
-    """Keep a message whose files have yet to be fetched, and owe the rest. Opens its own scope."""
+    """Keep a message whose files have yet to be fetched, and enqueue the rest. Opens its own scope."""
     message = _plain(message)
     with tenant_scope(tenant_id):
         row, is_new = _row(channel_id, message, MessageState.WAITING)
@@ -215,11 +215,11 @@ def _place(channel_id: UUID, message: Inbound) -> tuple[Outcome | None, ChannelT
     adapter = ports.adapter_of(channel.kind)
     thread = _thread(channel, message)
     if message.continues and following.is_waiting(channel, message.continues):
-        owe_notice(thread, Notice.CONTINUE, secret=message.continues)
+        enqueue_notice(thread, Notice.CONTINUE, secret=message.continues)
         return ignore(channel_id, message, "asked_to_continue", thread), None
     if message.choice.startswith(following.CONTINUE_CHOICE):
         moved = following.claim(channel, thread, message.choice.removeprefix(following.CONTINUE_CHOICE))
-        owe_notice(thread, Notice.CONTINUED if moved else Notice.CHOICE_OVER)
+        enqueue_notice(thread, Notice.CONTINUED if moved else Notice.CHOICE_OVER)
         return ignore(channel_id, message, "continued" if moved else "choice_over", thread), None
     thread.last_received_at = now()
     thread.save(update_fields=["last_received_at"])
@@ -232,13 +232,13 @@ def _place(channel_id: UUID, message: Inbound) -> tuple[Outcome | None, ChannelT
         thread.opted_out_at = None
         thread.save(update_fields=["opted_out_at"])
         if adapter.greets:
-            owe_notice(thread, Notice.GREETING)
+            enqueue_notice(thread, Notice.GREETING)
         return ignore(channel_id, message, "opted_in", thread), None
     if not (message.text or message.choice or message.files):
         return ignore(channel_id, message, "empty", thread), None
     if is_code(message.text):
         linked = link(channel, message)
-        owe_notice(thread, Notice.ACCOUNT_LINKED if linked else Notice.CODE_REFUSED)
+        enqueue_notice(thread, Notice.ACCOUNT_LINKED if linked else Notice.CODE_REFUSED)
         return ignore(channel_id, message, "account_linked" if linked else "code_refused", thread), None
     if (score := score_of(thread, message)) is not None:
         return ignore(channel_id, message, _rate(thread, score), thread), None
@@ -258,11 +258,11 @@ def _rate(thread: ChannelThread, score: int) -> str:
                 raise NotFound()
             rate(thread.session_id, score=score)
     except SilasError:
-        owe_notice(thread, Notice.CHOICE_OVER)
+        enqueue_notice(thread, Notice.CHOICE_OVER)
         return "choice_over"
     thread.reference.pop(ASKED_AT, None)
     thread.save(update_fields=["reference"])
-    owe_notice(thread, Notice.RATED)
+    enqueue_notice(thread, Notice.RATED)
     return "rated"
 
 
@@ -293,7 +293,7 @@ def _begin(channel: Channel, thread: ChannelThread, message: Inbound) -> str | N
     wanted = offers.consent_version
     missing = bool(wanted) and not (session and consent.has_given(session.pk, wanted))
     if missing and not _agrees(message):
-        owe_notice(thread, Notice.CONSENT)
+        enqueue_notice(thread, Notice.CONSENT)
         return "consent_asked"
     if session is None or session.seq >= settings.MAX_CHRONICLE:
         thread.session = session = _start(channel.deployment, channel.kind, message.language)
@@ -301,7 +301,7 @@ def _begin(channel: Channel, thread: ChannelThread, message: Inbound) -> str | N
     consent.give(session.pk, offers, given=wanted)
     if not missing:
         return None
-    owe_notice(thread, Notice.AGREED)
+    enqueue_notice(thread, Notice.AGREED)
     return "consent_given"
 
 
@@ -353,12 +353,12 @@ def _store(channel_id: UUID, thread_id: UUID, message: Inbound, *, refused: list
     assert thread.session_id is not None
     seq, problem = None, "files_refused" if refused else ""
     if refused:
-        owe_notice(thread, Notice.FILES_REFUSED, names=refused)
+        enqueue_notice(thread, Notice.FILES_REFUSED, names=refused)
     if (answered := _answer(thread, message)) is not None:
         seq = answered
     elif message.choice:
         problem = "choice_over"
-        owe_notice(thread, Notice.CHOICE_OVER)
+        enqueue_notice(thread, Notice.CHOICE_OVER)
     elif message.text:
         accepted = accept_message(
             thread.session_id,

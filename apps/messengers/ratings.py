@@ -30,7 +30,7 @@ _LABELS = {
 
 
 def ask_rating(session: ChatSession) -> None:
-    """Owe the question to the thread where the visitor wrote last. In the transaction that resolves it."""
+    """Enqueue the question for the thread where the visitor wrote last. In the transaction that resolves it."""
     if not session.channel or not offers_of(session.deployment_id).rating or rating_of(session.pk):
         return
     threads = ChannelThread.objects.filter(session_id=session.pk, opted_out_at=None, follows_widget=False)

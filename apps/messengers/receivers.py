@@ -1,4 +1,4 @@
-"""Owe a conversation's new entries to its channels; delete old messages, and the addresses of forgotten visitors."""
+"""Enqueue a conversation's new entries for its channels; delete old messages and forgotten visitors' addresses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apps.approvals.models import Card
 from apps.approvals.signals import card_changed
 from apps.bus import retention
 from apps.messengers.cards import notices
-from apps.messengers.delivery import owe_entries
+from apps.messengers.delivery import enqueue_entries
 from apps.messengers.following import offered
 from apps.messengers.models import ChannelMessage, ChannelThread
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -25,12 +25,12 @@ _AT_ONCE = 1000
 @entries_appended.connect
 def _entries_appended(session: ChatSession, entries: Sequence[ChronicleEntry]) -> None:
     if session.channel:
-        owe_entries(session, entries)
+        enqueue_entries(session, entries)
 
 
 @card_changed.connect
 def _card_changed(card: Card) -> None:
-    notices.owe(card)
+    notices.enqueue_messages(card)
 
 
 @conversations_forgotten.connect

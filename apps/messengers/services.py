@@ -75,7 +75,7 @@ def change_channel(
     row.version += 1
     row.save()
     if row.enabled != was_enabled:
-        webhooks.owe(row, sealed=bytes(row.sealed))
+        webhooks.enqueue_change(row, sealed=bytes(row.sealed))
     data = {"kind": row.kind, "enabled": row.enabled}
     record(AuditEvent.CHANNEL_CHANGED, actor=actor, subject=f"channel:{row.pk}", data=data)
     _poll(row)
@@ -90,7 +90,7 @@ def remove_channel(channel_id: UUID, *, actor: str) -> None:
     row.version += 1
     row.save()
     if sealed:
-        webhooks.owe(row, sealed=sealed)
+        webhooks.enqueue_change(row, sealed=sealed)
     record(AuditEvent.CHANNEL_REMOVED, actor=actor, subject=f"channel:{row.pk}", data={"kind": row.kind})
 
 

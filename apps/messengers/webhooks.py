@@ -1,8 +1,8 @@
 """Keep a provider's webhook as the channel is: removed when the channel is turned off or removed, set again when it is
 turned on.
 
-Owed in the transaction that changes the channel, and done by the trusted worker. The provider is asked first where its
-calls go, so that a channel that was added again with the same credentials keeps its own. Providers at which a person
+Enqueued in the transaction that changes the channel, and done by the trusted worker. The provider is asked first where
+its calls go, so that a channel that was added again with the same credentials keeps its own. Providers at which a person
 enters the address (`Adapter.sets_webhook`) are left alone.
 """
 
@@ -32,7 +32,7 @@ from kernel.tenancy import in_scope
 PATIENCE = timedelta(days=1)
 
 
-def owe(row: Channel, *, sealed: bytes) -> None:
+def enqueue_change(row: Channel, *, sealed: bytes) -> None:
     """Call once the channel was turned on, turned off or removed, in the same transaction. `sealed`: its secrets, which
     a removed channel keeps nowhere else; they are deleted with the message's payload once they were used."""
     known = bool(row.settings.get("webhook"))

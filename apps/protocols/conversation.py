@@ -115,7 +115,7 @@ class Call:
 class Standing:
     """How a conversation stands: level, who answers, what waits for a person, what its visitor was asked, and work.
 
-    `is_pending`: an answer is owed."""
+    `is_pending`: an answer is still to come."""
 
     is_pending: bool
     level: str
@@ -219,11 +219,11 @@ def thread_of(caller: Caller, session: ChatSession) -> Thread:
 
 def is_unsettled() -> Q:
     """Sessions in which anything may be open: an answer, a person, a question, a card or work. The rest has ended."""
-    owed = QueueMessage.objects.filter(queue=Queue.PROXY, state__in=LIVE)
+    waiting = QueueMessage.objects.filter(queue=Queue.PROXY, state__in=LIVE)
     here = {"session_id": OuterRef("pk")}
     return (
         Q(owner=Owner.HUMAN)
-        | Exists(owed.filter(scope_id=Cast(OuterRef("pk"), CharField())))
+        | Exists(waiting.filter(scope_id=Cast(OuterRef("pk"), CharField())))
         | Exists(VisitorCard.objects.filter(**here, status=AskStatus.OPEN))
         | Exists(Card.objects.filter(**here, status__in=OPEN_STATUSES))
         | Exists(WorkItem.objects.filter(**here, status__in=OPEN_ITEMS))
@@ -341,7 +341,7 @@ def _is_still_allowed(request: Request, caller: Caller) -> Callable[[], bool]:
 async def follow(run: Run) -> AsyncGenerator[Step | None]:
     """How the conversation stands, then pieces, calls and entries as they come, and None for a heartbeat.
 
-    Ends with the standing once nothing is owed here, and the cards that the run waits for are decided. The turn is not
+    Ends with the standing once nothing waits here, and the cards that the run waits for are decided. The turn is not
     this generator's: it goes on when the reader leaves. Raises 401 `not_authenticated` when the credential has ended.
     """
     await sync_to_async(close_connection)()

@@ -49,7 +49,7 @@ def _apologise(message: QueueMessage) -> bool:
     return answered
 
 
-on_pause_end(turn_pauses.TURN, turn_pauses.owe)
+on_pause_end(turn_pauses.TURN, turn_pauses.enqueue_turn)
 on_dead_letter(_apologise, Kind.USER_MESSAGE)
 cleanup.register(retention.forget_batch)
 

@@ -125,7 +125,7 @@ def accept_message(
     bounds: Bounds | None = None,
     signed: Taint | None = None,
 ) -> Accepted | Busy:
-    """Store a visitor's message and owe it an answer; where a person answers, a look of the gates alone (ADR 43).
+    """Store a visitor's message and enqueue its turn; where a person answers, a look of the gates alone (ADR 43).
     Inside the tenant's scope.
 
     Returns `Busy`, with nothing stored, when as many messages of this conversation or of the tenant wait as its

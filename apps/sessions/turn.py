@@ -82,7 +82,7 @@ STEPS: tuple[Step, ...] = (*OPENING, *BETWEEN, *CLOSING)
 
 
 def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
-    """Take the oldest message that is owed an answer here; None when there is none. Steps 0 and 0.5, inside a scope."""
+    """Take the oldest message that waits for an answer; None when there is none. Steps 0 and 0.5, inside a scope."""
     return opening.open_turn(session_id, consumer=consumer)
 
 

@@ -126,8 +126,8 @@ def _kept(state: TurnState, held: Held, before: list[str]) -> dict[str, object]:
     return kept
 
 
-def owe(pause: GatePause) -> None:
-    """A pause of a turn has ended, with an answer or without: its message is owed another turn, once."""
+def enqueue_turn(pause: GatePause) -> None:
+    """A pause of a turn has ended, with an answer or without: its message gets another turn, once."""
     if pause.state == PauseState.WITHDRAWN:
         return
     bus.send_message(

@@ -26,7 +26,7 @@ BUSY_SECONDS = 2.0
 
 
 async def prepare(delivery: Delivery) -> None:
-    """Bring the copy in line, then owe the chunks. Waits while another run of the deployment goes on."""
+    """Bring the copy in line, then enqueue the chunks. Waits while another run of the deployment goes on."""
     run_id, tenant_id = UUID(delivery.message.subject), delivery.tenant_id
     run = await in_scope(tenant_id, services.begin, run_id)
     if run is None:

@@ -179,7 +179,7 @@ def begin(run_id: UUID) -> SimulationRun | None:
 
 
 def queue_chunks(run_id: UUID, lacks: list[str]) -> None:
-    """The copy is there: owe its scenarios, a message for each chunk."""
+    """The copy is there: enqueue its scenarios, a message for each chunk."""
     run = _locked(run_id)
     if run.status != RunStatus.RUNNING:
         return

@@ -92,8 +92,8 @@ def delete_leftovers(session_ids: Collection[UUID], *, actor: str, subject: str)
     forms, _ = FormAnswers.objects.filter(session_id__in=session_ids).delete()
     forms += _filled_in(session_ids).update(answers={})
     comments = Rating.objects.filter(session_id__in=session_ids).exclude(comment="").update(comment="")
-    owed = TranscriptRequest.objects.filter(session_id__in=session_ids, state=TranscriptState.OWED)
-    letters = owed.update(state=TranscriptState.GIVEN_UP, address="", settled_at=Now())
+    unsent = TranscriptRequest.objects.filter(session_id__in=session_ids, state=TranscriptState.OWED)
+    letters = unsent.update(state=TranscriptState.GIVEN_UP, address="", settled_at=Now())
     questions = gaps.forget_conversations(session_ids)
     data = {"files": len(files), "forms": forms, "comments": comments, "letters": letters, "questions": questions}
     if any(data.values()):

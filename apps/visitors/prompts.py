@@ -151,7 +151,7 @@ def filled_in(session_id: UUID) -> list[dict[str, str]]:
 
 
 def _answered(session: ChatSession, card: VisitorCard, said: str, what: Mapping[str, object]) -> Accepted:
-    """Recorded as the visitor's words, and owed a turn; to a person, a look of the gates."""
+    """Recorded as the visitor's words, and given a turn; to a person, a look of the gates."""
     entry = chronicle.append(
         session,
         kind=EntryKind.DECISION,

@@ -56,7 +56,7 @@ def check_pace(session_id: UUID, address: str, *, ip: str) -> None:
 
 
 def ask(session_id: UUID, *, address: str, client_id: str) -> TranscriptRequest:
-    """Owe it; the same `client_id` once more is the same letter. Raises `NotFound` where none is offered, 400
+    """Enqueue it; the same `client_id` once more is the same letter. Raises `NotFound` where none is offered, 400
     `invalid_email`, 409 `nothing_said`."""
     _check_address(address)
     session = lock_session(session_id)
@@ -160,7 +160,7 @@ def _sent(letter: EmailMultiAlternatives) -> str:
 
 
 def _settle(delivery: Delivery, request_id: UUID, problem: str) -> None:
-    """Sent, given up, or again later. A letter whose visitor was forgotten meanwhile is owed no more."""
+    """Sent, given up, or again later. A letter whose visitor was forgotten meanwhile is not sent."""
     row = _owed(request_id)
     if row is None:
         delivery.finish()

@@ -65,13 +65,13 @@ def talk_row(tenant: Any, scope_id: str) -> QueueMessage:
     return row(tenant, scope_id=scope_of(Kind.CONNECTION_SETUP, scope_id))
 
 
-def owe_talk(tenant: Any, scope_id: str) -> None:
+def enqueue_talk(tenant: Any, scope_id: str) -> None:
     with tenant_scope(tenant):
         enqueue(Kind.CONNECTION_SETUP, scope_id=scope_id)
 
 
 def test_worker_goes_on_while_a_conversation_is_held(tenant: Any, talk: Talk) -> None:
-    owe_talk(tenant, "first")
+    enqueue_talk(tenant, "first")
     work()
     assert talk_row(tenant, "first").state == "leased"
     talk.may_end.set()
@@ -80,9 +80,9 @@ def test_worker_goes_on_while_a_conversation_is_held(tenant: Any, talk: Talk) ->
 
 
 def test_conversation_beyond_what_a_process_holds_waits_without_a_failure(tenant: Any, talk: Talk) -> None:
-    owe_talk(tenant, "first")
+    enqueue_talk(tenant, "first")
     work()
-    owe_talk(tenant, "second")
+    enqueue_talk(tenant, "second")
     work()
     second = talk_row(tenant, "second")
     assert second.state == "queued"
@@ -102,7 +102,7 @@ def test_machine_without_room_for_a_thread_costs_time_alone(
     def full(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    owe_talk(tenant, "first")
+    enqueue_talk(tenant, "first")
     with monkeypatch.context() as patch:
         patch.setattr(threads.threading.Thread, "start", full)
         work()
@@ -116,7 +116,7 @@ def test_machine_without_room_for_a_thread_costs_time_alone(
 
 
 def test_lease_of_a_conversation_is_kept_while_it_lasts(tenant: Any, talk: Talk) -> None:
-    owe_talk(tenant, "first")
+    enqueue_talk(tenant, "first")
     work(seconds=1.5)
     before = talk_row(tenant, "first").leased_until
     threading.Event().wait(1.2)

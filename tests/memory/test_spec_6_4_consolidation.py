@@ -171,7 +171,7 @@ def test_run_after_a_crash_between_batches_completes_the_rest(tenant: Any, monke
     monkeypatch.setattr(consolidation, "INTERVAL", timedelta(microseconds=1))
     monkeypatch.setattr(consolidation, "BATCH", 1)
     with tenant_scope(tenant):
-        consolidation.owe_consolidation()
+        consolidation.enqueue_consolidation()
     Hands(tenant).work(Queue.TRUSTED)
     assert [kept_in(tenant, customer(f"C-{number}")) for number in range(3)] == [[CAT]] * 3
     with tenant_scope(tenant):

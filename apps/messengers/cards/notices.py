@@ -65,8 +65,8 @@ class _Step:
     address: str = ""
 
 
-def owe(card: Card) -> None:
-    """Owe the card's messages, where the tenant wants any or once did; in the transaction that changed the card."""
+def enqueue_messages(card: Card) -> None:
+    """Enqueue the card's messages, where the tenant wants any or once did; in the transaction that changed the card."""
     if CardPolicy.objects.exists():
         schedule(Kind.CARD_NOTICE, scope_id=card.pk, due_at=now())
 

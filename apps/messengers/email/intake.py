@@ -40,7 +40,7 @@ def base64_of(data: bytes) -> str:
 
 
 async def store(tenant_id: UUID, channel_id: UUID, content: bytes | None, *, uid: int) -> None:
-    """Keep a fetched mail and owe its reading; one that was too large is noted in the channel's list."""
+    """Keep a fetched mail and enqueue its reading; one that was too large is noted in the channel's list."""
     if content is None:
         await in_scope(tenant_id, _note_too_large, channel_id, uid)
     else:

@@ -52,12 +52,12 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     if lease is None:
         return None
     session = queries.session_by_id(session_id)
-    owed = lease.message.payload or {}
+    payload = lease.message.payload or {}
     if not session.deployment.enabled:
         _drop(lease, session)
         return open_turn(session_id, consumer=consumer)
-    overheard = bool(owed.get("overheard"))
-    resumed = _resumed(owed)
+    overheard = bool(payload.get("overheard"))
+    resumed = _resumed(payload)
     if resumed is not None and (session.owner == Owner.HUMAN or turn_pauses.is_void(resumed, session)):
         _drop(lease, session)
         pauses.mark_resumed(resumed)
@@ -65,7 +65,7 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     if session.owner == Owner.HUMAN and not overheard:
         _leave_to_a_person(session)
         overheard = True
-    state = _state(lease, session, seq=int(owed["seq"]), overheard=overheard)
+    state = _state(lease, session, seq=int(payload["seq"]), overheard=overheard)
     if resumed is not None:
         state.resumed = resumed
         state.passes = pauses.gate_passes(
@@ -74,9 +74,9 @@ def open_turn(session_id: UUID, *, consumer: str) -> TurnState | None:
     return state
 
 
-def _resumed(owed: Mapping[str, Any]) -> GatePause | None:
+def _resumed(payload: Mapping[str, Any]) -> GatePause | None:
     """The pause after which this message goes on."""
-    return lock_pause(UUID(owed["pause"])) if owed.get("pause") else None
+    return lock_pause(UUID(payload["pause"])) if payload.get("pause") else None
 
 
 def _state(lease: Lease, session: ChatSession, *, seq: int, overheard: bool) -> TurnState:
@@ -181,5 +181,5 @@ def _drop(lease: Lease, session: ChatSession) -> None:
 
 
 def _leave_to_a_person(session: ChatSession) -> None:
-    """The answer that was owed to the visitor by the bot is not given by it."""
+    """The bot does not give the answer that the visitor's message waited for."""
     record(AuditEvent.TURN_SUPPRESSED, subject=f"session:{session.pk}", data={"step": "precompile_gates"})

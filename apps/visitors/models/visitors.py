@@ -176,7 +176,7 @@ class VisitorFile(TenantModel):
 
 
 class TranscriptRequest(TenantModel):
-    """What was said up to `until_seq` is owed to an address, which is not kept once it was sent or given up."""
+    """What was said up to `until_seq` is sent to an address, which is not kept once it was sent or given up."""
 
     session = models.ForeignKey(ChatSession, on_delete=models.PROTECT, related_name="+")
     client_id = models.CharField(max_length=64)
