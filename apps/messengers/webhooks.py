@@ -2,8 +2,8 @@
 turned on.
 
 Enqueued in the transaction that changes the channel, and done by the trusted worker. The provider is asked first where
-its calls go, so that a channel that was added again with the same credentials keeps its own. Providers at which a person
-enters the address (`Adapter.sets_webhook`) are left alone.
+its calls go, so that a channel that was added again with the same credentials keeps its own. Providers at which a
+person enters the address (`Adapter.sets_webhook`) are left alone.
 """
 
 from __future__ import annotations
