@@ -99,7 +99,7 @@ class Person:
                 return Q(**{f"{kind.path}__in": items}) | own
 
     def _work(self) -> Q:
-        """Work for this customer; of a conversation, what it began for nobody else."""
+        """Work for this customer, and work that their conversations began and that names no other customer."""
         begun = self.in_conversations("session_id", "created_at") & Q(subject__in=("", *self.customers))
         return Q(subject__in=self.customers) | begun
 

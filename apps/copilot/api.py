@@ -17,11 +17,12 @@ from rest_framework.response import Response
 from apps.copilot import forms, queries, services
 from apps.copilot.enums import AssistanceKind, AssistanceStatus
 from apps.copilot.schemas import MAX_TEXT, AssistanceRequest
-from apps.inbox.staff import ApiClient, Staff, require_staff
+from apps.inbox.api import StaffView
+from apps.inbox.staff import require_staff
 from apps.sessions.queries import session_by_id
 from apps.tenants.api_auth import RESOURCE_REFUSALS as _REFUSALS
-from apps.tenants.api_auth import RequestSerializer, ScopedView, uncached, validated
-from apps.tenants.enums import Capability, KeyScope
+from apps.tenants.api_auth import RequestSerializer, uncached, validated
+from apps.tenants.enums import Capability
 from kernel.language import LANGUAGES
 from kernel.tenancy import tenant_scope
 
@@ -110,13 +111,8 @@ class CancelAnswer(serializers.Serializer[Any]):
     cancelled = serializers.BooleanField(help_text="False where the request had ended")
 
 
-class _AssistanceView(ScopedView):
+class _AssistanceView(StaffView):
     capability = Capability.ANSWER
-    reading, writing = KeyScope.SESSIONS_READ, KeyScope.SESSIONS_WRITE
-
-    @property
-    def staff(self) -> Staff:
-        return self.caller.user or ApiClient(self.caller.actor)
 
 
 class AssistanceOfConversation(_AssistanceView):

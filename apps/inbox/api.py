@@ -259,16 +259,19 @@ class VisitorMessageAnswer(serializers.Serializer[Any]):
     repeated = serializers.BooleanField(help_text="It was stored already under this idempotency key")
 
 
-class _ConversationView(ScopedView):
-    """All members may read; the services refuse changes to those who may not answer."""
+class StaffView(ScopedView):
+    """All members may read; the services refuse changes to those who may not make them."""
 
     capability = Capability.LOOK
     reading, writing = KeyScope.SESSIONS_READ, KeyScope.SESSIONS_WRITE
 
     @property
     def staff(self) -> Staff:
+        """Who acts: the member, or the program with an API key."""
         return self.caller.user or ApiClient(self.caller.actor)
 
+
+class _ConversationView(StaffView):
     def shown(self, session_id: UUID) -> Response:
         """The conversation with its ETag. Opens its own scope: entries are written when the one before commits."""
         with tenant_scope(self.caller.tenant_id):

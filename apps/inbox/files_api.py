@@ -11,10 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.inbox import staff_files
-from apps.inbox.staff import ApiClient
+from apps.inbox.api import StaffView
 from apps.sessions.queries import session_by_id
-from apps.tenants.api_auth import RESOURCE_REFUSALS, RequestSerializer, ScopedView, uncached, validated
-from apps.tenants.enums import Capability, KeyScope
+from apps.tenants.api_auth import RESOURCE_REFUSALS, RequestSerializer, uncached, validated
 from apps.visitors.api.conversations import SessionFileAnswer, SessionFilesAnswer
 from apps.visitors.models import VisitorFile
 from kernel.tenancy import tenant_scope
@@ -24,9 +23,7 @@ class SessionFileRequest(RequestSerializer):
     file = serializers.FileField(max_length=1000)
 
 
-class SessionFiles(ScopedView):
-    capability = Capability.LOOK
-    reading, writing = KeyScope.SESSIONS_READ, KeyScope.SESSIONS_WRITE
+class SessionFiles(StaffView):
     recognises_repeats = True
     parser_classes = (MultiPartParser,)
 
@@ -59,7 +56,7 @@ class SessionFiles(ScopedView):
         row = staff_files.send_file(
             self.caller.tenant_id,
             session_id,
-            self.caller.user or ApiClient(self.caller.actor),
+            self.staff,
             name=file.name,
             chunks=file.chunks(),
             nonce=self.request_digest,

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
-
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox import inbox_rule_conditions as conditions_of
@@ -20,6 +18,7 @@ from apps.inbox.enums import Do, RuleMatch, RuleTrigger
 from apps.inbox.inbox_rule_conditions import Subjects, bad_rule
 from apps.inbox.inbox_rule_triggers import enqueue_for_waiting
 from apps.inbox.models import InboxRule
+from apps.inbox.named_rows import require_room, save_named, sound_name
 from apps.inbox.staff import Staff, require_administrator
 from apps.inbox.steps import ME, Names
 from kernel.error_codes import ErrorCode
@@ -85,11 +84,7 @@ def save_rule(by: Staff, fields: RuleFields, *, rule_id: UUID | None = None) -> 
     rule = lock_rule(by, rule_id) if rule_id else _new()
     apply_fields(rule, fields)
     rule.version += 1 if rule_id else 0
-    try:
-        with transaction.atomic():
-            rule.save()
-    except IntegrityError:
-        raise SilasError(ErrorCode.NAME_TAKEN) from None
+    save_named(rule)
     data = {"version": rule.version, "active": rule.is_active, "trigger": rule.trigger, "steps": len(rule.steps)}
     record(AuditEvent.INBOX_RULE_SAVED, actor=by.actor, subject=f"inbox_rule:{rule.pk}", data=data)
     if rule.is_active and rule.trigger == RuleTrigger.WAITING:
@@ -99,11 +94,7 @@ def save_rule(by: Staff, fields: RuleFields, *, rule_id: UUID | None = None) -> 
 
 def apply_fields(rule: InboxRule, fields: RuleFields) -> None:
     """Set the fields on the rule, which is not saved. Raises as `save_rule` does for a field that is wrong."""
-    name = " ".join(fields.name.replace("\0", " ").split())
-    if not 1 <= len(name) <= MAX_NAME:
-        raise SilasError(
-            ErrorCode.BAD_NAME, gettext("A name must have 1 to {max_name} characters.").format(max_name=MAX_NAME)
-        )
+    name = sound_name(fields.name, MAX_NAME)
     if fields.trigger not in RuleTrigger.values or fields.match not in RuleMatch.values:
         raise bad_rule(gettext("Choose when the rule runs."))
     waits = fields.trigger == RuleTrigger.WAITING
@@ -131,12 +122,7 @@ def problem_of(rule: InboxRule, names: Names, subjects: Subjects) -> str:
 
 
 def _new() -> InboxRule:
-    if InboxRule.objects.count() >= MAX_RULES:
-        raise SilasError(
-            ErrorCode.TOO_MANY,
-            gettext("You've reached the maximum of {most}. Delete one first.").format(most=MAX_RULES),
-            status=409,
-        )
+    require_room(InboxRule.objects.all(), MAX_RULES)
     return InboxRule()
 
 

@@ -5,7 +5,7 @@ For owners in the console's session, and API keys with the scopes `settings:read
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 from uuid import UUID
 
@@ -15,24 +15,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.inbox import inbox_rules
+from apps.inbox.api import StaffView
 from apps.inbox.enums import ConditionField, ConditionOperator, Do, RuleMatch, RuleTrigger
 from apps.inbox.inbox_rule_conditions import MAX_CONDITIONS, MAX_TEXT, Subjects
 from apps.inbox.inbox_rules import MAX_MINUTES, MAX_NAME, MAX_POSITION, RuleFields
 from apps.inbox.models import InboxRule
-from apps.inbox.staff import ApiClient, Staff
 from apps.inbox.steps import MAX_STEPS, Names
 from apps.tenants.api_auth import (
     CHANGED_MEANWHILE,
     IF_MATCH,
     RESOURCE_REFUSALS,
     RequestSerializer,
-    ScopedView,
     require_unchanged,
     uncached,
     validated,
     with_etag,
 )
-from apps.tenants.enums import Capability, KeyScope
+from apps.tenants.enums import KeyScope
 from kernel.tenancy import tenant_scope
 
 _SAVE_REFUSALS: dict[int, Any] = {
@@ -104,15 +103,10 @@ class InboxRuleChange(InboxRuleRequest):
     steps = serializers.ListField(child=RuleStep(), min_length=1, max_length=MAX_STEPS, required=False)
 
 
-class _RuleView(ScopedView):
+class _RuleView(StaffView):
     """All members may read; the services refuse changes to those who are not owners."""
 
-    capability = Capability.LOOK
     reading, writing = KeyScope.SETTINGS_READ, KeyScope.SETTINGS_WRITE
-
-    @property
-    def staff(self) -> Staff:
-        return self.caller.user or ApiClient(self.caller.actor)
 
 
 class InboxRules(_RuleView):
@@ -184,6 +178,6 @@ def _answer(rule: InboxRule) -> Any:
     return InboxRuleAnswer(_shown(rule, Names(), Subjects())).data
 
 
-def _shown(rule: InboxRule, names: Names, subjects: Subjects) -> InboxRule:
-    rule.problem = inbox_rules.problem_of(rule, names, subjects)  # type: ignore[attr-defined]  # for the answer alone
-    return rule
+def _shown(rule: InboxRule, names: Names, subjects: Subjects) -> dict[str, Any]:
+    facts = {"id": rule.pk, "version": rule.version, "problem": inbox_rules.problem_of(rule, names, subjects)}
+    return facts | asdict(inbox_rules.fields_of(rule))

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
-
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox.enums import Colour
 from apps.inbox.handoff import writable
 from apps.inbox.models import CannedReply, Label
+from apps.inbox.named_rows import require_room, save_named, sound_name
 from apps.inbox.staff import Staff, require_staff
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
-from kernel.language import gettext
 
 MAX_NAME = 40
 # More than a menu can show: whoever needs them needs something else.
@@ -35,7 +33,7 @@ def save_label(by: Staff, *, name: str, colour: str, label_id: UUID | None = Non
         raise SilasError(ErrorCode.BAD_COLOUR)
     label = lock_label(by, label_id) if label_id else _new(Label, MAX_LABELS)
     label.name, label.colour = _free_name(Label, name, label.pk), colour
-    _keep(label)
+    save_named(label)
     record(AuditEvent.LABEL_SAVED, actor=by.actor, subject=f"label:{label.pk}", data={"colour": colour})
     return label
 
@@ -57,7 +55,7 @@ def save_reply(by: Staff, *, name: str, text: str, reply_id: UUID | None = None)
     require_staff(by)
     reply = lock_reply(by, reply_id) if reply_id else _new(CannedReply, MAX_REPLIES)
     reply.name, reply.text = _free_name(CannedReply, name, reply.pk), writable(text)
-    _keep(reply)
+    save_named(reply)
     record(AuditEvent.CANNED_REPLY_SAVED, actor=by.actor, subject=f"canned_reply:{reply.pk}")
     return reply
 
@@ -75,35 +73,13 @@ def _locked(model: Any, given: UUID) -> Any:
 
 
 def _new(model: Any, most: int) -> Any:
-    if model.objects.count() >= most:
-        raise SilasError(
-            ErrorCode.TOO_MANY,
-            gettext("You've reached the maximum of {most}. Delete one first.").format(most=most),
-            status=409,
-        )
+    require_room(model.objects.all(), most)
     return model()
 
 
 def _free_name(model: Any, name: str, own: UUID) -> str:
     """One line of 1 to 40 characters that no other row of the tenant is called."""
-    name = " ".join(name.replace("\0", " ").split())
-    if not 1 <= len(name) <= MAX_NAME:
-        raise SilasError(
-            ErrorCode.BAD_NAME, gettext("A name must have 1 to {max_name} characters.").format(max_name=MAX_NAME)
-        )
+    name = sound_name(name, MAX_NAME)
     if model.objects.filter(name__iexact=name).exclude(pk=own).exists():
-        raise _taken()
+        raise SilasError(ErrorCode.NAME_TAKEN)
     return name
-
-
-def _keep(row: Any) -> None:
-    """Of two who write the same name at once, the database lets one."""
-    try:
-        with transaction.atomic():
-            row.save()
-    except IntegrityError:
-        raise _taken() from None
-
-
-def _taken() -> SilasError:
-    return SilasError(ErrorCode.NAME_TAKEN)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox import steps as steps_of
 from apps.inbox.models import Macro
+from apps.inbox.named_rows import require_room, save_named, sound_name
 from apps.inbox.staff import Staff, member_of, require_staff
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -53,27 +53,15 @@ def save_macro(
     """A new macro, or the one with this id as it is from now on. Raises 400 `bad_name` and `bad_steps`, 409
     `name_taken` and `too_many`. Programs have no personal macros."""
     require_staff(by)
-    name = " ".join(name.replace("\0", " ").split())
-    if not 1 <= len(name) <= MAX_NAME:
-        raise SilasError(
-            ErrorCode.BAD_NAME, gettext("A name must have 1 to {max_name} characters.").format(max_name=MAX_NAME)
-        )
+    name = sound_name(name, MAX_NAME)
     macro = lock_macro(by, macro_id) if macro_id else Macro()
     owner = member_of(by) if is_personal else None
     if is_personal and (owner is None or (macro_id and macro.owner_id is None)):
         raise SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("A shared macro can't be made personal."))
-    if macro_id is None and Macro.objects.filter(owner=owner).count() >= MAX_MACROS:
-        raise SilasError(
-            ErrorCode.TOO_MANY,
-            gettext("You've reached the maximum of {most}. Delete one first.").format(most=MAX_MACROS),
-            status=409,
-        )
+    if macro_id is None:
+        require_room(Macro.objects.filter(owner=owner), MAX_MACROS)
     macro.name, macro.steps, macro.owner = name, steps_of.sound(steps), owner
-    try:
-        with transaction.atomic():
-            macro.save()
-    except IntegrityError:
-        raise SilasError(ErrorCode.NAME_TAKEN) from None
+    save_named(macro)
     record(AuditEvent.MACRO_SAVED, actor=by.actor, subject=f"macro:{macro.pk}", data={"steps": len(macro.steps)})
     return macro
 

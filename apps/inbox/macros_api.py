@@ -11,10 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.inbox import macros, steps
-from apps.inbox.api import MemberName
+from apps.inbox.api import MemberName, StaffView
 from apps.inbox.enums import Do
 from apps.inbox.macros import MAX_NAME
-from apps.inbox.staff import ApiClient, Staff
 from apps.inbox.steps import MAX_STEPS
 from apps.sessions.queries import session_by_id
 from apps.tenants.api_auth import (
@@ -22,13 +21,12 @@ from apps.tenants.api_auth import (
     IF_MATCH,
     RESOURCE_REFUSALS,
     RequestSerializer,
-    ScopedView,
     require_unchanged,
     uncached,
     validated,
     with_etag,
 )
-from apps.tenants.enums import Capability, KeyScope
+from apps.tenants.enums import Capability
 from kernel.tenancy import tenant_scope
 
 _SAVE_REFUSALS: dict[int, Any] = {
@@ -85,18 +83,7 @@ class MacroRunAnswer(serializers.Serializer[Any]):
     reply = serializers.CharField(help_text="The reply to be sent, which the macro does not send; or empty")
 
 
-class _MacroView(ScopedView):
-    """All members may read; the services refuse changes to those who may not answer."""
-
-    capability = Capability.LOOK
-    reading, writing = KeyScope.SESSIONS_READ, KeyScope.SESSIONS_WRITE
-
-    @property
-    def staff(self) -> Staff:
-        return self.caller.user or ApiClient(self.caller.actor)
-
-
-class Macros(_MacroView):
+class Macros(StaffView):
     @extend_schema(operation_id="macros_list", tags=["macros"], responses={200: MacrosAnswer, **RESOURCE_REFUSALS})
     def get(self, request: Request) -> Response:
         """List all macros by name."""
@@ -115,7 +102,7 @@ class Macros(_MacroView):
             return with_etag(MacroAnswer(macros.save_macro(self.staff, **values)).data, status.HTTP_201_CREATED)
 
 
-class OneMacro(_MacroView):
+class OneMacro(StaffView):
     @extend_schema(operation_id="macros_get", tags=["macros"], responses={200: MacroAnswer, **RESOURCE_REFUSALS})
     def get(self, request: Request, macro_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
@@ -150,7 +137,7 @@ class OneMacro(_MacroView):
         require_unchanged(request, MacroAnswer(macros.lock_macro(self.staff, macro_id)).data)
 
 
-class SessionMacro(_MacroView):
+class SessionMacro(StaffView):
     capability = Capability.ANSWER
 
     @extend_schema(

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox.enums import ViewPage
+from apps.inbox.named_rows import require_room, save_named, sound_name
 from apps.inbox.staff import Staff, member_of, require_staff
 from apps.inbox.view_models import SavedView
 from kernel.error_codes import ErrorCode
@@ -70,33 +70,21 @@ def save_view(
     """A new view, or the one with this id as it is from now on. Raises 400 `bad_name` and `bad_view`, 409 `name_taken`
     and `too_many`. Every member has views of their own, programs have none; the team's are changed by who may answer.
     """
-    name = " ".join(name.replace("\0", " ").split())
-    if not 1 <= len(name) <= MAX_NAME:
-        raise SilasError(
-            ErrorCode.BAD_NAME, gettext("A name must have 1 to {max_name} characters.").format(max_name=MAX_NAME)
-        )
+    name = sound_name(name, MAX_NAME)
     view = lock_view(by, view_id) if view_id else SavedView()
     owner = member_of(by) if is_personal else None
     if not is_personal:
         require_staff(by)
     elif owner is None or (view_id and view.owner_id is None):
         raise SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("A view of the team can't be made personal."))
-    if view_id is None and SavedView.objects.filter(owner=owner).count() >= MAX_VIEWS:
-        raise SilasError(
-            ErrorCode.TOO_MANY,
-            gettext("You've reached the maximum of {most}. Delete one first.").format(most=MAX_VIEWS),
-            status=409,
-        )
+    if view_id is None:
+        require_room(SavedView.objects.filter(owner=owner), MAX_VIEWS)
     try:
         view.parameters = _READERS[page](parameters)
     except ValueError:
         raise SilasError(ErrorCode.BAD_VIEW) from None
     view.name, view.page, view.owner = name, page, owner
-    try:
-        with transaction.atomic():
-            view.save()
-    except IntegrityError:
-        raise SilasError(ErrorCode.NAME_TAKEN) from None
+    save_named(view)
     record(AuditEvent.VIEW_SAVED, actor=by.actor, subject=f"view:{view.pk}", data={"page": view.page})
     return view
 

@@ -11,22 +11,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.inbox import saved_views
-from apps.inbox.api import MemberName
+from apps.inbox.api import MemberName, StaffView
 from apps.inbox.enums import ViewPage
 from apps.inbox.saved_views import MAX_NAME
-from apps.inbox.staff import ApiClient, Staff
 from apps.tenants.api_auth import (
     CHANGED_MEANWHILE,
     IF_MATCH,
     RESOURCE_REFUSALS,
     RequestSerializer,
-    ScopedView,
     require_unchanged,
     uncached,
     validated,
     with_etag,
 )
-from apps.tenants.enums import Capability, KeyScope
 from kernel.tenancy import tenant_scope
 
 _SAVE_REFUSALS: dict[int, Any] = {
@@ -60,23 +57,15 @@ class SavedViewRequest(RequestSerializer):
         " `risk`, `kind`, `chatbot`, `due`, `assigned`, `sort`",
     )
 
+    def validate_page(self, page: str) -> ViewPage:
+        return ViewPage(page)
+
 
 class PageQuery(RequestSerializer):
     page = serializers.ChoiceField(choices=ViewPage.values, required=False)
 
 
-class _SavedViewView(ScopedView):
-    """Members and programs that read conversations read views; the services refuse changes to those who may not."""
-
-    capability = Capability.LOOK
-    reading, writing = KeyScope.SESSIONS_READ, KeyScope.SESSIONS_WRITE
-
-    @property
-    def staff(self) -> Staff:
-        return self.caller.user or ApiClient(self.caller.actor)
-
-
-class SavedViews(_SavedViewView):
+class SavedViews(StaffView):
     @extend_schema(
         operation_id="saved_views_list",
         tags=["saved-views"],
@@ -100,11 +89,11 @@ class SavedViews(_SavedViewView):
         """Save a filter of the inbox or of Review under a name."""
         values = validated(SavedViewRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
-            view = saved_views.save_view(self.staff, **(values | {"page": ViewPage(values["page"])}))
+            view = saved_views.save_view(self.staff, **values)
             return with_etag(SavedViewAnswer(view).data, status.HTTP_201_CREATED)
 
 
-class OneSavedView(_SavedViewView):
+class OneSavedView(StaffView):
     @extend_schema(
         operation_id="saved_views_get", tags=["saved-views"], responses={200: SavedViewAnswer, **RESOURCE_REFUSALS}
     )
@@ -123,7 +112,7 @@ class OneSavedView(_SavedViewView):
         values = validated(SavedViewRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
             self._require_unchanged(request, view_id)
-            view = saved_views.save_view(self.staff, view_id=view_id, **(values | {"page": ViewPage(values["page"])}))
+            view = saved_views.save_view(self.staff, view_id=view_id, **values)
             return with_etag(SavedViewAnswer(view).data)
 
     @extend_schema(

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from uuid import UUID, uuid5
 
-from django.db import IntegrityError, transaction
-
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus.enums import Kind
 from apps.bus.services import enqueue
 from apps.inbox.enums import Assignment
 from apps.inbox.models import Availability, DeskState, Team, TeamMember
+from apps.inbox.named_rows import one_line, require_room, save_named, sound_name
 from apps.inbox.queries import answering_member
 from apps.inbox.staff import ADMINISTERING_ROLES, Staff, require_administrator, require_staff
 from apps.sessions.models import ChatSession
@@ -73,15 +72,11 @@ def save_team(by: Staff, fields: TeamFields, *, team_id: UUID | None = None) -> 
     users = {answering_member(member_id): skills for member_id, skills in fields.members.items()}
     if fields.is_default:
         Team.objects.filter(is_default=True).exclude(pk=team.pk).update(is_default=False)
-    team.name, team.queues, team.is_default = _line(fields.name), list(fields.queues), fields.is_default
+    team.name, team.queues, team.is_default = one_line(fields.name), list(fields.queues), fields.is_default
     team.assignment, team.capacity = Assignment(fields.assignment), fields.capacity
     team.opening_hours, team.timezone = dict(fields.opening_hours), fields.timezone
     team.holidays = sorted(set(fields.holidays))
-    try:
-        with transaction.atomic():
-            team.save()
-    except IntegrityError:
-        raise SilasError(ErrorCode.NAME_TAKEN) from None
+    save_named(team)
     TeamMember.objects.filter(team=team).exclude(user__in=users).delete()
     for user, skills in users.items():
         TeamMember.objects.update_or_create(team=team, user=user, defaults={"skills": _skills(skills)})
@@ -232,21 +227,13 @@ def _lock_tenant() -> None:
 
 def _new() -> Team:
     _lock_tenant()
-    if Team.objects.count() >= MAX_TEAMS:
-        raise SilasError(
-            ErrorCode.TOO_MANY,
-            gettext("You've reached the maximum of {most}. Delete one first.").format(most=MAX_TEAMS),
-            status=409,
-        )
+    require_room(Team.objects.all(), MAX_TEAMS)
     return Team()
 
 
 def _require_sound(fields: TeamFields) -> None:
-    name, problem = _line(fields.name), ""
-    if not 1 <= len(name) <= MAX_TEAM_NAME:
-        raise SilasError(
-            ErrorCode.BAD_NAME, gettext("A name must have 1 to {max_name} characters.").format(max_name=MAX_TEAM_NAME)
-        )
+    sound_name(fields.name, MAX_TEAM_NAME)
+    problem = ""
     if len(fields.queues) > MAX_QUEUES or any(not queue or len(queue) > 80 for queue in fields.queues):
         problem = gettext("Name up to {most} queues.").format(most=MAX_QUEUES)
     elif fields.assignment not in Assignment.values:
@@ -271,12 +258,8 @@ def _is_date(text: str) -> bool:
         return False
 
 
-def _line(text: str) -> str:
-    return " ".join(text.replace("\0", " ").split())
-
-
 def _skills(given: Iterable[str]) -> list[str]:
-    return sorted({_line(skill).casefold() for skill in given if _line(skill)})
+    return sorted({one_line(skill).casefold() for skill in given if one_line(skill)})
 
 
 def _are_skills(given: tuple[str, ...]) -> bool:

@@ -14,23 +14,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.inbox import queries, teams
-from apps.inbox.api import MemberName
+from apps.inbox.api import MemberName, StaffView
 from apps.inbox.enums import Assignment
 from apps.inbox.models import Team
-from apps.inbox.staff import ApiClient, Staff
 from apps.inbox.teams import MAX_CAPACITY, MAX_HOLIDAYS, MAX_QUEUES, MAX_SKILLS, TeamFields
 from apps.tenants.api_auth import (
     CHANGED_MEANWHILE,
     IF_MATCH,
     RESOURCE_REFUSALS,
     RequestSerializer,
-    ScopedView,
     require_unchanged,
     uncached,
     validated,
     with_etag,
 )
-from apps.tenants.enums import Capability, KeyScope
+from apps.tenants.enums import KeyScope
 from apps.tenants.models import User
 from kernel.tenancy import tenant_scope
 
@@ -110,15 +108,10 @@ class AvailabilityRequest(RequestSerializer):
     away = serializers.BooleanField()
 
 
-class _TeamView(ScopedView):
+class _TeamView(StaffView):
     """All members may read; the services refuse changes to those who are not owners."""
 
-    capability = Capability.LOOK
     reading, writing = KeyScope.SETTINGS_READ, KeyScope.SETTINGS_WRITE
-
-    @property
-    def staff(self) -> Staff:
-        return self.caller.user or ApiClient(self.caller.actor)
 
     def saved(self, request: Request, team_id: UUID | None = None) -> Team:
         values = validated(TeamRequest, request.data)

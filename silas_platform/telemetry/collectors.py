@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import redis
 from django.core.cache import cache
@@ -26,8 +27,8 @@ DATABASE_GAUGES: dict[str, tuple[tuple[str, list[Queue] | list[Risk]] | None, st
     "queue_due": (_QUEUES, "Messages that may be delivered now"),
     "queue_scheduled": (_QUEUES, "Messages that are due later"),
     "queue_oldest_due_seconds": (_QUEUES, "For how long the oldest message has been due"),
-    "queue_leased": (_QUEUES, "Messages that somebody works on"),
-    "queue_leases_expired": (_QUEUES, "Messages whose holder fell silent"),
+    "queue_leased": (_QUEUES, "Messages being delivered"),
+    "queue_leases_expired": (_QUEUES, "Messages whose worker stopped renewing its lease"),
     "queue_dead": (_QUEUES, "Messages that failed for good"),
     "cards_waiting": (_RISKS, "Cards that wait for a decision"),
     "cards_oldest_seconds": (_RISKS, "For how long the oldest card has waited"),
@@ -75,22 +76,18 @@ def read_database() -> Values:
 
 
 def _values() -> Values | None:
+    """What the database says, at most `CACHE_SECONDS` old; None where it does not answer. Redis may be away."""
+    with suppress(redis.RedisError):
+        if (cached := cache.get("metrics")) is not None:
+            return dict(cached)
     try:
-        values: Values | None = cache.get("metrics")
-        if values is None:
-            values = read_database()
-            cache.set("metrics", values, CACHE_SECONDS)
-        return values
-    except redis.RedisError:
-        pass
+        values = read_database()
     except DatabaseError as error:
         _log.warning("metrics_without_database: %s", type(error).__name__)
         return None
-    try:
-        return read_database()
-    except DatabaseError as error:
-        _log.warning("metrics_without_database: %s", type(error).__name__)
-        return None
+    with suppress(redis.RedisError):
+        cache.set("metrics", values, CACHE_SECONDS)
+    return values
 
 
 def _family(name: str, text: str, label: str, values: Iterable[tuple[str, float]]) -> GaugeMetricFamily:

@@ -1,4 +1,4 @@
-"""`/metrics` in the text format of Prometheus, for whoever knows `SILAS_METRICS_TOKEN`."""
+"""`/metrics` in the text format of Prometheus, for requests that carry `SILAS_METRICS_TOKEN`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of a person's data: all of theirs, nobody else's, no notes, no secrets, and for owners only."""
+"""Export of a person's data: complete, without other people's data, notes and secrets, and for owners only."""
 
 from __future__ import annotations
 

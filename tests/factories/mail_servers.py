@@ -26,14 +26,14 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NoReturn
 
 import psutil
-import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from tests.programs import SERVERS, do_without
 
 SUPPORT, ADA, PASSWORD = "support@shop.test", "ada@example.test", "correct horse"
 _ONE_AT_A_TIME = Path(tempfile.gettempdir()) / "silas-mail-servers.lock"
@@ -135,17 +135,11 @@ def mail_servers(home: Path) -> Iterator[MailServers]:
     failure."""
     missing = [name for name in ("dovecot", "smtpd") if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")]
     if missing or os.geteuid() != 0:
-        _do_without(f"needs Debian's dovecot-imapd and opensmtpd, and root; missing: {missing}")
+        do_without(f"needs Debian's dovecot-imapd and opensmtpd, and root; missing: {missing}", SERVERS)
     with open(_ONE_AT_A_TIME, "w") as held:
         # Of two runs on one machine the second waits: OpenSMTPD has one spool and one control socket.
         fcntl.flock(held, fcntl.LOCK_EX)
         yield from _running(home)
-
-
-def _do_without(reason: str) -> NoReturn:
-    if os.environ.get("SILAS_REQUIRE_SERVERS") == "1":
-        raise AssertionError(reason)
-    pytest.skip(reason)
 
 
 def _running(home: Path) -> Iterator[MailServers]:
@@ -217,7 +211,7 @@ def _wait_for_port(port: int, home: Path) -> None:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.1)
-    _do_without((home / "servers.log").read_text()[-2000:])
+    do_without((home / "servers.log").read_text()[-2000:], SERVERS)
 
 
 @contextmanager

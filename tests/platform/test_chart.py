@@ -20,6 +20,7 @@ import yaml
 from apps.bus.enums import WORKER_OF, Worker
 from silas_platform.telemetry.collectors import DATABASE_GAUGES
 from silas_platform.up.environment import ROOT
+from tests.programs import PROGRAMS, do_without
 
 CHART = ROOT / "deploy" / "helm" / "silas"
 GO_LIBRARIES = Path("/usr/share/gocode")
@@ -38,14 +39,11 @@ EVERYTHING: dict[str, Any] = REQUIRED | {
     **{queue: {"autoscaling": {"enabled": True}} for queue in ("trusted", *sorted(WORKERS))},
 }
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("go") and (GO_LIBRARIES / "src/github.com/Masterminds/sprig").exists()),
-    reason="needs Debian's golang-go, golang-github-masterminds-sprig-dev and golang-k8s-sigs-yaml-dev",
-)
-
 
 @pytest.fixture(scope="module")
 def renderer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not (shutil.which("go") and (GO_LIBRARIES / "src/github.com/Masterminds/sprig").exists()):
+        do_without("needs Debian's golang-go, golang-github-masterminds-sprig-dev, golang-k8s-sigs-yaml-dev", PROGRAMS)
     program = tmp_path_factory.mktemp("chart") / "render"
     environment = os.environ | {
         "GO111MODULE": "off",

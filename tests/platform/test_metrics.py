@@ -32,6 +32,7 @@ from silas_platform.up.environment import ROOT, for_program
 from tests.factories.bus import make_message
 from tests.platform.runs import eventually
 from tests.ports import free_port
+from tests.programs import PROGRAMS, do_without
 
 TOKEN = "a-token-of-prometheus"
 RULES, DASHBOARD = ROOT / "deploy" / "prometheus-alerts.yml", ROOT / "deploy" / "grafana-dashboard.json"
@@ -41,9 +42,7 @@ RULES, DASHBOARD = ROOT / "deploy" / "prometheus-alerts.yml", ROOT / "deploy" / 
 def promtool() -> str:
     found = shutil.which("promtool")
     if found is None:
-        if os.environ.get("SILAS_REQUIRE_PROMETHEUS") == "1":
-            pytest.fail("promtool is missing: apt-get install prometheus")
-        pytest.skip("needs Debian's prometheus")
+        do_without("needs Debian's prometheus", PROGRAMS)
     return found
 
 

@@ -113,8 +113,10 @@ _READERS: dict[str, Any] = {
 
 
 def filter_of(request: StaffRequest) -> QueueFilter:
-    """Return the filter of the request's address, otherwise of the review page that sent it: HTMX names its address,
-    and without scripts a form carries the filter as `queue`."""
+    """Return the filter of the request's address, otherwise that of the review page that sent the request.
+
+    HTMX sends that page's address as a header; without scripts, forms send its filter in the field `queue`.
+    """
     parameters: Mapping[str, str] = request.GET
     if request.method == "POST" and not request.htmx:
         parameters = dict(parse_qsl(request.POST.get("queue", "").removeprefix("?")))

@@ -8,10 +8,17 @@ app.kubernetes.io/component: {{ .component }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{/* A setting whose value is the path of a mounted secret: names ending in _FILE are read by the settings themselves. */}}
-{{- define "silas.secretFile" -}}
-- name: {{ .name }}_FILE
-  value: /run/secrets/{{ .key }}
+{{/* Settings whose values are in mounted secrets, by the name of each one's file: the settings read names with _FILE. */}}
+{{- define "silas.keys" -}}
+{{- range $name, $key := . }}
+- name: {{ $name }}_FILE
+  value: /run/secrets/{{ $key }}
+{{- end }}
+{{- end }}
+
+{{/* Those of web and of the trusted worker. */}}
+{{- define "silas.webKeys" -}}
+{{ include "silas.keys" (dict "SECRET_KEY" "secret_key" "DATABASE_URL" "database_url" "SILAS_SIGNING_KEY" "signing_key" "SILAS_SECRETS_KEY" "secrets_key") }}
 {{- end }}
 
 {{- define "silas.redis" -}}
@@ -105,7 +112,7 @@ securityContext:
 {{- end }}
 {{- end }}
 
-{{/* A claim: web writes, workers read. */}}
+{{/* The process's secrets, and what web writes and workers read. */}}
 {{- define "silas.volumes" -}}
 - name: secrets
   secret: {secretName: {{ .secret }}, defaultMode: 0440}
