@@ -1,4 +1,4 @@
-"""Create, change and delete inbox rules: what happens by itself when something happens in a conversation.
+"""Create, change and delete inbox rules, which run when something happens in a conversation.
 
 Only those who may administer change them. A rule that names a deleted label, member, team, chatbot or canned reply does
 nothing until it is mended, and says so (`problem_of`).
