@@ -15,7 +15,7 @@ WAKE_SECONDS = 5.0
 app = Celery("silas_platform.beat", fixups=[], set_as_current=False)
 app.conf.update(
     broker_url=broker.url(),
-    broker_transport_options=broker.OPTIONS,
+    broker_transport_options=broker.options(),
     broker_connection_retry_on_startup=True,
     task_ignore_result=True,
     beat_schedule={

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import redis
 from django.conf import settings
 from django.core.cache import cache
 from django.core.checks import ERROR, run_checks
@@ -31,6 +29,7 @@ from apps.tenants.enums import PolicyKind
 from apps.tenants.queries import all_tenants
 from kernel import trust
 from kernel.clock import now
+from kernel.redis_servers import connect, name_of
 from kernel.tenancy import INSTALLATION, tenant_scope
 from sandbox.runner import backend
 from silas_platform.backup.manifest import LAST_BACKUP
@@ -110,8 +109,8 @@ def _clocks() -> Findings:
 
 def _redis() -> Findings:
     for url in redis_servers():
-        name = urlsplit(url).hostname or "Redis"
-        with redis.Redis.from_url(url, socket_timeout=5) as client:
+        name = name_of(url)
+        with connect(url, socket_timeout=5) as client:
             started = time.monotonic()
             client.ping()
             took = (time.monotonic() - started) * 1000

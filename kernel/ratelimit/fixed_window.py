@@ -19,8 +19,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.core.cache import cache
-from redis import Redis
 
+from kernel.redis_servers import connect
 from kernel.tenancy.threads import prioritize
 
 P = ParamSpec("P")
@@ -28,7 +28,8 @@ Answer = TypeVar("Answer")
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_SECONDS = 0.5
-_PREFIX = "silas.throttle:"
+# The braces keep the limits that one script counts together on one server of a Redis Cluster.
+_PREFIX = "{silas.throttle}:"
 # All limits or none: what is refused under one is counted under no other. Answers with the place of the limit that is
 # used up, from 1, and how many milliseconds it stays so.
 _CONSUME = """
@@ -124,7 +125,7 @@ def redis_client() -> Any:
 
 @functools.cache
 def _redis(url: str) -> Any:
-    return Redis.from_url(url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS)
+    return connect(url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS)
 
 
 def consume(limits: Iterable[Limit]) -> Limit | None:

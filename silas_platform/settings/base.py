@@ -9,6 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from kernel.language import DEFAULT_LANGUAGE
 from kernel.language import LANGUAGES as LANGUAGE_NAMES
+from kernel.redis_servers import MasterPool, channel_host
 from silas_platform.settings import broker, env
 from silas_platform.settings.databases import databases
 from silas_platform.settings.storage import file_storage
@@ -125,13 +126,16 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.text("REDIS_URL")
 CHANNELS_URL = env.text("SILAS_CHANNELS_URL") or REDIS_URL
 CHANNEL_LAYERS = {
-    "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [CHANNELS_URL]}},
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [channel_host(CHANNELS_URL)]},
+    },
 }
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": REDIS_URL,
-        "OPTIONS": {"socket_timeout": 2},
+        "LOCATION": [REDIS_URL],  # a list, since a text would be split at the commas between sentinels
+        "OPTIONS": {"socket_timeout": 2, "pool_class": MasterPool},
     }
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
@@ -145,7 +149,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 # Without it every task closes its process's pool of database lines and the next one opens them anew: 10 ms.
 CELERY_DB_REUSE_MAX = 1000
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = broker.OPTIONS
+CELERY_BROKER_TRANSPORT_OPTIONS = broker.options()
 # What a worker serves that is told no queues: all that need no signing key. A task that names no queue is upkeep; the
 # bus names the queue of each kind of worker (apps.bus.enums.Worker). The trusted worker is started with `-Q trusted`.
 CELERY_TASK_QUEUES: dict[str, dict[str, object]] = {"work": {}, "parse": {}, "upkeep": {}}

@@ -4,17 +4,27 @@ settings."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from kernel.redis_servers import celery_broker
 from silas_platform.settings import env
 
-# A broker that vanishes without closing its lines is noticed.
-OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 10}
+# A broker that vanishes without closing its connections is noticed.
+_OPTIONS = {"socket_timeout": 10, "socket_connect_timeout": 10}
 
 
 def url() -> str:
-    """The broker's server, as Celery names it."""
-    server = env.text("SILAS_BROKER_URL") or env.text("REDIS_URL")
-    return server.replace("unix://", "redis+socket://", 1)
+    """The broker's URL, as Celery names it."""
+    return celery_broker(_server())[0]
+
+
+def options() -> dict[str, Any]:
+    """Celery's transport options for this broker."""
+    return {**_OPTIONS, **celery_broker(_server())[1]}
+
+
+def _server() -> str:
+    return env.text("SILAS_BROKER_URL") or env.text("REDIS_URL")
 
 
 def redis_servers(read: Callable[[str], str | None] = env.text) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import psycopg
-import redis
+
+from kernel.redis_servers import connect
 
 # CVE-2025-49844 (Lua), CVE-2026-23479 and CVE-2026-25243 (blocked clients, RESTORE), CVE-2026-56684, CVE-2026-63639.
 FIXED: dict[str, Mapping[str, tuple[int, ...]]] = {
@@ -47,7 +48,7 @@ def server_faults(*, database: str, redis_urls: Iterable[str]) -> list[str]:
         number = connection.info.server_version
     faults = [version_fault("PostgreSQL", f"{number // 10_000}.{number % 10_000}")]
     for url in redis_urls:
-        with redis.Redis.from_url(url) as client:
+        with connect(url) as client:
             info: dict[str, Any] = client.info("server")
         product = "Valkey" if "valkey_version" in info else "Redis"
         faults.append(version_fault(product, str(info.get("valkey_version") or info["redis_version"])))
