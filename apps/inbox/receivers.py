@@ -11,13 +11,14 @@ from apps.bus.registry import register_job
 from apps.inbox import assignment, inbox_rule_runs, inbox_rule_triggers, reading, teams
 from apps.inbox.models import Mention, Note
 from apps.sessions.models import ChatSession, ChronicleEntry
-from apps.sessions.registry import register_read_state, register_schedule
+from apps.sessions.registry import register_availability, register_read_state, register_schedule
 from apps.sessions.retention import FORGOTTEN
 from apps.sessions.signals import conversations_forgotten, entries_appended, person_wanted
 
 register_job(Kind.DESK_ROUTING, assignment.deliver)
 register_job(Kind.INBOX_RULES, inbox_rule_runs.deliver)
 register_schedule(teams.schedule_of)
+register_availability(teams.is_available_for)
 register_read_state(reading.read_for_visitor)
 
 

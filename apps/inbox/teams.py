@@ -138,9 +138,22 @@ def team_of_handover(session: ChatSession, current: Team | None) -> Team | None:
 
 def schedule_of(session: ChatSession) -> Schedule | None:
     """The hours of the team that a handover goes to; None without a team."""
-    current = Team.objects.filter(pk__in=DeskState.objects.filter(session=session).values("team_id")).first()
-    team = team_of_handover(session, current)
+    team = _answering_team(session)
     return hours_of(team, session) if team else None
+
+
+def is_available_for(session: ChatSession) -> bool:
+    """Whether a member of the team that a handover goes to is available. True without a team, and for a team without
+    automatic assignment, whose members may answer from anywhere."""
+    team = _answering_team(session)
+    if team is None or team.assignment == Assignment.OFF:
+        return True
+    return bool(available([member.user for member in team.members.select_related("user")]))
+
+
+def _answering_team(session: ChatSession) -> Team | None:
+    current = Team.objects.filter(pk__in=DeskState.objects.filter(session=session).values("team_id")).first()
+    return team_of_handover(session, current)
 
 
 def hours_of(team: Team, session: ChatSession) -> Schedule:

@@ -16,11 +16,10 @@ from apps.sessions import chronicle, registry, rules, served
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.models import ChatSession
 from apps.sessions.signals import person_wanted
-from apps.tenants.hours import Schedule, is_open, next_opening
+from apps.tenants.hours import Schedule, is_open, next_opening, team_status
 from kernel.clock import now
 from kernel.language import gettext_lazy, in_language
 from kernel.taint import Taint
-from kernel.timezones import first_known_timezone
 
 CLOSED = gettext_lazy("We're offline right now. Leave a message, and we'll reply here.")
 BACK = gettext_lazy("We'll be back {day} at {time} ({zone}).")
@@ -60,9 +59,18 @@ def after_hours(session: ChatSession, moment: datetime, *, language: str = "") -
 
 def schedule_of(session: ChatSession) -> Schedule:
     """When people answer this conversation: the hours of its team, else of its chatbot."""
-    deployment = session.deployment
-    zone = first_known_timezone(deployment.timezone, deployment.tenant.timezone)
-    return registry.schedule_of(session) or Schedule(deployment.opening_hours, zone)
+    return registry.schedule_of(session) or session.deployment.schedule
+
+
+def team_of(session: ChatSession) -> dict[str, object]:
+    """`team_status` for this visitor: while they wait for a person or have one, of the team that answers them, which is
+    also away when none of its members is available. Otherwise of the chatbot, without a query for teams."""
+    if session.owner == Owner.BOT and session.wanted_person_at is None:
+        return team_status(session.deployment.schedule, now())
+    told = team_status(schedule_of(session), now())
+    if told["open"] and session.owner == Owner.BOT and not registry.is_team_available(session):
+        return {"open": False, "opens_at": None}
+    return told
 
 
 def _back(opens: datetime, moment: datetime) -> str:

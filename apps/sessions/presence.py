@@ -8,7 +8,7 @@ from uuid import UUID
 
 from apps.access.rules import PUBLIC
 from apps.access.tokens import Visitor
-from apps.sessions import queries, registry, rules, served
+from apps.sessions import person_wanted, queries, registry, rules, served
 from apps.sessions.models import ChatSession
 from apps.sessions.ratelimit.limits import Bounds, bounds
 from kernel.clock import now
@@ -74,6 +74,7 @@ def _ready(session: ChatSession) -> dict[str, object]:
         "owner": session.owner,
         "name": person,
         "read": registry.read_by_staff(session),
+        "team": person_wanted.team_of(session),
         "deployment": {
             "title": deployment.title,
             "theme": deployment.theme,

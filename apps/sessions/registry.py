@@ -1,5 +1,5 @@
 """What rooms above a conversation add to it at start: who takes the answers to prompts, what has to be done before
-the first message, and when the team answers that it waits for."""
+the first message, and when the team answers that it waits for, and whether it is there."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ AttachmentReader = Callable[[UUID, UUID, int], tuple[Attachment, ...]]
 Precondition = Callable[[ChatSession], bool]
 # The hours of the team that this conversation waits for; None where they are the chatbot's.
 ScheduleReader = Callable[[ChatSession], Schedule | None]
+# Whether a member of the team that this conversation waits for is available; True where nobody can tell.
+AvailabilityReader = Callable[[ChatSession], bool]
 # Up to which entry the person who answers has read, as far as the visitor may know; 0 otherwise.
 ReadStateReader = Callable[[ChatSession], int]
 
@@ -28,6 +30,7 @@ _decision_handlers: list[DecisionHandler] = []
 _preconditions: list[Precondition] = []
 _attachment_readers: list[AttachmentReader] = []
 _schedule_readers: list[ScheduleReader] = []
+_availability_readers: list[AvailabilityReader] = []
 _read_state_readers: list[ReadStateReader] = []
 
 
@@ -56,6 +59,12 @@ def register_schedule(reader: ScheduleReader) -> None:
         _schedule_readers.append(reader)
 
 
+def register_availability(reader: AvailabilityReader) -> None:
+    """Who knows which members are available. Runs in the tenant's scope when a visitor who waits connects."""
+    if reader not in _availability_readers:
+        _availability_readers.append(reader)
+
+
 def register_read_state(reader: ReadStateReader) -> None:
     """Who knows what staff have read. Runs in the tenant's scope when a visitor connects."""
     if reader not in _read_state_readers:
@@ -68,6 +77,10 @@ def read_by_staff(session: ChatSession) -> int:
 
 def schedule_of(session: ChatSession) -> Schedule | None:
     return next((found for reader in _schedule_readers if (found := reader(session)) is not None), None)
+
+
+def is_team_available(session: ChatSession) -> bool:
+    return all(reader(session) for reader in _availability_readers)
 
 
 def read_attachments(tenant_id: UUID, session_id: UUID, after: int) -> tuple[Attachment, ...]:

@@ -66,6 +66,14 @@ def next_opening(
     return None
 
 
+def team_status(schedule: Schedule, moment: datetime) -> dict[str, object]:
+    """What a visitor is told of the team: whether it answers now, and if not, when it is back as far as that is
+    known."""
+    opens = next_opening(schedule.hours, zone=schedule.zone, moment=moment, holidays=schedule.holidays)
+    open_now = is_open(schedule.hours, zone=schedule.zone, moment=moment, holidays=schedule.holidays)
+    return {"open": open_now, "opens_at": opens.isoformat() if opens else None}
+
+
 def _spans_on(hours: Mapping[str, str], day: date, holidays: Collection[str] = ()) -> list[tuple[int, int]]:
     if day.isoformat() in holidays:
         return []

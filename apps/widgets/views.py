@@ -20,7 +20,9 @@ from django.views.decorators.http import condition, require_safe
 
 from apps.releases.served import live_settings
 from apps.tenants import install_pings
+from apps.tenants.hours import team_status
 from apps.widgets import queries, rules
+from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.language import LANGUAGES
 from kernel.tenancy import tenant_scope
@@ -96,7 +98,8 @@ def _language() -> str:
 
 @require_safe
 def appearance(request: HttpRequest, key: str) -> JsonResponse:
-    """Return what the widget shows before there is a session: title, theme, greeting, suggestions and languages."""
+    """Return what the widget shows before there is a session: title, theme, greeting, suggestions, languages and
+    when the team is back."""
     deployment = queries.open_deployment(key)
     if deployment is None:
         return JsonResponse(NotFound().as_json(), status=404)
@@ -108,6 +111,7 @@ def appearance(request: HttpRequest, key: str) -> JsonResponse:
         "greeting": settings.greeting,
         "suggestions": settings.suggestions,
         "languages": settings.languages,
+        "team": team_status(deployment.schedule, now()),
     }
     return JsonResponse(data, headers={"Cache-Control": "no-cache"})
 

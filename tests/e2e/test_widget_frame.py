@@ -12,6 +12,8 @@ import pytest
 from playwright.async_api import Locator, expect
 
 from apps.sessions.markdown import render_for_visitors
+from apps.tenants.hours import DAYS
+from kernel.tenancy import in_scope
 from tests.e2e.axe import violations
 from tests.e2e.conftest import OpenPage
 from tests.e2e.peer import Peer
@@ -22,6 +24,71 @@ from tests.factories.tenants import make_deployment
 @pytest.fixture
 def demo(web: str, deployment: Any) -> str:
     return f"{web}/demo/{deployment.tenant.slug}/"
+
+
+# --- who is there -----------------------------------------------------------------------------------------------------
+
+
+async def test_header_while_the_team_is_there_says_that_answers_come_at_once(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    _, widget = await talking(open_page, demo, peer)
+    await expect(widget.subtitle).to_have_text("Typically replies instantly")
+
+
+async def test_header_while_the_team_is_closed_says_who_answers_now_and_when_the_team_is_back(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    opens = datetime.now(UTC) + timedelta(days=2)
+    peer.ready = {"team": {"open": False, "opens_at": opens.isoformat()}}
+    _, widget = await talking(open_page, demo, peer)
+    said = rf"^The chatbot replies instantly\. Our team is back {opens:%A}.*:{opens:%M}"
+    await expect(widget.subtitle).to_have_text(re.compile(said))
+
+
+async def test_header_of_a_closed_team_in_german_names_the_day_in_german(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    opens = datetime.now(UTC) + timedelta(days=2)
+    peer.ready = {"team": {"open": False, "opens_at": opens.isoformat()}}
+    page, widget = await talking(open_page, demo, peer)
+    await page.evaluate("Silas.setLocale('de')")
+    german = ["Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag", "Sonntag"]
+    await expect(widget.subtitle).to_contain_text(german[opens.weekday()])
+
+
+async def test_header_with_nobody_there_names_no_time(open_page: OpenPage, demo: str, peer: Peer) -> None:
+    peer.ready = {"team": {"open": False, "opens_at": None}}
+    _, widget = await talking(open_page, demo, peer)
+    await expect(widget.subtitle).to_have_text("The chatbot replies instantly. Our team is away right now.")
+
+
+async def test_header_after_the_team_has_opened_does_not_call_it_closed(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    peer.ready = {"team": {"open": False, "opens_at": "2026-01-05T09:00:00+00:00"}}
+    _, widget = await talking(open_page, demo, peer)
+    await expect(widget.subtitle).to_have_text("Typically replies instantly")
+
+
+async def test_header_while_a_person_answers_promises_nothing_for_the_chatbot(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    _, widget = await talking(open_page, demo, peer)
+    peer.say("owner", owner="human", name="Ana", epoch=1)
+    await expect(widget.owner).to_contain_text("Ana is replying to you now")
+    await expect(widget.subtitle).to_have_text("")
+
+
+async def test_header_before_there_is_a_conversation_knows_the_opening_hours(
+    open_page: OpenPage, demo: str, deployment: Any, tenant: Any
+) -> None:
+    noon = datetime.now(UTC).hour == 12
+    hours = dict.fromkeys(DAYS, "15:00-15:01" if noon else "12:00-12:01")
+    await in_scope(tenant, lambda: type(deployment).objects.update(opening_hours=hours, timezone="UTC"))
+    page = await open_page(demo)
+    widget = Widget(page)
+    await expect(widget.subtitle).to_contain_text("Our team is back")
 
 
 # --- poison -----------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ class Widget:
         self.bot = self.log.locator("[data-rows] .bot")
         self.live = self.log.locator(".live")
         self.work = self.log.locator(".await")
+        self.subtitle = self.frame.locator("[data-subtitle]")
         self.level = self.frame.locator("[data-level]")
         self.owner = self.frame.locator("[data-owner]")
         self.notice = self.frame.locator("[data-notice]")

@@ -512,6 +512,52 @@ def test_hours_of_the_chatbot_stay_in_its_time_zone(tenant: Any, owner: Any, age
     assert schedule == Schedule(WEEK, "Europe/London", frozenset({"2026-12-21"}))
 
 
+SATURDAY = datetime(2026, 12, 19, 10, 0, tzinfo=UTC)
+
+
+def _told(session: ChatSession) -> dict[str, object]:
+    with tenant_scope(session.tenant_id):
+        return person_wanted.team_of(ChatSession.objects.get(pk=session.pk))
+
+
+def test_visitor_is_told_of_the_chatbots_hours_without_a_query_for_teams(tenant: Any, owner: Any, agent: Any) -> None:
+    deployment = make_deployment(tenant, opening_hours=WEEK, timezone="Europe/London")
+    make_team(owner, tenant, agent, is_default=True, timezone="Asia/Tokyo")
+    session = make_session(deployment)
+    with time_machine.travel(SATURDAY, tick=False), CaptureQueriesContext(connection) as queries_made:
+        told = _told(session)
+    assert told == {"open": False, "opens_at": "2026-12-21T08:00:00+00:00"}
+    assert not [query for query in queries_made if "inbox_team" in query["sql"]]
+
+
+def test_visitor_who_waits_is_told_of_the_hours_of_their_team(tenant: Any, owner: Any, agent: Any) -> None:
+    make_team(owner, tenant, agent, is_default=True, opening_hours=WEEK, timezone="Europe/London")
+    session = wait(make_deployment(tenant, opening_hours={}))
+    with time_machine.travel(SATURDAY, tick=False):
+        assert _told(session) == {"open": False, "opens_at": "2026-12-21T08:00:00+00:00"}
+
+
+def test_visitor_who_waits_is_told_when_nobody_of_the_team_is_available(
+    tenant: Any, deployment: Any, owner: Any, agent: Any
+) -> None:
+    make_team(owner, tenant, agent, is_default=True, assignment="round_robin")
+    session = wait(deployment)
+    assert _told(session) == {"open": True, "opens_at": None}
+    with tenant_scope(tenant):
+        teams.set_away(agent, agent.pk, away=True)
+    assert _told(session) == {"open": False, "opens_at": None}
+
+
+def test_team_without_automatic_assignment_may_answer_from_anywhere(
+    tenant: Any, deployment: Any, owner: Any, agent: Any
+) -> None:
+    make_team(owner, tenant, agent, is_default=True)
+    session = wait(deployment)
+    with tenant_scope(tenant):
+        Visit.objects.all().delete()
+    assert _told(session) == {"open": True, "opens_at": None}
+
+
 def test_two_who_make_their_team_the_default_leave_one(tenant: Any, owner: Any) -> None:
     made = [make_team(owner, tenant, name=name) for name in ("First", "Second")]
 

@@ -73,6 +73,7 @@ async def test_auth_answers_ready_with_the_deployment(deployment: Any, session: 
     assert ready["type"] == "ready"
     assert ready["session_id"] == str(session.pk)
     assert ready["deployment"]["title"] == "Desk"
+    assert ready["team"] == {"open": True, "opens_at": None}
 
 
 async def test_auth_by_subprotocol_answers_ready(deployment: Any, session: ChatSession) -> None:

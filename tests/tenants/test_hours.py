@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.tenants.hours import DAYS, hours_problem, is_open, next_opening
+from apps.tenants.hours import DAYS, Schedule, hours_problem, is_open, next_opening, team_status
 
 LONDON, BERLIN, KATHMANDU = "Europe/London", "Europe/Berlin", "Asia/Kathmandu"
 FIRST = datetime(2026, 1, 1)  # noqa: DTZ001 (hypothesis gives it its zone)
@@ -100,3 +100,18 @@ def test_zone_that_is_not_known_here_is_read_as_utc(zone: str) -> None:
     """A turn that hands on must not fail for it."""
     assert next_opening(WORKING, zone=zone, moment=at("2026-03-02T06:00")) == at("2026-03-02T08:00")
     assert is_open({}, zone=zone, moment=at("2026-03-02T06:00"))
+
+
+def test_closed_team_says_when_it_is_back() -> None:
+    friday, monday = at("2026-01-09T19:30:00"), "2026-01-12T08:00:00+01:00"
+    assert team_status(Schedule(WORKING, BERLIN), friday) == {"open": False, "opens_at": monday}
+
+
+def test_team_that_does_not_open_within_a_month_is_closed_without_a_time() -> None:
+    days = [f"2026-01-{day:02}" for day in range(5, 32)] + [f"2026-02-{day:02}" for day in range(1, 29)]
+    told = team_status(Schedule({}, BERLIN, days), at("2026-01-06T09:00:00"))
+    assert told == {"open": False, "opens_at": None}
+
+
+def test_team_without_opening_hours_is_always_open() -> None:
+    assert team_status(Schedule({}, BERLIN), at("2026-01-11T03:00:00")) == {"open": True, "opens_at": None}

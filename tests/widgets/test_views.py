@@ -84,6 +84,7 @@ def test_appearance_says_how_it_looks_and_nothing_else(client: Client, tenant: A
         "greeting": "Hello.",
         "suggestions": ["One"],
         "languages": ["de"],
+        "team": {"open": True, "opens_at": None},
     }
 
 

@@ -16,10 +16,11 @@ from django.db import models
 from django.db.models import Q
 
 from apps.tenants.enums import IdentityAlgorithm, Role
+from apps.tenants.hours import Schedule
 from kernel.clock import now
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
-from kernel.timezones import validate_timezone
+from kernel.timezones import UTC_NAME, first_known_timezone, validate_timezone
 from llm.keys import ProviderKeys
 from llm.models import GROUNDED
 
@@ -168,6 +169,12 @@ class Deployment(TenantModel):
     def keys(self) -> ProviderKeys:
         """The provider keys for its models."""
         return ProviderKeys(self.environment_keys, self.sealed_keys, str(self.pk))
+
+    @property
+    def schedule(self) -> Schedule:
+        """When people of the company answer here; without opening hours always, and no time zone is looked up."""
+        zone = first_known_timezone(self.timezone, self.tenant.timezone) if self.opening_hours else UTC_NAME
+        return Schedule(self.opening_hours, zone)
 
 
 class ApiKey(TenantModel):

@@ -39,7 +39,6 @@ export function wireAppearance(chat) {
 
   function nameParts() {
     part("log").setAttribute("aria-label", t("conversation"));
-    part("subtitle").textContent = t("subtitle");
     part("close").setAttribute("aria-label", t("close"));
     log.nameLatest();
     chat.emit("language");

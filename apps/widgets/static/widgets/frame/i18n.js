@@ -65,6 +65,12 @@ export function number(n) {
   return new Intl.NumberFormat(locale).format(n);
 }
 
+/* A moment within the next days by its weekday, a later one by its date, in the visitor's own time. */
+export function moment(time) {
+  const day = time - Date.now() < 6 * 864e5 ? { weekday: "long" } : { day: "numeric", month: "long" };
+  return new Intl.DateTimeFormat(locale, { ...day, hour: "numeric", minute: "2-digit" }).format(time);
+}
+
 /* A duration in minutes, or in seconds below one minute. */
 export function lasting(seconds) {
   const [value, unit] = seconds >= 60 ? [Math.ceil(seconds / 60), "minute"] : [seconds, "second"];

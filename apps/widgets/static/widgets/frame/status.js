@@ -2,11 +2,25 @@
 
 import { part } from "./chat.js";
 import { el } from "./dom.js";
-import { t } from "./i18n.js";
+import { moment, t } from "./i18n.js";
 import { capital } from "./presence.js";
 
 export function wireStatus(chat) {
   const { host, log, presence, socket } = chat;
+
+  let connecting = false;
+  let team = { open: true };
+
+  /* What holds of the chatbot and of the team. The moment is in the visitor's own time; once it is past, the team is open. */
+  function showSubtitle() {
+    const back = Date.parse(team.opens_at);
+    const isAway = !team.open && !(back <= Date.now());
+    const time = back ? moment(back) : "";
+    const said = isAway
+      ? [presence.owner === "bot" && t("atOnce"), time ? t("teamBack", { time }) : t("teamAway")]
+      : [presence.owner === "bot" && t("subtitle")];
+    part("subtitle").textContent = connecting ? t("connecting") : said.filter(Boolean).join(" ");
+  }
 
   function onOwner(frame) {
     const changed = presence.owned({ owner: frame.owner, name: frame.name || presence.name });
@@ -24,11 +38,13 @@ export function wireStatus(chat) {
     const again = state === "replaced" ? el("button", { type: "button", class: "chip", onclick: () => socket.open() }, t("resume")) : null;
     part("state").replaceChildren(...[text, again].filter(Boolean));
     part("state").hidden = !text;
-    part("subtitle").textContent = t(state === "connecting" ? "connecting" : "subtitle");
+    connecting = state === "connecting";
+    showSubtitle();
     if (state === "refused") host.emit("error", { code: detail?.code || "refused" });
   }
 
-  chat.onFrame("ready", ({ owner, name, access_level: level, expires_at }) => {
+  chat.onFrame("ready", ({ owner, name, access_level: level, expires_at, team: theirs }) => {
+    team = theirs || team;
     presence.owned({ owner, name });
     presence.access({ level, expires_at });
     chat.emit("owner");
@@ -36,5 +52,10 @@ export function wireStatus(chat) {
   chat.onFrame("access", (frame) => presence.access(frame));
   chat.onFrame("owner", onOwner);
   chat.on("socket", showSocketState);
+  chat.on("appearance", (looks) => {
+    team = looks.team || team;
+    showSubtitle();
+  });
+  for (const event of ["owner", "language", "opened"]) chat.on(event, showSubtitle);
   chat.on("forgotten", () => presence.clear());
 }
