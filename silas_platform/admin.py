@@ -118,6 +118,8 @@ _CONSOLE = {
     "tenants.apikey": ("console-api-keys", ""),
     "tenants.deployment": ("console-studio", "pk"),
     "tenants.membership": ("console-members", ""),
+    "tenants.retention": ("console-retention", ""),
+    "tenants.visitorlimits": ("console-visitor-limits", ""),
     "toolservers.toolserver": ("console-tool-server", "pk"),
     "toolservers.websearch": ("console-tool-servers", ""),
     "work.workitem": ("console-work-item", "pk"),

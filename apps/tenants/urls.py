@@ -1,10 +1,10 @@
-"""URLs of members, keys, apps and the audit log in the REST API, and of OAuth (contract interfaces, HTTP)."""
+"""URLs of members, keys, apps, limits and the audit log in the REST API, and of OAuth (contract interfaces, HTTP)."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from apps.tenants.api import api_keys, audit, members, oauth_apps
+from apps.tenants.api import api_keys, audit, company_limits, members, oauth_apps
 from apps.tenants.oauth import views as oauth
 
 urlpatterns = [
@@ -27,6 +27,8 @@ urlpatterns = [
     path("api/v1/oauth-apps", oauth_apps.OAuthApps.as_view(), name="api-oauth-apps"),
     path("api/v1/oauth-apps/<uuid:app_id>", oauth_apps.OneOAuthApp.as_view(), name="api-oauth-app"),
     path("api/v1/oauth-apps/<uuid:app_id>/secret", oauth_apps.NewSecret.as_view(), name="api-oauth-app-secret"),
+    path("api/v1/retention", company_limits.RetentionOfCompany.as_view(), name="api-retention"),
+    path("api/v1/visitor-limits", company_limits.VisitorLimitsOfCompany.as_view(), name="api-visitor-limits"),
     path("api/v1/members", members.Members.as_view(), name="api-members"),
     path("api/v1/members/<uuid:member_id>", members.OneMember.as_view(), name="api-member"),
     path("api/v1/invitations", members.Invitations.as_view(), name="api-invitations"),

@@ -37,6 +37,7 @@ READS += ["console-activity", "console-entry", "console-passkeys", "console-insi
 READS += ["console-work", "console-insights-file"]
 READS += ["console-palette", "console-away", "console-account", "console-settings"]
 OWNERS_ONLY = ["console-members", "console-member-logins", "console-api-keys", "console-apps"]
+OWNERS_ONLY += ["console-retention", "console-visitor-limits"]
 READS += ["console-lookers", "console-labels", "console-replies"]
 WRITES = {
     "console-decide": ({"choice": "decline"}, {"owner", "approver"}),

@@ -21,6 +21,7 @@ ROLES = ("owner", "approver", "agent", "viewer")
 TABLE = {
     ("owner",): """
     console-contact-export api-contact-export
+    console-retention console-visitor-limits api-retention api-visitor-limits
     console-imports console-import api-imports api-import
     console-verify console-export console-webhook-add console-webhook-delete console-webhook-test
     console-webhook-replay console-webhook-rotate

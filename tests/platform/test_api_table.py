@@ -226,6 +226,9 @@ OPERATIONS = {
     "console-assign": "cards_assign",
     "console-take-back": "cards_take_back",
     "console-withdraw": "session_requests_withdraw",
+    # Retention and limits
+    "console-retention": "retention_get retention_edit",
+    "console-visitor-limits": "visitor_limits_get visitor_limits_edit",
     # Simulations
     "console-simulations": "simulation_suites_list simulations_list",
     "console-simulation-make": "simulation_suites_create",

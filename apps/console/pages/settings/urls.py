@@ -8,4 +8,6 @@ from apps.console.pages.settings import views
 
 urlpatterns = [
     path("settings/", views.overview, name="console-settings"),
+    path("settings/retention/", views.retention, name="console-retention"),
+    path("settings/visitor-limits/", views.visitor_limits, name="console-visitor-limits"),
 ]

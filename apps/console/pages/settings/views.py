@@ -1,13 +1,19 @@
-"""The Settings area: everything that a team sets up once, in groups, each page in the room it belongs to."""
+"""The Settings area: everything that a team sets up once, in groups, each page in the room it belongs to; and the pages
+of retention and of visitors' limits."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http.response import HttpResponseBase
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
 
 from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
 from apps.console.navigation import settings_for
+from apps.console.pages.settings.forms import RetentionForm, VisitorLimitsForm
+from apps.tenants import company_limits
+from apps.tenants.enums import Capability
 
 MAX_CHARS = 80
 
@@ -19,3 +25,33 @@ def overview(request: StaffRequest) -> HttpResponseBase:
     words = " ".join(request.GET.get("q", "").replace("\0", "")[:MAX_CHARS].split())
     groups = settings_for(request.member, words)
     return page(request, "console/settings.html", at="settings", groups=groups, words=words)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Capability.ADMINISTER)
+def retention(request: StaffRequest) -> HttpResponseBase:
+    """For how long the company keeps its data."""
+    form = RetentionForm(
+        request.POST if request.method == "POST" else None,
+        initial=company_limits.retention_values(),
+        installation=company_limits.installation_days(),
+    )
+    if request.method == "POST" and form.is_valid():
+        company_limits.change_retention(form.values, actor=request.member.user.actor)
+        return redirect("console-retention")
+    return page(request, "console/retention.html", at="settings", status=422 if form.errors else 200, form=form)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Capability.ADMINISTER)
+def visitor_limits(request: StaffRequest) -> HttpResponseBase:
+    """How much the company's visitors may send."""
+    form = VisitorLimitsForm(
+        request.POST if request.method == "POST" else None,
+        initial=company_limits.visitor_limit_values(),
+        installation=settings.VISITOR_LIMITS,
+    )
+    if request.method == "POST" and form.is_valid():
+        company_limits.change_visitor_limits(form.values, actor=request.member.user.actor)
+        return redirect("console-visitor-limits")
+    return page(request, "console/visitor_limits.html", at="settings", status=422 if form.errors else 200, form=form)

@@ -1775,6 +1775,19 @@ class Operations(Transport):
         answer: t.ReleaseRuleRequest = self.call("PUT", "/api/v1/release-rule", body=body)
         return answer
 
+    def retention_get(self, *, fields: str | None = None) -> t.RetentionAnswer:
+        """Read for how long the company keeps its data."""
+        answer: t.RetentionAnswer = self.call("GET", "/api/v1/retention", query={"fields": fields})
+        return answer
+
+    def retention_edit(
+        self, body: t.PatchedRetentionRequest | None = None, *, if_match: str | None = None
+    ) -> t.RetentionAnswer:
+        """Change for how long the company keeps its data; what is left out stays. What is older is deleted at the
+        next clean-up and can't be restored."""
+        answer: t.RetentionAnswer = self.call("PATCH", "/api/v1/retention", headers={"If-Match": if_match}, body=body)
+        return answer
+
     def safety_holds_list(
         self,
         *,
@@ -2520,6 +2533,20 @@ class Operations(Transport):
     def teams_delete(self, team_id: str, *, if_match: str | None = None) -> None:
         """Delete a team. Its conversations stay, with their assignees."""
         self.call("DELETE", f"/api/v1/teams/{self.segment(team_id)}", headers={"If-Match": if_match})
+
+    def visitor_limits_get(self, *, fields: str | None = None) -> t.VisitorLimitsAnswer:
+        """Read how much the company's visitors may send."""
+        answer: t.VisitorLimitsAnswer = self.call("GET", "/api/v1/visitor-limits", query={"fields": fields})
+        return answer
+
+    def visitor_limits_edit(
+        self, body: t.PatchedVisitorLimitsRequest | None = None, *, if_match: str | None = None
+    ) -> t.VisitorLimitsAnswer:
+        """Change how much the company's visitors may send; what is left out stays, null uses the installation's."""
+        answer: t.VisitorLimitsAnswer = self.call(
+            "PATCH", "/api/v1/visitor-limits", headers={"If-Match": if_match}, body=body
+        )
+        return answer
 
     def web_search_get(self, *, fields: str | None = None) -> t.WebSearchAnswer:
         """Read how the company searches the web. 404 where no search is set."""

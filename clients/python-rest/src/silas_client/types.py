@@ -1188,6 +1188,13 @@ class PatchedOAuthAppChange(TypedDict):
     scopes: NotRequired[list[NewOAuthAppRequestScopesEnum]]
 
 
+class PatchedRetentionRequest(TypedDict):
+    conversation_days: NotRequired[int | None]
+    memory_days: NotRequired[int | None]
+    skill_days: NotRequired[int | None]
+    message_days: NotRequired[int | None]
+
+
 class PatchedSettingsChange(TypedDict):
     enabled: NotRequired[bool]
     max_concurrent: NotRequired[int]
@@ -1230,6 +1237,17 @@ class PatchedTriggerChange(TypedDict):
     spec: NotRequired[dict[str, Any]]
     enabled: NotRequired[bool]
     cap_usd: NotRequired[Decimal | None]
+
+
+class PatchedVisitorLimitsRequest(TypedDict):
+    messages_a_minute: NotRequired[int | None]
+    address_messages_a_minute: NotRequired[int | None]
+    tenant_messages_a_minute: NotRequired[int | None]
+    sockets: NotRequired[int | None]
+    model_runs_a_minute: NotRequired[int | None]
+    tenant_model_runs_a_minute: NotRequired[int | None]
+    pending_turns: NotRequired[int | None]
+    tenant_pending_turns: NotRequired[int | None]
 
 
 Event: TypeAlias = str
@@ -1480,6 +1498,13 @@ class ReplayRequest(TypedDict):
 
 class ResumedAnswer(TypedDict):
     resumed: int
+
+
+class RetentionDays(TypedDict):
+    conversation_days: NotRequired[int | None]
+    memory_days: NotRequired[int | None]
+    skill_days: NotRequired[int | None]
+    message_days: NotRequired[int | None]
 
 
 ReviewerEnum: TypeAlias = Literal["none", "approve", "decline"]
@@ -2152,6 +2177,29 @@ class VisitorAnswer(TypedDict):
 
 class VisitorForgotten(TypedDict):
     memories: int
+
+
+class VisitorLimitNumbers(TypedDict):
+    messages_a_minute: NotRequired[int | None]
+    address_messages_a_minute: NotRequired[int | None]
+    tenant_messages_a_minute: NotRequired[int | None]
+    sockets: NotRequired[int | None]
+    model_runs_a_minute: NotRequired[int | None]
+    tenant_model_runs_a_minute: NotRequired[int | None]
+    pending_turns: NotRequired[int | None]
+    tenant_pending_turns: NotRequired[int | None]
+
+
+class VisitorLimitsAnswer(TypedDict):
+    messages_a_minute: NotRequired[int | None]
+    address_messages_a_minute: NotRequired[int | None]
+    tenant_messages_a_minute: NotRequired[int | None]
+    sockets: NotRequired[int | None]
+    model_runs_a_minute: NotRequired[int | None]
+    tenant_model_runs_a_minute: NotRequired[int | None]
+    pending_turns: NotRequired[int | None]
+    tenant_pending_turns: NotRequired[int | None]
+    installation: VisitorLimitNumbers
 
 
 class VisitorMessageAnswer(TypedDict):
@@ -3039,6 +3087,14 @@ class ReleaseList(TypedDict):
 
 class ReleaseRuleRequest(TypedDict):
     simulations: SimulationsEnum
+
+
+class RetentionAnswer(TypedDict):
+    conversation_days: NotRequired[int | None]
+    memory_days: NotRequired[int | None]
+    skill_days: NotRequired[int | None]
+    message_days: NotRequired[int | None]
+    installation: RetentionDays
 
 
 class RuleStep(TypedDict):

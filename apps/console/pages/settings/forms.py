@@ -1,0 +1,122 @@
+"""The forms of retention and of visitors' limits. An empty field uses the setting of the installation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from apps.tenants.company_limits import shortened
+from apps.tenants.models import Retention, VisitorLimits
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+_DAYS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
+    "conversation_days": (
+        gettext_lazy("Conversations, in days"),
+        gettext_lazy(
+            "Counted from the last message. Texts, files and names are deleted; when and with whom, cards and the "
+            "audit log stay."
+        ),
+    ),
+    "memory_days": (
+        gettext_lazy("Memories, in days"),
+        gettext_lazy("What chatbots remember of customers and conversations, pinned memories too."),
+    ),
+    "skill_days": (
+        gettext_lazy("Drafts of skills, in days"),
+        gettext_lazy("Drafts that nobody changed, and packages that still wait for review."),
+    ),
+    "message_days": (
+        gettext_lazy("Finished background jobs, in days"),
+        gettext_lazy("Jobs that failed stay in Queues until someone retries or discards them."),
+    ),
+}
+_LIMITS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
+    "messages_a_minute": (gettext_lazy("Messages a minute in one conversation"), ""),
+    "address_messages_a_minute": (
+        gettext_lazy("Messages a minute from one internet address"),
+        gettext_lazy("An office or a mobile network can have one address for many people."),
+    ),
+    "tenant_messages_a_minute": (gettext_lazy("Messages a minute from all visitors together"), ""),
+    "sockets": (gettext_lazy("Windows in which one conversation can be open at once"), ""),
+    "model_runs_a_minute": (
+        gettext_lazy("Model runs a minute in one conversation"),
+        gettext_lazy("Beyond it the built-in model answers."),
+    ),
+    "tenant_model_runs_a_minute": (
+        gettext_lazy("Model runs a minute in all conversations together"),
+        gettext_lazy("Beyond it the built-in model answers."),
+    ),
+    "pending_turns": (gettext_lazy("Messages of one conversation that can wait for an answer"), ""),
+    "tenant_pending_turns": (gettext_lazy("Messages of all conversations that can wait for an answer"), ""),
+}
+
+
+class _NumbersForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
+    """Number fields with their explanation and, as placeholder, what holds where they are empty."""
+
+    names: Mapping[str, tuple[StrOrPromise, StrOrPromise]]
+
+    def __init__(self, *args: Any, installation: Mapping[str, int | None], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, (label, about) in self.names.items():
+            field = self.fields[name]
+            field.label = label
+            field.help_text = " ".join(filter(None, (str(about), self.default_of(installation[name]))))
+            field.widget.attrs["placeholder"] = self.placeholder_of(installation[name])
+
+    def default_of(self, value: int | None) -> str:
+        raise NotImplementedError
+
+    def placeholder_of(self, value: int | None) -> str:
+        return "" if value is None else str(value)
+
+    @property
+    def values(self) -> dict[str, int | None]:
+        return {name: self.cleaned_data[name] for name in self.names}
+
+
+class RetentionForm(_NumbersForm):
+    """Days after which data is deleted. What would be deleted earlier than now has to be confirmed."""
+
+    names = _DAYS
+    confirmed = forms.BooleanField(
+        label=gettext_lazy("Delete what is older at the next clean-up. It can't be restored."), required=False
+    )
+
+    class Meta:
+        model = Retention
+        fields = tuple(_DAYS)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.needs_confirmation = False
+
+    def default_of(self, value: int | None) -> str:
+        if value is None:
+            return _("Empty: kept for good.")
+        return ngettext("Empty: %(number)s day.", "Empty: %(number)s days.", value) % {"number": value}
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors and shortened({name: cleaned[name] for name in self.names}):
+            self.needs_confirmation = True
+            if not cleaned["confirmed"]:
+                self.add_error("confirmed", _("Confirm that older data is deleted."))
+        return cleaned
+
+
+class VisitorLimitsForm(_NumbersForm):
+    names = _LIMITS
+
+    class Meta:
+        model = VisitorLimits
+        fields = tuple(_LIMITS)
+
+    def default_of(self, value: int | None) -> str:
+        return _("Empty: %(number)s.") % {"number": value}
