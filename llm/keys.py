@@ -9,10 +9,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pydantic_ai.models import parse_model_id
-
 from kernel.errors import SilasError
 from kernel.secrets_key import seal_secret, unseal_secret
+from llm.credentials import provider_of
 from llm.models import environment_key
 
 
@@ -25,7 +24,8 @@ class ProviderKeys:
     owner: str = ""
 
     def of(self, model: str) -> str | None:
-        """The key for this model, or None if there is none or it cannot be unsealed for this owner."""
+        """The credential for this model (`llm.credentials`), or None if there is none or it cannot be unsealed for
+        this owner."""
         provider = provider_of(model)
         sealed = self.sealed.get(provider)
         if sealed is None:
@@ -35,12 +35,6 @@ class ProviderKeys:
         except (SilasError, ValueError):
             return None
         return opened.decode()
-
-
-def provider_of(model: str) -> str:
-    """The provider under which a model's key is stored: `openai-chat:x` and `openai:x` share one key."""
-    provider = parse_model_id(model)[0] or ""
-    return provider.removesuffix("-chat").removesuffix("-responses")
 
 
 def seal_key(key: str, *, provider: str, owner: str) -> str:

@@ -1,34 +1,94 @@
-"""Check that a model answers with a key, by one tiny request. The content of the answer does not matter."""
+"""Check that a model answers, by one tiny request, and list the models of a server."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from typing import Any
 
+import httpx2
 from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelRequest
+from pydantic_ai.models import check_allow_model_requests
 from pydantic_ai.settings import ModelSettings
 
+from kernel.http.allowed import is_allowed_private
+from kernel.http.client import open_client
+from llm.credentials import provider_of, split_credential
 from llm.failures import ProviderFailed, translate_errors
 from llm.models import open_model
+from llm.runs import Usage
 
 SECONDS = 20.0
+MOST_MODELS = 200
+_MOST_BYTES = 2_000_000
+# Where providers with an address of their own list their models.
+_LISTS = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "deepseek": "https://api.deepseek.com",
+}
+_ANTHROPIC_VERSION = "2023-06-01"
 
 
-async def check_model(name: str, *, key: str | None) -> None:
-    """Raises `ProviderFailed`. A truncated answer counts as an answer."""
+async def check_model(name: str, *, key: str | None) -> Usage | None:
+    """What the request used, or None if that is unknown. The content of the answer does not matter, and a truncated one
+    counts. Raises `ProviderFailed`."""
     settings = ModelSettings(max_tokens=16, max_retries=0, timeout=SECONDS)
     try:
         async with asyncio.timeout(SECONDS), open_model(name, key=key) as model:
             with translate_errors():
-                await _request(model, settings)
+                return await _request(model, settings)
     except TimeoutError:
         raise ProviderFailed("request_timeout") from None
 
 
-async def _request(model: object, settings: ModelSettings) -> None:
+async def list_models(provider: str, *, key: str | None) -> list[str]:
+    """The names of the models that this server offers, sorted; empty where it lists none. Raises `ProviderFailed`."""
+    check_allow_model_requests()
+    secret, address = split_credential(key)
+    base = address or _LISTS.get(provider_of(f"{provider}:any"), "")
+    if not base:
+        return []
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    if provider == "anthropic":
+        headers = {"x-api-key": secret or "", "anthropic-version": _ANTHROPIC_VERSION}
+    client = open_client(
+        allow_private=is_allowed_private(base),
+        max_bytes=_MOST_BYTES,
+        step_seconds=SECONDS,
+        headers=headers,
+        only=base,
+        accept_gzip=True,
+    )
+    try:
+        async with asyncio.timeout(SECONDS), client:
+            answer = await client.get(f"{base.rstrip('/')}/models")
+            answer.raise_for_status()
+            listed: Any = json.loads(answer.content)
+    except TimeoutError:
+        raise ProviderFailed("request_timeout") from None
+    except httpx2.HTTPStatusError as error:
+        raise ProviderFailed(f"http_{error.response.status_code}") from None
+    except httpx2.HTTPError:
+        raise ProviderFailed("connection_lost") from None
+    except ValueError:
+        raise ProviderFailed("answer_unreadable") from None
+    rows = listed.get("data") if isinstance(listed, dict) else None
+    names = {row.get("id") for row in rows if isinstance(row, dict)} if isinstance(rows, list) else set()
+    plain = (name for name in names if isinstance(name, str) and 0 < len(name) <= 120 and name.isprintable())
+    return sorted(plain)[:MOST_MODELS]
+
+
+async def _request(model: Any, settings: ModelSettings) -> Usage | None:
     request = ModelRequest.user_text_prompt("Answer with the word yes.")
     try:
-        await model_request(model, [request], model_settings=settings)  # type: ignore[arg-type]  # any Model
+        answer = await model_request(model, [request], model_settings=settings)
     except UnexpectedModelBehavior:
-        return
+        return None
+    spent = answer.usage
+    if not spent.input_tokens and not spent.output_tokens:
+        return None
+    return Usage(spent.input_tokens, spent.output_tokens, 1)

@@ -21,6 +21,9 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, check_allow_model_requests, infer_model, parse_model_id
 from pydantic_ai.providers import Provider, infer_provider_class
 
+from kernel.http.allowed import is_allowed_private
+from kernel.http.client import open_client
+from llm.credentials import COMPATIBLE, provider_of, speaks_responses, split_credential
 from llm.failures import ProviderFailed
 from llm.offline.model import GROUNDED, grounded_model
 
@@ -35,9 +38,11 @@ __all__ = [
     "resolve_model",
 ]
 
-_KEYLESS = {"ollama"}
+KEYLESS = {"ollama"}
 _SHARE_HTTP_CLIENT = {"openai", "openai-chat", "openai-responses", "openrouter", "ollama", "anthropic"}
-_TIMEOUT = httpx2.Timeout(600.0, connect=5.0)  # outer bound only; a run sets its own (`runs.Patience`)
+_STEP_SECONDS = 600.0
+_MOST_BYTES = 50_000_000
+_TIMEOUT = httpx2.Timeout(_STEP_SECONDS, connect=5.0)  # outer bound only; a run sets its own (`runs.Patience`)
 
 
 def is_builtin(name: str) -> bool:
@@ -49,6 +54,8 @@ def is_known(name: str) -> bool:
     provider, model = parse_model_id(name)
     if is_builtin(name) or not provider or not model:
         return is_builtin(name)
+    if provider_of(name) == COMPATIBLE:
+        return True
     try:
         return issubclass(infer_provider_class(provider), Provider)
     except (ImportError, ValueError):
@@ -57,7 +64,7 @@ def is_known(name: str) -> bool:
 
 def needs_key(name: str) -> bool:
     """Whether this model can only be used with a provider's key."""
-    return not is_builtin(name) and parse_model_id(name)[0] not in _KEYLESS
+    return not is_builtin(name) and parse_model_id(name)[0] not in KEYLESS
 
 
 def environment_key(name: str, *, allowed: bool = False) -> str | None:
@@ -68,30 +75,35 @@ def environment_key(name: str, *, allowed: bool = False) -> str | None:
     """
     if not allowed:
         return None
-    provider = parse_model_id(name)[0] or ""
-    return os.environ.get(
-        f"{provider.removesuffix('-chat').removesuffix('-responses').upper().replace('-', '_')}_API_KEY"
-    )
+    return os.environ.get(f"{provider_of(name).upper().replace('-', '_')}_API_KEY")
 
 
 def resolve_model(
     name: str, *, key: str | None = None, base_url: str | None = None, http_client: httpx2.AsyncClient | None = None
 ) -> Model[Any]:
-    """Resolve `name`. With a `base_url` every provider is spoken to as an OpenAI-compatible chat server."""
+    """Resolve `name` with `key`, a credential (`llm.credentials`).
+
+    With an address, in the credential or as `base_url`, every provider is spoken to as an OpenAI-compatible server.
+    """
     if is_builtin(name):
         return grounded_model()
     check_allow_model_requests()
+    key, address = split_credential(key)
+    base_url = base_url or address
     _check(key, base_url)
     provider_name, model_name = parse_model_id(name)
     if not provider_name or not model_name:
         raise ProviderFailed("unknown_model")
     if base_url:
-        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
         provider = OpenAICompatibleProvider(provider_name, base_url=base_url, api_key=key, http_client=http_client)
-        return OpenAIChatModel(model_name, provider=provider)
-    if key is None and provider_name not in _KEYLESS:
+        kind = OpenAIResponsesModel if address and speaks_responses(name) else OpenAIChatModel
+        return kind(model_name, provider=provider)
+    if provider_of(name) == COMPATIBLE:
+        raise ProviderFailed("no_provider_address")
+    if key is None and provider_name not in KEYLESS:
         raise ProviderFailed("no_provider_key")
     try:
         return infer_model(name, lambda called: _provider(called, key, http_client))
@@ -109,7 +121,7 @@ async def open_model(name: str, *, key: str | None = None, base_url: str | None 
         return
     await asyncio.to_thread(_load_clients)
     async with (
-        httpx2.AsyncClient(verify=_ssl_context(), timeout=_TIMEOUT) as client,
+        _client(split_credential(key)[1]) as client,
         resolve_model(name, key=key, base_url=base_url, http_client=client) as model,
     ):
         yield model
@@ -119,18 +131,24 @@ async def open_model(name: str, *, key: str | None = None, base_url: str | None 
 async def open_embedding_model(name: str, *, key: str | None = None) -> AsyncIterator[EmbeddingModel]:
     """A provider's embedding model such as `openai:text-embedding-3-small`; raises as `resolve_model` does."""
     check_allow_model_requests()
-    _check(key, None)
+    key, address = split_credential(key)
+    _check(key, address)
     provider_name, model_name = parse_model_id(name)
     if not provider_name or not model_name:
         raise ProviderFailed("unknown_model")
-    if key is None and provider_name not in _KEYLESS:
+    if not address and key is None and provider_name not in KEYLESS:
         raise ProviderFailed("no_provider_key")
     await asyncio.to_thread(_load_clients)
     from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    async with httpx2.AsyncClient(verify=_ssl_context(), timeout=_TIMEOUT) as client:
+    async with _client(address) as client:
         try:
-            model = infer_embedding_model(name, provider_factory=lambda called: _provider(called, key, client))
+            if address:
+                server = OpenAICompatibleProvider(provider_name, base_url=address, api_key=key, http_client=client)
+                model: EmbeddingModel = OpenAIEmbeddingModel(model_name, provider=server)
+            else:
+                model = infer_embedding_model(name, provider_factory=lambda called: _provider(called, key, client))
         except ImportError:
             raise ProviderFailed("provider_not_installed") from None
         except (UserError, ValueError, TypeError):
@@ -139,6 +157,20 @@ async def open_embedding_model(name: str, *, key: str | None = None) -> AsyncIte
             # As for chat models: the caller decides whether to ask again.
             model._client.max_retries = 0
         yield model
+
+
+def _client(address: str) -> httpx2.AsyncClient:
+    """The HTTP client of a run. To an address that a company gave it reaches that host alone, as it was resolved, and a
+    private one only where the operator allows it."""
+    if not address:
+        return httpx2.AsyncClient(verify=_ssl_context(), timeout=_TIMEOUT)
+    return open_client(
+        allow_private=is_allowed_private(address),
+        max_bytes=_MOST_BYTES,
+        step_seconds=_STEP_SECONDS,
+        only=address,
+        accept_gzip=True,
+    )
 
 
 def _load_clients() -> None:

@@ -1,4 +1,4 @@
-"""Test, store and remove a deployment's own model provider keys.
+"""Test, store and remove a deployment's own model provider keys, and the addresses of its own model servers.
 
 Sealed at once; only model runs read them (ADR 52). A key is tested with one small request before it is stored.
 """
@@ -6,6 +6,7 @@ Sealed at once; only model runs read them (ADR 52). A key is tested with one sma
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from django.utils.text import format_lazy
 
@@ -14,11 +15,14 @@ from apps.audit.services import record
 from apps.tenants.models import Deployment
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.http.allowed import address_problem
 from kernel.language import gettext, gettext_lazy
+from llm.credentials import is_addressed, join_credential, provider_of, split_credential
 from llm.failures import ProviderFailed, ShapeBroken
-from llm.keys import provider_of, seal_key
-from llm.model_check import SECONDS, check_model
-from llm.models import GROUNDED, needs_key
+from llm.keys import seal_key
+from llm.model_check import SECONDS, check_model, list_models
+from llm.models import GROUNDED, KEYLESS, needs_key
+from llm.runs import Usage
 
 LONGEST_KEY = 400
 _NO_ANSWER = format_lazy(
@@ -36,8 +40,19 @@ PROVIDER_MESSAGES = {
     "connection_lost": gettext_lazy("The provider could not be reached."),
     "no_provider_key": gettext_lazy("Paste the provider's key."),
     "bad_provider_key": gettext_lazy("This is not a valid key: it contains characters that no key has."),
+    "no_provider_address": gettext_lazy("Enter the address of the server."),
+    "bad_base_url": gettext_lazy("This isn't an address. Example: https://llm.example.com/v1"),
+    "answer_unreadable": gettext_lazy("The server's list of models could not be read."),
     "unknown_model": gettext_lazy("Unknown model name."),
 }
+
+
+@dataclass(frozen=True)
+class ModelTest:
+    """How the test of a model ended: what is wrong, as a sentence, else what it used, where the provider says so."""
+
+    problem: str = ""
+    usage: Usage | None = None
 
 
 def key_problem(key: str) -> str:
@@ -49,34 +64,59 @@ def key_problem(key: str) -> str:
     return ""
 
 
-def problem_with(model: str, key: str | None) -> str:
-    """Send the model a small request and return what is wrong, or an empty string. Call it outside of any scope."""
+def server_problem(model: str, *, key: str, address: str) -> str:
+    """What is wrong with a key and an address for a model's provider, as a sentence; empty if nothing is."""
+    if is_addressed(model):
+        if not address and provider_of(model) not in KEYLESS:
+            return str(PROVIDER_MESSAGES["no_provider_address"])
+        return (address_problem(address) if address else "") or (key_problem(key) if key else "")
+    if address:
+        return gettext("This provider has an address of its own. Choose another server instead.")
+    return key_problem(key)
+
+
+def try_model(model: str, credential: str | None) -> ModelTest:
+    """Send the model a small request. Call it outside of any scope."""
     if model == GROUNDED:
-        return ""
-    if needs_key(model) and not key:
-        return str(PROVIDER_MESSAGES["no_provider_key"])
+        return ModelTest()
+    if needs_key(model) and not credential:
+        return ModelTest(str(PROVIDER_MESSAGES["no_provider_key"]))
     try:
-        asyncio.run(check_model(model, key=key))
+        return ModelTest(usage=asyncio.run(check_model(model, key=credential)))
     except ProviderFailed as failed:
-        return str(
-            PROVIDER_MESSAGES.get(failed.reason)
-            or gettext("The provider could not answer (%(reason)s).") % {"reason": failed.reason}
-        )
+        return ModelTest(_message(failed))
     except (ShapeBroken, RuntimeError, ValueError, TypeError, AttributeError, LookupError) as failed:
-        return gettext("The provider's answer could not be read (%(reason)s).") % {"reason": type(failed).__name__}
-    return ""
+        message = gettext("The provider's answer could not be read (%(reason)s).")
+        return ModelTest(message % {"reason": type(failed).__name__})
 
 
-def store_provider_key(deployment: Deployment, *, model: str, key: str, actor: str) -> None:
-    """Store the key for the provider of `model`, replacing an older one; writes nothing if it is the same. Inside a
-    scope. Raises `SilasError("bad_provider_key")` 422."""
-    if problem := key_problem(key):
+def models_of(provider: str, credential: str | None) -> tuple[list[str], str]:
+    """The names of the models that a provider's server lists, and what is wrong where it lists none. Call it outside of
+    any scope."""
+    try:
+        listed = asyncio.run(list_models(provider, key=credential))
+    except ProviderFailed as failed:
+        return [], _message(failed)
+    return listed, "" if listed else gettext("This server doesn't list its models. Enter a name.")
+
+
+def _message(failed: ProviderFailed) -> str:
+    return str(
+        PROVIDER_MESSAGES.get(failed.reason)
+        or gettext("The provider could not answer (%(reason)s).") % {"reason": failed.reason}
+    )
+
+
+def store_provider_key(deployment: Deployment, *, model: str, key: str, actor: str, address: str = "") -> None:
+    """Store the key for the provider of `model`, with the address of its server where it has none of its own, replacing
+    an older one; writes nothing if both are the same. Inside a scope. Raises `SilasError("bad_provider_key")` 422."""
+    if problem := server_problem(model, key=key, address=address):
         raise SilasError(ErrorCode.BAD_PROVIDER_KEY, problem)
-    provider = provider_of(model)
+    provider, credential = provider_of(model), join_credential(key, address)
     row = _lock(deployment)
-    if provider in row.sealed_keys and row.keys.of(model) == key:
+    if provider in row.sealed_keys and row.keys.of(model) == credential:
         return
-    row.sealed_keys = {**row.sealed_keys, provider: seal_key(key, provider=provider, owner=str(row.pk))}
+    row.sealed_keys = {**row.sealed_keys, provider: seal_key(credential, provider=provider, owner=str(row.pk))}
     _save(row, AuditEvent.PROVIDER_KEY_STORED, provider, actor)
     deployment.sealed_keys = row.sealed_keys
 
@@ -94,9 +134,16 @@ def remove_provider_key(deployment: Deployment, *, provider: str, actor: str) ->
 def copy_provider_keys(source: Deployment, target: Deployment, *, actor: str) -> None:
     """Copy the keys to another deployment of the company, sealed for that one."""
     for provider in source.sealed_keys:
-        key = source.keys.of(f"{provider}:any")
-        if key:
-            store_provider_key(target, model=f"{provider}:any", key=key, actor=actor)
+        model = f"{provider}:any"
+        key, address = split_credential(source.keys.of(model))
+        if key or address:
+            store_provider_key(target, model=model, key=key or "", address=address, actor=actor)
+
+
+def server_addresses(deployment: Deployment) -> dict[str, str]:
+    """The addresses of servers that are stored with a key, by provider."""
+    stored = {name: split_credential(deployment.keys.of(f"{name}:any"))[1] for name in deployment.sealed_keys}
+    return {name: address for name, address in stored.items() if address}
 
 
 def _lock(deployment: Deployment) -> Deployment:

@@ -7,16 +7,12 @@ read.
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 import httpx2
-from django.conf import settings
 
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
-from kernel.http.addresses import host_of, is_public_url
+from kernel.http.allowed import address_problem, is_allowed_private
 from kernel.http.client import open_client
-from kernel.language import gettext
 
 MOST_BYTES = 2_000_000
 _STEP_SECONDS = 30.0
@@ -27,26 +23,6 @@ ADDRESS_ERRORS = {
     "address_refused": "This address doesn't lead to a public server.",
     "no_such_host": "There is no server with this name.",
 }
-
-
-def address_problem(url: str) -> str:
-    """Return what is wrong with an address that was typed, or ""."""
-    if is_allowed_private(url) or is_public_url(url, schemes=("https",)):
-        return ""
-    if host_of(url, schemes=("http",)):
-        return gettext("The address must start with https.")
-    return gettext("This isn't a public address, and the operator doesn't allow it as a private one.")
-
-
-def is_allowed_private(url: str) -> bool:
-    """True when the operator allows this host and port of the private network."""
-    host = host_of(url, schemes=("http", "https"))
-    return bool(host) and f"{host}:{_port(url)}" in settings.EGRESS_PRIVATE
-
-
-def _port(url: str) -> int:
-    parts = urlsplit(url)
-    return parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def client_for(url: str, headers: dict[str, str], *, most: int = MOST_BYTES) -> httpx2.AsyncClient:

@@ -27,12 +27,12 @@ from apps.tenants import policy_seals, vault
 from apps.tenants.enums import PolicyKind
 from apps.toolservers import integrity, ports, rules
 from apps.toolservers.enums import ToolState, Transport
-from apps.toolservers.http_client import address_problem
 from apps.toolservers.models import OutsideTool, ToolServer, ToolSet
 from apps.toolservers.schemas import Descriptor, Terms
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.http.allowed import address_problem
 from kernel.language import gettext
 
 MOST_SERVERS = 50

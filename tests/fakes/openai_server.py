@@ -70,10 +70,11 @@ Replies = Sequence[Reply] | Callable[[dict[str, Any]], Reply]
 
 @dataclass
 class FakeOpenAI:
-    """`base_url` is known once it serves. Times are `time.perf_counter()`."""
+    """`base_url` is known once it serves. Times are `time.perf_counter()`. `models` is what it lists."""
 
     replies: Replies
     base_url: str = ""
+    models: list[str] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     first_token_at: list[float] = field(default_factory=list)
@@ -105,6 +106,8 @@ class FakeOpenAI:
             with suppress(ConnectionError, asyncio.IncompleteReadError):
                 headers, request = await _read_request(reader)
                 self.keys.append(headers.get("authorization", "").removeprefix("Bearer "))
+                if not request:
+                    return await _send(writer, 200, {"data": [{"id": name} for name in self.models]})
                 self.under_way.add(id(request))
                 self.most_at_once = max(self.most_at_once, self.running)
                 try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from llm.keys import ProviderKeys, provider_of, seal_key
+from llm.credentials import join_credential, provider_of, split_credential
+from llm.keys import ProviderKeys, seal_key
 
 MODEL = "openai:small"
 
@@ -41,6 +42,15 @@ def test_key_that_is_no_sealed_value_opens_nothing() -> None:
 
 def test_key_stands_in_no_repr() -> None:
     assert "sealed" not in repr(keys())
+
+
+@pytest.mark.parametrize(
+    ("key", "address"),
+    [("sk-1", ""), ("sk-1", "https://llm.example.com/v1"), (None, "http://127.0.0.1:11434/v1"), (None, "")],
+)
+def test_key_and_address_are_one_credential(key: str | None, address: str) -> None:
+    credential = join_credential(key or "", address) or None
+    assert split_credential(credential) == (key, address)
 
 
 @pytest.mark.parametrize("model", ["openai:x", "openai-chat:x", "openai-responses:x"])

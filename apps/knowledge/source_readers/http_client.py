@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 from apps.knowledge.parsing import ProblemCode
 from apps.knowledge.ports import SourceAccount
 from apps.knowledge.source_readers.port import MAX_BYTES, TOO_LARGE, EntryFailed, SourceFailed
-from apps.toolservers.http_client import address_problem, is_allowed_private
+from kernel.http.allowed import address_problem, is_allowed_private
 from kernel.http.fetch import FetchFailed, Response, send
 from kernel.stored_texts import stored_text
 from kernel.unicode_safety import replace_unstorable

@@ -16,12 +16,12 @@ from apps.tenants.enums import PolicyKind
 from apps.tenants.provider_keys import key_problem
 from apps.toolservers import integrity
 from apps.toolservers.enums import SearchProvider
-from apps.toolservers.http_client import address_problem, is_allowed_private
 from apps.toolservers.models import WebSearch
 from apps.toolservers.web.providers import PROVIDERS
 from apps.toolservers.web.queries import seal_context
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.http.allowed import address_problem, is_allowed_private
 from kernel.language import gettext
 
 MOST_DOMAINS, MOST_PRICE = 20, Decimal(100)

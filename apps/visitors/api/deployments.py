@@ -35,10 +35,11 @@ from apps.tenants.models import Deployment
 from apps.tenants.provider_keys import (
     LONGEST_KEY,
     PROVIDER_MESSAGES,
-    key_problem,
-    problem_with,
     remove_provider_key,
+    server_addresses,
+    server_problem,
     store_provider_key,
+    try_model,
 )
 from apps.tenants.queries import deployment_by_id, list_deployments, models_without_key
 from apps.tenants.services import change_deployment
@@ -49,7 +50,9 @@ from apps.widgets.snippets import policy_lines, snippet
 from apps.widgets.views import loader_integrity
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+from kernel.http.addresses import MAX_URL_LENGTH
 from kernel.tenancy import tenant_scope
+from llm.credentials import join_credential
 from llm.models import is_builtin, is_known
 
 
@@ -96,6 +99,9 @@ class DeploymentDetail(DeploymentLine):
     persona = serializers.CharField(help_text="Its tone of voice; its sliders are at `/api/v1/personas/{id}`")
     models = serializers.DictField(source="model_names", help_text="By role: proxy, planner, executor, scorer")
     provider_keys = serializers.ListField(child=serializers.CharField(), help_text="Providers whose key is stored")
+    provider_addresses = serializers.DictField(
+        child=serializers.CharField(), help_text="Addresses of servers of your own, by provider"
+    )
     models_without_key = serializers.ListField(child=serializers.CharField())
     allowed_origins = serializers.ListField(child=serializers.CharField())
     last_loaded = serializers.DictField(
@@ -164,7 +170,15 @@ class DeploymentEdit(RequestSerializer):
 
 class ProviderKeyRequest(RequestSerializer):
     model = serializers.CharField(max_length=120, help_text="A model of the provider, with which the key is tested")
-    key = serializers.CharField(max_length=LONGEST_KEY, help_text="Stored encrypted, never read back")
+    key = serializers.CharField(
+        max_length=LONGEST_KEY, default="", allow_blank=True, help_text="Stored encrypted, never read back"
+    )
+    address = serializers.CharField(
+        max_length=MAX_URL_LENGTH,
+        default="",
+        allow_blank=True,
+        help_text="Of a server of your own: `compatible`, `compatible-responses`, `azure`, `ollama`",
+    )
 
 
 class InstallAnswer(serializers.Serializer[Any]):
@@ -277,7 +291,9 @@ class ProviderKeys(_DeploymentView):
         sent = validated(ProviderKeyRequest, request.data)
         with tenant_scope(self.caller.tenant_id):
             place = deployment_by_id(deployment_id)
-        if problem := key_problem(sent["key"]) or _model_problem(sent["model"]) or problem_with(**sent):
+        model, key, address = sent["model"], sent["key"], sent["address"]
+        problem = _model_problem(model) or server_problem(model, key=key, address=address)
+        if problem := problem or try_model(model, join_credential(key, address)).problem:
             raise SilasError(ErrorCode.BAD_PROVIDER_KEY, problem)
         with tenant_scope(self.caller.tenant_id):
             store_provider_key(place, **sent, actor=self.caller.actor)
@@ -322,6 +338,7 @@ def _detail(place: Deployment) -> dict[str, Any]:
     release = main_release(place.pk)
     place.__dict__.update(
         provider_keys=sorted(place.sealed_keys),
+        provider_addresses=server_addresses(place),
         models_without_key=models_without_key(place),
         last_loaded=last_pings(place),
         release=release.number if release else None,

@@ -10,6 +10,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.password_validation import validate_password
 from django.http import HttpRequest, HttpResponse
@@ -26,13 +27,14 @@ from apps.console.base import page
 from apps.console.installs import installs_of
 from apps.console.members import StaffRequest, staff_view
 from apps.console.pages.knowledge.uploads import Upload, collection_of
+from apps.console.pages.studio import model_setup
 from apps.console.pages.studio.model_forms import ModelForm
 from apps.knowledge import intake
 from apps.knowledge.models import Intake
 from apps.tenants import first_run
 from apps.tenants.enums import Role
 from apps.tenants.models import FirstRun
-from apps.tenants.provider_keys import problem_with, store_provider_key
+from apps.tenants.provider_keys import store_provider_key
 from apps.tenants.rules import MODEL_ROLES, origins_problem, typed_origins
 from apps.tenants.services import change_deployment
 from apps.widgets.snippets import snippet
@@ -113,14 +115,15 @@ def model(request: StaffRequest) -> HttpResponseBase:
         keys = run.deployment.keys
         if request.method != "POST" or not form.is_valid():
             return _screen(request, run, "model", form=form).render()
-    name, key = form.model_id, form.cleaned_data["key"]
-    if problem := problem_with(name, key or keys.of(name)):
-        form.add_error("key", problem)
+    tested = model_setup.try_form(form, keys)
     with tenant_scope(request.member.tenant):
-        if form.errors:
+        if tested is None:
             return _screen(request, run, "model", form=form).render()
-        if key and form.cleaned_data["kind"] == "provider":
-            store_provider_key(run.deployment, model=name, key=key, actor=request.member.user.actor)
+        name, typed = form.model_id, {part: form.cleaned_data[part] for part in ("key", "address")}
+        if form.credential and form.cleaned_data["kind"] == "provider":
+            store_provider_key(run.deployment, model=name, **typed, actor=request.member.user.actor)
+        if form.cleaned_data["kind"] == "provider":
+            messages.success(request, model_setup.cost_of(name, tested))
         names = dict.fromkeys(MODEL_ROLES, name)
         change_deployment(run.deployment, actor=request.member.user.actor, model_names=names)
         return _next(request, run, "model")

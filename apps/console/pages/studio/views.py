@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
+from django.contrib import messages
 from django.forms import Form
 from django.http.response import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
@@ -20,7 +21,7 @@ from apps.access.tokens import test_ticket
 from apps.console.base import page
 from apps.console.installs import installs_of
 from apps.console.members import StaffRequest, staff_view
-from apps.console.pages.studio import personality_form, visitor_forms
+from apps.console.pages.studio import model_setup, personality_form, visitor_forms
 from apps.console.pages.studio.forms import FOLDED, GROUPS, DeploymentForm, NewDeploymentForm, initial_of
 from apps.console.pages.studio.model_forms import PROVIDERS, ModelForm
 from apps.console.pages.studio.personality_form import PersonalityForm
@@ -32,7 +33,7 @@ from apps.suggestions.services import preferences
 from apps.tenants import first_run
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
-from apps.tenants.provider_keys import problem_with, remove_provider_key, store_provider_key
+from apps.tenants.provider_keys import remove_provider_key, server_addresses, store_provider_key
 from apps.tenants.queries import deployment_by_id, models_without_key
 from apps.tenants.services import change_deployment
 from apps.visitors import offers
@@ -99,12 +100,13 @@ def save_key(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
     with tenant_scope(request.member.tenant):
         place = deployment_by_id(deployment_id)
     form = ModelForm({**request.POST.dict(), "kind": "provider"})
-    if form.is_valid() and (problem := problem_with(form.model_id, form.cleaned_data["key"] or None)):
-        form.add_error("key", problem)
+    tested = model_setup.try_form(form, place.keys)
     with tenant_scope(request.member.tenant):
-        if form.errors:
-            return _studio(request, place, status=422, keys=form).render()
-        store_provider_key(place, model=form.model_id, key=form.cleaned_data["key"], actor=request.member.user.actor)
+        if tested is None:
+            return _studio(request, place, status=422 if form.errors else 200, keys=form).render()
+        typed = {name: form.cleaned_data[name] for name in ("key", "address")}
+        store_provider_key(place, model=form.model_id, **typed, actor=request.member.user.actor)
+        messages.success(request, model_setup.cost_of(form.model_id, tested))
     return redirect("console-studio", place.pk)
 
 
@@ -171,6 +173,7 @@ def _studio(
         initial = visitor_forms.initial_of(offers.offers_of(place.pk), offers.questions_of(place.pk))
         features = VisitorFeaturesForm(place=place, initial=initial)
     personality = personality or PersonalityForm(state=state_of(place.pk))
+    servers = server_addresses(place)
     return page(
         request,
         "console/studio.html",
@@ -188,7 +191,7 @@ def _studio(
         languages=LANGUAGES,
         speaks=next(iter(place.languages), "en"),
         keys=keys or ModelForm(),
-        kept=[(name, dict(PROVIDERS).get(name, name)) for name in sorted(place.sealed_keys)],
+        kept=[(name, dict(PROVIDERS).get(name, name), servers.get(name, "")) for name in sorted(place.sealed_keys)],
         keyless=models_without_key(place),
         builtin=GROUNDED,
         preferences=preferences_of(place.pk),

@@ -1354,7 +1354,8 @@ ProviderEnum: TypeAlias = Literal["brave", "tavily", "searxng"]
 
 class ProviderKeyRequest(TypedDict):
     model: str
-    key: str
+    key: NotRequired[str]
+    address: NotRequired[str]
 
 
 class PublisherAnswer(TypedDict):
@@ -3419,6 +3420,7 @@ class DeploymentDetail(TypedDict):
     persona: str
     models: dict[str, Any]
     provider_keys: list[str]
+    provider_addresses: dict[str, str]
     models_without_key: list[str]
     allowed_origins: list[str]
     last_loaded: dict[str, str]

@@ -1,0 +1,44 @@
+"""The credential of a model provider: a key, and for a server of one's own its address before it.
+
+Both are sealed as one text, so that a key is never sent to another address than the one it was given for.
+"""
+
+from __future__ import annotations
+
+from pydantic_ai.models import parse_model_id
+
+# Providers whose server's address is given by whoever uses them; `compatible` is any OpenAI-compatible server.
+COMPATIBLE = "compatible"
+ADDRESSED = frozenset({COMPATIBLE, "azure", "ollama"})
+_APIS = ("-chat", "-responses")
+
+
+def provider_of(model: str) -> str:
+    """The provider under which a model's credential is stored: `openai-chat:x` and `openai:x` share one."""
+    provider = parse_model_id(model)[0] or ""
+    for api in _APIS:
+        provider = provider.removesuffix(api)
+    return provider
+
+
+def is_addressed(model: str) -> bool:
+    """Whether the model's server has an address that is given with its key."""
+    return provider_of(model) in ADDRESSED
+
+
+def speaks_responses(model: str) -> bool:
+    """Whether a server of one's own is asked through the Responses API instead of chat completions."""
+    return (parse_model_id(model)[0] or "").endswith("-responses")
+
+
+def join_credential(key: str, address: str = "") -> str:
+    """The credential in one text; keys and addresses contain no space."""
+    return f"{address} {key}" if address else key
+
+
+def split_credential(credential: str | None) -> tuple[str | None, str]:
+    """The key, or None, and the address, or ""."""
+    if credential is None or not credential.startswith(("http://", "https://")):
+        return credential, ""
+    address, _, key = credential.partition(" ")
+    return key or None, address
