@@ -44,6 +44,7 @@ MODULES = (
     "email",
     "backup",
     "person",
+    "traces",
 )
 
 

@@ -29,11 +29,12 @@ _ECHO_TABLE = "CREATE TABLE bench_echo (id bigserial PRIMARY KEY, said text NOT 
 
 @dataclass
 class Stage:
-    """`url` is the web process's address; `env` what a process needs to reach the same servers."""
+    """`url` is the address of the web process `process`; `env` what a process needs to reach the same servers."""
 
     url: str
     env: dict[str, str]
     deployment: Any = None
+    process: subprocess.Popen[bytes] | None = None
 
     @property
     def socket_url(self) -> str:
@@ -57,7 +58,8 @@ def stage(
             _collect_files()
         with _echo_table() as cursor:
             cursor.execute(_ECHO_TABLE)
-        yield Stage(_web(env, stack), env, _deployment(model))
+        url, process = start_web(env, stack)
+        yield Stage(url, env, _deployment(model), process)
 
 
 @contextlib.contextmanager
@@ -135,7 +137,8 @@ def _deployment(model: str) -> Any:
         )
 
 
-def _web(env: dict[str, str], stack: contextlib.ExitStack) -> str:
+def start_web(env: dict[str, str], stack: contextlib.ExitStack) -> tuple[str, subprocess.Popen[bytes]]:
+    """Start a web process and wait until it answers; it ends with `stack`."""
     port = _free_port()
     argv = [sys.executable, "-m", "daphne", "-b", "127.0.0.1", "-p", str(port), "-v", "0", "bench.web:application"]
     process = subprocess.Popen(argv, env={**os.environ, **env}, stderr=(Path(env["SILAS_VAR"]) / "web.log").open("wb"))
@@ -146,7 +149,7 @@ def _web(env: dict[str, str], stack: contextlib.ExitStack) -> str:
     while time.monotonic() < give_up and process.poll() is None:
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/health/ready", timeout=5) as answer:
             if answer.status == 200:
-                return url
+                return url, process
         time.sleep(0.1)
     said = (Path(env["SILAS_VAR"]) / "web.log").read_text(errors="replace")[-2000:]
     raise RuntimeError(f"the web process did not become ready:\n{said}")

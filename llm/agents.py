@@ -11,8 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic_ai import DeferredToolRequests
+from pydantic_ai.models import parse_model_id
 from pydantic_ai.toolsets import AbstractToolset
 
+from kernel import tracing
+from kernel.tracing import SpanName
 from llm import prompts
 from llm.attempts import Answer, Attempts
 from llm.briefing import Briefing
@@ -107,17 +110,24 @@ async def run_executor(
 
 async def _run(model_name: str, attempts: Attempts, key: str | None, base_url: str | None) -> AgentRun[Any]:
     answered_by, reason = model_name, ""
-    try:
-        result = await _try_model(model_name, attempts, key, base_url)
-    except ProviderFailed as failure:
-        answered_by, reason = GROUNDED, failure.reason
-        result = await _fall_back(model_name, attempts)
-    if result.output is None:
-        answered_by = _HARNESS
-        reason = reason or f"{attempts.briefing.role}_structured_output_invalid"
+    provider, model = parse_model_id(model_name)
+    role = attempts.briefing.role.value
+    with tracing.span(SpanName.AGENT, label=role, agent=role, provider=provider, model=model) as span:
+        try:
+            result = await _try_model(model_name, attempts, key, base_url)
+        except ProviderFailed as failure:
+            answered_by, reason = GROUNDED, failure.reason
+            result = await _fall_back(model_name, attempts)
+        if result.output is None:
+            answered_by = _HARNESS
+            reason = reason or f"{attempts.briefing.role}_structured_output_invalid"
+        usage = attempts.usage
+        span.set(answered_by=answered_by, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        if reason:
+            span.fail(reason)
     return AgentRun(
         output=_answer(result, attempts.briefing),
-        usage=attempts.usage,
+        usage=usage,
         model_name=model_name,
         answered_by=answered_by,
         repaired=result.repaired,

@@ -20,6 +20,7 @@ from llm.attachments import content_of, readable_types
 from llm.briefing import Briefing
 from llm.enums import Role
 from llm.failures import ProviderFailed, translate_errors
+from llm.models import model_span
 from llm.offline.model import GroundedSettings, first_move, grounded_model, pieces
 from llm.offline.moves import CallTool
 from llm.output_repair import RepairedOutput, run_with_repair
@@ -141,7 +142,11 @@ class Attempts:
             async with opened as run:
                 async for node in run:
                     if Agent.is_model_request_node(node):
-                        await self._follow(_events(node, run.ctx, model))
+                        with model_span(f"{model.system}:{model.model_name}") as span:
+                            tokens = usage.input_tokens, usage.output_tokens
+                            await self._follow(_events(node, run.ctx, model))
+                            span.set(input_tokens=usage.input_tokens - tokens[0])
+                            span.set(output_tokens=usage.output_tokens - tokens[1])
         assert run.result is not None
         output: Answer = run.result.output
         return output

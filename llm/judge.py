@@ -17,7 +17,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
 from llm.failures import ProviderFailed, translate_errors
-from llm.models import is_builtin, open_model
+from llm.models import is_builtin, model_span, open_model
 from llm.render import block
 from llm.runs import Usage
 from llm.usage_estimates import estimate_unreported
@@ -83,16 +83,19 @@ class Judgement:
         """Raises `ProviderFailed` and `ShapeBroken`."""
         if is_builtin(model_name):
             raise ProviderFailed("no_opinions")
-        try:
-            async with (
-                asyncio.timeout(self.question.seconds),
-                open_model(model_name, key=key, base_url=base_url) as model,
-            ):
-                return await self._asked(model)
-        except TimeoutError:
-            raise ProviderFailed("request_timeout") from None
-        except _STUMBLES as error:
-            raise ProviderFailed("unreadable_response") from error
+        with model_span(model_name) as span:
+            try:
+                async with (
+                    asyncio.timeout(self.question.seconds),
+                    open_model(model_name, key=key, base_url=base_url) as model,
+                ):
+                    return await self._asked(model)
+            except TimeoutError:
+                raise ProviderFailed("request_timeout") from None
+            except _STUMBLES as error:
+                raise ProviderFailed("unreadable_response") from error
+            finally:
+                span.set(input_tokens=self.usage.input_tokens, output_tokens=self.usage.output_tokens)
 
     async def _asked(self, model: Model) -> Opinion | Ruling:
         question = self.question

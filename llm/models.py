@@ -11,8 +11,8 @@ import asyncio
 import functools
 import os
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import httpx2
@@ -21,8 +21,10 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, check_allow_model_requests, infer_model, parse_model_id
 from pydantic_ai.providers import Provider, infer_provider_class
 
+from kernel import tracing
 from kernel.http.allowed import is_allowed_private
 from kernel.http.client import open_client
+from kernel.tracing import ActiveSpan, SpanName
 from llm.credentials import COMPATIBLE, provider_of, speaks_responses, split_credential
 from llm.failures import ProviderFailed
 from llm.offline.model import GROUNDED, grounded_model
@@ -32,6 +34,7 @@ __all__ = [
     "environment_key",
     "is_builtin",
     "is_known",
+    "model_span",
     "needs_key",
     "open_embedding_model",
     "open_model",
@@ -60,6 +63,14 @@ def is_known(name: str) -> bool:
         return issubclass(infer_provider_class(provider), Provider)
     except (ImportError, ValueError):
         return False
+
+
+@contextmanager
+def model_span(name: str) -> Iterator[ActiveSpan]:
+    """The span of one request to this model, with its repair."""
+    provider, model = parse_model_id(name)
+    with tracing.span(SpanName.MODEL, label=model, provider=provider, model=model) as span:
+        yield span
 
 
 def needs_key(name: str) -> bool:

@@ -16,7 +16,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
 
 from llm.failures import ProviderFailed, translate_errors
-from llm.models import open_model
+from llm.models import model_span, open_model
 from llm.pricing import estimate_tokens
 from llm.render import block
 from llm.runs import Usage
@@ -61,19 +61,22 @@ async def request(
     """
     agent: Agent[None, T] = Agent(output_type=shape, retries={"output": 1}, name=shape.__name__)
     settings = ModelSettings(temperature=0.0, max_tokens=inquiry.max_tokens, max_retries=0, timeout=inquiry.seconds)
-    try:
-        async with asyncio.timeout(inquiry.seconds), open_model(model_name, key=key) as model:
-            with translate_errors(), estimate_unreported(spent):
-                run = await agent.run(
-                    inquiry.prompt,
-                    instructions=inquiry.task,
-                    model=model,
-                    model_settings=settings,
-                    usage_limits=UsageLimits(request_limit=2),
-                    usage=spent,
-                )
-            return StructuredResult(run.output, Usage.of(spent))
-    except TimeoutError:
-        raise ProviderFailed("request_timeout") from None
-    except _STUMBLES as error:
-        raise ProviderFailed("unreadable_response") from error
+    with model_span(model_name) as span:
+        try:
+            async with asyncio.timeout(inquiry.seconds), open_model(model_name, key=key) as model:
+                with translate_errors(), estimate_unreported(spent):
+                    run = await agent.run(
+                        inquiry.prompt,
+                        instructions=inquiry.task,
+                        model=model,
+                        model_settings=settings,
+                        usage_limits=UsageLimits(request_limit=2),
+                        usage=spent,
+                    )
+                return StructuredResult(run.output, Usage.of(spent))
+        except TimeoutError:
+            raise ProviderFailed("request_timeout") from None
+        except _STUMBLES as error:
+            raise ProviderFailed("unreadable_response") from error
+        finally:
+            span.set(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens)

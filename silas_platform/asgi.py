@@ -20,10 +20,11 @@ from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
 from silas_platform import connection_limits
 from silas_platform.background import with_background
 from silas_platform.client_address import with_client_address
-from silas_platform.telemetry import instruments
+from silas_platform.telemetry import instruments, traces
 
 connection_limits.install()
 instruments.start("web")
+traces.start("web")
 protocols = ProtocolTypeRouter(
     {
         "http": with_safety(with_deployments(django_application)),

@@ -95,9 +95,10 @@ def _share_memory_with_children(**_: Any) -> None:
 @worker_process_init.connect
 def _start_telemetry(**_: Any) -> None:
     """Start exporters in each child, after the fork: their threads do not survive it."""
-    from silas_platform.telemetry import instruments
+    from silas_platform.telemetry import instruments, traces
 
     instruments.start("worker")
+    traces.start("worker")
 
 
 @worker_ready.connect
@@ -111,8 +112,9 @@ def _start_telemetry_of_threads(sender: Any, **_: Any) -> None:
 @worker_shutdown.connect
 def _send_last_telemetry(**_: Any) -> None:
     """Send what is left: a child ends without `atexit`."""
-    from silas_platform.telemetry import instruments
+    from silas_platform.telemetry import instruments, traces
 
+    traces.stop()
     instruments.stop()
 
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Mapping
-from typing import TextIO
+from collections.abc import Mapping, MutableMapping
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import ExcInfo, Processor
 
+from kernel import tracing
+
 _MAX_LINES = 200
 _TEXTS = {"traceback", "args", "kwargs", "return_value"}
 
+
+def _add_trace_id(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Name the trace to which a line belongs; only while traces are recorded."""
+    if trace_id := tracing.current_trace_id():
+        event["trace_id"] = trace_id
+    return event
+
+
 _SHARED: list[Processor] = [
+    _add_trace_id,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),

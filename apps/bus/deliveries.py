@@ -26,8 +26,10 @@ from apps.bus.enums import Queue
 from apps.bus.models import QueueMessage
 from apps.bus.registry import Handler, consumer_of, is_recurring, names_on
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost
+from kernel import tracing
 from kernel.errors import SilasError, error_location
 from kernel.tenancy import in_scope, with_retry
+from kernel.tracing import ActiveSpan, SpanName
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -121,7 +123,24 @@ def lease_next(queue: Queue, *, scope_id: str, consumer: str, seconds: float) ->
 
 async def deliver(tenant_id: UUID, lease: Lease, *, seconds: float) -> None:
     """Deliver the message to its handler, and ack, nack or bury it unless the lease is lost."""
+    message = lease.message
+    # A recurring job has one row for all of its deliveries, so each begins a trace of its own.
+    recurs = is_recurring(message.queue, message.kind)
+    with tracing.span(
+        SpanName.JOB,
+        parent="" if recurs else message.trace_id,
+        link=message.trace_id if recurs else "",
+        label=message.kind,
+        tenant=tenant_id,
+        queue=message.queue,
+        message=message.pk,
+        kind=message.kind,
+        attempt=message.attempts + 1,
+    ) as span:
+        await _deliver(tenant_id, lease, seconds, span)
 
+
+async def _deliver(tenant_id: UUID, lease: Lease, seconds: float, span: ActiveSpan) -> None:
     async def end(step: Callable[..., None], **reason: str) -> None:
         """Make the final write. If it fails, the lease is lost or expires, and the message is delivered again."""
         with suppress(LeaseLost, DatabaseError):
@@ -137,13 +156,16 @@ async def deliver(tenant_id: UUID, lease: Lease, *, seconds: float) -> None:
             await consumer.handler(delivery)
             if not delivery.over:
                 await in_scope(tenant_id, delivery.finish)
-    except LeaseLost:
+    except LeaseLost as lost:
+        span.fail(lost)
         _log.warning("delivery_lost message=%s", lease.message.pk)
     except AlreadyProcessed:
         await end(services.ack)
     except Undeliverable as refusal:
+        span.fail(refusal)
         await end(services.dead_letter, reason=refusal.code)
     except Exception as error:  # noqa: BLE001 (after any error the message is retried)
+        span.fail(error)
         _log.error("delivery_failed message=%s error=%s", lease.message.pk, error_location(error))
         reason = error.code if isinstance(error, SilasError) else type(error).__name__
         await end(services.nack, reason=reason)

@@ -39,6 +39,12 @@ def backlog(queue: str, scope_id: UUID | str, *, most: int) -> Read[tuple[int, i
     return Read(_BACKLOG, values, lambda rows: (rows[0][0], rows[0][1]))
 
 
+def trace_of(kind: Kind, scope_id: UUID | str) -> str:
+    """The trace that the recurring job of this kind and scope was scheduled in; "" without such a job."""
+    row = QueueMessage.objects.filter(queue=QUEUE_OF[kind], message_id=rules.scope_of(kind, scope_id))
+    return row.values_list("trace_id", flat=True).first() or ""
+
+
 def is_live(message_pk: UUID | None) -> bool:
     """True while the message is queued or leased."""
     return message_pk is not None and QueueMessage.objects.filter(pk=message_pk, state__in=LIVE).exists()

@@ -27,7 +27,7 @@ from apps.bus.enums import AGENTS, LIVE, QUEUE_OF, WORKER_OF, Kind, Queue, Sende
 from apps.bus.models import QueueMessage
 from apps.bus.queries import pending_count as pending_count
 from apps.bus.schemas import AlreadyProcessed, Lease, LeaseLost, Message, MessageFields, MessageRefused
-from kernel import fault_points
+from kernel import fault_points, tracing
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.taint import Taint
@@ -75,8 +75,8 @@ def send_message(
 
     `due_at`: not delivered before; None: at once. `message_id` is the idempotency key: given again on the same queue,
     the first message is returned and nothing is added. `trace_id` is copied from the message that caused this one; by
-    default a new trace begins. Raises `MessageRefused` with a code when kind, queue, sender and content do not fit
-    together (`rules.ROUTES`).
+    default it is the current span's (`kernel.tracing`), or a new one. Raises `MessageRefused` with a code when kind,
+    queue, sender and content do not fit together (`rules.ROUTES`).
     """
     if isinstance(payload, BaseModel):
         payload = payload.model_dump(mode="json", exclude_none=True)
@@ -86,7 +86,7 @@ def send_message(
             queue=queue,
             kind=kind,
             message_id=message_id or str(uuid4()),
-            trace_id=trace_id or str(uuid4()),
+            trace_id=trace_id or tracing.trace_for_message(),
             scope_id=str(scope_id),
             sender=sender,
             payload=payload,
@@ -152,7 +152,7 @@ def schedule(kind: Kind, *, scope_id: UUID | str, due_at: datetime) -> None:
         queue=QUEUE_OF[kind],
         kind=kind,
         message_id=scope,
-        trace_id=str(uuid4()),
+        trace_id=tracing.trace_for_message(),
         scope_id=scope,
         sender=Sender.RUNTIME,
         taint=Taint.AUTH,

@@ -37,11 +37,13 @@ from apps.sessions.served import languages_of
 from apps.tenants import vault
 from apps.visitors.files import file_of
 from apps.visitors.offers import offers_of
+from kernel import tracing
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.language import gettext, in_language
 from kernel.tenancy import in_scope
+from kernel.tracing import SpanName
 
 MOST_ATTEMPTS = 8
 # How long a visitor of the widget may be away before an answer is sent to them.
@@ -125,10 +127,12 @@ async def send(delivery: Delivery) -> None:
     if attempt.follows_widget and attempt.session_id and await is_open(delivery.tenant_id, attempt.session_id):
         await in_scope(delivery.tenant_id, _forgo, delivery, attempt)
         return
-    try:
-        sent: Sent | NotSent = await attempt.adapter.send(attempt.place, attempt.message)
-    except NotSent as refusal:
-        sent = refusal
+    with tracing.span(SpanName.SENDING, kind=attempt.adapter.kind, attempt=attempt.number) as span:
+        try:
+            sent: Sent | NotSent = await attempt.adapter.send(attempt.place, attempt.message)
+        except NotSent as refusal:
+            sent = refusal
+            span.fail(refusal)
     await in_scope(delivery.tenant_id, _settle, delivery, attempt, sent)
 
 

@@ -26,9 +26,11 @@ from apps.bus.schemas import LeaseLost
 from apps.sessions import turn
 from apps.sessions.state import TurnState
 from apps.sessions.telemetry import TurnOutcome, turn_ended
+from kernel import tracing
 from kernel.errors import error_location
 from kernel.tenancy import in_scope, in_thread, with_retry
 from kernel.tenancy.threads import use_low_priority_pool
+from kernel.tracing import ActiveSpan, SpanName
 
 _log = logging.getLogger(__name__)
 CONSUMER = f"web:{socket.gethostname()[:40]}:{os.getpid()}"
@@ -82,6 +84,7 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
     """Run the oldest waiting turn. True when another waits behind it; not when one failed and waits for its next
     attempt: the sweep finds that.
     """
+    woken_ns = time.time_ns()
     try:
         opened = await in_scope(tenant_id, turn.open_turn, session_id, consumer=CONSUMER)
     except DatabaseError as error:
@@ -91,20 +94,37 @@ async def _one_turn(tenant_id: UUID, session_id: UUID) -> bool:
         return False
     begun, outcome = time.monotonic(), TurnOutcome.FAILED
     try:
-        async with keep_lease_alive(tenant_id, opened.lease, settings.TURN_LEASE_SECONDS):
-            await turn.run(opened)
-        outcome = TurnOutcome.ANSWERED if opened.stop is None else TurnOutcome.STOPPED
-    except LeaseLost:
-        outcome = TurnOutcome.LEASE_LOST
-        _log.warning("turn_lease_lost session=%s", session_id)
-        return False
-    except Exception as error:  # noqa: BLE001 (whatever it was, the message goes back to its queue)
-        _log.error("turn_failed session=%s error=%s", session_id, error_location(error))
-        await _give_back(opened, reason=type(error).__name__)
-        return False
+        with tracing.span(
+            SpanName.TURN,
+            parent=opened.lease.message.trace_id,
+            start_ns=woken_ns,
+            tenant=tenant_id,
+            deployment=opened.session.deployment_id,
+            conversation=session_id,
+            turn=opened.number,
+            attempt=opened.lease.message.attempts + 1,
+        ) as span:
+            outcome = await _answer(opened, span)
+            span.set(outcome=outcome)
     finally:
         turn_ended(outcome, time.monotonic() - begun)
-    return opened.more
+    return opened.more and outcome in (TurnOutcome.ANSWERED, TurnOutcome.STOPPED)
+
+
+async def _answer(opened: TurnState, span: ActiveSpan) -> TurnOutcome:
+    try:
+        async with keep_lease_alive(opened.tenant_id, opened.lease, settings.TURN_LEASE_SECONDS):
+            await turn.run(opened)
+    except LeaseLost as lost:
+        span.fail(lost)
+        _log.warning("turn_lease_lost session=%s", opened.session.pk)
+        return TurnOutcome.LEASE_LOST
+    except Exception as error:  # noqa: BLE001 (whatever it was, the message goes back to its queue)
+        span.fail(error)
+        _log.error("turn_failed session=%s error=%s", opened.session.pk, error_location(error))
+        await _give_back(opened, reason=type(error).__name__)
+        return TurnOutcome.FAILED
+    return TurnOutcome.ANSWERED if opened.stop is None else TurnOutcome.STOPPED
 
 
 async def _give_back(opened: TurnState, *, reason: str) -> None:

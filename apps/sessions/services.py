@@ -31,12 +31,14 @@ from apps.sessions.ratelimit.limits import TOO_MANY_HERE, Bounds
 from apps.sessions.schemas import Accepted, Busy, StartedSession
 from apps.sessions.signals import session_changed, visitor_described
 from apps.tenants.models import Deployment
+from kernel import tracing
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.taint import Taint
 from kernel.tenancy import read_rows, read_together, tenant_scope
+from kernel.tracing import SpanName
 
 RETRY_AFTER_SECONDS = 5
 MAX_ATTRIBUTES = 20
@@ -146,19 +148,20 @@ def accept_message(
     if is_bots and (said := _too_many_wait(waiting.value, bounds)):
         return Busy(RETRY_AFTER_SECONDS, said)
     taint = signed or (Taint.EXTERNAL if session.level_at(now()) == PUBLIC else Taint.AUTH)
-    entry = chronicle.append(
-        session, kind=EntryKind.MESSAGE, sender=Sender.VISITOR, text=text, taint=taint, client_id=client_id
-    )
-    bus.send_message(
-        Queue.PROXY,
-        kind=Kind.USER_MESSAGE,
-        scope_id=session_id,
-        sender=BusSender.USER,
-        payload={"seq": entry.seq, "overheard": not is_bots},
-        trace_id=trace_id,
-        message_id=f"message:{entry.pk}",
-        taint=taint,
-    )
+    with tracing.span(SpanName.MESSAGE, tenant=session.tenant_id, conversation=session_id):
+        entry = chronicle.append(
+            session, kind=EntryKind.MESSAGE, sender=Sender.VISITOR, text=text, taint=taint, client_id=client_id
+        )
+        bus.send_message(
+            Queue.PROXY,
+            kind=Kind.USER_MESSAGE,
+            scope_id=session_id,
+            sender=BusSender.USER,
+            payload={"seq": entry.seq, "overheard": not is_bots},
+            trace_id=trace_id,
+            message_id=f"message:{entry.pk}",
+            taint=taint,
+        )
     data = {"chars": len(text)}
     record(AuditEvent.MESSAGE_ACCEPTED, actor="visitor", subject=f"session:{session_id}", data=data)
     return Accepted(entry.seq, repeated=False)

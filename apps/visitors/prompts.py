@@ -37,6 +37,7 @@ from apps.visitors import prompt_forms
 from apps.visitors.enums import AskKind, AskStatus
 from apps.visitors.models import VisitorCard
 from apps.visitors.prompt_forms import DAY, FormWanted, Seconds
+from kernel import tracing
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -167,7 +168,7 @@ def _answered(session: ChatSession, card: VisitorCard, said: str, what: Mapping[
         scope_id=session.pk,
         sender=From.USER,
         payload={"seq": entry.seq, "overheard": overheard},
-        trace_id=str(uuid4()),
+        trace_id=tracing.trace_for_message(),
         message_id=f"message:{entry.pk}",
         taint=entry.taint,
     )

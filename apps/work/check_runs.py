@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from apps.bus.deliveries import Delivery
 from apps.skills import queries as skills
@@ -24,8 +24,10 @@ from apps.work.queries import children_of, work_item
 from apps.work.schemas import VerificationReport
 from apps.work.services import candidates, goal_cycles, outbox, projects
 from apps.work.verification import run_checks
+from kernel import tracing
 from kernel.clock import now
 from kernel.tenancy import in_scope
+from kernel.tracing import SpanName
 
 _CheckResults = tuple[VerificationReport, Sequence[Mapping[str, Any]]]
 
@@ -53,13 +55,15 @@ async def run_goal_checks_now(tenant_id: UUID, goal_id: UUID) -> GoalCycle | Non
 
 async def _run_checks(tenant_id: UUID, item_id: UUID) -> _CheckResults:
     rounds = await in_scope(tenant_id, _rounds, item_id)
-    reports = [await asyncio.to_thread(run_checks, result_.checks, mounts=result_.mounts) for result_ in rounds]
-    report = VerificationReport(tuple(result for result_ in reports for result in result_.results))
+    with tracing.span(SpanName.VERIFICATION) as span:
+        reports = [await asyncio.to_thread(run_checks, result_.checks, mounts=result_.mounts) for result_ in rounds]
+        report = VerificationReport(tuple(result for result_ in reports for result in result_.results))
+        span.set(checks=len(report.results), passed=report.all_passed)
     return report, await goal_discovery.find_candidates(tenant_id, item_id)
 
 
 def _conclude_here(goal_id: UUID, report: VerificationReport, todo: Sequence[Mapping[str, object]]) -> GoalCycle | None:
-    goal, trace_id = lock_item(goal_id), str(uuid4())
+    goal, trace_id = lock_item(goal_id), tracing.trace_for_message()
     cycle = goal_cycles.conclude(goal, report, due_at=now(), trace_id=trace_id)
     if cycle is not None:
         candidates.route_candidates(goal.pk, todo, trace_id=trace_id)
@@ -83,7 +87,7 @@ def _conclude_project(project_id: UUID, report: VerificationReport) -> None:
 def _conclude_cycle(goal_id: UUID, results: _CheckResults | None) -> datetime | None:
     goal = lock_item(goal_id)
     if results is not None and goal.due_at is not None:
-        (report, todo), trace_id = results, str(uuid4())
+        (report, todo), trace_id = results, tracing.trace_for_message()
         cycle = goal_cycles.conclude(goal, report, due_at=goal.due_at, trace_id=trace_id)
         if cycle is not None and todo:
             outbox.enqueue_candidates(goal.pk, todo, cycle=str(cycle.pk), trace_id=trace_id)

@@ -32,9 +32,10 @@ from apps.work.services import attempts
 from apps.work.services.attempts import AttemptOutcome
 from apps.work.step_gates import ReviewRequired, StepGates, StepStopped
 from apps.work.verification import run_checks
-from kernel import fault_points
+from kernel import fault_points, tracing
 from kernel.provenance import Origin, Source, Traced, as_text
 from kernel.tenancy import in_scope
+from kernel.tracing import SpanName
 from llm.agents import AgentRun, Limits, run_executor
 from llm.pricing import estimate_usage
 from llm.schemas import ExecutorAgentOutput
@@ -72,7 +73,10 @@ async def _run_attempt(job: AttemptJob) -> AttemptOutcome:
     deadlines.set_deadline(_VERIFICATION_SECONDS)
     outcome = replace(outcome, notes=(*steps.notes, *outcome.notes))
     if outcome.review is None and outcome.stop in (WorkReason.NONE, WorkReason.UNCERTAIN):
-        outcome = await _verify(job, ledger, outcome)
+        with tracing.span(SpanName.VERIFICATION) as span:
+            outcome = await _verify(job, ledger, outcome)
+            if outcome.report is not None:
+                span.set(checks=len(outcome.report.results), passed=outcome.report.all_passed)
     used = outcome.used.merge(BudgetUsed(wall_time_seconds=meter.seconds))
     outcome = replace(
         outcome, used=used, artifacts=tuple(ledger.artifacts), result=ledger.messages, lines=tuple(ledger.lines)

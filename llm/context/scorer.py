@@ -20,7 +20,7 @@ from llm.context.budget import TokenBudget
 from llm.context.items import ContextItem, Window
 from llm.context.rules import evictable, first_tier, second_tier
 from llm.failures import ProviderFailed, translate_errors
-from llm.models import open_model
+from llm.models import model_span, open_model
 from llm.output_repair import run_with_repair
 from llm.render import block, label
 from llm.schemas import ScorerOutput
@@ -82,8 +82,9 @@ def model_scorer(model_name: str, *, key: str | None = None, base_url: str | Non
     """Ask this model (llm.models), with the one repair of spec 5.1.0. Raises `ProviderFailed`."""
 
     async def ask(prompt: str) -> ScorerOutput | None:
-        async with open_model(model_name, key=key, base_url=base_url) as model:
-            return (await run_with_repair(prompt, lambda text: _try(model, text))).output
+        with model_span(model_name):
+            async with open_model(model_name, key=key, base_url=base_url) as model:
+                return (await run_with_repair(prompt, lambda text: _try(model, text))).output
 
     return ask
 

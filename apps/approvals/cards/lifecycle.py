@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
+
+from django.db import transaction
 
 from apps.approvals import locks, queries, registry, rules, signals
 from apps.approvals.cards.kinds import AWAITED_KINDS
@@ -17,12 +20,16 @@ from apps.approvals.enums import CardKind, CardStatus, Withdrawal
 from apps.approvals.models import CARD_TRANSITIONS, OPEN_STATUSES, Card, Look
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.bus import queries as bus
+from apps.bus.enums import Kind
 from apps.tenants.models import User
 from apps.tenants.queries import role_of
+from kernel import tracing
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
+from kernel.tracing import SpanName
 
 
 def eligible_approvers(card: Card) -> list[Any]:
@@ -143,6 +150,25 @@ def settle_card(card: Card, status: CardStatus, *fields: str) -> None:
     """Move a locked card to one of its final states."""
     card.settled_at = now()
     transition_card(card, status, "settled_at", *fields)
+    if tracing.is_on():
+        _record_wait(card, card.settled_at)
+
+
+def _record_wait(card: Card, ended: datetime) -> None:
+    """Record how long the card waited, in the trace in which it was opened."""
+    wait = partial(
+        tracing.record_span,
+        SpanName.APPROVAL,
+        parent=bus.trace_of(Kind.CARD_EXPIRY, card.pk),
+        begun=card.created_at,
+        ended=ended,
+        tenant=card.tenant_id,
+        card=card.pk,
+        kind=card.kind,
+        risk=card.risk,
+        outcome=card.withdrawal or card.status,
+    )
+    transaction.on_commit(wait)
 
 
 def transition_card(card: Card, status: CardStatus, *fields: str) -> None:

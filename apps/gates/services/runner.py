@@ -22,8 +22,10 @@ from apps.gates.providers import PROVIDERS
 from apps.gates.providers.base import Request
 from apps.gates.providers.script import claim_for, needs_claim
 from apps.gates.schemas import AuditNote, GateReport, GateResult, GateSpec
+from kernel import tracing
 from kernel.canonical import canonical_json
 from kernel.stored_texts import stored_text
+from kernel.tracing import SpanName
 from sandbox.spec import Mount
 
 _verdicts = metrics.get_meter("silas.gates").create_counter("gate_verdicts", description="Results of gates")
@@ -55,13 +57,18 @@ def check_gates(
     levels = level_gates if level_gates is None else frozenset(level_gates)
     run = _Run(dict(context), levels, files or {}, allowance or Allowance())
     due = [gate for gate in gates if _applies(gate, trigger, context)]
-    for gate in due:
-        if gate.lane == GateLane.POLICY:
-            run.policy(gate)
-    for gate in due:
-        if gate.lane == GateLane.QUALITY:
-            run.quality(gate)
-    report = run.report()
+    if not due:
+        return run.report()
+    with tracing.span(SpanName.GATES, trigger=str(trigger), gates=len(due)) as span:
+        for gate in due:
+            if gate.lane == GateLane.POLICY:
+                run.policy(gate)
+        for gate in due:
+            if gate.lane == GateLane.QUALITY:
+                run.quality(gate)
+        report = run.report()
+        deciding = report.blocked or report.needs_approval
+        span.set(outcome=GateAction(deciding.action) if deciding else GateAction.CONTINUE)
     for result in (*report.policy, *report.quality):
         _verdicts.add(1, {"trigger": str(trigger), "lane": str(result.lane), "action": str(result.action)})
     return report

@@ -22,7 +22,7 @@ from apps.gates.enums import GateTrigger
 from apps.gates.schemas import GateReport
 from apps.gates.services import check_gates
 from apps.guard import registry, signals
-from apps.guard.enums import CallState, Intent
+from apps.guard.enums import CallState, Intent, RefusalCode
 from apps.guard.schemas import (
     Admitted,
     Call,
@@ -32,14 +32,17 @@ from apps.guard.schemas import (
     Done,
     Failed,
     HandlerResult,
+    Refused,
     RunRef,
 )
 from apps.guard.services.admission import admit_call, precheck
 from apps.guard.services.runs import record_mark
 from apps.guard.services.settlement import CallLost, give_up_call, settle_call
-from kernel import fault_points
+from kernel import fault_points, tracing
+from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError, error_location
 from kernel.tenancy import in_scope
+from kernel.tracing import SpanName
 
 _log = logging.getLogger(__name__)
 _durations = metrics.get_meter("silas.guard").create_histogram(
@@ -48,6 +51,8 @@ _durations = metrics.get_meter("silas.guard").create_histogram(
     description="Guarded calls, from asked to settled or refused",
     explicit_bucket_boundaries_advisory=(0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300),
 )
+# What a span says of a failure; a tool's own code is no word of ours.
+_KNOWN_CODES = frozenset({*ErrorCode, *RefusalCode.values, "effect_failed", "timeout", "tool_failed"})
 
 
 async def guarded_call(
@@ -65,8 +70,17 @@ async def guarded_call(
     raises. If the caller is cancelled, `handle_lost_calls` ends the call.
     """
     begun = time.monotonic()
-    outcome = await _call(run, intent, call, context=context or {}, allowance=allowance)
-    _durations.record(time.monotonic() - begun, {"intent": intent.value, "outcome": type(outcome).__name__.lower()})
+    with tracing.span(SpanName.TOOL, intent=intent) as span:
+        outcome = await _call(run, intent, call, context=context or {}, allowance=allowance)
+        name = type(outcome).__name__.lower()
+        span.set(outcome=name)
+        if isinstance(outcome, Done | Failed):
+            # Only a tool that exists: the name of any other is a model's word.
+            span.set(tool=call.tool)
+            span.rename(SpanName.TOOL, call.tool)
+        if isinstance(outcome, Failed | Refused):
+            span.fail(outcome.code if outcome.code in _KNOWN_CODES else "_OTHER")
+    _durations.record(time.monotonic() - begun, {"intent": intent.value, "outcome": name})
     return outcome
 
 

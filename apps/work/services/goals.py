@@ -29,6 +29,7 @@ from apps.work.queries import active_goal, active_goal_spec
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import execution_facts, goal_cycles, screening
 from apps.work.services.items import create_item, move
+from kernel import tracing
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
@@ -49,7 +50,11 @@ def adopt_goal(plan_markdown: str, *, deployment_id: UUID, requested_by: str) ->
     pinned = list(skills.pin(spec.skills))
     fresh = WorkItemSpec.model_validate({**spec.model_dump(), "id": str(uuid4()), "skills": pinned})
     item = create_item(
-        fresh, deployment_id=deployment_id, session_id=None, trace_id=str(uuid4()), requested_by=requested_by
+        fresh,
+        deployment_id=deployment_id,
+        session_id=None,
+        trace_id=tracing.trace_for_message(),
+        requested_by=requested_by,
     )
     move(item, WorkItemStatus.HEALTHY)
     goal_cycles.start_schedule(item)
@@ -92,7 +97,11 @@ def copy_goal(spec: WorkItemSpec, *, deployment: Deployment, requested_by: str) 
     stay pinned as they are; it starts nothing by itself."""
     fresh = spec.model_copy(update={"id": str(uuid4()), "parent": None, "follow_up_of": None})
     goal = create_item(
-        fresh, deployment_id=deployment.pk, session_id=None, trace_id=str(uuid4()), requested_by=requested_by
+        fresh,
+        deployment_id=deployment.pk,
+        session_id=None,
+        trace_id=tracing.trace_for_message(),
+        requested_by=requested_by,
     )
     move(goal, WorkItemStatus.HEALTHY)
     change_deployment(deployment, actor=requested_by, active_goal_id=goal.pk)

@@ -3,8 +3,6 @@ card, can still be edited there, and its sending is verified like any work (spec
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 from apps.connections import queries as connections
 from apps.skills import queries as skills
 from apps.skills.roles import inherited_skills
@@ -15,6 +13,7 @@ from apps.work.schemas import WorkItemSpec
 from apps.work.services import drafts, plan_binding, screening
 from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms
+from kernel import tracing
 from kernel.errors import SilasError
 from kernel.language import gettext
 from kernel.provenance import Origin, Traced
@@ -47,7 +46,9 @@ def propose_mail(*, to: str, subject: str, text: str, why: str, requested_by: st
         [requested],
         Terms(by_staff=True, inherits=inherited_skills(mail), tracing=trace_to(Traced(Origin.STAFF, requested_by))),
     )
-    item = create_item(spec, deployment_id=None, session_id=None, trace_id=str(uuid4()), requested_by=requested_by)
+    item = create_item(
+        spec, deployment_id=None, session_id=None, trace_id=tracing.trace_for_message(), requested_by=requested_by
+    )
     Course.objects.create(work_item=item, granted=[MAIL_TOOL])
     drafts.request_draft_approval(item, [requested], context=why)
     return item

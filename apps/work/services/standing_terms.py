@@ -30,6 +30,7 @@ from apps.work.schemas import WorkItemSpec
 from apps.work.services import goal_cycles, goals, screening
 from apps.work.services.approval_requests import WORK_ITEM
 from apps.work.services.items import create_item, move
+from kernel import tracing
 from kernel.clock import now
 from kernel.errors import SilasError
 from kernel.stored_texts import stored_text
@@ -226,7 +227,7 @@ def _reworded(goal: WorkItem, open_args: frozenset[str], *, actor: str) -> WorkI
         spec,
         deployment_id=goal.deployment_id,
         session_id=None,
-        trace_id=str(uuid4()),
+        trace_id=tracing.trace_for_message(),
         requested_by=goal.requested_by,
     )
     move(item, WorkItemStatus.HEALTHY)
