@@ -45,7 +45,6 @@ from tests.factories.traces import Spans, recording
 from tests.factories.work import ARGS, GOAL, NOTE, NOTED, Desk, adopt, make_desk, plan
 from tests.fakes.openai_server import FakeOpenAI, Reply, final, serving_in_thread
 from tests.fakes.otlp_receiver import Receiver, receiving
-from tests.platform.runs import eventually
 from tests.ports import free_port
 
 MODEL = "openai-chat:gpt-4o-mini"
@@ -111,7 +110,8 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 @pytest.fixture
 def desk(tenant: Any, tmp_path: Path, recorder: Recorder) -> Desk:
-    args = {**ARGS, "properties": {**ARGS["properties"], "memo": {"type": "string"}}}
+    known: Any = ARGS
+    args = {**known, "properties": {**known["properties"], "memo": {"type": "string"}}}
     tools = [read_tool(), acting_tool(args=args)]
     install(tenant, make_folder(tmp_path, tools=tools, files={"scripts/act.py": NOTE, "checks/done.py": NOTED}))
     save_record(tenant, "orders", "H-1", subject="C-1", total=120)
@@ -128,6 +128,7 @@ def desk(tenant: Any, tmp_path: Path, recorder: Recorder) -> Desk:
 def write(channel: Channel, text: str) -> ChatSession:
     """A verified customer writes in the channel."""
     taken = inbound.receive(channel.tenant_id, channel.pk, message(text, peer=PHONE, name=NAME))
+    assert taken.session_id is not None
     with tenant_scope(channel.tenant_id):
         known = {"level": "verified", "customer": "C-1", "level_expires_at": now() + timedelta(hours=1)}
         ChatSession.objects.filter(pk=taken.session_id).update(**known)
@@ -363,7 +364,10 @@ def test_real_worker_sends_what_its_children_did_when_it_ends(
         env = {**for_program(os.environ, "worker"), **slow}
         worker = subprocess.Popen([*argv, "--without-gossip"], cwd=ROOT, env=env, stdout=said, stderr=said)
         try:
-            eventually(lambda: wake(Worker.WORK) or desk.item(item.pk).status == WorkItemStatus.DONE, seconds=240)
+            give_up = time.monotonic() + 240
+            while desk.item(item.pk).status != WorkItemStatus.DONE and time.monotonic() < give_up:
+                wake(Worker.WORK)
+                time.sleep(0.5)
         finally:
             worker.terminate()
             worker.wait(60)
