@@ -94,6 +94,7 @@ class ErrorCode(StrEnum):
     CARD_PAYLOAD_UNFIT = "card_payload_unfit", 400
     CARD_SCOPE_UNFIT = "card_scope_unfit", 400
     CARD_SETTLED = "card_settled", 409, _("This card was already decided.")
+    CARD_TAKES_NO_QUESTION = "card_takes_no_question", 409, _("There is no customer who could be asked about this card.")
     CARD_TOO_LONG = "card_too_long", 400
     CARD_UNREADABLE = "card_unreadable", 400
     CARD_WITHDRAWN = "card_withdrawn", 409
@@ -414,6 +415,7 @@ class ErrorCode(StrEnum):
     PUSH_KEYS = "push_keys", 400
     PUSH_OFF = "push_off", 409, _("Push notifications aren't set up on this installation.")
     QUARANTINED = "quarantined", 409
+    QUESTION_WAITING = "question_waiting", 409, _("The customer was already asked and has not answered yet.")
     RATE_LIMITED = "rate_limited", 429
     RATING_SETTLED = "rating_settled", 409, _("This rating can no longer be changed.")
     READER_BUSY = "reader_busy", 503

@@ -63,6 +63,7 @@ _CARD_LINE: dict[str, Any] = {
     "settled_at": None,
     "withdrawal": "",
     "decision": None,
+    "question": None,
 }
 _PASSAGE = {
     "document": _DOCUMENT,
@@ -136,6 +137,7 @@ EXAMPLES: Mapping[str, list[OpenApiExample]] = MappingProxyType(
             ),
         ],
         "cards_list": [_answered({"cards": [_CARD_LINE], "next": ""})],
+        "cards_ask": [_sent({"text": "Which flat do you mean, 3 or 4?", "hours": 24})],
         "cards_decide": [
             _sent(
                 {

@@ -79,6 +79,9 @@ class CardsRequest(PageRequest):
     deployment = serializers.UUIDField(required=False)
     assignee = serializers.UUIDField(required=False, help_text="A member's user id")
     session = serializers.UUIDField(required=False, help_text="The conversation that waits for it")
+    waiting_for_customer = serializers.BooleanField(
+        required=False, allow_null=True, default=None, help_text="Whether a question to the customer is unanswered"
+    )
     sort = serializers.ChoiceField(
         choices=CardSort.choices, default=CardSort.NEWEST, help_text="The order; keep it while you page"
     )
@@ -104,6 +107,15 @@ class CardDecisionAnswer(serializers.Serializer[Any]):
         return str(decision.said.get("freetext", "")) if decision.verdict == ApprovalVerdict.DECLINED else ""
 
 
+class CardQuestionAnswer(serializers.Serializer[Any]):
+    by = PersonAnswer(source="asker", allow_null=True, help_text="Null for a program")
+    seq = serializers.IntegerField(help_text="The question, as a message of the conversation")
+    asked_at = serializers.DateTimeField()
+    waits_until = serializers.DateTimeField(help_text="Then the card is back in the queue")
+    is_waiting = serializers.BooleanField()
+    answer_seq = serializers.IntegerField(allow_null=True, help_text="What the customer wrote next; unchecked words")
+
+
 class CardLine(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     kind = serializers.ChoiceField(choices=_KINDS)
@@ -123,6 +135,12 @@ class CardLine(serializers.Serializer[Any]):
     settled_at = serializers.DateTimeField(allow_null=True)
     withdrawal = serializers.CharField(help_text=f"Why it was withdrawn: {_WITHDRAWALS}, or empty")
     decision = serializers.SerializerMethodField()
+    question = serializers.SerializerMethodField(help_text="The last question to the customer about it")
+
+    @extend_schema_field(CardQuestionAnswer(allow_null=True))
+    def get_question(self, card: Card) -> Any:
+        asked = list(card.questions.all())
+        return CardQuestionAnswer(asked[-1]).data if asked else None
 
     @extend_schema_field(CardDecisionAnswer(allow_null=True))
     def get_decision(self, card: Card) -> Any:

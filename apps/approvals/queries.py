@@ -35,6 +35,7 @@ from apps.approvals.models import (
     ApprovalToken,
     ApproverKey,
     Card,
+    CardQuestion,
     CardTiming,
     ClientKey,
     Passkey,
@@ -65,6 +66,7 @@ class CardFilter:
     deployment: UUID | None = None
     assignee: UUID | None = None
     session: UUID | None = None
+    waiting_for_customer: bool | None = None
 
     def condition(self) -> Q:
         chosen = {
@@ -75,6 +77,9 @@ class CardFilter:
             "session_id": self.session,
         }
         condition = Q(**{name: value for name, value in chosen.items() if value is not None})
+        if self.waiting_for_customer is not None:
+            parked = Q(_is_parked(), status__in=OPEN_STATUSES, expires_at__gt=now())
+            condition &= parked if self.waiting_for_customer else ~parked
         if self.state is None:
             return condition
         overdue = Q(status__in=OPEN_STATUSES, expires_at__lte=now())
@@ -87,6 +92,7 @@ def list_cards(
 ) -> tuple[list[Card], str]:
     """The cards that match in the order of `sort`, each with its decision if any, and the cursor of the next page."""
     rows = Card.objects.filter(chosen.condition()).select_related("deployment", "assignee", "decision__user")
+    rows = rows.prefetch_related("questions__asker")
     if sort is CardSort.DEADLINE:
         return read_page(rows, before=before, limit=limit, moment="expires_at", earliest_first=True)
     return read_page(rows, before=before, limit=limit)
@@ -110,15 +116,30 @@ def open_cards_about(subject_id: UUID, *subject_kinds: str) -> QuerySet[Card]:
     return cards.filter(status__in=OPEN_STATUSES)
 
 
-def waiting_cards() -> QuerySet[Card]:
-    """Return the queue: the open cards that wait for an answer, the nearest deadline first. A card that only offers to
-    undo what was done waits for nobody."""
+def undecided_cards() -> QuerySet[Card]:
+    """Return the open cards that wait for an answer, the nearest deadline first, with `is_parked`. A card that only
+    offers to undo what was done waits for nobody."""
     cards: QuerySet[Card] = open_cards().exclude(kind__in=OFFERED_KINDS).order_by("expires_at", "created_at")
-    return cards
+    return cards.annotate(is_parked=_is_parked())
+
+
+def waiting_cards() -> QuerySet[Card]:
+    """Return the queue: the undecided cards but those that wait for the customer."""
+    return undecided_cards().filter(is_parked=False)
 
 
 def waiting_count() -> int:
     return waiting_cards().count()
+
+
+def _is_parked() -> Exists:
+    """Whether a card waits for the customer to answer a question."""
+    return Exists(CardQuestion.objects.filter(card=OuterRef("pk"), ended_at=None, waits_until__gt=now()))
+
+
+def questions_about(card: Card) -> list[CardQuestion]:
+    """Return what the customer was asked about a card, in order."""
+    return list(CardQuestion.objects.select_related("asker").filter(card=card))
 
 
 def undoable_cards() -> QuerySet[Card]:

@@ -5,6 +5,8 @@ What becomes of a card is registered in `registry` by the room that asks; its ha
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from apps.approvals.models import ApprovalToken, Card, Decision, TokenRevocation
 from kernel.events import Event
 
@@ -14,5 +16,7 @@ card_decided: Event[[Card, Decision, ApprovalToken | None]] = Event("card_decide
 card_changed: Event[[Card]] = Event("card_changed")
 # A card was replaced by another about the same subject, with a changed payload: the old one, the new one.
 card_edited: Event[[Card, Card]] = Event("card_edited")
+# (card id): the customer was asked about the card, or has answered.
+question_changed: Event[[UUID]] = Event("question_changed")
 # An approval was revoked. What it was spent for must not start again.
 token_revoked: Event[[ApprovalToken, TokenRevocation]] = Event("token_revoked")

@@ -277,6 +277,7 @@ class AuditEvent(TextChoices):
     CARD_DECIDED = "card_decided", _("A card was decided")
     CARD_EXPIRED = "card_expired", _("A card expired")
     CARD_ASSIGNED = "card_assigned", _("A card was assigned")
+    CARD_QUESTION_ASKED = "card_question_asked", _("The customer was asked about a card")
     CARD_WITHDRAWN = "card_withdrawn", _("A card was withdrawn")
     APPROVAL_TOKEN_ISSUED = "approval_token_issued", _("An approval was signed")
     APPROVAL_VERIFIED = "approval_verified", _("An approval was used")

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.utils.functional import Promise
 
 from apps.approvals.models import ApprovalToken, Card, TokenRevocation
-from apps.approvals.signals import card_changed, token_revoked
+from apps.approvals.signals import card_changed, question_changed, token_revoked
 from apps.autonomy.enums import TaskEvent
 from apps.autonomy.models import AutonomousSession
 from apps.autonomy.signals import task_event
@@ -43,6 +43,11 @@ def _poke(what: str, **ids: str) -> None:
 
 @card_changed.connect
 def _card_changed(card: Card) -> None:
+    _poke("cards")
+
+
+@question_changed.connect
+def _question_changed(card_id: UUID) -> None:
     _poke("cards")
 
 

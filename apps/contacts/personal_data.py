@@ -189,6 +189,7 @@ LEFT_OUT: dict[str, object] = {
             "approvals.Answer",
             "approvals.ApprovalToken",
             "approvals.GatePause",
+            "approvals.CardQuestion",
             "work.Attempt",
             "work.VerificationRun",
             "work.Batch",

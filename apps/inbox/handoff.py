@@ -90,6 +90,11 @@ def reply(session_id: UUID, by: Staff, text: str, *, nonce: str = "") -> Chronic
     if nonce and (said := _said_before(session, nonce)):
         return said
     require_answering(session, by)
+    return append_reply(session, by, text, nonce=nonce)
+
+
+def append_reply(session: ChatSession, by: Staff, text: str, *, nonce: str = "") -> ChronicleEntry:
+    """Write what a person says into a locked conversation in which they may; `text` is `writable`."""
     member = member_of(by)
     entry = chronicle.append(
         session,

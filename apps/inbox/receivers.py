@@ -1,5 +1,5 @@
-"""Deletes the words of notes with those of their conversation, routes handovers to teams, and enqueues runs of inbox
-rules."""
+"""Deletes the words of notes with those of their conversation, routes handovers to teams, enqueues runs of inbox rules,
+and ends the waits of cards for a customer's answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from apps.bus.enums import Kind
 from apps.bus.registry import register_job
-from apps.inbox import assignment, inbox_rule_runs, inbox_rule_triggers, reading, teams
+from apps.inbox import assignment, card_questions, inbox_rule_runs, inbox_rule_triggers, reading, teams
 from apps.inbox.models import Mention, Note
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.registry import register_availability, register_read_state, register_schedule
@@ -38,3 +38,4 @@ def _route(session: ChatSession) -> None:
 @entries_appended.connect
 def _entries_appended(session: ChatSession, entries: Sequence[ChronicleEntry]) -> None:
     inbox_rule_triggers.enqueue_for_entries(session, entries)
+    card_questions.end_waits(session, entries)

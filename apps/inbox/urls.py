@@ -6,6 +6,7 @@ from django.urls import path
 
 from apps.inbox import (
     api,
+    card_questions_api,
     files_api,
     inbox_rules_api,
     insights_api,
@@ -26,6 +27,7 @@ urlpatterns = [
     path(f"{_SESSION}/read-state/<uuid:member_id>", api.ReadState.as_view(), name="api-session-read-state"),
     path(f"{_SESSION}/files", files_api.SessionFiles.as_view(), name="api-session-files"),
     path(f"{_SESSION}/notes", api.Notes.as_view(), name="api-session-notes"),
+    path("api/v1/cards/<uuid:card_id>/question", card_questions_api.CardQuestion.as_view(), name="api-card-question"),
     path("api/v1/teams", teams_api.Teams.as_view(), name="api-teams"),
     path("api/v1/teams/<uuid:team_id>", teams_api.OneTeam.as_view(), name="api-team"),
     path("api/v1/availability", teams_api.Availabilities.as_view(), name="api-availability"),

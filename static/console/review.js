@@ -293,7 +293,7 @@ function confirmFirst(form, button) {
   const extra = form.querySelector("template").content.cloneNode(true);
   const confirmed = Object.assign(document.createElement("input"), { type: "hidden", name: "confirmed", value: button.value });
   const added = [confirmed, ...extra.children];
-  const gone = [...form.querySelectorAll("[data-approve], [data-key=e]")].filter((one) => one !== button);
+  const gone = [...form.querySelectorAll("[data-approve], [data-key=e], [data-key=q]")].filter((one) => one !== button);
   gone.forEach((one) => { one.hidden = true; });
   confirming.set(form, { button, label: button.querySelector("bdi").textContent, primary: button.classList.contains("primary"), added, gone });
   button.before(added[0], added[1]);

@@ -34,6 +34,7 @@ READS = [
     "console-rail",
 ]
 READS += ["console-activity", "console-entry", "console-passkeys", "console-insights", "console-edit"]
+READS += ["console-card-question"]
 READS += ["console-work", "console-insights-file"]
 READS += ["console-palette", "console-away", "console-account", "console-settings"]
 OWNERS_ONLY = ["console-members", "console-member-logins", "console-api-keys", "console-apps"]
@@ -44,6 +45,7 @@ WRITES = {
     "console-take-back": ({"reason": "Another call."}, {"owner", "approver"}),
     "console-assign": ({"to": ""}, {"owner", "approver"}),
     "console-ask-anew": ({}, {"owner", "approver"}),
+    "console-card-ask": ({"text": "Which flat?"}, {"owner", "approver"}),
     "console-withdraw": ({}, {"owner", "approver", "agent"}),
     "console-take-over": ({}, {"owner", "approver", "agent"}),
     "console-hand-back": ({}, {"owner", "approver", "agent"}),
@@ -206,7 +208,7 @@ TRIED_ELSEWHERE |= {
     "console-tool-suspend",
 }
 TRIED_ELSEWHERE |= {f"console-tool-server{word}" for word in ("", "-new", "-refresh", "-switch", "-remove")}
-CARDS = {"console-card", "console-card-news", "console-edit"}
+CARDS = {"console-card", "console-card-news", "console-edit", "console-card-question", "console-card-ask"}
 CARDS |= {"console-decide", "console-take-back", "console-step-up", "console-assign", "console-ask-anew"}
 ABOUT_A_CONVERSATION = {"console-conversation", "console-take-over", "console-hand-back", "console-reply"}
 ABOUT_A_CONVERSATION |= {"console-withdraw", "console-forget", "console-lookers"}

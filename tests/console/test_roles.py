@@ -96,6 +96,7 @@ TABLE = {
     console-search-models console-sources console-gaps console-gap console-gap-answer console-gap-dismiss
     console-gap-reopen console-gap-merge
     console-collection console-document console-queues console-decide console-ask-anew console-assign
+    console-card-ask api-card-question
     console-simulations console-simulation
     console-take-back console-safety console-safety-step-up console-safety-allow console-safety-code
     console-safety-token console-skills console-skill-add console-skill-package console-publishers
@@ -130,7 +131,7 @@ TABLE = {
     api-contact-consents api-contact-notes
     console-gallery console-artifact-file api-artifacts api-artifact api-artifact-file
     api-findings api-finding api-proposals api-proposal api-precedents api-notices api-notice-read
-    console-settings console-theme
+    console-settings console-theme console-card-question
     console-rail console-account console-account-name console-account-language console-account-password
     console-account-app console-account-app-confirm console-account-app-remove console-account-codes
     console-account-passkey-begin console-account-passkey-finish console-account-passkey-remove

@@ -34,7 +34,7 @@ UNSEEN = {
     *("silas_sessions.CannedReply", "silas_sessions.DeskState", "silas_sessions.Label", "silas_sessions.Note"),
     "silas_sessions.SessionLabel",
     *("silas_sessions.FormAnswers", "silas_sessions.TranscriptRequest", "silas_sessions.VisitorFile"),
-    *("approvals.AlertChoice", "approvals.PushSubscription"),
+    *("approvals.AlertChoice", "approvals.CardQuestion", "approvals.PushSubscription"),
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     *("memory.Intake", "memory.ReadPart", "tenants.FirstRun", "tenants.Sighting"),
     *("gates.GateVersion", "tenants.Visit"),

@@ -223,6 +223,8 @@ OPERATIONS = {
     "console-decide": "cards_decide",
     "console-edit": "cards_get",
     "console-ask-anew": "cards_edit",
+    "console-card-question": "cards_get",
+    "console-card-ask": "cards_ask",
     "console-assign": "cards_assign",
     "console-take-back": "cards_take_back",
     "console-withdraw": "session_requests_withdraw",

@@ -7,6 +7,7 @@ from apps.approvals.models.decision_links import DecisionLink
 from apps.approvals.models.keys import ApproverKey, Passkey, PasskeyChallenge
 from apps.approvals.models.pauses import GatePause
 from apps.approvals.models.policies import ApprovalPolicy
+from apps.approvals.models.questions import CardQuestion
 from apps.approvals.models.tokens import ApprovalToken, TokenRevocation, TokenUse
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ApprovalToken",
     "ApproverKey",
     "Card",
+    "CardQuestion",
     "CardTiming",
     "ClientKey",
     "Decision",

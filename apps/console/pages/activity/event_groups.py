@@ -13,6 +13,7 @@ GROUPS: dict[str, frozenset[str]] = {
             "card_expired",
             "card_answered",
             "card_assigned",
+            "card_question_asked",
             "card_edited",
             "card_withdrawn",
             "approval_token_issued",

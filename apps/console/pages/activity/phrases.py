@@ -95,6 +95,7 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "card_decided": ("", gettext_lazy("{who} answered|{what}")),
     "card_answered": ("", gettext_lazy("{who} approved|{what}; another approval is needed")),
     "card_assigned": ("", gettext_lazy("{who} reassigned|{what}")),
+    "card_question_asked": ("", gettext_lazy("{who} asked the customer|before a decision about {what}")),
     "card_edited": ("", gettext_lazy("{who} changed the request|{what}")),
     "card_withdrawn": ("", gettext_lazy("Request withdrawn|{what}; nothing was changed")),
     "card_decided:edit_requested": ("", gettext_lazy("{who} requested changes|{what}")),

@@ -1,4 +1,5 @@
-"""Actions on a card besides deciding it: assign it, edit its values, withdraw it, or revoke its approval."""
+"""Actions on a card besides deciding it: assign it, edit its values, ask the customer, withdraw it, or revoke its
+approval."""
 
 from __future__ import annotations
 
@@ -19,8 +20,10 @@ from apps.approvals.models import Card
 from apps.approvals.tokens.services import revoke_token
 from apps.console.base import page
 from apps.console.members import ANSWERING_ROLES, DECIDING_ROLES, StaffRequest, staff_view
+from apps.console.pages.review.questions import may_ask, questions_about
 from apps.console.pages.review.views import show, show_current, to_card
-from apps.inbox.handoff import withdraw_requests
+from apps.inbox.card_questions import ask_customer
+from apps.inbox.handoff import MAX_REPLY, withdraw_requests
 from apps.work.services import edit_plan, is_editable
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -67,6 +70,24 @@ def take_back(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
         raise NotFound()
     revoke_token(approval.token, user=request.member.user, reason=request.POST.get("reason", ""))
     return show(request, card) if request.htmx else redirect("console-card", card_id)
+
+
+@require_safe
+@staff_view()
+def question(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    """Show the form that asks the customer, to members who may decide the card."""
+    card = queries.get_card(card_id)
+    if not (card.is_open and request.member.may_decide and may_ask(card, questions_about(card))):
+        return show(request, card)
+    return page(request, "console/question.html", at="review", card=card, longest=MAX_REPLY)
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES, on_conflict=show_current)
+def ask(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
+    """Ask the customer, and go to the next card: this one waits for the answer."""
+    ask_customer(card_id, request.member.user, request.POST.get("text", ""))
+    return show(request, None, parked=queries.get_card(card_id)) if request.htmx else to_card(request, card_id)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,12 @@ class Due(StrEnum):
     DAY = "day"
 
 
+class Show(StrEnum):
+    """Which part of the queue, if not the cards to decide."""
+
+    PARKED = "parked"
+
+
 class Assigned(StrEnum):
     ME = "me"
     NOBODY = "nobody"
@@ -65,10 +71,11 @@ class QueueFilter:
     due: Due | None = None
     assigned: Assigned | None = None
     sort: Sort = Sort.DEADLINE
+    show: Show | None = None
 
     @property
     def is_active(self) -> bool:
-        """True if cards may be left out; the order leaves none out."""
+        """True if cards of the chosen part may be left out; the order leaves none out."""
         return any((self.risk, self.kind, self.chatbot, self.due, self.assigned))
 
     @property
@@ -109,6 +116,7 @@ _READERS: dict[str, Any] = {
     "due": Due,
     "assigned": Assigned,
     "sort": Sort,
+    "show": Show,
 }
 
 

@@ -31,6 +31,7 @@ from apps.console.base import page, sent_id
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.review import filters, presenter
 from apps.console.pages.review.origins import origins_of
+from apps.console.pages.review.questions import may_ask, questions_about
 from apps.console.pages.saved_views.addresses import views_menu
 from apps.console.pages.skills import presenter as skill_presenter
 from apps.inbox.enums import ViewPage
@@ -70,7 +71,7 @@ def card_parts(request: StaffRequest) -> HttpResponseBase:
     Nobody has seen them yet: a look is recorded by `card_news`, which the script asks for once it shows a card.
     """
     ids = [sent_id(text) for text in request.GET.getlist("id")[:MOST_PARTS]]
-    found = {card.pk: card for card in queries.waiting_cards().filter(pk__in=ids)}
+    found = {card.pk: card for card in queries.undecided_cards().filter(pk__in=ids)}
     cards = [_details(request, found[card_id]) for card_id in ids if card_id in found]
     return render(request, "console/_card_parts.html", {"member": request.member, "cards": cards})
 
@@ -91,7 +92,7 @@ def card_news(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
         return show(request, card)
     if request.member.may_decide:
         record_look(card, request.member.user)
-    news = {**_queue(request, card), **_people(request, card), "card": card}
+    news = {**_queue(request, card), **_people(request, card), "card": card, "questions": questions_about(card)}
     response = page(request, "console/_news.html", at="review", **news)
     response["HX-Retarget"] = response["HX-Reselect"] = "#stack"
     return response
@@ -204,13 +205,15 @@ def show(request: StaffRequest, card: Card | None, *, status: int = 200, **conte
 
 
 def _details(request: StaffRequest, card: Card) -> dict[str, Any]:
-    may = card.is_open and request.member.may_decide
+    may, asked = card.is_open and request.member.may_decide, questions_about(card)
     return {
         "card": card,
         **card_face(card),
         "is_open": card.is_open,
         "buttons": presenter.buttons_of(card),
         "decline_reasons": DeclineReason.choices if may and not card.of_kind.is_offered else [],
+        "questions": asked,
+        "may_ask": may and may_ask(card, asked),
         "editable": may and is_editable(card),
         "conversation": ChatSession.objects.filter(pk=card.session_id).first() if card.session_id else None,
         "work": WorkItem.objects.filter(pk=card.subject_id).first() if card.status == CardStatus.DECIDED else None,
@@ -262,10 +265,12 @@ def _pace(request: StaffRequest) -> dict[str, Any]:
 
 
 def _queue(request: StaffRequest, card: Card | None) -> dict[str, Any]:
-    """Return the waiting cards that the filter lets through, in its order, the previous and next one for the keys K and
-    J, and what can be undone. The notice of many risky cards counts the whole queue."""
-    everything = list(queries.waiting_cards())
-    chosen = filters.filter_of(request)
+    """Return the cards of the chosen part of the queue that the filter lets through, in its order, the previous and
+    next one for the keys K and J, and what can be undone. The notice of many risky cards counts all cards to decide."""
+    undecided, chosen = list(queries.undecided_cards()), filters.filter_of(request)
+    to_decide = [other for other in undecided if not other.is_parked]
+    parked = [other for other in undecided if other.is_parked]
+    everything = parked if chosen.show is filters.Show.PARKED else to_decide
     waiting = chosen.apply(everything, user=request.member.user, moment=now())
     place = next((i for i, other in enumerate(waiting) if card and other.pk == card.pk), 0 if card is None else -1)
     undoable = queries.undoable_cards()[:MOST_UNDOABLE]
@@ -275,8 +280,11 @@ def _queue(request: StaffRequest, card: Card | None) -> dict[str, Any]:
         "after": waiting[place + 1] if place + 1 < len(waiting) else None,
         "before": waiting[place - 1] if place > 0 else None,
         "undoable": [(other, queries.face_hash(other)) for other in undoable],
-        "heavy": presenter.count_by_risk(everything, MANY_RISKY_CARDS),
+        "heavy": presenter.count_by_risk(to_decide, MANY_RISKY_CARDS),
         "filter": chosen,
+        "part": len(everything),
+        "to_decide_count": len(to_decide),
+        "parked_count": len(parked),
         "choices": filters.choices_for(everything, chosen),
         "risks": Risk.choices,
         "due_choices": filters.DUE_CHOICES,

@@ -327,6 +327,7 @@ class Operations(Transport):
         session: str | None = None,
         sort: Literal["newest", "deadline"] | None = None,
         state: Literal["open", "assigned", "decided", "expired", "withdrawn"] | None = None,
+        waiting_for_customer: bool | None | None = None,
     ) -> t.CardsAnswer:
         """List cards, newest first or the nearest deadline first."""
         answer: t.CardsAnswer = self.call(
@@ -343,6 +344,7 @@ class Operations(Transport):
                 "session": session,
                 "sort": sort,
                 "state": state,
+                "waiting_for_customer": waiting_for_customer,
             },
         )
         return answer
@@ -407,6 +409,19 @@ class Operations(Transport):
         answer: t.InterruptOutcome = self.call(
             "POST",
             f"/api/v1/cards/{self.segment(card_id)}/interrupt-response",
+            headers={"Idempotency-Key": idempotency_key},
+            body=body,
+        )
+        return answer
+
+    def cards_ask(
+        self, card_id: str, body: t.CardQuestionRequest, *, idempotency_key: str | None = None
+    ) -> t.CardDetail:
+        """Ask the customer something in the card's conversation. The card waits for the answer outside of the queue,
+        and its deadline moves by as much. A program needs the scope `sessions:write` as well."""
+        answer: t.CardDetail = self.call(
+            "POST",
+            f"/api/v1/cards/{self.segment(card_id)}/question",
             headers={"Idempotency-Key": idempotency_key},
             body=body,
         )

@@ -187,6 +187,11 @@ class CardPolicyAnswer(TypedDict):
     verified_days: int
 
 
+class CardQuestionRequest(TypedDict):
+    text: str
+    hours: NotRequired[int]
+
+
 CardStateEnum: TypeAlias = Literal["open", "assigned", "decided", "expired", "withdrawn"]
 
 
@@ -2458,25 +2463,13 @@ class CardEditRequest(TypedDict):
     signature: NotRequired[str]
 
 
-class CardLine(TypedDict):
-    id: str
-    kind: CardKindEnum
-    state: CardStateEnum
-    risk: RiskEnum
-    intent: str
-    rationale: str
-    affected: str
-    about: CardSubjectAnswer
-    deployment: PlaceAnswer | None
-    session_id: str | None
-    requested_by: str
-    assignee: PersonAnswer | None
-    payload_hash: str
-    created_at: str
-    expires_at: str
-    settled_at: str | None
-    withdrawal: str
-    decision: CardDecisionAnswer | None
+class CardQuestionAnswer(TypedDict):
+    by: PersonAnswer | None
+    seq: int
+    asked_at: str
+    waits_until: str
+    is_waiting: bool
+    answer_seq: int | None
 
 
 class CardQuorumAnswer(TypedDict):
@@ -2485,11 +2478,6 @@ class CardQuorumAnswer(TypedDict):
     missing: int
     passkey: PasskeyEnum
     own_requests: bool
-
-
-class CardsAnswer(TypedDict):
-    cards: list[CardLine]
-    next: str
 
 
 class ChangeAnswer(TypedDict):
@@ -3350,6 +3338,7 @@ class CardDetail(TypedDict):
     settled_at: str | None
     withdrawal: str
     decision: CardDecisionAnswer | None
+    question: CardQuestionAnswer | None
     scope: ScopeEnum
     payload: Any
     face_hash: str
@@ -3365,6 +3354,33 @@ class CardDetail(TypedDict):
     approval: CardApprovalAnswer | None
     supersedes_id: str | None
     superseded_by_id: str | None
+
+
+class CardLine(TypedDict):
+    id: str
+    kind: CardKindEnum
+    state: CardStateEnum
+    risk: RiskEnum
+    intent: str
+    rationale: str
+    affected: str
+    about: CardSubjectAnswer
+    deployment: PlaceAnswer | None
+    session_id: str | None
+    requested_by: str
+    assignee: PersonAnswer | None
+    payload_hash: str
+    created_at: str
+    expires_at: str
+    settled_at: str | None
+    withdrawal: str
+    decision: CardDecisionAnswer | None
+    question: CardQuestionAnswer | None
+
+
+class CardsAnswer(TypedDict):
+    cards: list[CardLine]
+    next: str
 
 
 class ContactAnswer(TypedDict):
