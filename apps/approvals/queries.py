@@ -117,15 +117,24 @@ def open_cards_about(subject_id: UUID, *subject_kinds: str) -> QuerySet[Card]:
 
 
 def undecided_cards() -> QuerySet[Card]:
-    """Return the open cards that wait for an answer, the nearest deadline first, with `is_parked`. A card that only
-    offers to undo what was done waits for nobody."""
+    """Return the open cards that wait for an answer, the nearest deadline first. A card that only offers to undo what
+    was done waits for nobody."""
     cards: QuerySet[Card] = open_cards().exclude(kind__in=OFFERED_KINDS).order_by("expires_at", "created_at")
-    return cards.annotate(is_parked=_is_parked())
+    return cards
 
 
 def waiting_cards() -> QuerySet[Card]:
     """Return the queue: the undecided cards but those that wait for the customer."""
-    return undecided_cards().filter(is_parked=False)
+    return undecided_cards().exclude(_is_parked())
+
+
+def parts_of_queue() -> tuple[list[Card], list[Card]]:
+    """Return the cards to decide and those that wait for the customer, read together."""
+    to_decide: list[Card] = []
+    parked: list[Card] = []
+    for card in undecided_cards().annotate(is_parked=_is_parked()):
+        (parked if card.is_parked else to_decide).append(card)
+    return to_decide, parked
 
 
 def waiting_count() -> int:

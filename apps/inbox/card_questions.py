@@ -41,7 +41,7 @@ def ask_customer(card_id: UUID, by: Staff, text: str, *, wait: timedelta = quest
     if session.owner == Owner.HUMAN:
         require_answering(session, by)
     entry = append_reply(session, by, text)
-    return questions.park_card(card, asker=member, actor=by.actor, seq=entry.seq, wait=wait)
+    return questions.park_card(card, asker=member, actor=by.actor, session_id=session.pk, seq=entry.seq, wait=wait)
 
 
 def _lock_conversation(session_id: UUID | None) -> ChatSession:

@@ -278,7 +278,7 @@ def test_news_bring_who_is_here_without_moving_the_card(tenant: Any, owner: Any,
 @pytest.mark.parametrize("name", ["console-decide", "console-assign", "console-ask-anew", "console-card-ask"])
 def test_press_about_a_foreign_card_is_not_found(tenant: Any, other_tenant: Any, owner: Any, name: str) -> None:
     card = make_card(other_tenant)
-    assert press(owner, card, "approve", name, to="").status_code == 404
+    assert press(owner, card, "approve", name, to="", text="Which?").status_code == 404
     assert stored(card).status == CardStatus.OPEN
 
 

@@ -63,8 +63,9 @@ def refusal(card: Card, by: Any, text: str = TEXT) -> str:
 def lists(card: Card) -> tuple[bool, bool]:
     """Whether the card is in the queue, and whether it waits for the customer."""
     with tenant_scope(card.tenant):
-        in_queue = card.pk in {other.pk for other in queries.waiting_cards()}
-        return in_queue, card.pk in {other.pk for other in queries.undecided_cards() if other.is_parked}
+        to_decide, parked = queries.parts_of_queue()
+        assert [other.pk for other in queries.waiting_cards()] == [other.pk for other in to_decide]
+        return card.pk in {other.pk for other in to_decide}, card.pk in {other.pk for other in parked}
 
 
 def fresh(card: Card) -> Card:

@@ -47,18 +47,20 @@ def require_question_possible(card: Card) -> None:
         raise SilasError(ErrorCode.TOO_MANY_QUESTIONS, message.format(number=len(asked)))
 
 
-def park_card(card: Card, *, asker: User | None, actor: str, seq: int, wait: timedelta = LONGEST_WAIT) -> CardQuestion:
+def park_card(
+    card: Card, *, asker: User | None, actor: str, session_id: UUID, seq: int, wait: timedelta = LONGEST_WAIT
+) -> CardQuestion:
     """Let a locked card wait for the answer to entry `seq` of its conversation, which the caller has locked as well and
     has just written there. `require_question_possible` must have passed."""
     moment, wait = now(), min(wait, LONGEST_WAIT)
     # The time of an earlier question is up, and the customer never wrote.
     CardQuestion.objects.filter(card=card, ended_at=None).update(ended_at=moment)
     question: CardQuestion = CardQuestion.objects.create(
-        card=card, asker=asker, session_id=card.session_id, seq=seq, asked_at=moment, waits_until=moment + wait
+        card=card, asker=asker, session_id=session_id, seq=seq, asked_at=moment, waits_until=moment + wait
     )
     card.expires_at += wait
     card.save(update_fields=["expires_at"])
-    record_card_event(AuditEvent.CARD_QUESTION_ASKED, card, actor=actor, session=str(card.session_id), seq=seq)
+    record_card_event(AuditEvent.CARD_QUESTION_ASKED, card, actor=actor, session=str(session_id), seq=seq)
     signals.question_changed(card.pk)
     return question
 

@@ -78,9 +78,6 @@ class Card(TenantModel):
     settled_at = models.DateTimeField(null=True)
     withdrawal = models.CharField(max_length=16, choices=Withdrawal.choices, blank=True)
 
-    # Whether it waits for the customer to answer a question; only on what `queries.undecided_cards` returns.
-    is_parked: bool
-
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["created_at"]
         constraints: ClassVar = [

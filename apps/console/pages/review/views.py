@@ -267,9 +267,8 @@ def _pace(request: StaffRequest) -> dict[str, Any]:
 def _queue(request: StaffRequest, card: Card | None) -> dict[str, Any]:
     """Return the cards of the chosen part of the queue that the filter lets through, in its order, the previous and
     next one for the keys K and J, and what can be undone. The notice of many risky cards counts all cards to decide."""
-    undecided, chosen = list(queries.undecided_cards()), filters.filter_of(request)
-    to_decide = [other for other in undecided if not other.is_parked]
-    parked = [other for other in undecided if other.is_parked]
+    to_decide, parked = queries.parts_of_queue()
+    chosen = filters.filter_of(request)
     everything = parked if chosen.show is filters.Show.PARKED else to_decide
     waiting = chosen.apply(everything, user=request.member.user, moment=now())
     place = next((i for i, other in enumerate(waiting) if card and other.pk == card.pk), 0 if card is None else -1)
