@@ -91,6 +91,7 @@ def test_answer_comes_to_a_page_that_is_open(card: Card, session: ChatSession, a
     news = browser(approver).get(at(card, "console-card-news"), **HTMX).content.decode()
     assert 'id="questions" hx-swap-oob="true"' in news
     assert "Number 4" in news
+    assert 'id="parts"' in news
 
 
 def test_silence_is_said_when_the_time_is_up(card: Card, approver: Any) -> None:
@@ -101,7 +102,7 @@ def test_silence_is_said_when_the_time_is_up(card: Card, approver: Any) -> None:
 
 def test_queue_and_its_waiting_part(tenant: Any, card: Card, approver: Any) -> None:
     other = make_card(tenant, intent="Another")
-    assert 'id="parts"' not in shown(approver, REVIEW)
+    assert "Waiting for the customer" not in shown(approver, REVIEW)
     ask(card, approver)
     queue = browser(approver).get(REVIEW)
     assert [each.pk for each in queue.context["queue"]] == [other.pk]
