@@ -94,7 +94,7 @@ class ErrorCode(StrEnum):
     CARD_PAYLOAD_UNFIT = "card_payload_unfit", 400
     CARD_SCOPE_UNFIT = "card_scope_unfit", 400
     CARD_SETTLED = "card_settled", 409, _("This card was already decided.")
-    CARD_TAKES_NO_QUESTION = "card_takes_no_question", 409, _("There is no customer who could be asked about this card.")
+    CARD_TAKES_NO_QUESTION = "card_takes_no_question", 409, _("No customer can be asked about this card.")
     CARD_TOO_LONG = "card_too_long", 400
     CARD_UNREADABLE = "card_unreadable", 400
     CARD_WITHDRAWN = "card_withdrawn", 409
