@@ -13,9 +13,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
+
+from tests.ports import free_port
 
 ROLES = ("silas_app", "silas_work")
 _CONFIG = """[databases]
@@ -36,7 +38,20 @@ pidfile = {home}/pid
 class Pooler:
     home: Path
     port: int
-    process: subprocess.Popen[bytes]
+    argv: list[str]
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def run(self) -> None:
+        """Start the process, also again where an earlier one died. Raises `RuntimeError` with its log."""
+        with (self.home / "log").open("ab") as log:
+            self.process = subprocess.Popen(self.argv, stdout=log, stderr=log)
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        self.process.kill()
+        raise RuntimeError(f"PgBouncer did not start:\n{(self.home / 'log').read_text()}")
 
     def addresses(self) -> dict[str, str]:
         """The settings of programs that connect through the pooler."""
@@ -57,7 +72,7 @@ def start_pooler(superuser_dsn: str) -> Pooler:
     """Start PgBouncer before the server at this address of a socket. Raises `RuntimeError` with its log."""
     sockets = parse_qs(urlsplit(superuser_dsn).query)["host"][0]
     home = Path(tempfile.mkdtemp(prefix="silas-tests-pooler-"))
-    port = _free_port()
+    port = free_port()
     (home / "users").write_text("".join(f'"{role}" ""\n' for role in ROLES))
     (home / "pgbouncer.ini").write_text(_CONFIG.format(sockets=sockets, port=port, home=home))
     owner = pwd.getpwuid(os.stat(sockets).st_uid)
@@ -70,23 +85,10 @@ def start_pooler(superuser_dsn: str) -> Pooler:
     binary = _binary()
     if binary is None:
         raise RuntimeError("PgBouncer is not installed")
-    with (home / "log").open("wb") as log:
-        process = subprocess.Popen([binary, *as_owner, home / "pgbouncer.ini"], stdout=log, stderr=log)
-    for _ in range(100):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return Pooler(home, port, process)
-        time.sleep(0.05)
-    process.kill()
-    raise RuntimeError(f"PgBouncer did not start:\n{(home / 'log').read_text()}")
+    pooler = Pooler(home, port, [binary, *as_owner, str(home / "pgbouncer.ini")])
+    pooler.run()
+    return pooler
 
 
 def _binary() -> str | None:
     return shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

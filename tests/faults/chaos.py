@@ -9,14 +9,9 @@ change: recovery and the next faults run into each other, as they would. At the 
 from __future__ import annotations
 
 import asyncio
-import http.client
-import itertools
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -28,8 +23,8 @@ from typing import Any
 
 from kernel import fault_points
 from kernel.fault_points import Action
-from tests.faults.house import ROOT, House, Web, await_that
-from tests.faults.staff import Staff
+from tests.faults.changes import Changes
+from tests.faults.house import House, Web, await_that
 from tests.faults.visitor import Visitor
 
 AT_WEB = (("approvals.decided", 1), ("bus.before_poke", 1), ("approvals.committed", 1))
@@ -53,18 +48,7 @@ AT_WORKER = (
     ("work.after_ack", 1),
 )
 VICTIMS = ("worker", "web", "beat", "postgres", "redis")
-PRESS_SECONDS, REACH_SECONDS, REST_SECONDS = 30.0, 60.0, 300.0
-# At the end, holders are taken for dead at every fifth look: a living one on a busy machine needs longer than one.
-LOOKS_A_LEASE = 5
-FINAL = ("done", "failed", "stuck", "blocked")
-
-_LEDGER = """
-CREATE TABLE chaos_ledger (key text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
-CREATE FUNCTION chaos_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, public, pg_temp AS
-    $$ BEGIN INSERT INTO chaos_ledger (key) VALUES (NEW.key); RETURN NEW; END $$;
-CREATE TRIGGER chaos_write AFTER UPDATE ON skills_record FOR EACH ROW EXECUTE FUNCTION chaos_write();
-"""
+REACH_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -94,31 +78,26 @@ class Chaos:
     seen: dict[str, dict[str, Any]] = field(default_factory=dict)
     missed: list[Fault] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
-    items: list[dict[str, str]] = field(default_factory=list)
 
     def run(self) -> None:
         self._furnish()
         for number, fault in enumerate(self.faults):
-            card = self.items[number]["card"]
-            self._round(fault, self.talker.say if _is_said(fault) else partial(self._press, card))
+            card = self.changes.items[number]["card"]
+            self._round(fault, self.talker.say if _is_said(fault) else partial(self.changes.approve, card))
             self._look_at_budgets()
-        self._settle()
+        self.changes.settle()
+        self._look_at_budgets()
+        self.talker.stop()
 
     # -- before ----------------------------------------------------------------------------------------------------
 
     def _furnish(self) -> None:
-        self.house.rows(_LEDGER)
-        command = [sys.executable, "-m", "tests.faults.clerk", str(len(self.faults))]
-        said = subprocess.run(command, cwd=ROOT, env=self.house.env(), capture_output=True, text=True, check=False)
-        assert said.returncode == 0, said.stderr
-        told = json.loads(said.stdout.splitlines()[-1])
-        self.items, self.tenant = told["items"], told["tenant"]
-        self.house.rows("DELETE FROM chaos_ledger")
+        self.changes = Changes(self.house, len(self.faults))
         self.web, self.spare = self.house.start_web(), self.house.start_web()
         self.worker, self.beat = self.house.start_worker(), self.house.start_beat()
         await_that(self.web.is_ready, "the web process is ready")
-        self.staff = Staff(lambda: self.web, person=(told["username"], told["password"]))
-        self.talker = Talker(lambda: self.web, told["key"])
+        self.changes.log_in(lambda: self.web)
+        self.talker = Talker(lambda: self.web, self.changes.key)
 
     # -- one round -------------------------------------------------------------------------------------------------
 
@@ -132,16 +111,6 @@ class Chaos:
         if process is not None:
             self._strike(fault, process)
         press.join()
-
-    def _press(self, card: str) -> None:
-        """As a person would: again when a page did not come or the press was refused, until the card is settled."""
-        give_up = time.monotonic() + PRESS_SECONDS
-        while time.monotonic() < give_up:
-            with suppress(OSError, http.client.HTTPException):
-                face = self.staff.face_of(card)
-                if not face or self.staff.approve(card, face) < 400:
-                    return
-            time.sleep(0.3)
 
     def _whoever_meets(self, folder: Path, fault: Fault) -> int | None:
         """The process that took the fault, dead or standing still by now; nobody, and the fault is taken away."""
@@ -199,34 +168,6 @@ class Chaos:
                 before, after = self.seen.get(row["id"], {}), row["budget_used"]
                 self.forgotten += [row["id"] for name in before if float(after[name]) < float(before[name])]
                 self.seen[row["id"]] = after
-
-    # -- after -----------------------------------------------------------------------------------------------------
-
-    def _settle(self) -> None:
-        """Press what is still open, and wait until nothing is owed any more."""
-        give_up, looks = time.monotonic() + REST_SECONDS, itertools.count()
-        while self._restless() and time.monotonic() < give_up:
-            if next(looks) % LOOKS_A_LEASE == 0:
-                self.house.let_leases_run_out()
-            for card in self.house.rows("SELECT id::text FROM approvals_card WHERE status IN ('open', 'created')"):
-                self._press(card["id"])
-            time.sleep(3)
-        self._look_at_budgets()
-        self.talker.stop()
-
-    def _restless(self) -> bool:
-        owed = self.house.rows(
-            "SELECT 1 FROM bus_queuemessage WHERE finished_at IS NULL AND available_at <= now() LIMIT 1"
-        )
-        return bool(owed or self.unfinished())
-
-    def unfinished(self) -> list[dict[str, Any]]:
-        """Items that neither ended nor wait for a person."""
-        return self.house.rows(
-            "SELECT id::text, status, reason FROM work_workitem WHERE type = 'task' AND status <> ALL(%s)"
-            " AND NOT (status = 'paused' AND EXISTS (SELECT FROM approvals_card WHERE subject_id = work_workitem.id))",
-            list(FINAL),
-        )
 
 
 class Talker:

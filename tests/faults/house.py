@@ -59,20 +59,26 @@ class Answer:
 
 @dataclass
 class Web:
-    """One web process, or the one that took its place."""
+    """One web process, or the one that took its place; with a `port`, the proxy that stands before all of them."""
 
     process: Process
     path: Path
     log: Path
+    port: int = 0
 
     def ask(self, method: str, path: str, *, body: bytes | None = None, headers: Mapping[str, str] = {}) -> Answer:
-        line = UnixConnection(self.path)
+        line = self._connect()
         try:
             line.request(method, path, body=body, headers=dict(headers))
             answer = line.getresponse()
             return Answer(answer.status, answer.read(), answer.headers)
         finally:
             line.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        return (
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=30) if self.port else UnixConnection(self.path)
+        )
 
     def is_ready(self) -> bool:
         with suppress(OSError, http.client.HTTPException):
@@ -92,6 +98,8 @@ class House:
     without_network: dict[str, Process] = field(default_factory=dict)
     nurseries: dict[str, Nursery] | None = None
     trusted: Process | None = None
+    # Servers on loopback cannot be reached without a network.
+    workers_have_network: bool = False
 
     # -- what runs -------------------------------------------------------------------------------------------------
 
@@ -109,9 +117,9 @@ class House:
         }
         return {**os.environ, **own, **self.settings}
 
-    def start_web(self, *, network: bool = True) -> Web:
+    def start_web(self, *, network: bool = True, path: Path | None = None) -> Web:
         """Started, not yet ready. Without a network it reaches PostgreSQL and Redis all the same: by their sockets."""
-        path = self.var / f"web-{len(self.started)}.sock"
+        path = path or self.var / f"web-{len(self.started)}.sock"
         argv = ["daphne", "-u", str(path), "--application-close-timeout", "5", "--verbosity", "1"]
         process, log = self._spawn("web", [*argv, "silas_platform.asgi:application"], self.env(), network=network)
         return Web(process, path, log)
@@ -119,17 +127,21 @@ class House:
     def start_worker(self) -> Process:
         """The worker for approved work; beside the first one the trusted worker, which none of these tests kills."""
         if not self.trusted:
-            own = ["-Q", "trusted", "-n", "trusted@%h", "--pool", "threads", "--concurrency", "2", "--loglevel=INFO"]
-            argv = ["celery", "-A", "silas_platform", "worker", *own, "--without-gossip", "--without-mingle"]
-            self.trusted, _ = self._spawn("trusted", argv, for_program(self.env(), "trusted"), network=False)
-        env = for_program(self.env(), "worker")
+            self.trusted = self.start_trusted()
+        name = ["-n", f"worker-{len(self.started)}@%h"]
         size = ["--loglevel=INFO", "--concurrency", "1", "--without-gossip", "--without-mingle"]
-        return self._spawn("worker", ["celery", "-A", "silas_platform", "worker", *size], env, network=False)[0]
+        argv = ["celery", "-A", "silas_platform", "worker", *name, *size]
+        return self._spawn("worker", argv, for_program(self.env(), "worker"), network=self.workers_have_network)[0]
+
+    def start_trusted(self) -> Process:
+        own = ["-Q", "trusted", "-n", "trusted@%h", "--pool", "threads", "--concurrency", "2", "--loglevel=INFO"]
+        argv = ["celery", "-A", "silas_platform", "worker", *own, "--without-gossip", "--without-mingle"]
+        return self._spawn("trusted", argv, for_program(self.env(), "trusted"), network=self.workers_have_network)[0]
 
     def start_beat(self) -> Process:
         schedule = str(self.var / "beat-schedule")
         argv = ["celery", "-A", "silas_platform.beat", "beat", "--loglevel=INFO", "--pidfile=", "--schedule", schedule]
-        return self._spawn("beat", argv, for_program(self.env(), "beat"), network=False)[0]
+        return self._spawn("beat", argv, for_program(self.env(), "beat"), network=self.workers_have_network)[0]
 
     def faults_of(self, program: str) -> Path:
         """Where faults for this program's processes are left (kernel.fault_points)."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from tests.faults.house import KEY, Answer, Web
@@ -111,7 +111,7 @@ class Visitor:
     async def _one_line(self) -> None:
         started = await asyncio.to_thread(start_session, self.web(), self.resume_token, self.key)
         self.session_id, self.resume_token = started["session_id"], started["resume_token"]
-        async with unix_connect(str(self.web().path), f"ws://localhost{started['ws_path']}", close_timeout=1) as line:
+        async with _connect(self.web(), started["ws_path"]) as line:
             self.lines += 1
             await line.send(json.dumps({"type": "auth", "token": started["token"], "after_seq": self._last_seq()}))
             async for text in line:
@@ -145,6 +145,12 @@ class Visitor:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _connect(web: Web, path: str) -> connect:
+    if web.port:
+        return connect(f"ws://127.0.0.1:{web.port}{path}", close_timeout=1)
+    return unix_connect(str(web.path), f"ws://localhost{path}", close_timeout=1)
 
 
 class Refused(Exception):
