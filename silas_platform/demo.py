@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,18 @@ from apps.autonomy.gallery import TEMPLATES
 from apps.autonomy.models import AutonomySettings, OpenQuestion
 from apps.autonomy.services.admission import admit_waiting
 from apps.autonomy.services.gallery_use import use_template
+from apps.contacts.enums import ContactSource
+from apps.contacts.models import Contact
+from apps.contacts.services import add_note, save_contact
 from apps.guard.enums import Period
 from apps.guard.services import set_budget
 from apps.inbox import handoff
 from apps.inbox import services as inbox
+from apps.inbox.enums import Do, ViewPage
+from apps.inbox.inbox_rules import RuleFields, save_rule
 from apps.inbox.labels_and_replies import save_label, save_reply
-from apps.inbox.models import CannedReply, Label
+from apps.inbox.models import CannedReply, InboxRule, Label, SavedView
+from apps.inbox.saved_views import save_view
 from apps.knowledge.models import Collection
 from apps.knowledge.services import ingest
 from apps.sessions import turn
@@ -54,6 +61,7 @@ from apps.work.plans import parse
 from apps.work.services.goals import adopt_goal, install_goal, request_standing_approval
 from apps.work.services.items import move
 from kernel.canonical import sha256_hex
+from kernel.clock import now
 from kernel.tenancy import in_scope, tenant_scope
 from llm.offline.words import content
 from silas_platform.demo_month import seed_month
@@ -100,6 +108,8 @@ def _seed_tenant(folder: Path, progress: Progress, copy: str, *, month: bool) ->
         _offers(described, deployment)
         agent = User.objects.get(email=_login(described["slug"], Role.AGENT).email)
         _labels_and_replies(described, agent)
+        _views_and_rules(described, User.objects.get(email=_login(described["slug"], Role.OWNER).email))
+        _contacts(described, agent)
     progress(f"{tenant.name}: skills and records")
     with tenant_scope(tenant):
         for goal_file in ("goal.md", "upkeep.md"):
@@ -279,6 +289,44 @@ def _labels_and_replies(described: Mapping[str, Any], agent: User) -> None:
     if not CannedReply.objects.exists():
         for name, text in described["replies"].items():
             save_reply(agent, name=name, text=text)
+
+
+def _views_and_rules(described: Mapping[str, Any], owner: User) -> None:
+    """Save the team's views and inbox rules once; inside a scope. `label` is given by its name."""
+    labels = {label.name: str(label.pk) for label in Label.objects.all()}
+    if not SavedView.objects.exists():
+        for name, view in described["views"].items():
+            page, parameters = ViewPage(view["page"]), dict(view["parameters"])
+            if "label" in parameters:
+                parameters["label"] = labels[parameters["label"]]
+            save_view(owner, name=name, page=page, parameters=parameters, is_personal=False)
+    if not InboxRule.objects.exists():
+        for position, rule in enumerate(described["inbox_rules"], 1):
+            steps = [
+                {**step, "value": labels[step["value"]]} if step["do"] == Do.LABEL else step for step in rule["steps"]
+            ]
+            save_rule(owner, RuleFields(**{**rule, "steps": steps, "position": position}))
+
+
+def _contacts(described: Mapping[str, Any], agent: User) -> None:
+    """Add the company's contacts once, with what staff noted; inside a scope. They were last seen `seen_days` ago."""
+    if Contact.objects.exists():
+        return
+    for person in described["contacts"]:
+        contact = save_contact(
+            None,
+            actor=ACTOR,
+            source=ContactSource(person.get("source", ContactSource.TEAM)),
+            name=person["name"],
+            emails=person.get("emails", ()),
+            phones=person.get("phones", ()),
+            customer=person.get("customer"),
+            attributes=person["attributes"],
+        )
+        seen = now() - timedelta(days=person["seen_days"])
+        Contact.objects.filter(pk=contact.pk).update(created_at=seen - timedelta(days=90), last_seen_at=seen)
+        if person.get("note"):
+            add_note(contact.pk, person["note"], actor=agent.actor, author=agent)
 
 
 def _conversations(described: Mapping[str, Any], deployment: Deployment, agent: User) -> None:

@@ -12,10 +12,14 @@ from apps.audit.models import AuditEntry
 from apps.autonomy.models import AutonomousSession, MemoryProposal
 from apps.bus.enums import Queue
 from apps.connections.models import Connection
+from apps.contacts.models import Contact, ContactNote
 from apps.gates.queries import active_gates
 from apps.gates.services import check_gates
 from apps.inbox import labels_and_replies
-from apps.inbox.models import CannedReply, Label, Note, SessionLabel
+from apps.inbox.inbox_rule_conditions import Subjects
+from apps.inbox.inbox_rules import problem_of
+from apps.inbox.models import CannedReply, InboxRule, Label, Note, SavedView, SessionLabel
+from apps.inbox.steps import Names
 from apps.knowledge.models import Document, DocumentVersion
 from apps.sessions import policy
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -67,6 +71,23 @@ def harbor(seeded, database) -> Deployment:
 @pytest.fixture(params=["demo-meridian", "demo-harbor"])
 def either(request, seeded, database) -> Deployment:
     return deployment_by_key(request.param)
+
+
+def test_contacts_views_and_rules_are_there_once(either: Deployment) -> None:
+    with tenant_scope(either.tenant):
+        contacts = list(Contact.objects.order_by("-last_seen_at"))
+        assert len(contacts) >= 6
+        assert contacts[0].name == "Maria Ortega"
+        assert sum("company" in contact.attributes for contact in contacts) >= 3
+        assert ContactNote.objects.count() >= 2
+        assert set(SavedView.objects.values_list("owner", flat=True)) == {None}
+        assert SavedView.objects.count() == 3
+        rule = InboxRule.objects.get()
+        assert rule.is_active is False
+        assert problem_of(rule, Names(), Subjects()) == ""
+    demo.seed(progress=lambda line: None)
+    with tenant_scope(either.tenant):
+        assert Contact.objects.count() == len(contacts)
 
 
 def ask_refund(harbor: Deployment, amount: float, order: str = "H-90211"):
