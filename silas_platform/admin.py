@@ -40,6 +40,7 @@ GROUPS: tuple[tuple[Any, tuple[str, ...]], ...] = (
             "tenants.deployment",
             "silas_sessions.visitoroffers",
             "silas_sessions.formquestion",
+            "silas_sessions.proactivemessage",
             "persona",
             "messengers",
             "releases",

@@ -40,7 +40,7 @@ _CLOSED = (
     " releases_releasepolicy"
     " silas_sessions_accesslevel silas_sessions_cannedreply silas_sessions_consent"
     " silas_sessions_formanswers silas_sessions_formquestion silas_sessions_messagenonce"
-    " silas_sessions_note silas_sessions_transcriptrequest"
+    " silas_sessions_note silas_sessions_proactivemessage silas_sessions_transcriptrequest"
     " silas_sessions_visitorcard silas_sessions_visitorfile silas_sessions_visitoroffers"
     " skills_draftrevision skills_packagekey skills_skilldraft skills_skillpackage skills_trustedpublisher"
     " connections_itrequest approvals_clientkey approvals_decisionlink"

@@ -237,7 +237,7 @@ _NOT_PERSONAL = """
     safety.Challenge safety.Execution safety.FailedTries safety.Hold safety.PolicyVersion safety.SafetyAgent
     safety.Step safety.StepWindow
     silas_sessions.AccessLevel silas_sessions.CannedReply silas_sessions.FormQuestion silas_sessions.Label
-    silas_sessions.MessageNonce silas_sessions.VisitorOffers
+    silas_sessions.MessageNonce silas_sessions.ProactiveMessage silas_sessions.VisitorOffers
     simulations.Scenario simulations.SimulationCopy simulations.SimulationResult simulations.SimulationRun
     simulations.SimulationSuite
     skills.DraftRevision skills.PackageKey skills.SkillDraft skills.SkillFile skills.SkillPackage

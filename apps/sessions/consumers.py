@@ -262,14 +262,17 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
             await live.send(rules.watchers_of(visitor.tenant_id, visitor.session_id), event)
 
     async def _stored(self, frame: MessageFrame, visitor: tokens.Visitor) -> Accepted | Busy:
+        what: dict[str, Any] = {
+            "text": frame.text,
+            "client_id": frame.client_id,
+            "bounds": self.bounds,
+            "proactive_message": frame.proactive_message,
+        }
         if frame.signed is None:
-            accept = partial(services.accept_message, visitor.session_id)
-            return await in_scope(
-                visitor.tenant_id, accept, text=frame.text, client_id=frame.client_id, bounds=self.bounds
-            )
+            return await in_scope(visitor.tenant_id, partial(services.accept_message, visitor.session_id), **what)
         where = visitor.deployment_key
         signed = partial(services.accept_signed, visitor.session_id, signed=frame.signed, deployment=where)
-        return await in_scope(visitor.tenant_id, signed, text=frame.text, client_id=frame.client_id, bounds=self.bounds)
+        return await in_scope(visitor.tenant_id, signed, **what)
 
     # -- to the visitor --------------------------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ from llm.attachments import Attachment
 DecisionHandler = Callable[[Visitor, DecisionFrame], Accepted]
 # The files of a conversation's entries behind this place, oldest first. Opens its own scope.
 AttachmentReader = Callable[[UUID, UUID, int], tuple[Attachment, ...]]
+# The text of the proactive message that a visitor answers, to be recorded before their answer; empty for none.
+Opening = Callable[[ChatSession, UUID], str]
 # True while the visitor still has something to do before a message of theirs is accepted.
 Precondition = Callable[[ChatSession], bool]
 # The hours of the team that this conversation waits for; None where they are the chatbot's.
@@ -27,6 +29,7 @@ AvailabilityReader = Callable[[ChatSession], bool]
 ReadStateReader = Callable[[ChatSession], int]
 
 _decision_handlers: list[DecisionHandler] = []
+_openings: list[Opening] = []
 _preconditions: list[Precondition] = []
 _attachment_readers: list[AttachmentReader] = []
 _schedule_readers: list[ScheduleReader] = []
@@ -39,6 +42,12 @@ def register_decision_handler(handler: DecisionHandler) -> None:
     if _decision_handlers and _decision_handlers != [handler]:
         raise ImproperlyConfigured("E_SESSIONS_DECISIONS: answers to prompts have a handler already")
     _decision_handlers[:] = [handler]
+
+
+def register_opening(opening: Opening) -> None:
+    """Runs on the locked session, in the transaction that stores the answer."""
+    if opening not in _openings:
+        _openings.append(opening)
 
 
 def register_precondition(precondition: Precondition) -> None:
@@ -90,6 +99,10 @@ def read_attachments(tenant_id: UUID, session_id: UUID, after: int) -> tuple[Att
 def handle_decision(visitor: Visitor, frame: DecisionFrame) -> Accepted:
     (handler,) = _decision_handlers
     return handler(visitor, frame)
+
+
+def opening_of(session: ChatSession, message_id: UUID) -> str:
+    return next((text for opening in _openings if (text := opening(session, message_id))), "")
 
 
 def is_form_due(session: ChatSession) -> bool:

@@ -58,10 +58,13 @@ class AuthFrame(_Frame):
 
 
 class MessageFrame(_Frame):
+    """`proactive_message`: the one that the visitor was shown and answers."""
+
     type: Literal["message"]
     text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TEXT, pattern=STORABLE)]
     client_id: Annotated[str, StringConstraints(max_length=MAX_CLIENT_ID, pattern=r"^[\w.:-]*$")] = ""
     signed: Signed | None = None
+    proactive_message: UUID | None = None
 
 
 class TypingFrame(_Frame):

@@ -23,7 +23,7 @@ from apps.bus import services as bus
 from apps.bus.enums import Kind, Queue
 from apps.bus.enums import Sender as BusSender
 from apps.bus.queries import backlog
-from apps.sessions import chronicle, served
+from apps.sessions import chronicle, registry, served
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -126,6 +126,7 @@ def accept_message(
     trace_id: str | None = None,
     bounds: Bounds | None = None,
     signed: Taint | None = None,
+    proactive_message: UUID | None = None,
 ) -> Accepted | Busy:
     """Store a visitor's message and enqueue its turn; where a person answers, a look of the gates alone (ADR 43).
     Inside the tenant's scope.
@@ -133,6 +134,7 @@ def accept_message(
     Returns `Busy`, with nothing stored, when as many messages of this conversation or of the tenant wait as its
     `bounds` allow (the installation's without any). Raises `SilasError("conversation_full")`: a returning visitor
     is sent all of it, so its length is limited. `signed`: what a signature on it came to (`signing`).
+    `proactive_message`: what the visitor answers; it is recorded before their message, once in a conversation.
     """
     session = lock_session(session_id)
     bounds = bounds or Bounds(**settings.VISITOR_LIMITS)
@@ -147,6 +149,15 @@ def accept_message(
     is_bots = session.owner == Owner.BOT
     if is_bots and (said := _too_many_wait(waiting.value, bounds)):
         return Busy(RETRY_AFTER_SECONDS, said)
+    if proactive_message and (opening := registry.opening_of(session, proactive_message)):
+        chronicle.append(
+            session,
+            kind=EntryKind.MESSAGE,
+            sender=Sender.BOT,
+            text=opening,
+            payload={"proactive_message": str(proactive_message)},
+            taint=Taint.AUTH,
+        )
     taint = signed or (Taint.EXTERNAL if session.level_at(now()) == PUBLIC else Taint.AUTH)
     with tracing.span(SpanName.MESSAGE, tenant=session.tenant_id, conversation=session_id):
         entry = chronicle.append(
@@ -185,12 +196,20 @@ def accept_signed(
     deployment: str,
     client_id: str = "",
     bounds: Bounds | None = None,
+    proactive_message: UUID | None = None,
 ) -> Accepted | Busy:
     """`accept_message` for a message that bears a signature; inside a scope of the tenant, in which the nonce is used
     up with the message or not at all: one sent again, because its answer was lost, is the same message."""
     with transaction.atomic():
         taint, problem = judge_signature(text, signed, deployment)
-        accepted = accept_message(session_id, text=text, client_id=client_id, bounds=bounds, signed=taint)
+        accepted = accept_message(
+            session_id,
+            text=text,
+            client_id=client_id,
+            bounds=bounds,
+            signed=taint,
+            proactive_message=proactive_message,
+        )
         stored = isinstance(accepted, Accepted) and not accepted.repeated
         if stored and problem:
             event = AuditEvent.MESSAGE_REPLAYED if problem in REPLAYED else AuditEvent.SIGNATURE_REFUSED

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
-from apps.visitors.models import Consent, FormQuestion, Rating, VisitorOffers
+from apps.visitors.models import Consent, FormQuestion, ProactiveMessage, Rating, VisitorOffers
 from apps.visitors.offers import problems_of, question_problems
 
 
@@ -69,3 +69,11 @@ class RatingAdmin(ReadOnlyAdmin):
     list_display = ("created_at", "session_id", "scale", "score")
     list_filter = ("score",)
     ordering = ("-created_at",)
+
+
+@admin.register(ProactiveMessage)
+class ProactiveMessageAdmin(ReadOnlyAdmin):
+    list_display = ("text", "deployment", "page", "audience", "is_active", "answered_count")
+    list_filter = ("deployment", "audience", "is_active")
+    list_select_related: ClassVar = ["deployment"]
+    search_fields = ("text", "page")

@@ -6,7 +6,7 @@ from apps.tenants.first_run import new_public_key
 from apps.tenants.models import Deployment
 from apps.tenants.provider_keys import copy_provider_keys
 from apps.tenants.services import create_deployment
-from apps.visitors import offers
+from apps.visitors import offers, proactive_messages
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext
@@ -39,4 +39,5 @@ def create_chatbot(title: str, *, like: Deployment | None, actor: str) -> Deploy
     if like:
         copy_provider_keys(like, deployment, actor=actor)
         offers.copy(like, deployment, actor=actor)
+        proactive_messages.copy(like, deployment, actor=actor)
     return deployment

@@ -40,6 +40,15 @@ class FieldKind(TextChoices):
     DATE = "date", _("Date")
 
 
+class Audience(TextChoices):
+    """Which visitors a proactive message is for."""
+
+    EVERYONE = "everyone", _("Everyone")
+    NEW = "new", _("Visitors without a conversation")
+    RETURNING = "returning", _("Visitors with a conversation")
+    IDENTIFIED = "identified", _("Logged-in visitors")
+
+
 class RatingScale(TextChoices):
     """With what a visitor says how it was."""
 

@@ -16,6 +16,7 @@ from django.core.exceptions import ValidationError
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment
+from apps.visitors import proactive_messages
 from apps.visitors.enums import QuestionKind
 from apps.visitors.file_types import KINDS
 from apps.visitors.models import FormQuestion, VisitorOffers
@@ -68,6 +69,7 @@ def shown(deployment: Deployment) -> dict[str, Any]:
         "conversations": offers.conversations,
         "transcripts": offers.transcripts and bool(settings.EMAIL_HOST),
         "rating": offers.rating,
+        "proactive_messages": proactive_messages.shown_to_visitors(deployment.pk),
         **{name: value for more in _more_offers for name, value in more(deployment.pk).items()},
     }
 

@@ -10,10 +10,15 @@ from apps.access.tokens import Visitor
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.registry import on_dead_letter, register_job
-from apps.sessions.registry import register_attachment_reader, register_decision_handler, register_precondition
+from apps.sessions.registry import (
+    register_attachment_reader,
+    register_decision_handler,
+    register_opening,
+    register_precondition,
+)
 from apps.sessions.schemas import Accepted, DecisionFrame
 from apps.sessions.signals import conversations_forgotten
-from apps.visitors import attachments, file_storage, forgetting, prechat, prompts, transcripts
+from apps.visitors import attachments, file_storage, forgetting, prechat, proactive_messages, prompts, transcripts
 from apps.visitors.models import VisitorCard
 from kernel.clock import now
 from kernel.tenancy import in_thread
@@ -38,6 +43,7 @@ def _forget(session_ids: Collection[UUID]) -> None:
 
 
 register_decision_handler(_answer)
+register_opening(proactive_messages.opening_of)
 register_precondition(prechat.is_due)
 register_attachment_reader(attachments.read)
 register_job(Kind.TRANSCRIPT_MAIL, transcripts.send)

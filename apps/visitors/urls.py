@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.visitors.api import conversations, deployments, memories, prompts, sessions, widget
+from apps.visitors.api import conversations, deployments, memories, proactive_messages, prompts, sessions, widget
 
 _DEPLOYMENT = "api/v1/deployments/<uuid:deployment_id>"
 _SESSION = "api/v1/sessions/<uuid:session_id>"
@@ -17,6 +17,16 @@ urlpatterns = [
     path(f"{_DEPLOYMENT}/provider-keys", deployments.ProviderKeys.as_view(), name="api-provider-keys"),
     path(f"{_DEPLOYMENT}/provider-keys/<slug:provider>", deployments.OneProviderKey.as_view(), name="api-provider-key"),
     path(f"{_DEPLOYMENT}/install", deployments.Install.as_view(), name="api-deployment-install"),
+    path(
+        f"{_DEPLOYMENT}/proactive-messages",
+        proactive_messages.ProactiveMessages.as_view(),
+        name="api-proactive-messages",
+    ),
+    path(
+        f"{_DEPLOYMENT}/proactive-messages/<uuid:message_id>",
+        proactive_messages.OneProactiveMessage.as_view(),
+        name="api-proactive-message",
+    ),
     path("api/v1/memories/customer", memories.CustomerMemories.as_view(), name="api-memory-customer"),
     path("api/v1/widget/<str:key>/sessions", sessions.WidgetSessions.as_view(), name="widget-sessions"),
     path("secrets/<uuid:ref_id>", prompts.Secrets.as_view(), name="secrets"),

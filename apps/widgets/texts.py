@@ -24,6 +24,7 @@ TEXTS: dict[str, str | Counted] = {
     "atOnce": "The chatbot replies instantly.",
     "teamBack": "Our team is back {time}.",
     "teamAway": "Our team is away right now.",
+    "dismiss": "Dismiss this message",
     "write": "Write a message",
     "writeTo": "Write to {name}",
     "send": "Send",

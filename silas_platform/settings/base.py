@@ -279,6 +279,7 @@ SPECTACULAR_SETTINGS = {
         "SimulationStatusEnum": "apps.simulations.enums.RunStatus",
         "ConversationStateEnum": "apps.inbox.enums.DeskStatus.values",
         "ModeEnum": "apps.memory.portability.Mode.values",
+        "AudienceEnum": "apps.visitors.enums.Audience",
         "QuestionKindEnum": "apps.visitors.enums.QuestionKind",
         "ViewPageEnum": "apps.inbox.enums.ViewPage.values",
         "WorkItemStatusEnum": "apps.work.enums.WorkItemStatus",

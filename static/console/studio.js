@@ -55,6 +55,12 @@ export function watchStudio() {
   });
 }
 
+/* The preview of a proactive message says what is typed. */
+export function watchNudge() {
+  const text = document.querySelector("[data-nudge-text]");
+  text?.addEventListener("input", () => { document.querySelector("[data-nudge]").textContent = text.value; });
+}
+
 /* The bubble as on a website, shown while its text is typed and while the chat is closed. */
 function launcher() {
   const bubble = document.createElement("button");

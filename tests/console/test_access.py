@@ -146,6 +146,7 @@ TRIED_ELSEWHERE |= {"console-gallery", "console-gallery-use", "console-finding-r
 TRIED_ELSEWHERE |= {"console-artifact-file"}  # autonomy/test_artifacts
 # Chatbots, what they know and the way to the first one (test_studio_settings, test_knowledge_pages, test_first_run).
 TRIED_ELSEWHERE |= {"console-studios", "console-studio", "console-install", "console-knowledge", "console-collection"}
+TRIED_ELSEWHERE |= {f"console-studio-message{word}" for word in ("s", "", "-new", "-delete")}
 TRIED_ELSEWHERE |= {f"console-studio-{word}" for word in ("new", "turn", "key", "key-drop", "compare")}
 TRIED_ELSEWHERE |= {"console-hand-in", *(f"console-knowledge-{word}" for word in ("new", "try"))}
 TRIED_ELSEWHERE |= {"console-search-models", "console-search-models-save"}  # knowledge/test_provider_vectors

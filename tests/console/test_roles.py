@@ -48,6 +48,8 @@ TABLE = {
     console-releases console-release console-release-publish console-release-simulate console-release-rule
     console-release-share console-release-roll-back
     console-studio-compare console-studio-turn console-studio-key console-studio-key-drop console-studio-preference-off
+    console-studio-messages console-studio-message-new console-studio-message console-studio-message-delete
+    api-proactive-messages api-proactive-message
     console-install console-tool-servers
     console-web-search console-web-search-remove console-tool-server-new console-tool-program-new
     console-tool-server console-tool-server-refresh console-tool-server-switch console-tool-server-remove

@@ -13,7 +13,8 @@ from django.test import Client
 from apps.access import tokens
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment
-from apps.visitors import offers
+from apps.visitors import offers, proactive_messages
+from apps.visitors.models import ProactiveMessage
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import visitor_of
 
@@ -91,3 +92,10 @@ def xlsx(sheet: bytes, *strings: str) -> bytes:
 
 def refused(response: Any) -> tuple[int, str]:
     return response.status_code, response.json()["error"]["code"]
+
+
+def make_proactive_message(deployment: Deployment, **fields: Any) -> ProactiveMessage:
+    """An active message for every page."""
+    with tenant_scope(deployment.tenant_id):
+        what = {"text": "Questions about our prices?", "is_active": True, **fields}
+        return proactive_messages.create(deployment, actor="user:test", **what)

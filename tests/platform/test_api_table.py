@@ -277,6 +277,10 @@ OPERATIONS = {
     "console-studio-compare": "styles_compare",
     "console-studio-key": "provider_keys_set",
     "console-studio-key-drop": "provider_keys_remove",
+    "console-studio-messages": "proactive_messages_list",
+    "console-studio-message-new": "proactive_messages_create",
+    "console-studio-message": "proactive_messages_get proactive_messages_edit",
+    "console-studio-message-delete": "proactive_messages_delete",
     "console-studio-preference-off": "preferences_dismiss",
     "console-install": "deployments_install",
     # Tool servers

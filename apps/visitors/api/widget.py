@@ -75,6 +75,16 @@ class PlaceOffered(serializers.Serializer[Any]):
     name = serializers.CharField()
 
 
+class ProactiveMessageOffered(serializers.Serializer[Any]):
+    id = serializers.UUIDField(help_text="Goes with the message that answers it")
+    text = serializers.CharField()
+    page = serializers.CharField(allow_blank=True, help_text="With `*` for any characters; empty for every page")
+    seconds = serializers.IntegerField()
+    audience = serializers.CharField(help_text="everyone, new, returning or identified")
+    language = serializers.CharField(allow_blank=True)
+    repeat_days = serializers.IntegerField(help_text="0 for once per visitor")
+
+
 class Offers(serializers.Serializer[Any]):
     files = FilesOffered(allow_null=True)
     consent = ConsentAsked(allow_null=True)
@@ -84,6 +94,7 @@ class Offers(serializers.Serializer[Any]):
     email_answers = serializers.BooleanField(help_text="Answers can be sent to an address while the visitor is away")
     continue_in = PlaceOffered(many=True)
     rating = serializers.CharField(allow_blank=True, help_text="stars, thumbs, or empty")
+    proactive_messages = ProactiveMessageOffered(many=True)
 
 
 class WidgetOffers(APIView):

@@ -3,6 +3,7 @@
 The models keep the label `silas_sessions`, under which their tables, content types and migrations were made.
 """
 
+from apps.visitors.models.proactive_messages import ProactiveMessage
 from apps.visitors.models.prompts import VisitorCard
 from apps.visitors.models.visitors import (
     Consent,
@@ -18,6 +19,7 @@ __all__ = [
     "Consent",
     "FormAnswers",
     "FormQuestion",
+    "ProactiveMessage",
     "Rating",
     "TranscriptRequest",
     "VisitorCard",

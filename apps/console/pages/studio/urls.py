@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.console.pages.studio import comparison, views
+from apps.console.pages.studio import comparison, proactive_messages, views
 
 urlpatterns = [
     path("studio/", views.listing, name="console-studios"),
@@ -18,6 +18,18 @@ urlpatterns = [
         "studio/<uuid:deployment_id>/preferences/<uuid:preference_id>/off/",
         views.turn_off_preference,
         name="console-studio-preference-off",
+    ),
+    path("studio/<uuid:deployment_id>/messages/", proactive_messages.listing, name="console-studio-messages"),
+    path("studio/<uuid:deployment_id>/messages/new/", proactive_messages.new, name="console-studio-message-new"),
+    path(
+        "studio/<uuid:deployment_id>/messages/<uuid:message_id>/",
+        proactive_messages.edit,
+        name="console-studio-message",
+    ),
+    path(
+        "studio/<uuid:deployment_id>/messages/<uuid:message_id>/delete/",
+        proactive_messages.delete,
+        name="console-studio-message-delete",
     ),
     path("studio/<uuid:deployment_id>/install/", views.install, name="console-install"),
 ]

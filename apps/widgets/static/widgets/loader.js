@@ -19,7 +19,7 @@
 
   const css = `:host { all: initial !important }
 [hidden] { display: none !important }
-.bubble, .panel { position: fixed; inset-block-end: 24px; inset-inline-end: 24px; z-index: 2147483000 }
+.bubble, .panel, .nudge { position: fixed; inset-block-end: 24px; inset-inline-end: 24px; z-index: 2147483000 }
 .left { inset-inline: 24px auto }
 .panel.inline { position: static; width: 100%; height: 100%; min-height: 320px; border-radius: 12px; box-shadow: 0 0 0 1px rgb(20 20 15 / .1) }
 :host(.inline) { display: block !important; height: 100% !important }
@@ -32,10 +32,19 @@
 svg { width: 26px; fill: none; stroke: currentColor; stroke-width: 1.7; stroke-linejoin: round }
 .count { position: absolute; inset-block-start: -3px; inset-inline-end: -3px; min-width: 21px; padding: 0 5px; box-sizing: border-box;
   border-radius: 11px; background: #b3123d; color: #fff; font: 600 12px/21px system-ui, sans-serif }
+.nudge { inset-block-end: 92px; display: flex; align-items: flex-start;
+  width: max-content; max-width: min(320px, calc(100vw - 32px)); border-radius: 16px; background: var(--silas-surface, #fff); color: var(--silas-text, #1b1b18);
+  box-shadow: 0 0 0 1px rgb(20 20 15 / .1), 0 8px 28px rgb(20 20 15 / .22); font: 15px/1.4 var(--silas-font, system-ui), sans-serif }
+.nudge:empty { display: none }
+.nudge button { padding: 12px 4px 12px 16px; border: 0; border-radius: 16px; background: none; color: inherit; font: inherit; text-align: start; cursor: pointer; overflow-wrap: anywhere }
+.nudge .dismiss { flex: none; width: 44px; height: 44px; padding: 12px } .nudge svg { display: block; width: 20px; height: 20px }
+.nudge button:focus-visible { outline: 3px solid var(--silas-focus, #2c49d4); outline-offset: -3px }
+@media (prefers-reduced-motion: no-preference) { .nudge > * { animation: appear .2s ease-out } @keyframes appear { from { opacity: 0 } } }
 .panel { width: 388px; height: min(680px, calc(100vh - 48px)); border-radius: 20px; overflow: hidden;
   background: var(--silas-surface, #fff); box-shadow: 0 0 0 1px rgb(20 20 15 / .1), 0 20px 60px rgb(20 20 15 / .22) }
 iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: normal }
 @media (max-width: 480px) {
+  .nudge { inset-block-end: 84px; inset-inline: auto 16px } .nudge.left { inset-inline: 16px auto }
   .bubble { inset-block-end: 16px; inset-inline: auto 16px } .bubble.left { inset-inline: 16px auto }
   .panel:not(.inline) { inset: 0 !important; width: 100%; height: 100%; border-radius: 0; box-shadow: none } }`;
 
@@ -61,10 +70,12 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     return typeof theme === "string" ? { mode: theme } : theme;
   }
 
-  function icon() {
+  const BALLOON = "M5 5h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2h-7l-5 4v-4H5a2 2 0 0 1-2-2V7a2 2 0 0 1 2-2Z";
+  const CROSS = "M6 6l12 12M18 6L6 18";
+  function icon(d) {
     const space = "http://www.w3.org/2000/svg";
     const svg = make("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, space);
-    svg.append(make("path", { d: "M5 5h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2h-7l-5 4v-4H5a2 2 0 0 1-2-2V7a2 2 0 0 1 2-2Z" }, space));
+    svg.append(make("path", { d }, space));
     return svg;
   }
 
@@ -77,14 +88,16 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     const bubble = make("button", { class: "bubble", type: "button", hidden: "", "aria-haspopup": "dialog" });
     const words = make("span", { class: "words", dir: "auto", hidden: "" });
     const count = make("span", { class: "count", hidden: "" });
+    // There from the start and empty, so that screen readers read out what appears in it.
+    const nudge = make("div", { class: "nudge", role: "status" });
     const panel = make("div", { class: "panel", role: "dialog", hidden: "" });
     const src = `${origin}/widget/v1/${encodeURIComponent(settings.deployment)}/#${encodeURIComponent(location.origin)}`;
     const frame = make("iframe", { src });
-    bubble.append(icon(), words, count);
+    bubble.append(icon(BALLOON), words, count);
     bubble.onclick = toggle;
     panel.append(frame);
-    root.append(panel, bubble);
-    parts = { host, bubble, words, count, panel, frame, labels: {} };
+    root.append(panel, nudge, bubble);
+    parts = { host, bubble, nudge, words, count, panel, frame, labels: {} };
     inline = inlineContainer();
     if (inline) {
       host.className = "inline";
@@ -103,14 +116,53 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
   }
 
   function render() {
-    const { bubble, words, count, panel, frame, labels } = parts;
+    const { bubble, nudge, words, count, panel, frame, labels } = parts;
     const open = words.textContent || labels.open;
     panel.hidden = !(opened && live);
     bubble.hidden = !shown || !panel.hidden || Boolean(inline);
+    nudge.hidden = bubble.hidden;
     bubble.setAttribute("aria-label", count.hidden ? open : `${open} (${count.textContent})`);
     panel.setAttribute("aria-label", labels.title);
     frame.title = labels.title;
   }
+
+  /* A proactive message above the bubble; the frame chooses it. */
+  function showNudge({ id, text, dismiss }) {
+    if (opened || inline) return;
+    const open = make("button", { type: "button", dir: "auto" });
+    open.textContent = text;
+    open.onclick = () => answer(id);
+    const shut = make("button", { type: "button", class: "dismiss", "aria-label": dismiss });
+    shut.append(icon(CROSS));
+    shut.onclick = () => {
+      hideNudge();
+      parts.bubble.focus();
+    };
+    parts.nudge.replaceChildren(open, shut);
+  }
+
+  function hideNudge() { parts?.nudge.replaceChildren(); }
+
+  function answer(id) {
+    open();
+    tell("answer", { id });
+  }
+
+  function tellPage() {
+    const { host, pathname: path } = location;
+    if (live && !inline) tell("page", { host, path });
+  }
+
+  // A site may show another page without loading it.
+  let { pathname } = location;
+  function moved() {
+    if (location.pathname === pathname) return;
+    ({ pathname } = location);
+    hideNudge();
+    tellPage();
+  }
+  addEventListener("popstate", moved);
+  window.navigation?.addEventListener("currententrychange", moved);
 
   function emit(event, detail) {
     if (event === "ready") ready = detail;
@@ -139,7 +191,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
     },
     look({ colours, side, launcher, labels }) {
       for (const key in colours) parts.host.style.setProperty(`--silas-${key}`, colours[key]);
-      for (const part of [parts.bubble, parts.panel]) part.classList.toggle("left", side === "left");
+      for (const part of [parts.bubble, parts.nudge, parts.panel]) part.classList.toggle("left", side === "left");
       parts.words.textContent = launcher || "";
       parts.words.hidden = !launcher;
       parts.bubble.classList.toggle("worded", Boolean(launcher));
@@ -160,6 +212,8 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
         // Storage is blocked in the page as well: the conversation lasts as long as the page.
       }
     },
+    proactive: showNudge,
+    where: tellPage,
     event({ event, detail }) { if (EVENTS.includes(event)) emit(event, detail); },
     close,
     gone: remove,
@@ -197,6 +251,7 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
   function open() {
     if (opened || ending) return;
     opened = true;
+    hideNudge();
     tell("open");
     if (live) {
       render();

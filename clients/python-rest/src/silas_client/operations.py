@@ -875,6 +875,59 @@ class Operations(Transport):
             "DELETE", f"/api/v1/deployments/{self.segment(deployment_id)}/preferences/{self.segment(preference_id)}"
         )
 
+    def proactive_messages_list(self, deployment_id: str, *, fields: str | None = None) -> t.ProactiveMessagesAnswer:
+        """List a chatbot's proactive messages."""
+        answer: t.ProactiveMessagesAnswer = self.call(
+            "GET", f"/api/v1/deployments/{self.segment(deployment_id)}/proactive-messages", query={"fields": fields}
+        )
+        return answer
+
+    def proactive_messages_create(
+        self, deployment_id: str, body: t.ProactiveMessageRequest, *, idempotency_key: str | None = None
+    ) -> t.ProactiveMessageAnswer:
+        """Create a proactive message; it is off unless `is_active` is true."""
+        answer: t.ProactiveMessageAnswer = self.call(
+            "POST",
+            f"/api/v1/deployments/{self.segment(deployment_id)}/proactive-messages",
+            headers={"Idempotency-Key": idempotency_key},
+            body=body,
+        )
+        return answer
+
+    def proactive_messages_get(
+        self, deployment_id: str, message_id: str, *, fields: str | None = None
+    ) -> t.ProactiveMessageAnswer:
+        answer: t.ProactiveMessageAnswer = self.call(
+            "GET",
+            f"/api/v1/deployments/{self.segment(deployment_id)}/proactive-messages/{self.segment(message_id)}",
+            query={"fields": fields},
+        )
+        return answer
+
+    def proactive_messages_edit(
+        self,
+        deployment_id: str,
+        message_id: str,
+        body: t.PatchedProactiveMessageChange | None = None,
+        *,
+        if_match: str | None = None,
+    ) -> t.ProactiveMessageAnswer:
+        """Change the named fields, such as `is_active`."""
+        answer: t.ProactiveMessageAnswer = self.call(
+            "PATCH",
+            f"/api/v1/deployments/{self.segment(deployment_id)}/proactive-messages/{self.segment(message_id)}",
+            headers={"If-Match": if_match},
+            body=body,
+        )
+        return answer
+
+    def proactive_messages_delete(self, deployment_id: str, message_id: str, *, if_match: str | None = None) -> None:
+        self.call(
+            "DELETE",
+            f"/api/v1/deployments/{self.segment(deployment_id)}/proactive-messages/{self.segment(message_id)}",
+            headers={"If-Match": if_match},
+        )
+
     def provider_keys_set(self, deployment_id: str, body: t.ProviderKeyRequest) -> t.DeploymentDetail:
         """Store a provider's key, in place of an older one, after a small request with it has been answered."""
         answer: t.DeploymentDetail = self.call(

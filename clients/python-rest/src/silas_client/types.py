@@ -74,6 +74,9 @@ AssistanceRowStatusEnum: TypeAlias = Literal["running", "done", "cancelled", "re
 AttemptStatusEnum: TypeAlias = Literal["running", "passed", "failed", "interrupted", "paused"]
 
 
+AudienceEnum: TypeAlias = Literal["everyone", "new", "returning", "identified"]
+
+
 class AvailabilityAnswer(TypedDict):
     id: str
     name: str
@@ -1193,6 +1196,16 @@ class PatchedOAuthAppChange(TypedDict):
     scopes: NotRequired[list[NewOAuthAppRequestScopesEnum]]
 
 
+class PatchedProactiveMessageChange(TypedDict):
+    text: NotRequired[str]
+    page: NotRequired[str]
+    seconds: NotRequired[int]
+    audience: NotRequired[AudienceEnum]
+    language: NotRequired[LanguageEnum | BlankEnum]
+    repeat_days: NotRequired[int]
+    is_active: NotRequired[bool]
+
+
 class PatchedRetentionRequest(TypedDict):
     conversation_days: NotRequired[int | None]
     memory_days: NotRequired[int | None]
@@ -1328,6 +1341,42 @@ class PresetRequest(TypedDict):
 
 
 PriorityEnum: TypeAlias = Literal["low", "normal", "high", "urgent"]
+
+
+class ProactiveMessageAnswer(TypedDict):
+    id: str
+    text: str
+    page: str
+    seconds: int
+    audience: AudienceEnum
+    language: str
+    repeat_days: int
+    is_active: bool
+    answered_count: int
+
+
+class ProactiveMessageOffered(TypedDict):
+    id: str
+    text: str
+    page: str
+    seconds: int
+    audience: str
+    language: str
+    repeat_days: int
+
+
+class ProactiveMessageRequest(TypedDict):
+    text: str
+    page: NotRequired[str]
+    seconds: NotRequired[int]
+    audience: NotRequired[AudienceEnum]
+    language: NotRequired[LanguageEnum | BlankEnum]
+    repeat_days: NotRequired[int]
+    is_active: NotRequired[bool]
+
+
+class ProactiveMessagesAnswer(TypedDict):
+    proactive_messages: list[ProactiveMessageAnswer]
 
 
 class ProofAnswer(TypedDict):
@@ -2989,6 +3038,7 @@ class Offers(TypedDict):
     email_answers: bool
     continue_in: list[PlaceOffered]
     rating: str
+    proactive_messages: list[ProactiveMessageOffered]
 
 
 class OneContactAnswer(TypedDict):

@@ -20,6 +20,8 @@ export class Chat {
     this.listeners = {};
     this.hostHandlers = {};
     this.opened = false;
+    // The proactive message that the visitor's next message answers (proactive.js).
+    this.answers = null;
     this.appearance = { title: "", greeting: "", suggestions: [] };
     this.resetSeen();
     this.host = new Host(this.hostHandlers);

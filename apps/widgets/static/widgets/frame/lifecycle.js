@@ -30,7 +30,7 @@ export function wireLifecycle(chat) {
     session.forget();
     forget();
     chat.emit("renewed");
-    storage.clear();
+    storage.clear({ proactive: storage.get("proactive") });
     if (chat.opened) socket.open();
   }
 

@@ -92,11 +92,11 @@ export class Log {
   }
 
   /* A message of the bot or an agent, with its citations as labels. */
-  message({ text, html, sender, name, citations = [], suggestions = [], seq, timestamp }) {
+  message({ text, html, sender, name, citations = [], suggestions = [], seq, timestamp, pending }) {
     const who = sender === "human" ? el("p", { class: "who" }, el("b", {}, name || t("person"))) : null;
     const row = el("div", { class: "row", title: timestamp ? new Date(timestamp).toLocaleString(dateLocale()) : null });
     row.append(el("div", { class: "bot" }, who, ...this.body(text, html, citations)));
-    this.place(row, { seq, timestamp });
+    this.place(row, { seq, timestamp, pending });
     if (this.isLast(row)) this.suggest(suggestions);
     return row;
   }

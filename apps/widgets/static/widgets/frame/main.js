@@ -30,6 +30,7 @@ late(chat, async () => (await import("./conversations.js")).wireConversations, {
 late(chat, async () => (await import("./transcript.js")).wireTranscript, { isOffered: ({ transcripts }) => transcripts });
 late(chat, async () => (await import("./transcript.js")).wireElsewhere, { isOffered: (offers) => offers.email_answers || offers.continue_in?.length });
 late(chat, async () => (await import("./rating.js")).wireRating, { isOffered: ({ rating }) => rating });
+late(chat, async () => (await import("./proactive.js")).wireProactive, { isOffered: ({ proactive_messages: messages }) => messages?.length });
 
 const form = late(chat, async () => (await import("./form.js")).wireForm, { isOffered: () => false });
 chat.on("given", async ({ form_due: isDue }) => isDue && (await form())?.());

@@ -10,16 +10,17 @@ export class Outbox {
     this.items = storage.get("outbox") || [];
   }
 
-  add(text) {
-    const item = { client_id: crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`, text };
+  /* `answers`: the proactive message that this one answers, if it does. */
+  add(text, answers) {
+    const item = { client_id: crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`, text, ...(answers ? { answers } : {}) };
     this.items.push(item);
     this.save();
     this.send(item);
     return item;
   }
 
-  send({ text, client_id }) {
-    if (!this.socket.send({ type: "message", text, client_id })) return;
+  send({ text, client_id, answers }) {
+    if (!this.socket.send({ type: "message", text, client_id, proactive_message: answers })) return;
     clearTimeout(this.overdue);
     this.overdue = setTimeout(() => this.items.length && this.socket.reset(), ACK_WITHIN);
   }

@@ -28,7 +28,8 @@ export function wireReceiver(chat) {
     log.message({ ...frame, name });
     chat.seen.theirs = Math.max(chat.seen.theirs, frame.seq);
     chat.emit("message", frame);
-    if (chat.isHistory(frame)) return;
+    // A proactive message was read out where it was shown.
+    if (chat.isHistory(frame) || frame.proactive_message) return;
     log.announce(t("said", { name: name || chat.appearance.title, text: frame.text }));
     host.emit("message", { seq: frame.seq, sender: frame.sender });
   }

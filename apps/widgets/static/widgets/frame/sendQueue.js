@@ -15,7 +15,8 @@ export function wireSendQueue(chat) {
 
   function say(text) {
     socket.open();
-    show(outbox.add(text));
+    show(outbox.add(text, chat.answers));
+    chat.answers = null;
   }
 
   function show(item) {

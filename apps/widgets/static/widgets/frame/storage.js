@@ -1,8 +1,8 @@
-/* What this browser stores for one deployment: resume tokens, unsent messages, what was read.
-   If the browser blocks storage in this frame, the host page keeps the resume token while its tab lives, so that the
+/* What this browser stores for one deployment: resume tokens, unsent messages, what was read, proactive messages shown.
+   If the browser blocks storage in this frame, the host page keeps the tokens and ids while its tab lives, so that the
    conversation continues across its pages; it never receives any message. */
 
-const WITH_PAGE = ["resume", "read"];
+const WITH_PAGE = ["resume", "read", "proactive"];
 
 export class BrowserStorage {
   constructor(key, onKept) {
@@ -22,9 +22,10 @@ export class BrowserStorage {
     this.keep(() => localStorage.setItem(this.name, JSON.stringify(this.fields)));
   }
 
-  clear() {
-    this.fields = {};
-    this.keep(() => localStorage.removeItem(this.name));
+  /* `proactive`: what was shown before is not shown again in a new conversation. */
+  clear({ proactive } = {}) {
+    this.fields = proactive ? { proactive } : {};
+    this.keep(() => (proactive ? localStorage.setItem(this.name, JSON.stringify(this.fields)) : localStorage.removeItem(this.name)));
   }
 
   /* Takes what the host page kept, if storage is blocked here. */

@@ -69,7 +69,7 @@ export class Theme {
     if (HEX.test(theme.accent || "")) this.tint(root, theme.accent, mode);
     const style = getComputedStyle(root);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-    const colours = { accent: colour("fill"), ink: colour("ink"), surface: colour("surface"), focus: colour("accent") };
+    const colours = { accent: colour("fill"), ink: colour("ink"), surface: colour("surface"), text: colour("text"), focus: colour("accent") };
     this.onLook({ colours, side: theme.position === "left" ? "left" : "right", launcher: theme.launcher });
   }
 

@@ -9,6 +9,7 @@ export const ar = {
   atOnce: "The chatbot replies instantly.",
   teamBack: "Our team is back {time}.",
   teamAway: "Our team is away right now.",
+  dismiss: "Dismiss this message",
   write: "اكتب رسالة",
   writeTo: "اكتب إلى {name}",
   send: "إرسال",

@@ -9,6 +9,7 @@ export const de = {
   atOnce: "The chatbot replies instantly.",
   teamBack: "Our team is back {time}.",
   teamAway: "Our team is away right now.",
+  dismiss: "Dismiss this message",
   write: "Nachricht schreiben",
   writeTo: "An {name} schreiben",
   send: "Senden",

@@ -9,6 +9,7 @@ export const en = {
   atOnce: "The chatbot replies instantly.",
   teamBack: "Our team is back {time}.",
   teamAway: "Our team is away right now.",
+  dismiss: "Dismiss this message",
   write: "Write a message",
   writeTo: "Write to {name}",
   send: "Send",

@@ -9,6 +9,7 @@ export const es = {
   atOnce: "The chatbot replies instantly.",
   teamBack: "Our team is back {time}.",
   teamAway: "Our team is away right now.",
+  dismiss: "Dismiss this message",
   write: "Escriba un mensaje",
   writeTo: "Escribir a {name}",
   send: "Enviar",

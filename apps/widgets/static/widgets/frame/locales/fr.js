@@ -9,6 +9,7 @@ export const fr = {
   atOnce: "The chatbot replies instantly.",
   teamBack: "Our team is back {time}.",
   teamAway: "Our team is away right now.",
+  dismiss: "Dismiss this message",
   write: "Écrire un message",
   writeTo: "Écrire à {name}",
   send: "Envoyer",

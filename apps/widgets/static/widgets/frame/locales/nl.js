@@ -9,6 +9,7 @@ export const nl = {
   atOnce: "The chatbot replies instantly.",
   teamBack: "Our team is back {time}.",
   teamAway: "Our team is away right now.",
+  dismiss: "Dismiss this message",
   write: "Schrijf een bericht",
   writeTo: "Schrijf aan {name}",
   send: "Versturen",
