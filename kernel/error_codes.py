@@ -170,6 +170,7 @@ class ErrorCode(StrEnum):
     EDIT_OUTSIDE_PLAN = "edit_outside_plan", 400, _("Only the values of the planned calls can be edited.")
     EDIT_REFUSED = "edit_refused", 409
     EDIT_UNFIT = "edit_unfit", 409
+    ERASURE_RUNNING = "erasure_running", 409, _("This person's data is being erased. Try again when that has ended.")
     ERROR = "error", 500
     ERROR_CODE_MISSING = "error_code_missing", 422
     ERROR_HEADERS_MISSING = "error_headers_missing", 422

@@ -45,7 +45,7 @@ _CLOSED = (
     " skills_draftrevision skills_packagekey skills_skilldraft skills_skillpackage skills_trustedpublisher"
     " connections_itrequest approvals_clientkey approvals_decisionlink"
     " contacts_contact contacts_contactidentity contacts_contactmerge contacts_contactnote"
-    " contacts_importedconversation"
+    " contacts_importedconversation contacts_erasure"
     " inbox_availability inbox_macro inbox_mention inbox_readmark inbox_savedview inbox_teammember"
     " copilot_assistance copilot_assistancesettings"
     " messengers_channel messengers_channelmessage"

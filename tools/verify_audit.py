@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Check an exported audit chain without the platform that made it:
-`verify_audit.py FILE [--key PUBLIC_KEY_HEX] [--checkpoints FILE]`.
+"""Check an exported audit chain, or the receipt of an erasure, without the platform that made it:
+`verify_audit.py FILE [--key PUBLIC_KEY_HEX] [--checkpoints FILE]`,
+`verify_audit.py --receipt RECEIPT [FILE] [--key PUBLIC_KEY_HEX]`: the receipt, and that the chain in FILE holds it.
 
 Needs only the package `cryptography`. The format, the reasons and what this can and cannot prove: docs/audit-format.md.
 Prints one line, and on stderr what holds but could not be proven. Exit 0 when the chain holds, 1 when it does not, 2
@@ -209,29 +210,81 @@ def check(file, trusted, lines=()):
     return f"ok tenant={name} entries={last['seq']} head={last['entry_hash']}", True, notes
 
 
+def signed_by(key, signature, statement):
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)).verify(
+            base64.b64decode(signature, validate=True), canonical(statement).encode()
+        )
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
+
+
+def check_receipt(text, trusted, log=None):
+    """One line, whether it is good news, and what could not be proven. `log`: the lines of a chain that was checked."""
+    try:
+        signed = json.loads(text)
+        if signed["format"] != "silas-erasure" or signed["version"] != 1:
+            raise Broken(0, "format")
+        receipt, entry = signed["receipt"], shaped(signed["entry"], ENTRY, 0)
+        seq, name, digest = entry["seq"], str(receipt["erasure"]), hashlib.sha256(canonical(receipt).encode())
+        statement = {"silas": "certificate-1", "kind": "erasure_receipt", "fields": receipt}
+        if not any(signed_by(key, signed["signature"], statement) for key in trusted or [signed["key"]]):
+            raise Broken(seq, "signature")
+        hashed = {field: entry[field] for field in ENTRY if field != "entry_hash"}
+        if hashlib.sha256(canonical(hashed).encode()).hexdigest() != entry["entry_hash"]:
+            raise Broken(seq, "content")
+        if entry["chain"] != receipt["chain"] or entry["event"] != "person_erased":
+            raise Broken(seq, "content")
+        if json.loads(entry["data"])["receipt"] != digest.hexdigest():
+            raise Broken(seq, "receipt")
+        if log is not None and canonical(entry) + "\n" not in log:
+            raise Broken(seq, "missing")
+    except Broken as broken:
+        return f"broken receipt seq={broken.seq} reason={broken.reason}", False, []
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "broken receipt seq=0 reason=format", False, []
+    notes = [] if trusted else ["unproven receipt no_pinned_key"]
+    notes += ["unproven receipt not_compared_with_a_log"] if log is None else []
+    return f"ok receipt erasure={name} person={receipt['person']} seq={seq}", True, notes
+
+
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description="Check an exported audit chain.")
-    parser.add_argument("file")
+    parser = argparse.ArgumentParser(description="Check an exported audit chain, or the receipt of an erasure.")
+    parser.add_argument("file", nargs="?")
+    parser.add_argument("--receipt", help="the receipt of an erasure")
     parser.add_argument("--key", action="append", default=[], help="public key (hex) that must have signed")
     parser.add_argument("--checkpoints", help="checkpoints that were kept elsewhere")
     options = parser.parse_args(arguments)
     if not all(re.fullmatch("[0-9a-f]{64}", key) for key in options.key):
         print("--key is a public key of 64 hex digits", file=sys.stderr)
         return 2
+    if not options.file and not options.receipt:
+        parser.error("name a file")
     try:
         lines = []
         if options.checkpoints:
             with open(options.checkpoints, encoding="utf-8", errors="replace") as kept:
                 lines = kept.read().splitlines()
-        with open(options.file, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            line, sound, notes = check(file, frozenset(options.key), lines)
+        results = []
+        if options.file:
+            with open(options.file, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+                results.append(check(file, frozenset(options.key), lines))
+        if options.receipt:
+            log = None
+            if options.file:
+                with open(options.file, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+                    log = set(file)
+            with open(options.receipt, encoding="utf-8", errors="surrogateescape") as file:
+                results.append(check_receipt(file.read(), frozenset(options.key), log))
     except OSError as error:
         print(f"{error.filename} cannot be read: {error.strerror}", file=sys.stderr)
         return 2
-    print(line)
-    for note in notes:
-        print(note, file=sys.stderr)
-    return 0 if sound else 1
+    for line, _, notes in results:
+        print(line)
+        for note in notes:
+            print(note, file=sys.stderr)
+    return 0 if all(sound for _, sound, _ in results) else 1
 
 
 if __name__ == "__main__":

@@ -259,7 +259,8 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.CONTACT_NOTED: "",
     AuditEvent.CONTACTS_MERGED: "",
     AuditEvent.CONTACTS_UNMERGED: "",
-    AuditEvent.CONTACT_FORGOTTEN: "",
+    AuditEvent.PERSON_ERASURE_STARTED: "",
+    AuditEvent.PERSON_ERASED: "",
     AuditEvent.PERSON_EXPORTED: "",
     AuditEvent.CHANNEL_ADDED: "",
     AuditEvent.CHANNEL_CHANGED: "",
@@ -480,8 +481,10 @@ ONLY_FOR: dict[str, frozenset[AuditEvent]] = {
             AuditEvent.LIST_EXPORTED,
         }
     ),
-    # Owners hand out a person's data on their page, and operators on the command line.
-    "user command": frozenset({AuditEvent.PERSON_EXPORTED}),
+    # Owners hand out and erase a person's data on their page, and operators on the command line.
+    "user command": frozenset(
+        {AuditEvent.PERSON_EXPORTED, AuditEvent.PERSON_ERASURE_STARTED, AuditEvent.PERSON_ERASED}
+    ),
     # They are imported on the command line as well.
     "user api_key oauth_grant command": frozenset({AuditEvent.CANNED_REPLY_SAVED}),
     "inbox_rule": frozenset({AuditEvent.INBOX_RULE_RAN, AuditEvent.INBOX_RULE_REPLIED}),

@@ -113,6 +113,7 @@ class Kind(TextChoices):
     MAIL_READ = "mail_read"
     DESK_ROUTING = "desk_routing"
     INBOX_RULES = "inbox_rules"
+    PERSON_ERASURE = "person_erasure"
 
 
 # The queue of each kind of job.
@@ -149,6 +150,7 @@ QUEUE_OF = {
             Kind.CARD_NOTICE,
             Kind.DESK_ROUTING,
             Kind.INBOX_RULES,
+            Kind.PERSON_ERASURE,
         ),
         Queue.TRUSTED,
     ),

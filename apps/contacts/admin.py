@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.contrib import admin
 
 from apps.audit.admin_base import ReadOnlyAdmin
-from apps.contacts.models import Contact, ContactIdentity, ContactMerge, ContactNote
+from apps.contacts.models import Contact, ContactIdentity, ContactMerge, ContactNote, Erasure
 
 
 @admin.register(Contact)
@@ -35,3 +35,10 @@ class ContactMergeAdmin(ReadOnlyAdmin):
 class ContactNoteAdmin(ReadOnlyAdmin):
     list_display = ("contact_id", "author", "created_at")
     list_select_related: ClassVar = ["author"]
+
+
+@admin.register(Erasure)
+class ErasureAdmin(ReadOnlyAdmin):
+    list_display = ("reference", "state", "requested_by", "created_at", "ended_at")
+    list_filter = ("state",)
+    exclude = ("person",)

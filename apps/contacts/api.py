@@ -1,5 +1,5 @@
 """REST API of contacts: list, read, add, change, merge and unmerge them, with their conversations, memories,
-consents and notes.
+consents and notes; export and erase what is kept of a person.
 
 For members as in the console, and API keys with the scopes `contacts:read` and `contacts:write`; memories need
 `memory:read`. A contact's ETag is another one after every edit.
@@ -7,6 +7,8 @@ For members as in the console, and API keys with the scopes `contacts:read` and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -17,13 +19,15 @@ from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.contacts import history, queries, services
-from apps.contacts.enums import ContactSource, IdentityKind, Proof
+from apps.contacts import erasure, history, queries, services
+from apps.contacts.enums import ContactSource, ErasureState, IdentityKind, Proof
 from apps.contacts.export_serving import export_response
 from apps.contacts.models import Contact
+from apps.contacts.person_export import Person, person_of_contact, person_of_visitor
 from apps.contacts.queries import MAX_SEARCH, ContactFilter
 from apps.contacts.rules import MAX_CUSTOMER, MAX_IDENTITIES, MAX_NAME, MAX_NOTE, MAX_VALUE
 from apps.memory.api import MemoriesAnswer
+from apps.memory.models import MemoryItem
 from apps.memory.queries import MemoryFilter, list_memories
 from apps.sessions.enums import Owner
 from apps.tenants.api_auth import (
@@ -47,6 +51,12 @@ _SAVE_REFUSALS: dict[int, Any] = {
     **_REFUSALS,
     400: OpenApiResponse(description="`invalid`, `contact_field`: a field is wrong"),
     409: OpenApiResponse(description="`contact_known`: another contact has this customer id"),
+}
+
+
+_EXPORT_REFUSALS: dict[int, Any] = {
+    **_REFUSALS,
+    409: OpenApiResponse(description="`erasure_running`: the person's data is being erased"),
 }
 
 
@@ -209,7 +219,52 @@ class ImportedSessionsAnswer(serializers.Serializer[Any]):
 
 
 class ForgottenAnswer(serializers.Serializer[Any]):
-    memories = serializers.IntegerField(help_text="How many memories were deleted")
+    memories = serializers.IntegerField(help_text="How many memories the erasure deletes")
+
+
+class ErasureAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    person = serializers.CharField(source="reference", help_text="`contact:<id>` or `session:<id>`")
+    state = serializers.ChoiceField(choices=ErasureState.values)
+    erased = serializers.DictField(
+        source="counts", child=serializers.IntegerField(), help_text="Rows of each kind, so far"
+    )
+    requested_at = serializers.DateTimeField(source="created_at")
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class ErasuresAnswer(serializers.Serializer[Any]):
+    erasures = ErasureAnswer(many=True, help_text="The newest 50")
+
+
+class KeptAnswer(serializers.Serializer[Any]):
+    kind = serializers.CharField()
+    count = serializers.IntegerField()
+    why = serializers.CharField()
+
+
+class ReceiptOfErasure(serializers.Serializer[Any]):
+    erasure = serializers.UUIDField()
+    company = serializers.CharField()
+    chain = serializers.UUIDField(help_text="The audit log that holds the entry")
+    person = serializers.CharField()
+    requested_by = serializers.CharField()
+    requested_at = serializers.DateTimeField()
+    erased_at = serializers.DateTimeField()
+    erased = serializers.DictField(child=serializers.IntegerField())
+    kept = KeptAnswer(many=True)
+
+
+class SignedReceipt(serializers.Serializer[Any]):
+    format = serializers.CharField()
+    version = serializers.IntegerField()
+    receipt = ReceiptOfErasure()
+    key = serializers.CharField(help_text="The installation key that signed, Ed25519 as hex")
+    signature = serializers.CharField()
+    entry = serializers.DictField(help_text="The entry of the audit log that holds the digest of the receipt")
+    checkpoint = serializers.DictField(
+        allow_null=True, help_text="The first signed checkpoint from the entry on; null until the next one is signed"
+    )
 
 
 class _ContactView(ScopedView):
@@ -308,7 +363,7 @@ class Merge(_ContactView):
         responses={
             200: OneContactAnswer,
             **_REFUSALS,
-            409: OpenApiResponse(description="`contact_merge_self`: the same contact"),
+            409: OpenApiResponse(description="`contact_merge_self`: the same contact; `erasure_running`"),
         },
     )
     def post(self, request: Request, contact_id: UUID) -> Response:
@@ -339,34 +394,113 @@ class Unmerge(_ContactView):
             return self.answer(services.unmerge(contact_id, values["merge"], actor=self.caller.actor))
 
 
-class Forget(_ContactView):
-    capability = Capability.ANSWER
+class _OwnersView(_ContactView):
+    """For owners in a session of their own: what is handed out or erased for good has a person who answers for it."""
 
-    @extend_schema(
-        operation_id="contacts_forget", tags=["contacts"], request=None, responses={200: ForgottenAnswer, **_REFUSALS}
-    )
-    def post(self, request: Request, contact_id: UUID) -> Response:
-        """Delete what is kept of a person, for good. For members; a program has no name to answer for it with."""
-        if self.caller.person is None:
-            raise SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("Log in as a member to delete a person's data."))
-        with tenant_scope(self.caller.tenant_id):
-            return uncached(ForgottenAnswer({"memories": services.forget(contact_id, self.caller.person)}).data)
-
-
-class Export(_ContactView):
     capability = Capability.ADMINISTER
 
+    def owner(self) -> str:
+        if self.caller.person is None:
+            raise SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("Log in as an owner to do this. API keys can't."))
+        return self.caller.actor
+
+    def erase(self, find: Callable[[], Person]) -> Response:
+        actor = self.owner()
+        with tenant_scope(self.caller.tenant_id):
+            row = erasure.request_erasure(find(), actor=actor)
+            return uncached(ErasureAnswer(row).data, status.HTTP_202_ACCEPTED)
+
+
+class Erase(_OwnersView):
+    @extend_schema(
+        operation_id="contacts_erase", tags=["contacts"], request=None, responses={202: ErasureAnswer, **_REFUSALS}
+    )
+    def post(self, request: Request, contact_id: UUID) -> Response:
+        """Erase everything about a person, for good. For owners; not with an API key. Sent twice, it is one erasure."""
+        return self.erase(partial(person_of_contact, contact_id))
+
+
+class Forget(_OwnersView):
+    @extend_schema(
+        operation_id="contacts_forget",
+        tags=["contacts"],
+        request=None,
+        deprecated=True,
+        responses={200: ForgottenAnswer, **_REFUSALS},
+    )
+    def post(self, request: Request, contact_id: UUID) -> Response:
+        """Begin the same erasure as `contacts_erase`, which names it and leads to the receipt."""
+        actor = self.owner()
+        with tenant_scope(self.caller.tenant_id):
+            person = person_of_contact(contact_id)
+            erasure.request_erasure(person, actor=actor)
+            return uncached(ForgottenAnswer({"memories": MemoryItem.objects.filter(person.in_scopes()).count()}).data)
+
+
+class EraseVisitor(_OwnersView):
+    @extend_schema(
+        operation_id="sessions_erase", tags=["contacts"], request=None, responses={202: ErasureAnswer, **_REFUSALS}
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Erase everything about the visitor of a conversation, or about the contact that they were verified as."""
+        return self.erase(partial(person_of_visitor, session_id))
+
+
+class Erasures(_OwnersView):
+    @extend_schema(operation_id="erasures_list", tags=["contacts"], responses={200: ErasuresAnswer, **_REFUSALS})
+    def get(self, request: Request) -> Response:
+        """List erasures of personal data, newest first."""
+        with tenant_scope(self.caller.tenant_id):
+            return uncached(ErasuresAnswer({"erasures": erasure.newest_erasures()}).data)
+
+
+class OneErasure(_OwnersView):
+    @extend_schema(operation_id="erasures_get", tags=["contacts"], responses={200: ErasureAnswer, **_REFUSALS})
+    def get(self, request: Request, erasure_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            return uncached(ErasureAnswer(erasure.erasure_by_id(erasure_id)).data)
+
+
+class Receipt(_OwnersView):
+    @extend_schema(
+        operation_id="erasures_receipt",
+        tags=["contacts"],
+        responses={
+            200: SignedReceipt,
+            **_REFUSALS,
+            409: OpenApiResponse(description="`erasure_running`: it has not ended"),
+        },
+    )
+    def get(self, request: Request, erasure_id: UUID) -> Response:
+        """What was erased, and what was kept and why, signed; `tools/verify_audit.py` checks it."""
+        with tenant_scope(self.caller.tenant_id):
+            return uncached(erasure.signed_receipt(erasure_id))
+
+
+class Export(_OwnersView):
     @extend_schema(
         operation_id="contacts_export",
         tags=["contacts"],
         request=None,
-        responses={(200, "application/zip"): OpenApiTypes.BINARY, **_REFUSALS},
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, **_EXPORT_REFUSALS},
     )
     def post(self, request: Request, contact_id: UUID) -> FileResponse:
         """Export everything stored about a person as a ZIP, to hand to them. For owners; not with an API key."""
-        if self.caller.person is None:
-            raise SilasError(ErrorCode.FORBIDDEN_ROLE, gettext("Log in as an owner to export a person's data."))
-        return export_response(contact_id, self.caller.tenant_id, actor=self.caller.actor)
+        actor = self.owner()
+        return export_response(partial(person_of_contact, contact_id), self.caller.tenant_id, actor=actor)
+
+
+class ExportVisitor(_OwnersView):
+    @extend_schema(
+        operation_id="sessions_export",
+        tags=["contacts"],
+        request=None,
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, **_EXPORT_REFUSALS},
+    )
+    def post(self, request: Request, session_id: UUID) -> FileResponse:
+        """Export everything about the visitor of a conversation, or about the contact that they were verified as."""
+        actor = self.owner()
+        return export_response(partial(person_of_visitor, session_id), self.caller.tenant_id, actor=actor)
 
 
 class Sessions(_ContactView):

@@ -6,4 +6,4 @@ class ContactsConfig(AppConfig):
     label = "contacts"
 
     def ready(self) -> None:
-        from apps.contacts import receivers  # noqa: F401  (connects to verified visitors)
+        from apps.contacts import handlers, receivers  # noqa: F401  (bus handlers; connects to verified visitors)

@@ -35,3 +35,11 @@ class ContactSource(TextChoices):
     TEAM = "team", _("Your team")
     API = "api", _("API")
     IMPORT = "import", _("Import")
+
+
+class ErasureState(TextChoices):
+    """`STOPPED`: it failed and continues when it is requested again."""
+
+    RUNNING = "running", _("Running")
+    STOPPED = "stopped", _("Stopped")
+    DONE = "done", _("Done")

@@ -16,7 +16,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
 
-from apps.contacts.enums import ContactSource, IdentityKind, Proof
+from apps.contacts.enums import ContactSource, ErasureState, IdentityKind, Proof
 from kernel.tenancy import TenantModel
 
 Value = str | int | float | bool
@@ -139,4 +139,36 @@ class ImportedConversation(TenantModel):
         indexes: ClassVar = [
             GinIndex(SearchVector("text", config="simple"), name="imported_conversation_words"),
             models.Index(fields=["contact", "-last_at"], name="imported_by_contact"),
+        ]
+
+
+class Erasure(TenantModel):
+    """The erasure of one person's data (`apps.contacts.erasure`). A person has one that has not ended.
+
+    `reference`: `contact:<id>` or `session:<id>`. `person`: what belongs to them, as it was when the erasure was
+    requested, and empty once it has ended. `counts`: how many rows of each kind were erased so far. `receipt`: what was
+    erased and kept; its digest is in the audit entry `entry_id`.
+    """
+
+    reference = models.CharField(max_length=80)
+    state = models.CharField(max_length=8, choices=ErasureState.choices, default=ErasureState.RUNNING)
+    person: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)
+    counts: models.JSONField[dict[str, int], dict[str, int]] = models.JSONField(default=dict)
+    receipt: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+    entry_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True)
+    requested_by = models.CharField(max_length=80)
+    created_at = models.DateTimeField()
+    ended_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        ordering: ClassVar = ["-created_at"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "reference"], condition=Q(ended_at=None), name="erasure_once_a_person"
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True, receipt__isnull=True, entry_id__isnull=True)
+                | Q(ended_at__isnull=False, receipt__isnull=False, entry_id__isnull=False, person={}),
+                name="erasure_ends_with_a_receipt",
+            ),
         ]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import IO, Any
@@ -19,6 +19,7 @@ from uuid import UUID
 
 from django.apps import apps
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db import connection
 from django.db.models import Q, QuerySet
 
 from apps.audit.enums import AuditEvent
@@ -26,7 +27,7 @@ from apps.audit.models import AuditEntry
 from apps.audit.services import record
 from apps.contacts import queries
 from apps.contacts.enums import IdentityKind
-from apps.contacts.models import Contact, ContactIdentity
+from apps.contacts.models import Contact, ContactIdentity, Erasure
 from apps.contacts.personal_data import EXPORTED, LEFT_OUT, Exported, Link
 from apps.memory.queries import of_customer
 from apps.memory.schemas import conversation_scope
@@ -36,7 +37,8 @@ from apps.visitors import file_storage
 from apps.visitors.models import VisitorFile
 from kernel.canonical import canonical_json
 from kernel.clock import now
-from kernel.errors import NotFound
+from kernel.error_codes import ErrorCode
+from kernel.errors import NotFound, SilasError
 from kernel.tenancy import current_tenant_id, tenant_scope
 
 FORMAT, VERSION = "silas-person", 1
@@ -61,6 +63,29 @@ class Person:
     customers: tuple[str, ...] = ()
     sessions: tuple[UUID, ...] = ()
     shared: Mapping[UUID, tuple[_Interval, ...]] = field(default_factory=dict)
+
+    def as_kept(self) -> dict[str, Any]:
+        """As JSON, to be read by `of`."""
+        spans = {str(pk): [[at and at.isoformat() for at in span] for span in own] for pk, own in self.shared.items()}
+        return {
+            "reference": self.reference,
+            "contacts": [str(pk) for pk in self.contacts],
+            "customers": list(self.customers),
+            "sessions": [str(pk) for pk in self.sessions],
+            "shared": spans,
+        }
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Person:
+        shared: dict[UUID, tuple[_Interval, ...]] = {
+            UUID(pk): tuple(
+                (datetime.fromisoformat(since), datetime.fromisoformat(until) if until else None)
+                for since, until in spans
+            )
+            for pk, spans in kept["shared"].items()
+        }
+        contacts, sessions = (tuple(UUID(pk) for pk in kept[name]) for name in ("contacts", "sessions"))
+        return cls(kept["reference"], contacts, tuple(kept["customers"]), sessions, shared)
 
     def in_conversations(self, path: str, moment: str) -> Q:
         theirs = Q(**{f"{path}__in": self.sessions})
@@ -122,8 +147,9 @@ class Person:
 
 @dataclass
 class ExportReport:
-    """How many rows and files an archive holds."""
+    """Whose archive it is, and how many rows of each kind it holds."""
 
+    reference: str = ""
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -162,17 +188,20 @@ def person_of_visitor(session_id: UUID) -> Person:
 def export_person(find: Callable[[], Person], tenant_id: UUID, out: IO[bytes], *, actor: str) -> ExportReport:
     """Write the archive of the person that `find()` names to `out`, and record it. Outside of any scope.
 
-    Raises what `find` raises; nothing is recorded then."""
+    Raises what `find` raises, and 409 `erasure_running`; nothing is recorded then."""
     report, digests = ExportReport(), {}
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         with tenant_scope(tenant_id):
             person = find()
+            if not lock_person(person.reference, shared=True) or is_being_erased([person.reference]):
+                raise SilasError(ErrorCode.ERASURE_RUNNING)
             for kind in EXPORTED:
                 rows = person.rows(kind).values(*kind.fields).iterator(_AT_ONCE)
                 report.counts[kind.file], digests[f"{kind.file}.json"] = _write(archive, kind.file, rows)
             entries = person.audit_entries().values(*_AUDIT_FIELDS).iterator(_AT_ONCE)
             report.counts["audit_log"], digests["audit_log.json"] = _write(archive, "audit_log", entries)
             files = [(row.pk, row.name, row.stored_name) for row in _files(person)]
+            report.reference = person.reference
             company = Tenant.objects.get(pk=tenant_id).name
         missing = [name for name in _copy_files(archive, files, digests) if name]
         at = now()
@@ -193,6 +222,18 @@ def export_person(find: Callable[[], Person], tenant_id: UUID, out: IO[bytes], *
     with tenant_scope(tenant_id):
         record(AuditEvent.PERSON_EXPORTED, actor=actor, subject=person.reference, data=data)
     return report
+
+
+def lock_person(reference: str, *, shared: bool) -> bool:
+    """Until the transaction ends, keep an erasure from running beside an export; False if the other one runs."""
+    statement = "SELECT pg_try_advisory_xact_lock_shared" if shared else "SELECT pg_try_advisory_xact_lock"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{statement}(hashtextextended(%s, 0))", [f"person:{current_tenant_id()}:{reference}"])
+        return bool(cursor.fetchone()[0])
+
+
+def is_being_erased(references: Collection[str]) -> bool:
+    return bool(Erasure.objects.filter(reference__in=references, ended_at=None).exists())
 
 
 def _verified_for(customers: tuple[str, ...]) -> set[UUID]:

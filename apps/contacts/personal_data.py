@@ -2,8 +2,8 @@
 
 `EXPORTED` is handed to a person who asks for their data, `LEFT_OUT` is about a person and is not handed out, each for a
 reason that the export states, and `NOT_PERSONAL` says nothing about one person, or can't be found by one. A table that
-is in none of them, or in two, fails tests/architecture/test_personal_data.py. Tables of rooms above this one are named,
-not imported.
+is in none of them, or in two, fails tests/architecture/test_personal_data.py, and so does one of a person of which
+nothing says what an erasure does with it. Tables of rooms above this one are named, not imported.
 """
 
 from __future__ import annotations
@@ -209,7 +209,52 @@ LEFT_OUT: dict[str, object] = {
         _PLANS,
     ),
     **dict.fromkeys(("bus.QueueMessage", "connections.PendingSecret"), _SECRETS),
+    "contacts.Erasure": _("That an erasure was requested, and its receipt, which the person is given."),
 }
+
+# What an erasure keeps of `EXPORTED`, for a reason that its receipt states; `erasure.ERASERS` erase the others.
+KEPT: dict[str, object] = {
+    "silas_sessions.Consent": _("Proof that consent was given: version and time, without words of the person."),
+    "approvals.Card": _("Approvals are signed over their content, which must stay for the signatures to be checked."),
+    "work.WorkItem": _("Work that was approved: what was done in the person's name, as evidence and for undoing it."),
+    "skills.Record": _(
+        "Records of the business, such as orders: the company decides on them by the law they fall under."
+    ),
+}
+KEPT_OF_CONVERSATIONS = _("That a message was written, when and by which side, without its words.")
+KEPT_OF_LOG = _(
+    "The audit log can't be changed. It holds ids, the customer ID among them, kinds and counts, and no words."
+)
+# Of `LEFT_OUT`: erased with the conversations, the memories or the contact that they belong to.
+ERASED_ALONG = frozenset(
+    {
+        "contacts.ContactNote",
+        "contacts.ContactMerge",
+        "silas_sessions.Note",
+        "inbox.Mention",
+        "copilot.Assistance",
+        "silas_sessions.Turn",
+        "memory.MemoryVector",
+        "memory.MemoryRelation",
+        "memory.MemoryQuestion",
+    }
+)
+# Of `LEFT_OUT`: kept as evidence, with the work and the approvals that they belong to.
+PLANS_ARE_KEPT = frozenset(model for model, reason in LEFT_OUT.items() if reason is _PLANS)
+# Of `LEFT_OUT`: no words of the person, or deleted by themselves after a time that retention sets.
+HOLD_NO_WORDS = frozenset(
+    {
+        "silas_sessions.DeskState",
+        "memory.MemoryConsolidation",
+        "messengers.InboundMail",
+        "messengers.ReadMail",
+        "events.Event",
+        "persona.PersonaEvent",
+        "bus.QueueMessage",
+        "connections.PendingSecret",
+        "contacts.Erasure",
+    }
+)
 
 _NOT_PERSONAL = """
     approvals.AlertChoice approvals.ApprovalPolicy approvals.ApproverKey approvals.CardTiming approvals.ClientKey

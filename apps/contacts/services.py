@@ -17,11 +17,10 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.contacts import rules
 from apps.contacts.enums import ContactSource, IdentityKind, Proof
-from apps.contacts.models import Attribute, Contact, ContactIdentity, ContactMerge, ContactNote, ImportedConversation
-from apps.sessions.models import ChatSession
+from apps.contacts.models import Attribute, Contact, ContactIdentity, ContactMerge, ContactNote, Erasure
 from apps.tenants.models import User
 from apps.tenants.queries import require_role
-from apps.visitors.forgetting import ANSWERING_ROLES, forget_visitor
+from apps.visitors.forgetting import ANSWERING_ROLES
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
@@ -139,13 +138,15 @@ def save_contact(
 def merge(kept_id: UUID, merged_id: UUID, *, actor: str) -> ContactMerge:
     """Show `merged` as `kept`: identities, notes and missing attributes come over. Nobody gains a right by it.
 
-    Raises 409 `contact_merge_self`; `NotFound` for contacts that are unknown, or merged already.
+    Raises 409 `contact_merge_self`, `erasure_running`; `NotFound` for contacts that are unknown, or merged already.
     """
     if kept_id == merged_id:
         raise SilasError(ErrorCode.CONTACT_MERGE_SELF)
     both = {row.pk: row for row in _lock(Q(pk__in=(kept_id, merged_id), merged_into=None))}
     if len(both) != 2:
         raise NotFound()
+    if Erasure.objects.filter(reference__in=[f"contact:{pk}" for pk in both], ended_at=None).exists():
+        raise SilasError(ErrorCode.ERASURE_RUNNING)
     kept, merged = both[kept_id], both[merged_id]
     known = set(kept.identities.values_list("kind", "value"))
     identities = [row for row in merged.identities.all() if (row.kind, row.value) not in known or row.proved_by]
@@ -227,33 +228,6 @@ def add_note(contact_id: UUID, text: str, *, actor: str, author: User | None = N
     note = ContactNote.objects.create(contact=contact, author=author, text=text, created_at=now())
     record(AuditEvent.CONTACT_NOTED, actor=actor, subject=f"contact:{contact.pk}")
     return note
-
-
-def forget(contact_id: UUID, user: User) -> int:
-    """Delete for good what is kept of a person: memories, files and form answers of their conversations, and here
-    name, attributes, notes, addresses, imported conversations and what was merged in. The records of conversations have
-    a retention of their own, and the customer id stays with them.
-
-    Returns how many memories were deleted. Raises 403 for a role that only looks.
-    """
-    require_role(user, ANSWERING_ROLES)
-    contact = _locked(contact_id)
-    merged = list(Contact.objects.filter(merged_into=contact))
-    ids = [contact.pk, *(row.pk for row in merged)]
-    customers = ContactIdentity.objects.filter(contact_id__in=ids, kind=IdentityKind.CUSTOMER)
-    deleted = 0
-    for customer in customers.values_list("value", flat=True):
-        session = ChatSession.objects.filter(last_customer=customer).order_by("-last_active_at").first()
-        deleted += forget_visitor(session.pk, user) if session else 0
-    ContactIdentity.objects.filter(contact_id__in=ids).exclude(kind=IdentityKind.CUSTOMER).delete()
-    ContactNote.objects.filter(contact_id__in=ids).delete()
-    ImportedConversation.objects.filter(contact_id__in=ids).delete()
-    for row in (contact, *merged):
-        row.name, row.attributes, row.version = "", {}, row.version + 1
-        row.save(update_fields=["name", "attributes", "version"])
-    data = {"memories": deleted}
-    record(AuditEvent.CONTACT_FORGOTTEN, actor=user.actor, subject=f"contact:{contact.pk}", data=data)
-    return deleted
 
 
 def note_seen(contact: Contact, moment: datetime) -> None:

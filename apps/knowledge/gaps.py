@@ -96,13 +96,13 @@ def record_question(session_id: UUID, text: str, *, asker: str, reason: GapReaso
 
 def withdraw_rating(session_id: UUID) -> None:
     """Delete the questions of a conversation whose visitor no longer rates it badly."""
-    _delete_questions(Q(session_id=session_id, reason=GapReason.BADLY_RATED))
+    delete_questions(Q(session_id=session_id, reason=GapReason.BADLY_RATED))
 
 
 def forget_conversations(session_ids: Collection[UUID]) -> int:
     """Delete what was asked in these conversations, and topics that consist of nothing else; returns how many
     questions."""
-    return _delete_questions(Q(session_id__in=session_ids))
+    return delete_questions(Q(session_id__in=session_ids))
 
 
 def _store_questions(rows: list[GapQuestion]) -> None:
@@ -113,7 +113,7 @@ def _store_questions(rows: list[GapQuestion]) -> None:
     GapQuestion.objects.bulk_create(kept, ignore_conflicts=True)
 
 
-def _delete_questions(which: Q) -> int:
+def delete_questions(which: Q) -> int:
     questions = list(GapQuestion.objects.filter(which).order_by())
     if not questions:
         return 0
@@ -201,7 +201,7 @@ def _make_room() -> None:
     old = GapQuestion.objects.exclude(topic=None).order_by("-asked_at", "pk").values_list("pk", flat=True)
     surplus = list(old[MAX_QUESTIONS : MAX_QUESTIONS + 1000])
     if surplus:
-        _delete_questions(Q(pk__in=surplus))
+        delete_questions(Q(pk__in=surplus))
     rare = GapTopic.objects.exclude(status=GapStatus.DRAFTED).order_by("-visitors", "-last_at", "pk")
     GapTopic.objects.filter(pk__in=list(rare.values_list("pk", flat=True)[MAX_TOPICS:])).delete()
 

@@ -154,6 +154,15 @@ def forget(scopes: Sequence[Scope], *, actor: str, subject: str) -> int:
     return gone
 
 
+def delete_batch(which: Q, *, most: int) -> int:
+    """Delete up to `most` of these memories, raw and remembered; returns how many."""
+    ids = list(MemoryItem.objects.filter(which).order_by("pk").values_list("pk", flat=True)[:most])
+    if ids:
+        questions.withdraw_for_deleted(ids)
+        MemoryItem.objects.filter(pk__in=ids).delete()
+    return len(ids)
+
+
 def delete_by_reference(scope: Scope, reference: str) -> bool:
     """Delete the memory with this reference; returns whether there was one."""
     return bool(MemoryItem.objects.filter(scope=str(scope), reference=reference).delete()[0])

@@ -6,11 +6,12 @@ are evidence. Entries written afterwards are kept for the full time. A step of `
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from apps.audit.enums import AuditEvent
@@ -64,18 +65,38 @@ def _due(before: datetime) -> Any:
 
 
 def _forget(session: ChatSession) -> int:
-    """How many entries lost their words. Of a file, a question or its answer only the place stays: without its text
-    it cannot be shown."""
-    said = ChronicleEntry.objects.filter(session_id=session.pk).exclude(kind__in=_WITHOUT_WORDS)
-    kept = RawSQL(_REST_OF_FRAME, [list(_KEPT_OF_STATUS)])  # noqa: S611  (our own words only)
-    count = int(said.update(text=FORGOTTEN, payload=kept))
-    said.exclude(kind__in=(EntryKind.MESSAGE, EntryKind.STATUS)).update(kind=EntryKind.STATUS, sender=Sender.SYSTEM)
+    """How many entries lost their words."""
+    count = erase_words(entries_with_words().filter(session_id=session.pk))
     Turn.objects.filter(session_id=session.pk).exclude(read_as=None).update(read_as=FORGOTTEN)
     session.preview, session.customer_name, session.attributes = FORGOTTEN, "", {}
     session.focus = _focus_of(session).without_memory(session.seq).as_kept()
     session.forgotten_at = now()
     session.save(update_fields=["preview", "customer_name", "attributes", "focus", "forgotten_at"])
     return count
+
+
+def entries_with_words() -> QuerySet[ChronicleEntry]:
+    """Entries whose words are still kept."""
+    rows: QuerySet[ChronicleEntry] = ChronicleEntry.objects.exclude(kind__in=_WITHOUT_WORDS).exclude(text=FORGOTTEN)
+    return rows
+
+
+def erase_words(entries: QuerySet[ChronicleEntry]) -> int:
+    """Erase the words of these entries and return how many they were. Of a file, a question or its answer only the
+    place stays: without its text it cannot be shown."""
+    ids = list(entries.order_by().values_list("pk", flat=True))
+    said = ChronicleEntry.objects.filter(pk__in=ids)
+    kept = RawSQL(_REST_OF_FRAME, [list(_KEPT_OF_STATUS)])  # noqa: S611  (our own words only)
+    said.exclude(kind__in=(EntryKind.MESSAGE, EntryKind.STATUS)).update(kind=EntryKind.STATUS, sender=Sender.SYSTEM)
+    return int(said.update(text=FORGOTTEN, payload=kept))
+
+
+def forget_conversations(sessions: Collection[ChatSession]) -> None:
+    """Forget these conversations, which the caller has locked, before their time; inside a scope."""
+    for session in sessions:
+        _forget(session)
+    if sessions:
+        conversations_forgotten([session.pk for session in sessions])
 
 
 def _focus_of(session: ChatSession) -> Focus:

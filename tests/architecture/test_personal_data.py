@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 from django.apps import apps
 
-from apps.contacts.personal_data import EXPORTED, LEFT_OUT, NOT_PERSONAL, Exported, Link
+from apps.contacts.erasure import ERASED_AT_THE_END, ERASERS
+from apps.contacts.personal_data import (
+    ERASED_ALONG,
+    EXPORTED,
+    HOLD_NO_WORDS,
+    KEPT,
+    LEFT_OUT,
+    NOT_PERSONAL,
+    PLANS_ARE_KEPT,
+    Exported,
+    Link,
+)
 from kernel.tenancy import TenantModel
 
 _HIDDEN = ("sealed", "hash", "token", "embedding", "nonce", "secret")
@@ -49,3 +60,9 @@ def test_conversations_are_left_to_whom_they_belong() -> None:
     """A kind found by its conversation has a moment, unless it says nothing that one of several customers wrote."""
     without = {kind.file for kind in EXPORTED if kind.link is Link.SESSION and not kind.moment}
     assert without == {"conversations", "labels"}
+
+
+def test_an_erasure_says_of_every_table_of_a_person_what_it_does_with_it() -> None:
+    exported = Counter([*ERASERS, *ERASED_AT_THE_END, *KEPT])
+    assert exported == Counter(kind.model for kind in EXPORTED)
+    assert Counter([*ERASED_ALONG, *HOLD_NO_WORDS, *PLANS_ARE_KEPT]) == Counter(list(LEFT_OUT))

@@ -181,7 +181,9 @@ TRIED_ELSEWHERE |= {"console-connected-app-revoke"}
 READS += ["console-connected-apps"]
 TRIED_ELSEWHERE |= {"console-list-file"}  # test_exports
 TRIED_ELSEWHERE |= {"console-contacts", "console-contact", "console-contact-new"}  # contacts/test_contacts
-TRIED_ELSEWHERE |= {f"console-contact-{word}" for word in ("save", "note", "merge", "unmerge", "forget", "export")}
+TRIED_ELSEWHERE |= {f"console-contact-{word}" for word in ("save", "note", "merge", "unmerge", "erase", "export")}
+TRIED_ELSEWHERE |= {"console-visitor-export", "console-visitor-erase", "console-erasures"}  # contacts/test_erasure
+TRIED_ELSEWHERE |= {"console-erasure", "console-erasure-receipt"}
 # Who decides sees what agents intend, and owners say what they may (test_safety).
 TRIED_ELSEWHERE |= {f"console-safety{word}" for word in ("", "-key", "-policy", "-try", "-roll-back", "-take-back")}
 TRIED_ELSEWHERE |= {f"console-safety-{word}" for word in ("allow", "code", "token", "step-up")}

@@ -20,8 +20,10 @@ from tests.factories.console import browser
 ROLES = ("owner", "approver", "agent", "viewer")
 TABLE = {
     ("owner",): """
-    console-contact-export api-contact-export
     console-retention console-visitor-limits api-retention api-visitor-limits
+    console-contact-export api-contact-export console-visitor-export api-session-export
+    console-contact-erase api-contact-erase api-contact-forget console-visitor-erase api-session-erase
+    console-erasures api-erasures console-erasure api-erasure console-erasure-receipt api-erasure-receipt
     console-imports console-import api-imports api-import
     console-verify console-export console-webhook-add console-webhook-delete console-webhook-test
     console-webhook-replay console-webhook-rotate
@@ -123,7 +125,7 @@ TABLE = {
     api-work-item-cancel api-work-item-resume api-session-visitor-messages api-session-withdraw
     api-session-forget api-autonomous-halt api-memories api-memory api-memory-customer console-memories console-memory
     console-contact-new console-contact-save console-contact-note console-contact-merge console-contact-unmerge
-    console-contact-forget api-contact-merge api-contact-unmerge api-contact-forget api-contact-memories
+    api-contact-merge api-contact-unmerge api-contact-memories
     console-memory-correct console-memory-pin console-memory-restore console-memory-delete console-memory-customer
     """,
     ROLES: """

@@ -302,7 +302,7 @@ def test_scopes_roles_and_tenants_are_walls(house: House) -> None:
     assert viewer("get", f"/{row.pk}/sessions").json() == {"sessions": [], "next": ""}
     assert code(viewer("patch", f"/{row.pk}", {"name": "B"})) == (403, "forbidden_role")
     assert code(viewer("post", "", {"name": "B"})) == (403, "forbidden_role")
-    assert code(Api(house.tenant)("post", f"/{row.pk}/forget")) == (403, "forbidden_role")
+    assert code(Api(house.tenant)("post", f"/{row.pk}/erase")) == (403, "forbidden_role")
     foreign = Api(make_tenant())
     for verb, part, body in (
         ("get", "", None),
@@ -333,8 +333,13 @@ def test_every_press_on_the_page_has_its_api_in_the_same_roles() -> None:
     shown = {
         "console-contact-merge": "api-contact-merge",
         "console-contact-unmerge": "api-contact-unmerge",
-        "console-contact-forget": "api-contact-forget",
+        "console-contact-erase": "api-contact-erase",
         "console-contact-export": "api-contact-export",
+        "console-visitor-erase": "api-session-erase",
+        "console-visitor-export": "api-session-export",
+        "console-erasures": "api-erasures",
+        "console-erasure": "api-erasure",
+        "console-erasure-receipt": "api-erasure-receipt",
         "console-contacts": "api-contacts",
         "console-contact": "api-contact",
         "console-contact-history": "api-imported-session",
@@ -350,7 +355,7 @@ def test_every_press_on_the_page_has_its_api_in_the_same_roles() -> None:
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
-def test_pages_show_change_merge_and_forget(house: House) -> None:
+def test_pages_show_change_and_merge(house: House) -> None:
     maria = unique()
     session = house.show(house.site.sign(sub=maria), shoe="<script>42</script>")
     say(session, "Where is my parcel?")
@@ -366,7 +371,6 @@ def test_pages_show_change_merge_and_forget(house: House) -> None:
     assert "Not verified" in page
     viewed = browser(house.viewer).get(reverse("console-contact", args=[row.pk])).content.decode()
     assert "Likes parcels." not in viewed
-    assert reverse("console-contact-forget", args=[row.pk]) not in viewed
     sent = {"name": "Maria O.", "email": "m@example.test\n", "phone": "", "customer": ""}
     assert agent.post(reverse("console-contact-save", args=[row.pk]), sent).status_code == 302
     assert agent.post(reverse("console-contact-save", args=[row.pk]), {**sent, "email": "x"}).status_code == 400
@@ -377,13 +381,6 @@ def test_pages_show_change_merge_and_forget(house: House) -> None:
     assert browser(house.stranger).get(reverse("console-contact", args=[row.pk])).status_code == 404
     moved = agent.get(reverse("console-contact", args=[twin.pk]))
     assert moved["Location"] == reverse("console-contact", args=[row.pk])
-    agent.post(reverse("console-contact-forget", args=[row.pk]))
-    with tenant_scope(house.tenant):
-        assert memories_of(scopes_about(session)).filter(content="Likes parcels.").count() == 0
-    gone = house.contact(maria)
-    assert gone.name == ""
-    assert gone.attributes == {}
-    assert house.identities(gone) == {maria: Proof.SIGNED}
 
 
 def test_list_takes_as_many_queries_for_three_as_for_one(house: House) -> None:

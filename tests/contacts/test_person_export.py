@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,11 +18,9 @@ from django.urls import reverse
 from apps.audit.models import AuditEntry
 from apps.audit.queries import chain_of, verify_chain
 from apps.contacts import queries, services
-from apps.contacts.models import Contact
 from apps.contacts.queries import ContactFilter
 from apps.sessions import levels
 from apps.sessions.locks import lock_session
-from apps.sessions.models import ChatSession
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import create_api_key
 from apps.visitors import files
@@ -33,70 +28,26 @@ from apps.visitors.models import Rating
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
-from tests.factories.identity import make_identity_desk
 from tests.factories.memories import customer, remember, verified
+from tests.factories.personal_data import PDF, PersonalData, make_personal_data, unpacked
 from tests.factories.sessions import say
-from tests.factories.signed import Site, make_site
 from tests.factories.tenants import make_member, make_tenant
 from tests.factories.visitors import offer
 
-PDF = b"%PDF-1.4\n1 0 obj<<>>endobj\ntrailer<<>>\n%%EOF"
-
-
-@dataclass
-class House:
-    tenant: Any
-    site: Site
-    owner: Any
-    stranger: Any
-
-    def show(self, token: str = "", resume: str = "") -> ChatSession:
-        body = {"identity_token": token} if token else {}
-        body |= {"resume_token": resume} if resume else {}
-        path = f"/api/v1/widget/{self.site.deployment.public_key}/sessions"
-        answer = Client().post(path, body, content_type="application/json").json()
-        with tenant_scope(self.tenant):
-            session: ChatSession = ChatSession.objects.get(pk=answer["session_id"])
-        session.__dict__["resume"] = answer["resume_token"]
-        return session
-
-    def customer(self, words: str) -> tuple[Contact, ChatSession, str]:
-        """A verified customer who says this."""
-        name = f"C-{uuid4().hex[:10]}"
-        session = self.show(self.site.sign(sub=name))
-        say(session, words)
-        with tenant_scope(self.tenant):
-            (row,) = queries.list_contacts(ContactFilter(customer=name))[0]
-        return row, session, name
-
-    def export(self, row: Contact, member: Any = None) -> dict[str, bytes]:
-        answer = browser(member or self.owner).post(reverse("console-contact-export", args=[row.pk]))
-        assert answer.status_code == 200
-        assert answer["Content-Type"] == "application/zip"
-        return unpacked(answer.getvalue())
-
-
-def unpacked(data: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        assert archive.testzip() is None
-        return {name: archive.read(name) for name in archive.namelist()}
-
 
 @pytest.fixture(scope="module")
-def built(migrated: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def built(migrated: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PersonalData]:
     with django_db_blocker.unblock():
-        tenant = make_tenant()
-        site = make_site(make_identity_desk(tenant, Path(tmp_path_factory.mktemp("desk"))))
-        yield House(tenant, site, make_member(tenant, "owner"), make_member(make_tenant(), "owner"))
+        yield make_personal_data(Path(tmp_path_factory.mktemp("desk")))
         connections.close_all()
 
 
 @pytest.fixture
-def house(built: House, database: None) -> House:
+def house(built: PersonalData, database: None) -> PersonalData:
     return built
 
 
-def test_archive_holds_what_is_theirs_and_says_what_it_holds(house: House) -> None:
+def test_archive_holds_what_is_theirs_and_says_what_it_holds(house: PersonalData) -> None:
     row, session, name = house.customer("Where is my parcel?")
     other, _, _ = house.customer("A secret of somebody else.")
     remember(house.tenant, customer(name), "Likes parcels.")
@@ -133,7 +84,7 @@ def test_archive_holds_what_is_theirs_and_says_what_it_holds(house: House) -> No
     assert "contacts.ContactNote" in manifest["left_out"]
 
 
-def test_export_is_recorded_and_the_audit_log_still_verifies(house: House) -> None:
+def test_export_is_recorded_and_the_audit_log_still_verifies(house: PersonalData) -> None:
     row, _, _ = house.customer("Hello.")
     house.export(row)
     with tenant_scope(house.tenant):
@@ -144,7 +95,7 @@ def test_export_is_recorded_and_the_audit_log_still_verifies(house: House) -> No
     assert verify_chain(chain).broken is None
 
 
-def test_files_are_copied_with_their_bytes(house: House) -> None:
+def test_files_are_copied_with_their_bytes(house: PersonalData) -> None:
     row, session, _ = house.customer("Here is a file.")
     offer(house.site.deployment, pdfs=True)
     kept = files.keep(session.tenant_id, session.pk, name="../bill.pdf", chunks=[PDF], client_id="a")
@@ -155,7 +106,7 @@ def test_files_are_copied_with_their_bytes(house: House) -> None:
     assert ".." not in place
 
 
-def test_of_a_conversation_that_two_customers_had_each_gets_their_own_part(house: House) -> None:
+def test_of_a_conversation_that_two_customers_had_each_gets_their_own_part(house: PersonalData) -> None:
     first, session, _ = house.customer("Words of the first.")
     second = f"C-{uuid4().hex[:10]}"
     with tenant_scope(house.tenant):
@@ -170,7 +121,7 @@ def test_of_a_conversation_that_two_customers_had_each_gets_their_own_part(house
     assert "Words of the first." not in others
 
 
-def test_merged_contacts_are_exported_together(house: House) -> None:
+def test_merged_contacts_are_exported_together(house: PersonalData) -> None:
     kept, _, _ = house.customer("One.")
     merged, _, _ = house.customer("Two.")
     with tenant_scope(house.tenant):
@@ -180,7 +131,7 @@ def test_merged_contacts_are_exported_together(house: House) -> None:
     assert len(json.loads(found["contacts.json"])) == 2
 
 
-def test_only_owners_of_the_company_export(house: House) -> None:
+def test_only_owners_of_the_company_export(house: PersonalData) -> None:
     row, _, _ = house.customer("Hello.")
     page, api = reverse("console-contact-export", args=[row.pk]), f"/api/v1/contacts/{row.pk}/export"
     assert browser(house.stranger).post(page).status_code == 404
@@ -199,7 +150,7 @@ def test_only_owners_of_the_company_export(house: House) -> None:
     assert page in browser(house.owner).get(reverse("console-contact", args=[row.pk])).content.decode()
 
 
-def test_command_exports_a_visitor_without_a_contact(house: House, tmp_path: Path) -> None:
+def test_command_exports_a_visitor_without_a_contact(house: PersonalData, tmp_path: Path) -> None:
     session = house.show()
     say(session, "Nobody knows me.")
     file = tmp_path / "visitor.zip"
@@ -211,7 +162,7 @@ def test_command_exports_a_visitor_without_a_contact(house: House, tmp_path: Pat
 
 
 @pytest.mark.parametrize("whose", ["contact", "visitor"])
-def test_command_refuses_whom_the_company_does_not_have(house: House, tmp_path: Path, whose: str) -> None:
+def test_command_refuses_whom_the_company_does_not_have(house: PersonalData, tmp_path: Path, whose: str) -> None:
     row, session, _ = house.customer("Hello.")
     foreign: UUID = row.pk if whose == "contact" else session.pk
     file = tmp_path / "x.zip"

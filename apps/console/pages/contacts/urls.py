@@ -18,5 +18,10 @@ urlpatterns = [
     path("contacts/<uuid:contact_id>/merge/", views.merge, name="console-contact-merge"),
     path("contacts/<uuid:contact_id>/unmerge/", views.unmerge, name="console-contact-unmerge"),
     path("contacts/<uuid:contact_id>/export/", views.export, name="console-contact-export"),
-    path("contacts/<uuid:contact_id>/forget/", views.forget, name="console-contact-forget"),
+    path("contacts/<uuid:contact_id>/erase/", views.erase, name="console-contact-erase"),
+    path("contacts/visitors/<uuid:session_id>/export/", views.export_visitor, name="console-visitor-export"),
+    path("contacts/visitors/<uuid:session_id>/erase/", views.erase_visitor, name="console-visitor-erase"),
+    path("contacts/erasures/", views.erasures, name="console-erasures"),
+    path("contacts/erasures/<uuid:erasure_id>/", views.one_erasure, name="console-erasure"),
+    path("contacts/erasures/<uuid:erasure_id>/receipt/", views.receipt, name="console-erasure-receipt"),
 ]

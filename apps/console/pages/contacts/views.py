@@ -1,24 +1,31 @@
 """Contacts: the people the company talks to, what they are known by, and what belongs to them.
 
-All members may look; those who answer visitors change, merge and delete. The services check what a role may change.
+All members may look; those who answer visitors change and merge, and owners
+export and erase. The services check what a role may change.
 """
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from uuid import UUID
 
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.base import page, sent_id
 from apps.console.members import ANSWERING_ROLES, StaffRequest, staff_view
 from apps.console.pages.contacts.filters import STATES, ListFilter
-from apps.contacts import history, queries, services
+from apps.console.pages.contacts.kinds import KIND_NAMES
+from apps.contacts import erasure, history, queries, services
 from apps.contacts.enums import ContactSource
 from apps.contacts.export_serving import export_response
 from apps.contacts.models import Contact
+from apps.contacts.person_export import person_of_contact, person_of_visitor
 from apps.memory.models import MemoryItem
 from apps.memory.queries import MemoryFilter, list_memories
 from apps.tenants.enums import Capability
@@ -80,6 +87,7 @@ def _contact(request: StaffRequest, row: Contact, *, refusal: SilasError | None 
         notes=queries.notes_of(row),
         merges=queries.merges_of(row),
         duplicates=queries.duplicates_of(row),
+        erasure=erasure.running_erasure(f"contact:{row.pk}"),
     )
 
 
@@ -162,18 +170,65 @@ def unmerge(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
 
 
 @require_POST
-@staff_view(*ANSWERING_ROLES)
-def forget(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
-    services.forget(contact_id, request.member.user)
-    return redirect("console-contact", contact_id)
-
-
-@require_POST
 @staff_view(Capability.ADMINISTER, scoped=False)
 def export(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
     """Everything about the contact as a ZIP, to hand to them."""
     actor = request.member.user.actor
-    return export_response(contact_id, request.member.tenant.pk, actor=actor)
+    return export_response(partial(person_of_contact, contact_id), request.member.tenant.pk, actor=actor)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER, scoped=False)
+def export_visitor(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    actor = request.member.user.actor
+    return export_response(partial(person_of_visitor, session_id), request.member.tenant.pk, actor=actor)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def erase(request: StaffRequest, contact_id: UUID) -> HttpResponseBase:
+    row = erasure.request_erasure(person_of_contact(contact_id), actor=request.member.user.actor)
+    return redirect("console-erasure", row.pk)
+
+
+@require_POST
+@staff_view(Capability.ADMINISTER)
+def erase_visitor(request: StaffRequest, session_id: UUID) -> HttpResponseBase:
+    row = erasure.request_erasure(person_of_visitor(session_id), actor=request.member.user.actor)
+    return redirect("console-erasure", row.pk)
+
+
+@require_safe
+@staff_view(Capability.ADMINISTER)
+def erasures(request: StaffRequest) -> HttpResponseBase:
+    return page(request, "console/erasures.html", at="contacts", rows=erasure.newest_erasures())
+
+
+@require_safe
+@staff_view(Capability.ADMINISTER)
+def one_erasure(request: StaffRequest, erasure_id: UUID) -> HttpResponseBase:
+    row = erasure.erasure_by_id(erasure_id)
+    erased = [(KIND_NAMES.get(name, name), count) for name, count in row.counts.items()]
+    kept = [
+        (KIND_NAMES.get(each["kind"], each["kind"]), each["count"], each["why"])
+        for each in (row.receipt or {}).get("kept", ())
+    ]
+    whose, _, pk = row.reference.partition(":")
+    again = reverse("console-contact-erase" if whose == "contact" else "console-visitor-erase", args=[pk])
+    return page(request, "console/erasure.html", at="contacts", row=row, erased=erased, kept=kept, again=again)
+
+
+@require_safe
+@staff_view(Capability.ADMINISTER)
+def receipt(request: StaffRequest, erasure_id: UUID) -> HttpResponseBase:
+    """The signed receipt as a file, to hand to the person."""
+    signed = json.dumps(erasure.signed_receipt(erasure_id), indent=2)
+    headers = {
+        "Content-Disposition": f'attachment; filename="erasure-{erasure_id}.json"',
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(signed, content_type="application/json", headers=headers)
 
 
 def _stated(row: Contact, kind: str) -> str:

@@ -86,6 +86,7 @@ KIND_NAMES = {
     Kind.CARD_NOTICE: gettext_lazy("A card to send to approvers"),
     Kind.DESK_ROUTING: gettext_lazy("A conversation to assign"),
     Kind.INBOX_RULES: gettext_lazy("Inbox rules to run"),
+    Kind.PERSON_ERASURE: gettext_lazy("Personal data to erase"),
     Kind.CHANNEL_POLL: gettext_lazy("A mailbox to look into"),
     Kind.MAIL_READ: gettext_lazy("An email to read"),
 }

@@ -692,6 +692,14 @@ class Operations(Transport):
         )
         return answer
 
+    def contacts_erase(self, contact_id: str, *, idempotency_key: str | None = None) -> t.ErasureAnswer:
+        """Erase everything about a person, for good. For owners; not with an API key. Sent twice, it is one
+        erasure."""
+        answer: t.ErasureAnswer = self.call(
+            "POST", f"/api/v1/contacts/{self.segment(contact_id)}/erase", headers={"Idempotency-Key": idempotency_key}
+        )
+        return answer
+
     def contacts_export(self, contact_id: str, *, idempotency_key: str | None = None) -> bytes:
         """Export everything stored about a person as a ZIP, to hand to them. For owners; not with an API key."""
         answer: bytes = self.read(
@@ -700,7 +708,7 @@ class Operations(Transport):
         return answer
 
     def contacts_forget(self, contact_id: str, *, idempotency_key: str | None = None) -> t.ForgottenAnswer:
-        """Delete what is kept of a person, for good. For members; a program has no name to answer for it with."""
+        """Begin the same erasure as `contacts_erase`, which names it and leads to the receipt."""
         answer: t.ForgottenAnswer = self.call(
             "POST", f"/api/v1/contacts/{self.segment(contact_id)}/forget", headers={"Idempotency-Key": idempotency_key}
         )
@@ -998,6 +1006,24 @@ class Operations(Transport):
             f"/api/v1/deployments/{self.segment(deployment_id)}/releases/{self.segment(number)}/share",
             headers={"Idempotency-Key": idempotency_key},
             body=body,
+        )
+        return answer
+
+    def erasures_list(self, *, fields: str | None = None) -> t.ErasuresAnswer:
+        """List erasures of personal data, newest first."""
+        answer: t.ErasuresAnswer = self.call("GET", "/api/v1/erasures", query={"fields": fields})
+        return answer
+
+    def erasures_get(self, erasure_id: str, *, fields: str | None = None) -> t.ErasureAnswer:
+        answer: t.ErasureAnswer = self.call(
+            "GET", f"/api/v1/erasures/{self.segment(erasure_id)}", query={"fields": fields}
+        )
+        return answer
+
+    def erasures_receipt(self, erasure_id: str, *, fields: str | None = None) -> t.SignedReceipt:
+        """What was erased, and what was kept and why, signed; `tools/verify_audit.py` checks it."""
+        answer: t.SignedReceipt = self.call(
+            "GET", f"/api/v1/erasures/{self.segment(erasure_id)}/receipt", query={"fields": fields}
         )
         return answer
 
@@ -2053,6 +2079,20 @@ class Operations(Transport):
             "POST",
             f"/api/v1/sessions/{self.segment(session_id)}/cards/{self.segment(card_id)}/secret",
             headers={"Idempotency-Key": idempotency_key},
+        )
+        return answer
+
+    def sessions_erase(self, session_id: str, *, idempotency_key: str | None = None) -> t.ErasureAnswer:
+        """Erase everything about the visitor of a conversation, or about the contact that they were verified as."""
+        answer: t.ErasureAnswer = self.call(
+            "POST", f"/api/v1/sessions/{self.segment(session_id)}/erase", headers={"Idempotency-Key": idempotency_key}
+        )
+        return answer
+
+    def sessions_export(self, session_id: str, *, idempotency_key: str | None = None) -> bytes:
+        """Export everything about the visitor of a conversation, or about the contact that they were verified as."""
+        answer: bytes = self.read(
+            "POST", f"/api/v1/sessions/{self.segment(session_id)}/export", headers={"Idempotency-Key": idempotency_key}
         )
         return answer
 

@@ -548,6 +548,9 @@ class EntryAnswer(TypedDict):
     entry_hash: str
 
 
+ErasureAnswerStateEnum: TypeAlias = Literal["running", "stopped", "done"]
+
+
 class EventAnswer(TypedDict):
     id: str
     event_type: str
@@ -792,6 +795,12 @@ InterruptResponseRequestTypeEnum: TypeAlias = Literal["accept", "edit", "respons
 
 
 JsonrpcEnum: TypeAlias = Literal["2.0"]
+
+
+class KeptAnswer(TypedDict):
+    kind: str
+    count: int
+    why: str
 
 
 KeyScopeEnum: TypeAlias = Literal[
@@ -1485,6 +1494,18 @@ class ReceiptAnswer(TypedDict):
     at: str
 
 
+class ReceiptOfErasure(TypedDict):
+    erasure: str
+    company: str
+    chain: str
+    person: str
+    requested_by: str
+    requested_at: str
+    erased_at: str
+    erased: dict[str, int]
+    kept: list[KeptAnswer]
+
+
 class ReconnectRequest(TypedDict):
     permissions: NotRequired[list[str]]
 
@@ -1814,6 +1835,16 @@ class SetupAnswerShape(TypedDict):
     summary: dict[str, Any] | None
     deadline: str
     ended_at: str | None
+
+
+class SignedReceipt(TypedDict):
+    format: str
+    version: int
+    receipt: ReceiptOfErasure
+    key: str
+    signature: str
+    entry: dict[str, Any]
+    checkpoint: dict[str, Any] | None
 
 
 class SimulationDifferenceAnswer(TypedDict):
@@ -2791,6 +2822,19 @@ class EntryDetail(TypedDict):
     prev_hash: str
     entry_hash: str
     proof: ProofAnswer
+
+
+class ErasureAnswer(TypedDict):
+    id: str
+    person: str
+    state: ErasureAnswerStateEnum
+    erased: dict[str, int]
+    requested_at: str
+    ended_at: str | None
+
+
+class ErasuresAnswer(TypedDict):
+    erasures: list[ErasureAnswer]
 
 
 class FeedbackRequest(TypedDict):
