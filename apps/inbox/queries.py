@@ -13,7 +13,19 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Case, Count, F, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import (
+    Case,
+    Count,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+    prefetch_related_objects,
+)
 from django.db.models.expressions import RawSQL
 
 from apps.inbox import reading, search
@@ -273,8 +285,10 @@ def answering_members() -> list[Any]:
 
 
 def notes(session_id: UUID) -> list[Note]:
-    """The newest notes of a conversation, oldest first."""
-    return notes_page(session_id, limit=NOTES_SHOWN)[0][::-1]
+    """The newest notes of a conversation with whom they mention, oldest first."""
+    rows = notes_page(session_id, limit=NOTES_SHOWN)[0][::-1]
+    prefetch_related_objects(rows, "mentions__user")
+    return rows
 
 
 def notes_page(session_id: UUID, *, before: str = "", limit: int) -> tuple[list[Note], str]:

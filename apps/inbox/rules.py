@@ -4,7 +4,7 @@ inbox rule are met. Pure: the caller passes the time."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import assert_never
@@ -25,14 +25,18 @@ _UNNAMED = re.compile(r",?[ \t]*" + re.escape(VISITOR_NAME))
 def mentioned(text: str, names: Mapping[UUID, str]) -> set[UUID]:
     """Return the members whose name stands in `text` behind an `@`, in any case. Where one name begins another, the
     longest counts; members of the same name are all meant."""
-    found: set[UUID] = set()
-    longest = sorted(set(names.values()), key=len, reverse=True)
-    pattern = "|".join(re.escape(name) for name in longest if name)
-    if not pattern:
-        return found
-    for match in re.finditer(rf"(?<![\w@])@({pattern})(?!\w)", text, re.IGNORECASE):
-        found |= {member for member, name in names.items() if name.casefold() == match[1].casefold()}
-    return found
+    found = {part[1:].casefold() for part, is_mention in split_mentions(text, names.values()) if is_mention}
+    return {member for member, name in names.items() if name.casefold() in found}
+
+
+def split_mentions(text: str, names: Iterable[str]) -> list[tuple[str, bool]]:
+    """Return the text in parts, each with whether it is an `@` and one of the names."""
+    longest = sorted({name for name in names if name}, key=len, reverse=True)
+    if not longest:
+        return [(text, False)]
+    pattern = rf"((?<![\w@])@(?:{'|'.join(map(re.escape, longest))})(?!\w))"
+    parts = re.split(pattern, text, flags=re.IGNORECASE)
+    return [(part, bool(place % 2)) for place, part in enumerate(parts) if part]
 
 
 @dataclass(frozen=True)

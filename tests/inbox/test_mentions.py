@@ -47,6 +47,26 @@ def test_names_are_no_patterns() -> None:
     assert rules.mentioned("@Ann", {}) == set()
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Look, @ann lee!", [("Look, ", False), ("@ann lee", True), ("!", False)]),
+        ("@Ann", [("@Ann", True)]),
+        ("mail ann@Ann.example", [("mail ann@Ann.example", False)]),
+        ("Nobody", [("Nobody", False)]),
+    ],
+)
+def test_text_is_split_at_its_mentions(text: str, parts: list[tuple[str, bool]]) -> None:
+    assert rules.split_mentions(text, NAMES.values()) == parts
+    assert rules.split_mentions(text, []) == [(text, False)]
+
+
+def test_thread_highlights_mentions_and_escapes_the_rest(session: ChatSession, agent: Any, owner: Any) -> None:
+    _note(session, agent, f"<i>Look</i>, @{owner.display_name}\nand @nobody")
+    page = browser(owner).get(reverse("console-conversation", args=[session.pk])).content.decode()
+    assert f'&lt;i&gt;Look&lt;/i&gt;, <b class="mention">@{owner.display_name}</b><br>and @nobody' in page
+
+
 @pytest.fixture
 def session(deployment: Any, owner: Any) -> ChatSession:
     session = make_session(deployment)

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from apps.inbox.models import Note
+from apps.inbox.rules import split_mentions
 from apps.sessions.chronicle import SAID
 from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry
@@ -55,6 +56,7 @@ class Line:
 
     `face` is `visitor`, `bot` or `human` for a message, `note` for a private note, and empty for an event. `turn` is
     the turn of a bot message, else 0; `release` is the release that gave it, if any.
+    `parts` of a note are its text, each with whether it mentions a teammate.
     `file` is the payload of a sent file, with the id that opens it.
     """
 
@@ -68,6 +70,7 @@ class Line:
     release: int = 0
     file: dict[str, Any] | None = None
     note: str = ""
+    parts: Sequence[tuple[str, bool]] = ()
     prompt: Prompt | None = None
 
     @property
@@ -106,7 +109,8 @@ def last_seen(lines: Iterable[Line], read_seq: int) -> int:
 
 def _note(note: Note) -> Line:
     who = note.author.display_name if note.author else "A colleague"
-    return Line(note.after, note.created_at, "note", who, note.text, note=str(note.pk))
+    parts = split_mentions(note.text, [user.display_name for user in note.mentioned])
+    return Line(note.after, note.created_at, "note", who, note.text, note=str(note.pk), parts=parts)
 
 
 def _line(session: ChatSession, entry: ChronicleEntry, prompt: Prompt | None) -> Line:
