@@ -112,6 +112,30 @@ async def test_canned_reply_is_chosen_with_keys_and_without_a_line(
     assert [url for url in asked if "repl" in url] == []
 
 
+async def test_emoji_is_inserted_at_the_cursor_of_a_reply_and_of_a_note(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    session = await _said(deployment, "Hello")
+    await in_scope(deployment.tenant_id, handoff.take_over, session.pk, agent)
+    page = await log_in(open_page, web, agent, _at(session))
+    await page.fill("#reply-text", "Thanks you")
+    await page.evaluate("document.querySelector('#reply-text').setSelectionRange(6, 6)")
+    menu = page.locator("#answering [data-emoji]")
+    await menu.locator("summary").focus()
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#reply-text")).to_have_value("Thanks🙂 you")
+    await expect(page.locator("#reply-text")).to_be_focused()
+    await expect(menu.locator(".menu")).to_be_hidden()
+    await page.locator("#sheet-note").click()
+    await page.locator("#noting [data-emoji] summary").click()
+    await page.locator("#noting [data-emoji]").get_by_role("button", name="👍").click()
+    await expect(page.locator("#note-text")).to_have_value("👍")
+    await page.reload()
+    await expect(page.locator("#reply-text")).to_have_value("Thanks🙂 you")  # the draft has it
+
+
 async def test_several_are_chosen_with_keys_while_news_come_in(
     web: str, open_page: Any, deployment: Any, agent: Any
 ) -> None:
