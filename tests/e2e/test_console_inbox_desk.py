@@ -130,6 +130,8 @@ async def test_emoji_is_inserted_at_the_cursor_of_a_reply_and_of_a_note(
     await expect(menu.locator(".menu")).to_be_hidden()
     await page.locator("#sheet-note").click()
     await page.locator("#noting [data-emoji] summary").click()
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await expect(page.locator("#noting [data-emoji] .menu")).to_be_in_viewport(ratio=1)
     await page.locator("#noting [data-emoji]").get_by_role("button", name="👍").click()
     await expect(page.locator("#note-text")).to_have_value("👍")
     await page.reload()
