@@ -73,6 +73,7 @@ _THEME = {
     "launcher": re.compile(r"(?!\s)[^\x00-\x1f\x7f\u2028-\u202e\u2066-\u2069<>]{1,40}(?<!\s)"),
     "placement": re.compile(r"bubble|inline"),
 }
+THEME_PARTS = tuple(_THEME)
 _THEME_PROBLEMS = {
     "accent": gettext_lazy("{name} must be a colour such as #1f5f8b."),
     "mode": gettext_lazy("{name} must be light, dark or auto."),

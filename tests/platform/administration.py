@@ -34,16 +34,14 @@ def label(model: Any) -> str:
 
 def deployment_fields() -> dict[str, Any]:
     key = f"k-{uuid4().hex[:12]}"
-    names = '{"proxy":"builtin:grounded","planner":"builtin:grounded","executor":"builtin:grounded"}'
     return {
         "title": "Desk",
         "slug": key,
         "public_key": key,
         "enabled": "on",
-        "allowed_origins": "[]",
-        "theme": "{}",
-        "suggestions": "[]",
-        "model_names": names,
+        "allowed_origins": "",
+        "suggestions": "",
+        **{f"model_names_{role}": "builtin:grounded" for role in ("proxy", "planner", "executor")},
     }
 
 

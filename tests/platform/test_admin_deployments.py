@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -22,10 +21,11 @@ def _may_use_keys(deployment: Any) -> bool:
 @pytest.mark.parametrize(
     ("field", "value", "reason"),
     [
-        ("allowed_origins", '["http://shop.test"]', "not an exact origin"),
-        ("theme", '{"accent": "red"}', "must be a colour"),
-        ("suggestions", '"x"', "Give a list"),
-        ("model_names", '{"proxy": "nobody:x", "planner": "builtin:grounded", "executor": "x"}', "not a known model"),
+        ("allowed_origins", "http://shop.test", "not an exact origin"),
+        ("theme_accent", "red", "must be a colour"),
+        ("languages", "klingon", "klingon"),
+        ("model_names_proxy", "nobody:x", "not a known model"),
+        ("opening_hours_mon", "18:00-08:00", "18:00-08:00"),
     ],
 )
 def test_deployment_that_makes_no_sense_is_refused(keeper: Client, field: str, value: str, reason: str) -> None:
@@ -53,22 +53,32 @@ def test_superuser_and_no_owner_allows_a_deployment_the_installations_keys(
 
 
 def test_owner_is_told_that_a_model_has_no_key(keeper: Client, deployment: Any) -> None:
-    names = {"proxy": "openai:gpt-5-mini", "planner": "builtin:grounded", "executor": "builtin:grounded"}
-    page = changed(keeper, deployment, model_names=json.dumps(names))
+    page = changed(keeper, deployment, model_names_proxy="openai:gpt-5-mini")
     assert "There is no provider key for openai:gpt-5-mini" in page
     assert "no provider key" not in changed(keeper, deployment)
 
 
-@pytest.mark.parametrize(
-    ("typed", "kept"),
-    [
-        *((wrong, {}) for wrong in ('{"monday": "8-18"}', "always", '{"mon": "18:00-08:00"}', "")),
-        ('{"mon": "08:00-18:00"}', {"mon": "08:00-18:00"}),
-    ],
-)
-def test_owner_says_when_people_answer_and_hours_that_nobody_can_keep_are_refused(
-    keeper: Client, deployment: Any, typed: str, kept: dict[str, str]
-) -> None:
-    changed(keeper, deployment, opening_hours=typed)
+def test_settings_are_typed_without_json_and_shown_as_they_were(keeper: Client, deployment: Any) -> None:
+    typed = {
+        "allowed_origins": "www.example.com\nlocalhost:3000",
+        "suggestions": "Where is my order?\n\nCan I return it?",
+        "languages": "de\nen",
+        "theme_accent": "#1f5f8b",
+        "theme_mode": "dark",
+        "opening_hours_mon": "08:00-18:00",
+        "model_names_scorer": "builtin:grounded",
+    }
+    changed(keeper, deployment, **typed)
     with tenant_scope(deployment.tenant_id):
-        assert Deployment.objects.get(pk=deployment.pk).opening_hours == kept
+        row = Deployment.objects.get(pk=deployment.pk)
+    assert row.allowed_origins == ["https://www.example.com", "http://localhost:3000"]
+    assert row.suggestions == ["Where is my order?", "Can I return it?"]
+    assert row.languages == ["de", "en"]
+    assert row.theme == {"accent": "#1f5f8b", "mode": "dark"}
+    assert row.opening_hours == {"mon": "08:00-18:00"}
+    assert row.model_names["scorer"] == "builtin:grounded"
+    page = keeper.get(page_of(Deployment, "change", deployment.pk)).content.decode()
+    assert "Where is my order?\nCan I return it?</textarea>" in page
+    assert 'name="theme_accent" value="#1f5f8b"' in page
+    assert 'name="opening_hours_mon" value="08:00-18:00"' in page
+    assert "&quot;" not in page.partition("<form")[2].partition("</form>")[0]

@@ -7,11 +7,14 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.http import HttpRequest
+from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import BaseAdmin
-from apps.tenants import queries, services
+from apps.tenants import queries, rules, services
+from apps.tenants.admin.fields import LinesField, OriginsField, PartsField
 from apps.tenants.admin.rows import TenantRowAdmin, TenantRowForm, is_superuser
+from apps.tenants.hours import DAYS
 from apps.tenants.models import Deployment, Retention, Tenant, VisitorLimits
 from kernel.tenancy import tenant_scope
 
@@ -21,30 +24,52 @@ KEYLESS = gettext_lazy(
 )
 
 
+_THEME_NAMES = {
+    "accent": gettext_lazy("Colour"),
+    "mode": gettext_lazy("Light or dark"),
+    "position": gettext_lazy("Side"),
+    "font": gettext_lazy("Font"),
+    "launcher": gettext_lazy("Text on the bubble"),
+    "placement": gettext_lazy("Bubble or inline"),
+}
+_ROLE_NAMES = {
+    "proxy": gettext_lazy("Talks to visitors"),
+    "planner": gettext_lazy("Plans work"),
+    "executor": gettext_lazy("Carries out approved work"),
+    "scorer": gettext_lazy("Shortens long conversations"),
+}
+
+
 class DeploymentForm(TenantRowForm):
+    allowed_origins = OriginsField(
+        label=gettext_lazy("Allowed websites"),
+        help_text=gettext_lazy("Websites that may show the widget, one per line, such as https://www.example.com"),
+    )
+    suggestions = LinesField(
+        label=gettext_lazy("Suggestions"), help_text=gettext_lazy("Questions that visitors can press, one per line")
+    )
+    languages = LinesField(
+        label=gettext_lazy("Languages"),
+        help_text=gettext_lazy("Codes of the widget's languages, one per line, the default first; empty for all"),
+    )
+    theme = PartsField(
+        {name: _THEME_NAMES.get(name, name) for name in rules.THEME_PARTS}, label=gettext_lazy("Appearance")
+    )
+    opening_hours = PartsField(
+        dict(zip(DAYS, WEEKDAYS.values(), strict=True)),
+        label=gettext_lazy("Opening hours"),
+        help_text=gettext_lazy("In the time zone below, such as 08:00-12:00, 13:00-18:00; all empty for always"),
+    )
+    model_names = PartsField(
+        {role: _ROLE_NAMES.get(role, role) for role in (*rules.MODEL_ROLES, *rules.OPTIONAL_ROLES)},
+        label=gettext_lazy("Models"),
+        help_text=gettext_lazy("builtin:grounded, or a provider and a model, such as openai:gpt-5-mini"),
+    )
+
     class Meta:
         help_texts: ClassVar = {
-            "allowed_origins": gettext_lazy(
-                'Websites that may show the widget, as exact origins: ["https://www.example.com"]'
-            ),
-            "theme": gettext_lazy(
-                'Accent, mode, position, font, launcher, placement: {"accent": "#1f5f8b", "mode": "auto"}'
-            ),
-            "languages": gettext_lazy('Languages of the widget, the default first: ["en", "de"]; empty for all'),
-            "suggestions": gettext_lazy('Suggested questions: ["Where is my order?"]'),
-            "opening_hours": gettext_lazy(
-                'By day, in the time zone below: {"mon": "08:00-18:00", "sat": "09:00-12:00"}'
-            ),
             "active_goal_id": gettext_lazy("Id of the goal whose access levels and rules apply to the conversations"),
         }
-
-    def clean_opening_hours(self) -> Any:
-        """Store an empty field as always open."""
-        return self.cleaned_data["opening_hours"] or {}
-
-    def clean_languages(self) -> Any:
-        """Store an empty field as all languages."""
-        return self.cleaned_data["languages"] or []
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()

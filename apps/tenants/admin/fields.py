@@ -1,0 +1,72 @@
+"""Form fields for lists and maps of words, which are stored as JSON and typed without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+
+from apps.tenants.rules import typed_origins
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+
+class LinesField(forms.CharField):
+    """A list of words, one a line."""
+
+    widget = forms.Textarea
+
+    def __init__(self, *, rows: int = 4, **kwargs: Any) -> None:
+        kwargs.setdefault("widget", forms.Textarea(attrs={"rows": rows, "cols": 60}))
+        super().__init__(required=False, **kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(map(str, value)) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return value
+        return list(dict.fromkeys(line.strip() for line in str(value or "").splitlines() if line.strip()))
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return self.to_python(initial) != self.to_python(data)
+
+
+class OriginsField(LinesField):
+    """A list of websites as people type them, one a line."""
+
+    def to_python(self, value: Any) -> Any:
+        return value if isinstance(value, list) else typed_origins(str(value or ""))
+
+
+class _PartsWidget(forms.MultiWidget):
+    """One text field for each part, under its own label."""
+
+    template_name = "tenants/parts_widget.html"
+
+    def __init__(self, parts: Mapping[str, StrOrPromise]) -> None:
+        super().__init__({name: forms.TextInput() for name in parts})
+        self.parts = parts
+
+    def decompress(self, value: Any) -> list[Any]:
+        return [value.get(name, "") if isinstance(value, dict) else "" for name in self.parts]
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        for part, label in zip(context["widget"]["subwidgets"], self.parts.values(), strict=True):
+            part["label"] = label
+        return context
+
+
+class PartsField(forms.MultiValueField):
+    """A map of words with these names, each under its label; names that are left empty are left out."""
+
+    def __init__(self, parts: Mapping[str, StrOrPromise], **kwargs: Any) -> None:
+        fields = [forms.CharField(required=False, max_length=500) for _ in parts]
+        super().__init__(fields, required=False, require_all_fields=False, widget=_PartsWidget(parts), **kwargs)
+        self.parts = parts
+
+    def compress(self, data_list: Any) -> dict[str, str]:
+        return {name: value for name, value in zip(self.parts, data_list or (), strict=False) if value}
