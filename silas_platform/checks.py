@@ -5,8 +5,9 @@ Numbered system checks; `manage.py up` runs them first.
 silas.E001 an open HOST without its conditions · silas.E002 one key used for two jobs · silas.E003 a database role that
 row-level security does not bind · silas.E004 demo logins behind an open HOST · silas.E005 a database that is further
 behind than this release's migrations reach · silas.E006 a database role that could deceive triggers and functions ·
-silas.E007 a kind of card or an intent that no room handles · silas.W001 a PostgreSQL, Redis or Valkey older than its
-fixes · silas.W002 a database role without its setting of the planner.
+silas.E007 a kind of card or an intent that no room handles · silas.E008 a database that a newer version migrated ·
+silas.W001 a PostgreSQL, Redis or Valkey older than its fixes · silas.W002 a database role without its setting of the
+planner.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from django.core.checks import WARNING, CheckMessage, Error, Tags, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
 from apps.approvals.registry import kinds_without_handlers
 from apps.bus.enums import Worker
@@ -31,6 +33,7 @@ from kernel import fault_points, trust
 from sandbox import Choice, Kind, configure
 from sandbox.egress import parse_places
 from silas_platform import database_rights, worker_rights
+from silas_platform.schema_version import fault_of
 from silas_platform.settings import env
 from silas_platform.settings.broker import redis_servers
 from silas_platform.up.environment import is_loopback, open_host_faults
@@ -201,6 +204,14 @@ def demo_logins_stay_home(databases: Sequence[str] | None = None, **_: object) -
         return []
     hint = "Start with another SILAS_VAR or DATABASE_URL, or deactivate these users."
     return [Error("HOST is not loopback and the database has the demo's logins", hint=hint, id="silas.E004")]
+
+
+@register(Tags.database)
+def schema_is_not_newer(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
+    """A version on whose schema this one must not run (schema_version)."""
+    alias = next((name for name in ("owner", "default") if name in (databases or ())), "")
+    fault = fault_of(MigrationRecorder(connections[alias]).applied_migrations()) if alias else ""
+    return [Error(fault, id="silas.E008")] if fault else []
 
 
 @register(Tags.database)

@@ -13,6 +13,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 
 from kernel.presence import open_presences
+from silas_platform.schema_version import fault_of
 from silas_platform.up.address import RUN
 
 
@@ -38,7 +39,8 @@ def _passes(check: Callable[[], object]) -> bool:
 
 
 def _migrated() -> bool:
-    return _migrations() <= MigrationRecorder(connection).applied_migrations().keys()
+    applied = MigrationRecorder(connection).applied_migrations().keys()
+    return _migrations() <= applied and not fault_of(applied)
 
 
 @functools.cache

@@ -1,0 +1,146 @@
+"""`manage.py upgrade --check`, what migrations lock, and the refusal of code that is older than the schema allows."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.postgres.operations import AddIndexConcurrently
+from django.core.management import CommandError, call_command
+from django.db import migrations, models
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.migrations.state import ProjectState
+
+from silas_platform.checks import schema_is_not_newer
+from silas_platform.management.commands.upgrade import notes_since
+from silas_platform.migration_locks import Effect, locks_of
+from silas_platform.schema_version import fault_of, unknown_contracts
+
+INDEX = models.Index(fields=["name"], name="by_name")
+NEWER = ("audit", "9001_entries_lose_a_column_contract")
+
+
+def table(name: str = "Thing") -> migrations.CreateModel:
+    fields = [("id", models.AutoField(primary_key=True)), ("name", models.CharField(max_length=10))]
+    return migrations.CreateModel(name, fields)
+
+
+def effects(*operations: Operation, name: str = "0002_change", reason: str = "") -> list[tuple[str, Effect]]:
+    state = ProjectState()
+    table().state_forwards("work", state)
+    migration = migrations.Migration(name, "work")
+    migration.operations = list(operations)
+    if reason:
+        migration.lock_reason = reason
+    return [(lock.table, lock.effect) for lock in locks_of([migration], state) if not lock.reason]
+
+
+def longer(most: int, **fields: Any) -> migrations.AlterField:
+    return migrations.AlterField("thing", "name", models.CharField(max_length=most, **fields))
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        migrations.AddIndex("thing", INDEX),
+        migrations.AddConstraint("thing", models.UniqueConstraint(fields=["name"], name="once")),
+        migrations.AddField("thing", "other", models.ForeignKey("work.thing", models.CASCADE, null=True)),
+        migrations.AddField("thing", "code", models.CharField(max_length=5, unique=True, null=True)),
+        migrations.AlterField("thing", "name", models.IntegerField()),
+        longer(5),
+        longer(10, null=True),
+    ],
+    ids=lambda operation: operation.describe(),
+)
+def test_reading_a_table_under_a_lock_is_reported(operation: Operation) -> None:
+    assert effects(operation) == [("work_thing", Effect.LOCKS)]
+    assert effects(operation, reason="The table has a row for each company.") == []
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        table("Other"),
+        AddIndexConcurrently("thing", INDEX),
+        migrations.AddField("thing", "note", models.TextField(blank=True, default="")),
+        longer(20),
+        longer(10, help_text="Other words"),
+        migrations.RunSQL("CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; SELECT 2 $$;"),
+    ],
+    ids=lambda operation: operation.describe(),
+)
+def test_what_only_adds_is_not(operation: Operation) -> None:
+    assert effects(operation) == []
+
+
+def test_tables_of_the_same_plan_are_empty() -> None:
+    other = migrations.AddIndex("other", models.Index(fields=["name"], name="other_by_name"))
+    assert effects(table("Other"), other) == []
+
+
+def test_code_and_sql_are_for_a_person() -> None:
+    run = migrations.RunPython(migrations.RunPython.noop)
+    sql = migrations.RunSQL("UPDATE work_thing SET name = 'x'")
+    assert effects(run, sql) == [("", Effect.UNKNOWN), ("", Effect.UNKNOWN)]
+
+
+def test_taking_away_is_for_a_contracting_migration() -> None:
+    removal = migrations.RemoveField("thing", "name")
+    assert effects(removal) == [("work_thing", Effect.BREAKS)]
+    assert effects(removal, name="0002_change_contract") == []
+
+
+def test_newer_schema_is_refused_only_after_a_contraction() -> None:
+    assert unknown_contracts([("audit", "0001_squashed"), ("audit", "9000_entries_have_a_column")]) == []
+    assert unknown_contracts([NEWER]) == [NEWER]
+    assert fault_of([("audit", "0001_squashed")]) == ""
+    fault = fault_of([NEWER])
+    assert fault.startswith("E_DB_NEWER")
+    assert "9001_entries_lose_a_column_contract" in fault
+
+
+def test_start_is_refused(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+    assert schema_is_not_newer(databases=["default"]) == []
+    assert schema_is_not_newer(databases=[]) == []
+    monkeypatch.setattr(MigrationRecorder, "applied_migrations", lambda self: {NEWER: None})
+    (found,) = schema_is_not_newer(databases=["default"])
+    assert found.id == "silas.E008"
+    with pytest.raises(CommandError, match="E_DB_NEWER"):
+        call_command("upgrade", check=True)
+
+
+def test_check_of_a_current_database(database: None) -> None:
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as left:
+        call_command("upgrade", check=True, stdout=out)
+    assert left.value.code == 0
+    assert out.getvalue().startswith("migrations pending=0")
+    assert out.getvalue().endswith("nothing to do\n")
+
+
+def test_check_names_what_is_pending_and_changes_nothing(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+    applied = MigrationRecorder.applied_migrations
+
+    def without_the_last(self: MigrationRecorder) -> Any:
+        found = dict(applied(self))
+        del found["contacts", "0004_erasures"]
+        return found
+
+    monkeypatch.setattr(MigrationRecorder, "applied_migrations", without_the_last)
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as left:
+        call_command("upgrade", check=True, stdout=out)
+    assert "migrations pending=1\n  contacts.0004_erasures\n" in out.getvalue()
+    assert left.value.code == 0
+    assert "can run beside the version before" in out.getvalue()
+
+
+def test_notes_of_the_versions_between(tmp_path: Path) -> None:
+    file = tmp_path / "CHANGELOG.md"
+    file.write_text("# Changelog\n\n## 0.3.0\n\n- c\n\n## 0.2.0\n\n- b\n\n## 0.1.0\n\n- a\n")
+    assert list(notes_since(file, "0.1.0")) == ["## 0.3.0", "- c", "## 0.2.0", "- b"]
+    assert list(notes_since(file, "")) == ["## 0.3.0", "- c"]
+    assert list(notes_since(tmp_path / "none", "")) == []
