@@ -68,6 +68,7 @@ class ErrorCode(StrEnum):
     BAD_PROVIDER_KEY = "bad_provider_key", 422
     BAD_RULE = "bad_rule", 400
     BAD_SCHEDULE = "bad_schedule", 400, _("A schedule needs five cron fields and must be due at some time.")
+    BAD_SLA_POLICY = "bad_sla_policy", 400
     BAD_STEPS = "bad_steps", 400
     BAD_TEAM = "bad_team", 400
     BAD_TEMPLATE = "bad_template", 400

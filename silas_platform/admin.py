@@ -107,6 +107,7 @@ _CONSOLE = {
     "guard.spendingpolicy": ("console-spending", ""),
     "imports.importrun": ("console-import", "pk"),
     "inbox.inboxrule": ("console-inbox-rule", "pk"),
+    "inbox.slapolicy": ("console-sla-policy", "pk"),
     "inbox.team": ("console-team", "pk"),
     "knowledge.gaptopic": ("console-gap", "pk"),
     "knowledge.knowledgesource": ("console-sources", ""),

@@ -46,7 +46,7 @@ _CLOSED = (
     " connections_itrequest approvals_clientkey approvals_decisionlink"
     " contacts_contact contacts_contactidentity contacts_contactmerge contacts_contactnote"
     " contacts_importedconversation contacts_erasure"
-    " inbox_availability inbox_macro inbox_mention inbox_readmark inbox_savedview inbox_teammember"
+    " inbox_availability inbox_macro inbox_mention inbox_readmark inbox_savedview inbox_slaclock inbox_teammember"
     " copilot_assistance copilot_assistancesettings"
     " messengers_channel messengers_channelmessage"
     " messengers_accountcode messengers_approveraccount messengers_cardnotice"
@@ -133,6 +133,9 @@ WORKERS_MAY: dict[str, str] = {
     "inbox_team": "SELECT",
     # whether a rule waits for a handover, never what it does
     "inbox_inboxrule": "SELECT (id, tenant_id, is_active, trigger, minutes)",
+    # when a person was wanted, if the company has times to keep
+    "inbox_slapolicy": "SELECT (id, tenant_id)",
+    "inbox_slamoment": "INSERT",
     "silas_sessions_rating": "SELECT (id, tenant_id, session_id, deployment_id, scale, score, created_at)",
     "silas_sessions_sessionlabel": "SELECT",
     "silas_sessions_turn": "SELECT (id, tenant_id, session_id, status, reason, started_at)",

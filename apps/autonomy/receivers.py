@@ -5,6 +5,7 @@ Receivers run in the announcing transaction (`kernel.events`). Imported once, wh
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.utils.functional import Promise
@@ -31,6 +32,8 @@ from apps.autonomy.signals import session_ended
 from apps.bus.enums import Kind, Queue, SetAside
 from apps.bus.registry import on_dead_letter, register, register_job
 from apps.bus.signals import set_aside
+from apps.inbox.models import SlaClock
+from apps.inbox.signals import sla_missed
 from apps.knowledge.signals import document_stored
 from apps.sessions.models import ChatSession
 from apps.sessions.signals import question_unanswered
@@ -100,6 +103,13 @@ def _on_session_ended(session: AutonomousSession) -> None:
     """Workers cannot open cards: have a trusted worker ask a person about what the session proposed."""
     if MemoryProposal.objects.filter(session=session, card_id=None).exists():
         bus_messages.enqueue_review(bus_messages.ASK, session.pk)
+
+
+@sla_missed.connect
+def _on_sla_missed(clock: SlaClock, responsible: Collection[UUID]) -> None:
+    """Notify those who are responsible, or the owners if nobody is."""
+    for actor in [f"user:{user_id}" for user_id in responsible] or ["system"]:
+        notices.notify_of_set_aside(SetAside.SLA_MISSED, actor)
 
 
 set_aside.connect(notices.notify_of_set_aside)

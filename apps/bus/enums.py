@@ -114,6 +114,7 @@ class Kind(TextChoices):
     DESK_ROUTING = "desk_routing"
     INBOX_RULES = "inbox_rules"
     PERSON_ERASURE = "person_erasure"
+    SLA_CLOCKS = "sla_clocks"
 
 
 # The queue of each kind of job.
@@ -151,6 +152,7 @@ QUEUE_OF = {
             Kind.DESK_ROUTING,
             Kind.INBOX_RULES,
             Kind.PERSON_ERASURE,
+            Kind.SLA_CLOCKS,
         ),
         Queue.TRUSTED,
     ),
@@ -202,6 +204,7 @@ class SetAside(TextChoices):
     TOOL_SERVER = "tool_server", _("A tool server could not be asked")
     WEBHOOK = "webhook", _("A webhook could not be delivered")
     TRANSCRIPT = "transcript", _("A transcript could not be sent to a visitor")
+    SLA_MISSED = "sla_missed", _("A reply or resolution is overdue")
 
 
 LIVE = (State.QUEUED, State.LEASED)

@@ -24,7 +24,7 @@ from apps.connections.models import Connection
 from apps.gates.models import Gate
 from apps.guard.enums import Intent
 from apps.guard.models import GuardedRun, ToolCall
-from apps.inbox.models import InboxRule
+from apps.inbox.models import InboxRule, SlaPolicy
 from apps.knowledge.models import Collection, Document
 from apps.messengers.models import Channel
 from apps.sessions.models import ChatSession
@@ -79,6 +79,7 @@ UNNAMED = {
     "contact": gettext_lazy("a contact"),
     "macro": gettext_lazy("a macro"),
     "inbox_rule": gettext_lazy("An inbox rule"),
+    "sla_policy": gettext_lazy("an SLA policy"),
     "team": gettext_lazy("a team"),
     "view": gettext_lazy("a saved view"),
     "import": gettext_lazy("an import"),
@@ -230,6 +231,7 @@ _FINDERS: dict[str, Callable[[set[UUID]], _NamesById]] = {
     "skill_package": _by(SkillPackage, "name"),
     "skill_draft": _by(SkillDraft, "name"),
     "inbox_rule": _inbox_rules,
+    "sla_policy": _by(SlaPolicy, "name"),
     "tool_server": _by(ToolServer, "name"),
     "channel": _by(Channel, "name"),
     "outside_tool": _by(OutsideTool, "alias"),

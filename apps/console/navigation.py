@@ -236,6 +236,13 @@ SETTINGS = (
                 owns=("console-inbox-rule",),
             ),
             SettingsPage(
+                _("SLA policies"),
+                "console-sla-policies",
+                _("service level agreement reply resolution time targets overdue"),
+                about=_("How soon your team replies and resolves."),
+                owns=("console-sla-policy",),
+            ),
+            SettingsPage(
                 _("Import contacts"),
                 "console-imports",
                 _("chatwoot intercom zendesk migrate export"),

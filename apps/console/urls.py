@@ -34,6 +34,7 @@ PAGES = (
     "settings",
     "simulations",
     "skills",
+    "sla_policies",
     "spending",
     "studio",
     "teams",

@@ -172,6 +172,8 @@ LEFT_OUT: dict[str, object] = {
             "contacts.ContactMerge",
             "silas_sessions.Turn",
             "silas_sessions.DeskState",
+            "inbox.SlaClock",
+            "inbox.SlaMoment",
             "memory.MemoryVector",
             "memory.MemoryRelation",
             "memory.MemoryConsolidation",
@@ -273,7 +275,8 @@ _NOT_PERSONAL = """
     gates.Gate gates.GateVersion
     guard.ModelPrice guard.SpendingPolicy guard.SystemControl
     imports.ImportPart imports.ImportRun
-    inbox.Availability inbox.InboxRule inbox.Macro inbox.ReadMark inbox.SavedView inbox.Team inbox.TeamMember
+    inbox.Availability inbox.InboxRule inbox.Macro inbox.ReadMark inbox.SavedView inbox.SlaPolicy inbox.Team
+    inbox.TeamMember
     knowledge.ChunkVector knowledge.GapTopic knowledge.KnowledgeSource knowledge.SearchSettings
     memory.Chunk memory.Collection memory.Document memory.DocumentVersion memory.Intake memory.ReadPart
     messengers.AccountCode messengers.ApproverAccount messengers.CardNotice messengers.CardPolicy messengers.Channel

@@ -58,6 +58,17 @@ _TYPES = (
         {**_SESSION, "score": "1 to 5", "scale": "`stars` or `thumbs`"},
     ),
     EventType(
+        "sla.missed",
+        "The team missed the target of an SLA policy in a conversation; once for each run of a clock.",
+        KeyScope.SESSIONS_READ,
+        {
+            **_SESSION,
+            "target": "`first_reply`, `next_reply` or `resolution`",
+            "policy": "Id of the policy",
+            "due_at": "When it was due",
+        },
+    ),
+    EventType(
         "card.created",
         "An action waits for approval.",
         KeyScope.CARDS_READ,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,8 @@ from apps.bus import retention
 from apps.events.catalogue import CATALOGUE
 from apps.events.services import delete_old_events, emit
 from apps.events.webhooks import content_of
+from apps.inbox.models import SlaClock
+from apps.inbox.signals import sla_missed
 from apps.knowledge.signals import document_stored
 from apps.sessions.chronicle import SAID
 from apps.sessions.enums import EntryKind, Owner
@@ -62,6 +64,12 @@ def _person_wanted(session: ChatSession) -> None:
 @conversation_rated.connect
 def _conversation_rated(rating: Rating) -> None:
     emit("rating.created", session_id=rating.session_id, score=rating.score, scale=str(rating.scale))
+
+
+@sla_missed.connect
+def _sla_missed(clock: SlaClock, responsible: Collection[UUID]) -> None:
+    due = clock.due_at.isoformat() if clock.due_at else ""
+    emit("sla.missed", session_id=clock.session_id, target=clock.target, policy=str(clock.policy_id), due_at=due)
 
 
 @card_changed.connect

@@ -1,5 +1,5 @@
-"""Teams, availability, macros, saved views and inbox rules in Django admin, to view; the console and the API change
-them."""
+"""Teams, availability, macros, saved views, inbox rules and SLA policies in Django admin, to view; the console and the
+API change them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.contrib import admin
 
 from apps.audit.admin_base import ReadOnlyAdmin
-from apps.inbox.models import Availability, InboxRule, Macro, SavedView, Team, TeamMember
+from apps.inbox.models import Availability, InboxRule, Macro, SavedView, SlaClock, SlaPolicy, Team, TeamMember
 
 
 @admin.register(Team)
@@ -53,3 +53,17 @@ class InboxRuleAdmin(ReadOnlyAdmin):
     list_display_links = ("name",)
     list_filter = ("trigger", "is_active")
     search_fields = ("name",)
+
+
+@admin.register(SlaPolicy)
+class SlaPolicyAdmin(ReadOnlyAdmin):
+    list_display = ("position", "name", "first_reply", "next_reply", "resolution", "in_opening_hours")
+    list_display_links = ("name",)
+    search_fields = ("name",)
+
+
+@admin.register(SlaClock)
+class SlaClockAdmin(ReadOnlyAdmin):
+    list_display = ("session", "target", "outcome", "started_at", "due_at", "ended_at", "policy")
+    list_filter = ("outcome", "target")
+    list_select_related: ClassVar = ["session", "policy"]

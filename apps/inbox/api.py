@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.inbox import handoff, labels_and_replies, queries, reading, services
-from apps.inbox.enums import Colour, DeskStatus, Priority, Shown
+from apps.inbox.enums import Colour, DeskStatus, Priority, Shown, SlaTarget, Sort
 from apps.inbox.handoff import MAX_REPLY
 from apps.inbox.labels_and_replies import MAX_LABELS, MAX_NAME
 from apps.inbox.queries import Asked
@@ -89,6 +89,13 @@ class VisitorAnswer(serializers.Serializer[Any]):
         return str(row.level_at(now()))
 
 
+class ClockAnswer(serializers.Serializer[Any]):
+    target = serializers.ChoiceField(choices=SlaTarget.choices)
+    due_at = serializers.DateTimeField()
+    is_missed = serializers.BooleanField(help_text="It was due before")
+    policy = serializers.UUIDField(source="policy_id", allow_null=True, help_text="Null once it was deleted")
+
+
 class ConversationAnswer(serializers.Serializer[Any]):
     id = serializers.UUIDField(source="session.id")
     deployment = serializers.UUIDField(source="session.deployment_id")
@@ -114,6 +121,7 @@ class ConversationAnswer(serializers.Serializer[Any]):
     asked = serializers.CharField(help_text="The beginning of what the visitor wrote last")
     channel = serializers.CharField(source="session.channel", help_text="Empty for the widget")
     unread = serializers.IntegerField(help_text="Messages of the visitor that you have not read; 0 for an API key")
+    sla = ClockAnswer(source="clock", allow_null=True, help_text="The clock that is due first, while it is open")
     created_at = serializers.DateTimeField(source="session.created_at")
     updated_at = serializers.DateTimeField(source="session.last_active_at", help_text="The time of its last entry")
 
@@ -145,6 +153,13 @@ class ConversationListRequest(PageRequest):
     customer = serializers.CharField(required=False, default="", max_length=80, help_text="A verified customer's id")
     updated_since = serializers.DateTimeField(required=False, default=None, help_text="Those with entries since then")
     search = serializers.CharField(required=False, default="", max_length=LONGEST, help_text="As in the inbox")
+    overdue = serializers.BooleanField(required=False, default=False, help_text="Those that missed an SLA target")
+    sort = serializers.ChoiceField(
+        choices=Sort.values,
+        required=False,
+        default=Sort.ACTIVITY.value,
+        help_text="`due`: those with an SLA clock, the next due first",
+    )
 
     def validate_assignee(self, value: str) -> str:
         if value in ("", UNASSIGNED):
@@ -301,6 +316,8 @@ class Conversations(_ConversationView):
             customer=values["customer"],
             since=values["updated_since"],
             before=values["before"],
+            overdue=values["overdue"],
+            sort=Sort(values["sort"]),
         )
         with tenant_scope(self.caller.tenant_id):
             page = queries.conversations(asked, self.caller.user, limit=values["limit"])

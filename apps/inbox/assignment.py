@@ -14,7 +14,7 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
-from apps.inbox import queries, rules, teams
+from apps.inbox import queries, rules, sla_tracking, teams
 from apps.inbox.enums import Assignment
 from apps.inbox.models import DeskState, Team, TeamMember
 from apps.inbox.rules import Candidate
@@ -60,6 +60,7 @@ def route(session_id: UUID) -> UUID | None:
         state.save()
         data = {"team": str(team.pk), "because": "queue" if session.wanted_queue else "default"}
         record(AuditEvent.CONVERSATION_ROUTED, actor=AUTOMATIC.actor, subject=f"session:{session.pk}", data=data)
+        sla_tracking.enqueue_for_team(session.pk)
         session_changed(session.pk)
     return state.team_id
 

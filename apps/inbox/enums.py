@@ -24,6 +24,13 @@ class Shown(TextChoices):
     ANY = "any", _("Any state")
 
 
+class Sort(TextChoices):
+    """By what a list of conversations is sorted."""
+
+    ACTIVITY = "activity", _("Last active first")
+    DUE = "due", _("Next due first")
+
+
 class Colour(TextChoices):
     """What marks a label besides its name; the stylesheet knows what each looks like by day and by night."""
 
@@ -125,3 +132,33 @@ class ConditionOperator(TextChoices):
     IS_NOT = "is_not", _("is not")
     CONTAINS = "contains", _("contains")
     CONTAINS_NOT = "contains_not", _("doesn't contain")
+
+
+class SlaTarget(TextChoices):
+    """What a policy sets a time for."""
+
+    FIRST_REPLY = "first_reply", _("First reply")
+    NEXT_REPLY = "next_reply", _("Next reply")
+    RESOLUTION = "resolution", _("Resolution")
+
+
+class SlaOutcome(TextChoices):
+    """How a clock stands. Cancelled: it no longer matters, because the bot answers again, for one."""
+
+    RUNNING = "running", _("Running")
+    MET = "met", _("Met")
+    MISSED = "missed", _("Missed")
+    CANCELLED = "cancelled", _("Canceled")
+
+
+class SlaEvent(TextChoices):
+    """What starts, pauses and stops clocks. Of several at the same time, they count in this order."""
+
+    WANTED = "wanted", _("A person is wanted")
+    TAKEN_OVER = "taken_over", _("A person has taken over")
+    ASKED = "asked", _("The visitor wrote to the team")
+    REPLIED = "replied", _("The team replied")
+    SNOOZED = "snoozed", _("Snoozed")
+    RESOLVED = "resolved", _("Resolved")
+    REOPENED = "reopened", _("Reopened")
+    HANDED_BACK = "handed_back", _("Handed back to the bot")

@@ -8,10 +8,13 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.core.cache import cache
+from django.db.models import Count, Q
 from redis.exceptions import RedisError
 
 from apps.approvals.cards import metrics
 from apps.approvals.cards.metrics import DayStats, FamilyStats, RiskStats, Totals
+from apps.inbox.enums import SlaOutcome, SlaTarget
+from apps.inbox.models import SlaClock
 from apps.sessions import insights
 from apps.sessions.insights import Asked, Day, GateAction, HandOff, Turns
 from apps.tenants.models import Deployment
@@ -62,12 +65,22 @@ def is_readable(first: date, last: date) -> bool:
 
 
 @dataclass(frozen=True)
+class SlaFigures:
+    """Of the clocks with this target that started in the period: how many met it, and how many missed it."""
+
+    target: SlaTarget
+    met: int
+    missed: int
+
+
+@dataclass(frozen=True)
 class ConversationFigures:
     daily: list[Day]
     turns: Turns
     hand_offs: list[HandOff]
     gates: list[GateAction]
     ratings: RatingFigures
+    sla: tuple[SlaFigures, ...] = ()
 
     @property
     def conversations(self) -> int:
@@ -121,7 +134,18 @@ def _count(period: Period) -> ConversationFigures:
         insights.hand_offs(query),
         insights.gate_actions(query),
         rating_figures(period.deployment, period.since, period.until),
+        _sla_figures(period),
     )
+
+
+def _sla_figures(period: Period) -> tuple[SlaFigures, ...]:
+    """By target, those that were set; without clocks that still run in time or were cancelled."""
+    clocks = SlaClock.objects.filter(started_at__gte=period.since, started_at__lt=period.until)
+    if period.deployment_id:
+        clocks = clocks.filter(session__deployment_id=period.deployment_id)
+    met, missed = (Count("pk", filter=Q(outcome=outcome)) for outcome in (SlaOutcome.MET, SlaOutcome.MISSED))
+    counted = {row[0]: row[1:] for row in clocks.order_by().values_list("target").annotate(met=met, missed=missed)}
+    return tuple(SlaFigures(target, *counted[target]) for target in SlaTarget if any(counted.get(target, ())))
 
 
 def decision_figures(period: Period) -> DecisionFigures:

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.approvals.enums import Risk
+from apps.inbox.enums import SlaTarget
 from apps.inbox.insights import Period, conversation_figures, decision_figures, is_readable, today_in
 from apps.tenants.api_auth import MembersView, RequestSerializer, uncached, validated
 from apps.tenants.enums import KeyScope
@@ -70,6 +71,12 @@ class RatingsAnswer(serializers.Serializer[Any]):
     comments = serializers.IntegerField()
 
 
+class SlaFiguresAnswer(serializers.Serializer[Any]):
+    target = serializers.ChoiceField(choices=SlaTarget.choices)
+    met = serializers.IntegerField()
+    missed = serializers.IntegerField()
+
+
 class ConversationsAnswer(serializers.Serializer[Any]):
     conversations = serializers.IntegerField()
     messages = serializers.IntegerField()
@@ -80,6 +87,7 @@ class ConversationsAnswer(serializers.Serializer[Any]):
     handovers = HandoverFigures(many=True, source="hand_offs")
     gates = GateFigures(many=True)
     ratings = RatingsAnswer()
+    sla = SlaFiguresAnswer(many=True, help_text="Of the clocks of SLA policies that started in the period")
 
 
 class DecisionTotals(serializers.Serializer[Any]):

@@ -16,6 +16,9 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 
 from apps.inbox.enums import Assignment, Colour, DeskStatus, Priority, RuleMatch, RuleTrigger
+from apps.inbox.sla_models import SlaClock as SlaClock
+from apps.inbox.sla_models import SlaMoment as SlaMoment
+from apps.inbox.sla_models import SlaPolicy as SlaPolicy
 from apps.inbox.view_models import SavedView as SavedView
 from apps.tenants.models import User
 from kernel.language import gettext_lazy as _

@@ -29,8 +29,8 @@ from django.db.models import (
 from django.db.models.expressions import RawSQL
 
 from apps.inbox import reading, search
-from apps.inbox.enums import DeskStatus, Priority, Shown
-from apps.inbox.models import CannedReply, DeskState, Label, Mention, Note, SessionLabel, Team
+from apps.inbox.enums import DeskStatus, Priority, Shown, SlaOutcome, Sort
+from apps.inbox.models import CannedReply, DeskState, Label, Mention, Note, SessionLabel, SlaClock, Team
 from apps.inbox.sql.search import KNOWN, NEAR, SAID
 from apps.inbox.staff import ANSWERING_ROLES
 from apps.messengers.enums import ChannelKind
@@ -66,7 +66,7 @@ _WAITS = Q(owner=Owner.BOT, wanted_person_at__isnull=False)
 class Asked:
     """What a list is asked for. `assignee`: a member's id, or the value for unassigned ones; without an assignee, the
     member who answers. `customer`: those whose it is or was. `since`: those active from then on. `before`: the cursor
-    of a page. Empty texts and None ask for everything."""
+    of a page. `overdue`: those of which an SLA target is missed. Empty texts and None ask for everything."""
 
     tab: str = "all"
     shown: Shown = Shown.ACTIVE
@@ -80,6 +80,8 @@ class Asked:
     customer: str = ""
     since: datetime | None = None
     before: str = ""
+    overdue: bool = False
+    sort: Sort = Sort.ACTIVITY
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ class Standing:
 @dataclass(frozen=True)
 class Listed:
     """A conversation as a row of a list. `asked`: the beginning of what its visitor wrote last, at `asked_at`;
-    `unread`: how many of their messages, and of the notes that mention the member whose list it is, are unread."""
+    `unread`: how many of their messages, and of the notes that mention the member whose list it is, are unread;
+    `clock`: of an open one, the SLA clock that is due first."""
 
     session: ChatSession
     standing: Standing
@@ -105,6 +108,7 @@ class Listed:
     asked: str = ""
     asked_at: datetime | None = None
     unread: int = 0
+    clock: SlaClock | None = None
 
     @property
     def waiting_since(self) -> datetime | None:
@@ -144,10 +148,16 @@ class Choices:
 
 
 def conversations(asked: Asked, user: User | None, *, limit: int = PAGE) -> Page:
-    """Return conversations with messages, the last active first. `user`: whose the list "mine" is."""
+    """Return conversations with messages, the last active first; or, sorted by due time, those with an SLA clock, the
+    first due first. `user`: whose the list "mine" is."""
     moment = now()
     narrowed = _narrowed(asked, user, moment).select_related(*_SHOWN_WITH)
-    rows, older = read_page(narrowed, before=asked.before, limit=limit, moment="last_active_at")
+    if asked.sort == Sort.DUE:
+        first_due = _running_clocks().filter(session=OuterRef("pk")).order_by("due_at").values("due_at")[:1]
+        narrowed = narrowed.annotate(due_at=Subquery(first_due)).filter(due_at__isnull=False)
+        rows, older = read_page(narrowed, before=asked.before, limit=limit, moment="due_at", earliest_first=True)
+    else:
+        rows, older = read_page(narrowed, before=asked.before, limit=limit, moment="last_active_at")
     return Page(_listed(rows, moment, user), older, _next_due(moment))
 
 
@@ -307,15 +317,26 @@ def earlier(session: ChatSession) -> list[ChatSession]:
 
 def _listed(rows: list[ChatSession], moment: datetime, user: User | None) -> tuple[Listed, ...]:
     ids = [row.pk for row in rows]
-    labels, put_in = labels_of(ids), _last_put_in(ids)
+    labels, put_in, clocks = labels_of(ids), _last_put_in(ids), _first_due(ids)
     unread = reading.unread_in(ids, user) if user else {}
     listed = []
     for row in rows:
         text, at = put_in.get(row.pk, ("", None))
         state = standing(row, moment)
-        fresh = unread.get(row.pk, 0) if state.status == DeskStatus.OPEN else 0
-        listed.append(Listed(row, state, labels.get(row.pk, ()), preview_of(text), at, fresh))
+        is_open = state.status == DeskStatus.OPEN
+        fresh, clock = (unread.get(row.pk, 0), clocks.get(row.pk)) if is_open else (0, None)
+        listed.append(Listed(row, state, labels.get(row.pk, ()), preview_of(text), at, fresh, clock))
     return tuple(listed)
+
+
+def _running_clocks() -> QuerySet[SlaClock]:
+    rows: QuerySet[SlaClock] = SlaClock.objects.filter(ended_at=None, due_at__isnull=False)
+    return rows
+
+
+def _first_due(ids: list[UUID]) -> dict[UUID, SlaClock]:
+    """The clock of each conversation that is due first."""
+    return {row.session_id: row for row in _running_clocks().filter(session_id__in=ids).order_by("-due_at")}
 
 
 def _last_put_in(ids: list[UUID]) -> dict[UUID, tuple[str, datetime]]:
@@ -377,6 +398,8 @@ def _at_rest(moment: datetime) -> Q:
 
 def _chosen(asked: Asked) -> Q:
     chosen = Q(last_active_at__gte=asked.since) if asked.since else Q()
+    if asked.overdue:
+        chosen &= Q(pk__in=_running_clocks().filter(outcome=SlaOutcome.MISSED).values("session_id"))
     if asked.label:
         chosen &= Q(pk__in=SessionLabel.objects.filter(label_id=asked.label).values("session_id"))
     if asked.team:

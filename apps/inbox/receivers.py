@@ -1,5 +1,5 @@
 """Deletes the words of notes with those of their conversation, routes handovers to teams, enqueues runs of inbox rules,
-and ends the waits of cards for a customer's answer."""
+ends the waits of cards for a customer's answer, and writes down what SLA clocks are computed from."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from uuid import UUID
 
 from apps.bus.enums import Kind
 from apps.bus.registry import register_job
-from apps.inbox import assignment, card_questions, inbox_rule_runs, inbox_rule_triggers, reading, teams
+from apps.inbox import (
+    assignment,
+    card_questions,
+    inbox_rule_runs,
+    inbox_rule_triggers,
+    reading,
+    sla_tracking,
+    teams,
+)
+from apps.inbox.enums import SlaEvent
 from apps.inbox.models import Mention, Note
+from apps.inbox.sla_clocks import Moment
 from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.registry import register_availability, register_read_state, register_schedule
 from apps.sessions.retention import FORGOTTEN
@@ -17,6 +27,7 @@ from apps.sessions.signals import conversations_forgotten, entries_appended, per
 
 register_job(Kind.DESK_ROUTING, assignment.deliver)
 register_job(Kind.INBOX_RULES, inbox_rule_runs.deliver)
+register_job(Kind.SLA_CLOCKS, sla_tracking.deliver)
 register_schedule(teams.schedule_of)
 register_availability(teams.is_available_for)
 register_read_state(reading.read_for_visitor)
@@ -33,9 +44,12 @@ def _route(session: ChatSession) -> None:
     if not session.is_test:
         teams.enqueue_route(session.pk)
         inbox_rule_triggers.enqueue_for_handover(session)
+        if session.wanted_person_at is not None:
+            sla_tracking.note(session, Moment(session.wanted_person_at, SlaEvent.WANTED))
 
 
 @entries_appended.connect
 def _entries_appended(session: ChatSession, entries: Sequence[ChronicleEntry]) -> None:
     inbox_rule_triggers.enqueue_for_entries(session, entries)
     card_questions.end_waits(session, entries)
+    sla_tracking.note_entries(session, entries)

@@ -16,10 +16,11 @@ from apps.approvals.enums import Withdrawal
 from apps.approvals.queries import members
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.inbox import inbox_rule_triggers, queries, rules, teams
-from apps.inbox.enums import DeskStatus, Priority, RuleTrigger
+from apps.inbox import inbox_rule_triggers, queries, rules, sla_tracking, teams
+from apps.inbox.enums import DeskStatus, Priority, RuleTrigger, SlaEvent
 from apps.inbox.handoff import hand_back, take_over, writable
 from apps.inbox.models import DeskState, Label, Mention, Note, SessionLabel
+from apps.inbox.sla_clocks import Moment
 from apps.inbox.staff import ANSWERING_ROLES, Staff, member_of, require_staff
 from apps.messengers.ratings import ask_rating
 from apps.sessions import turn_pauses
@@ -33,6 +34,12 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+
+_SLA_EVENTS = {
+    DeskStatus.OPEN: SlaEvent.REOPENED,
+    DeskStatus.SNOOZED: SlaEvent.SNOOZED,
+    DeskStatus.RESOLVED: SlaEvent.RESOLVED,
+}
 
 
 class Edit(TypedDict, total=False):
@@ -149,6 +156,7 @@ def set_team(session_id: UUID, by: Staff, *, team_id: UUID | None) -> bool:
     _told(AuditEvent.CONVERSATION_ROUTED, session.pk, by, team=str(team.pk) if team else "", because="person")
     if team is not None:
         teams.enqueue_assignment(team.pk)
+    sla_tracking.enqueue_for_team(session.pk)
     return True
 
 
@@ -214,6 +222,7 @@ def _begin(session_id: UUID, by: Staff) -> tuple[ChatSession, DeskState]:
 def _move(state: DeskState, to: DeskStatus, until: datetime | None, event: AuditEvent, by: Staff) -> bool:
     state.status, state.until, state.changed_at = to, until, now()
     state.save()
+    sla_tracking.note(state.session, Moment(state.changed_at, _SLA_EVENTS[to], until))
     _told(event, state.session_id, by, **({"until": until.isoformat()} if until else {}))
     return True
 

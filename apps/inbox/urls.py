@@ -12,6 +12,7 @@ from apps.inbox import (
     insights_api,
     macros_api,
     saved_views_api,
+    sla_policies_api,
     teams_api,
 )
 
@@ -43,6 +44,8 @@ urlpatterns = [
     path(f"{_SESSION}/macros", macros_api.SessionMacro.as_view(), name="api-session-macros"),
     path("api/v1/inbox-rules", inbox_rules_api.InboxRules.as_view(), name="api-inbox-rules"),
     path("api/v1/inbox-rules/<uuid:rule_id>", inbox_rules_api.OneInboxRule.as_view(), name="api-inbox-rule"),
+    path("api/v1/sla-policies", sla_policies_api.SlaPolicies.as_view(), name="api-sla-policies"),
+    path("api/v1/sla-policies/<uuid:policy_id>", sla_policies_api.OneSlaPolicy.as_view(), name="api-sla-policy"),
     path("api/v1/labels", api.Labels.as_view(), name="api-labels"),
     path("api/v1/labels/<uuid:label_id>", api.OneLabel.as_view(), name="api-label"),
     path("api/v1/canned-replies", api.CannedReplies.as_view(), name="api-canned-replies"),

@@ -8,9 +8,9 @@ answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from kernel.language import gettext
 from kernel.timezones import get_timezone
@@ -72,6 +72,45 @@ def team_status(schedule: Schedule, moment: datetime) -> dict[str, object]:
     opens = next_opening(schedule.hours, zone=schedule.zone, moment=moment, holidays=schedule.holidays)
     open_now = is_open(schedule.hours, zone=schedule.zone, moment=moment, holidays=schedule.holidays)
     return {"open": open_now, "opens_at": opens.isoformat() if opens else None}
+
+
+def open_spans(schedule: Schedule, *, since: datetime, days: int) -> Iterator[tuple[datetime, datetime]]:
+    """The spans of UTC in which it is open (`is_open`) from `since` on, in order, over so many days."""
+    since = since.astimezone(UTC)
+    if not schedule.hours and not schedule.holidays:
+        yield since, since + timedelta(days=days)
+        return
+    zone = get_timezone(schedule.zone)
+    first = since.astimezone(zone).date()
+    for day in (first + timedelta(days=ahead) for ahead in range(days)):
+        midnight, spans = datetime.combine(day, time(), UTC), _spans_on(schedule.hours, day, schedule.holidays)
+        for begins, ends, offset in _offsets_on(day, zone) if spans else ():
+            for start, end in spans:
+                opens = max(since, begins, midnight + timedelta(minutes=start) - offset)
+                closes = min(ends, midnight + timedelta(minutes=end) - offset)
+                if opens < closes:
+                    yield opens, closes
+
+
+def _offsets_on(day: date, zone: tzinfo) -> list[tuple[datetime, datetime, timedelta]]:
+    """The parts of a local day in UTC with the offset of each: two on a day on which daylight saving time begins or
+    ends, else one."""
+    begins, ends = (datetime.combine(day + timedelta(days=n), time(), zone).astimezone(UTC) for n in (0, 1))
+    before, after = _offset(begins, zone), _offset(ends, zone)
+    if before == after:
+        return [(begins, ends, before)]
+    # Offsets change at a full minute, which is looked for by halves.
+    early, late = 0, int((ends - begins).total_seconds() // 60)
+    while late - early > 1:
+        middle = (early + late) // 2
+        is_early = _offset(begins + timedelta(minutes=middle), zone) == before
+        early, late = (middle, late) if is_early else (early, middle)
+    change = begins + timedelta(minutes=late)
+    return [(begins, change, before), (change, ends, after)]
+
+
+def _offset(moment: datetime, zone: tzinfo) -> timedelta:
+    return moment.astimezone(zone).utcoffset() or timedelta()
 
 
 def _spans_on(hours: Mapping[str, str], day: date, holidays: Collection[str] = ()) -> list[tuple[int, int]]:

@@ -281,6 +281,7 @@ SPECTACULAR_SETTINGS = {
         "ModeEnum": "apps.memory.portability.Mode.values",
         "AudienceEnum": "apps.visitors.enums.Audience",
         "QuestionKindEnum": "apps.visitors.enums.QuestionKind",
+        "SlaTargetEnum": "apps.inbox.enums.SlaTarget",
         "ViewPageEnum": "apps.inbox.enums.ViewPage.values",
         "WorkItemStatusEnum": "apps.work.enums.WorkItemStatus",
         "WorkItemTypeEnum": "apps.work.enums.WorkItemType",

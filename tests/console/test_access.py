@@ -126,6 +126,8 @@ TRIED_ELSEWHERE |= {
     "console-inbox-rules",
     *(f"console-inbox-rule{word}" for word in ("", "-new", "-activate", "-delete")),
 }
+# inbox/test_sla
+TRIED_ELSEWHERE |= {"console-sla-policies", *(f"console-sla-policy{word}" for word in ("", "-new", "-delete"))}
 TRIED_ELSEWHERE |= {"console-macros", *(f"console-macro{word}" for word in ("", "-new", "-delete", "-run"))}
 # inbox/test_saved_views
 TRIED_ELSEWHERE |= {"console-views", *(f"console-view-{word}" for word in ("new", "save", "delete"))}

@@ -83,6 +83,7 @@ TABLE = {
     console-channels console-channel-new console-channel console-channel-check console-channel-test
     console-channel-switch console-channel-remove
     console-inbox-rule-new console-inbox-rule console-inbox-rule-activate console-inbox-rule-delete
+    console-sla-policy-new console-sla-policy console-sla-policy-delete
     console-team-new console-team console-team-delete
     api-card-policy api-channels api-channel-kinds api-channel api-channel-check api-channel-test
     api-channel-messages
@@ -145,6 +146,7 @@ TABLE = {
     console-task console-run console-run-receipt console-notices console-notices-read console-notice-read
     console-views console-view-new console-view-save console-view-delete api-saved-views api-saved-view
     console-inbox-rules api-inbox-rules api-inbox-rule
+    console-sla-policies api-sla-policies api-sla-policy
     console-macros api-macros console-teams api-teams api-team api-availability api-member-availability
     api-session-read-state console-mark-unread
     console-inbox console-conversation console-lookers console-labels console-replies console-file console-seen

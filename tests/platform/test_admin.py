@@ -30,7 +30,7 @@ UNSEEN = {
     *("autonomy.Checkpoint", "autonomy.ContextProposal", "autonomy.MemberOptIn", "autonomy.Notification"),
     *("autonomy.Occurrence", "autonomy.OpenQuestion", "autonomy.Precedent", "autonomy.Webhook"),
     *("silas_sessions.MessageNonce", "silas_sessions.VisitorCard"),
-    *("inbox.Mention", "inbox.ReadMark"),
+    *("inbox.Mention", "inbox.ReadMark", "inbox.SlaMoment"),
     *("silas_sessions.CannedReply", "silas_sessions.DeskState", "silas_sessions.Label", "silas_sessions.Note"),
     "silas_sessions.SessionLabel",
     *("silas_sessions.FormAnswers", "silas_sessions.TranscriptRequest", "silas_sessions.VisitorFile"),

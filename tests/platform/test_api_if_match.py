@@ -62,10 +62,11 @@ RULE = Resource(
     {"name": "A", "trigger": "message", "steps": _STEPS},
     verb="patch",
 )
+SLA = Resource("/api/v1/sla-policies", {"first_reply": 20}, *_SETTINGS, {"name": "A", "first_reply": 30}, verb="patch")
 SOURCE = Resource("/api/v1/knowledge/sources", {"enabled": False}, *_KNOWLEDGE, verb="patch")
 
 resources = pytest.mark.parametrize(
-    "of", [LABEL, REPLY, TEAM, MACRO, VIEW, RULE, SOURCE], ids=lambda each: each.path[8:]
+    "of", [LABEL, REPLY, TEAM, MACRO, VIEW, RULE, SLA, SOURCE], ids=lambda each: each.path[8:]
 )
 
 
@@ -123,7 +124,7 @@ def test_reading_and_changing_need_their_scopes(tenant: Any, of: Resource) -> No
     assert Api(tenant, of.writing).send(of.verb, one, of.change).status_code == 200
 
 
-@pytest.mark.parametrize("of", [LABEL, REPLY, TEAM, MACRO, VIEW, RULE], ids=lambda each: each.path[8:])
+@pytest.mark.parametrize("of", [LABEL, REPLY, TEAM, MACRO, VIEW, RULE, SLA], ids=lambda each: each.path[8:])
 def test_viewer_reads_and_is_refused_before_the_version_is_looked_at(tenant: Any, viewer: Any, of: Resource) -> None:
     one, api = of.made(tenant), Api(tenant, member=viewer)
     assert api.get(one).status_code == 200

@@ -97,6 +97,7 @@ def house(migrated: None, django_db_blocker: Any, tmp_path_factory: Any) -> Iter
             "gates": create("gates", name="words", content=GATE),
             "macros": create("macros", name="Close", steps=[{"do": "resolve"}]),
             "inbox-rules": create("inbox-rules", name="Close", trigger="message", steps=[{"do": "resolve"}]),
+            "sla-policies": create("sla-policies", name="Standard", first_reply=30),
             "labels": create("labels", name="Refunds", colour="red"),
             "memories": str(memory.pk),
             "personas": deployment,

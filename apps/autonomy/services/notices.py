@@ -140,6 +140,7 @@ PLACES: dict[SetAside, tuple[str | Promise, str]] = {
     SetAside.TOOL_SERVER: (gettext_lazy("View tool servers"), "console-tool-servers"),
     SetAside.WEBHOOK: (gettext_lazy("View webhooks"), "console-autonomy"),
     SetAside.TRANSCRIPT: (gettext_lazy("View activity"), "console-activity"),
+    SetAside.SLA_MISSED: (gettext_lazy("View inbox"), "console-inbox"),
 }
 
 

@@ -99,6 +99,16 @@ def _span(seconds: int) -> str:
     return ngettext("%(number)s day", "%(number)s days", days) % {"number": days}
 
 
+def span_of_minutes(minutes: int) -> str:
+    """A length of time in full, such as `1 h 30 min`, `26 h` or `2 days`."""
+    days, rest = divmod(minutes, _DAY // _MINUTE)
+    if days > 1 and not rest:
+        return _span(minutes * _MINUTE)
+    hours, rest = divmod(minutes, _HOUR // _MINUTE)
+    parts = [_("%(number)s h") % {"number": hours}] if hours else []
+    return " ".join([*parts, *([_span(rest * _MINUTE)] if rest else [])])
+
+
 @register.filter
 def usd(amount: Decimal | float) -> str:
     """An amount in dollars: cents, and at least two significant digits below a dollar."""

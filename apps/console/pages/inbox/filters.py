@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from apps.inbox.enums import Shown
+from apps.inbox.enums import Shown, Sort
 from apps.inbox.queries import TABS, Asked
 from apps.inbox.search import LONGEST
 
@@ -37,6 +37,8 @@ def list_query(parameters: Mapping[str, str]) -> Asked:
         level=parameters.get("level", "").replace("\0", "")[:40],
         words=words,
         before=parameters.get("before", ""),
+        overdue=parameters.get("overdue") == "1",
+        sort=Sort.DUE if parameters.get("sort") == Sort.DUE else Sort.ACTIVITY,
     )
 
 
@@ -57,6 +59,8 @@ def parameters_of(query: Asked) -> dict[str, str]:
         "queue": query.queue,
         "level": query.level,
         "q": query.words,
+        "overdue": "1" if query.overdue else "",
+        "sort": "" if query.sort == Sort.ACTIVITY else query.sort,
         "before": query.before,
     }
     default = Shown.ANY if query.words else Shown.ACTIVE
@@ -89,7 +93,8 @@ def parameters_without_search(query: Asked) -> dict[str, str]:
 
 
 def is_filtered(query: Asked) -> bool:
-    return any((query.label, query.team, query.deployment, query.assignee, query.queue, query.level))
+    chosen = (query.label, query.team, query.deployment, query.assignee, query.queue, query.level, query.overdue)
+    return any(chosen) or query.sort != Sort.ACTIVITY
 
 
 def _uuid(text: str) -> UUID | None:

@@ -30,7 +30,8 @@ from apps.console.pages.saved_views.addresses import views_menu
 from apps.contacts import history
 from apps.inbox import handoff, macros, staff_files, steps, summaries
 from apps.inbox import queries as desk
-from apps.inbox.enums import Priority, Shown, Snooze, ViewPage
+from apps.inbox.enums import Priority, Shown, Snooze, Sort, ViewPage
+from apps.inbox.queries import Asked
 from apps.sessions import queries
 from apps.sessions.models import ChatSession
 from apps.tenants.models import Deployment, User
@@ -162,7 +163,8 @@ def _list(request: StaffRequest, query: desk.Asked) -> dict[str, Any]:
         "tabs": [(name, title, counts.get(name), query_string(query, tab=name)) for name, title in TABS],
         "statuses": [(status, query_string(query, shown=status)) for status in Shown],
         "filtered": is_filtered(query),
-        "unfiltered": query_string(query, label=None, team=None, deployment=None, assignee="", queue="", level=""),
+        "unfiltered": query_string(Asked(query.tab, query.shown, words=query.words)),
+        "sorts": Sort.choices,
         "kept": parameters_without_search(query),
         "unsearched": urlencode(parameters_without_search(query)),
         "counted": desk.COUNTED,

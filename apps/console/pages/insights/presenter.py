@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from apps.console.charts import Columns, columns
 from apps.console.templatetags.console import percent, seconds, thousands
-from apps.inbox.insights import ConversationFigures
+from apps.inbox.enums import SlaTarget
+from apps.inbox.insights import ConversationFigures, SlaFigures
 from apps.sessions.insights import HandOff
 from apps.visitors.ratings import RatingFigures
 
@@ -59,7 +60,23 @@ def tiles(figures: ConversationFigures) -> list[Tile]:
             _("none yet") if ratings.mean is None else number_format(ratings.mean, 1),
             _rating_note(ratings),
         ),
+        *(_sla_tile(one) for one in figures.sla),
     ]
+
+
+_SLA_TITLES = {
+    SlaTarget.FIRST_REPLY: gettext_lazy("First reply in time"),
+    SlaTarget.NEXT_REPLY: gettext_lazy("Next reply in time"),
+    SlaTarget.RESOLUTION: gettext_lazy("Resolution in time"),
+}
+
+
+def _sla_tile(figures: SlaFigures) -> Tile:
+    total = figures.met + figures.missed
+    note = _("{met} of {total}, {missed} missed").format(
+        met=thousands(figures.met), total=thousands(total), missed=thousands(figures.missed)
+    )
+    return Tile(str(_SLA_TITLES[figures.target]), percent(figures.met / total), note)
 
 
 def _number_of_messages(number: int) -> str:
@@ -123,7 +140,8 @@ def rows(figures: ConversationFigures) -> list[tuple[str, str, object]]:
     acts = ("blocked", "asked", "rewrote")
     gates = [(f"Gates, {name}", row.gate, getattr(row, name)) for row in figures.gates for name in acts]
     rated = [("Ratings", f"{score} of 5", figures.ratings.by_score.get(score, 0)) for score in range(1, 6)]
-    return [*daily, *outcomes, *handed, *gates, *rated, ("Ratings", "mean", figures.ratings.mean)]
+    sla = [(f"SLA, {name}", one.target.value, getattr(one, name)) for one in figures.sla for name in ("met", "missed")]
+    return [*daily, *outcomes, *handed, *gates, *rated, ("Ratings", "mean", figures.ratings.mean), *sla]
 
 
 def _share(share: float | None) -> str:

@@ -87,6 +87,7 @@ KIND_NAMES = {
     Kind.DESK_ROUTING: gettext_lazy("A conversation to assign"),
     Kind.INBOX_RULES: gettext_lazy("Inbox rules to run"),
     Kind.PERSON_ERASURE: gettext_lazy("Personal data to erase"),
+    Kind.SLA_CLOCKS: gettext_lazy("SLA clocks to update"),
     Kind.CHANNEL_POLL: gettext_lazy("A mailbox to look into"),
     Kind.MAIL_READ: gettext_lazy("An email to read"),
 }

@@ -1961,7 +1961,9 @@ class Operations(Transport):
         fields: str | None = None,
         label: str | None = None,
         limit: int | None = None,
+        overdue: bool | None = None,
         search: str | None = None,
+        sort: Literal["activity", "due"] | None = None,
         state: Literal["open", "snoozed", "resolved"] | None = None,
         team: str | None = None,
         updated_since: str | None = None,
@@ -1978,7 +1980,9 @@ class Operations(Transport):
                 "fields": fields,
                 "label": label,
                 "limit": limit,
+                "overdue": overdue,
                 "search": search,
+                "sort": sort,
                 "state": state,
                 "team": team,
                 "updated_since": updated_since,
@@ -2487,6 +2491,36 @@ class Operations(Transport):
             query={"fields": fields},
         )
         return answer
+
+    def sla_policies_list(self, *, fields: str | None = None) -> t.SlaPoliciesAnswer:
+        """List all SLA policies in the order in which they are tried."""
+        answer: t.SlaPoliciesAnswer = self.call("GET", "/api/v1/sla-policies", query={"fields": fields})
+        return answer
+
+    def sla_policies_create(self, body: t.SlaPolicyRequest, *, idempotency_key: str | None = None) -> t.SlaPolicyAnswer:
+        """Create an SLA policy with at least one target."""
+        answer: t.SlaPolicyAnswer = self.call(
+            "POST", "/api/v1/sla-policies", headers={"Idempotency-Key": idempotency_key}, body=body
+        )
+        return answer
+
+    def sla_policies_get(self, policy_id: str, *, fields: str | None = None) -> t.SlaPolicyAnswer:
+        answer: t.SlaPolicyAnswer = self.call(
+            "GET", f"/api/v1/sla-policies/{self.segment(policy_id)}", query={"fields": fields}
+        )
+        return answer
+
+    def sla_policies_edit(
+        self, policy_id: str, body: t.PatchedSlaPolicyChange | None = None, *, if_match: str | None = None
+    ) -> t.SlaPolicyAnswer:
+        """Change the named fields of a policy."""
+        answer: t.SlaPolicyAnswer = self.call(
+            "PATCH", f"/api/v1/sla-policies/{self.segment(policy_id)}", headers={"If-Match": if_match}, body=body
+        )
+        return answer
+
+    def sla_policies_delete(self, policy_id: str, *, if_match: str | None = None) -> None:
+        self.call("DELETE", f"/api/v1/sla-policies/{self.segment(policy_id)}", headers={"If-Match": if_match})
 
     def spending_get(self, *, days: int | None = None, fields: str | None = None) -> t.SpendingAnswer:
         """Read what the last days cost, by day, deployment, model and purpose, the limits, and what is paused."""

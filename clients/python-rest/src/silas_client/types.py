@@ -1232,6 +1232,17 @@ class PatchedSettingsChange(TypedDict):
     egress: NotRequired[EgressEnum]
 
 
+class PatchedSlaPolicyChange(TypedDict):
+    name: NotRequired[str]
+    position: NotRequired[int]
+    first_reply: NotRequired[int | None]
+    next_reply: NotRequired[int | None]
+    resolution: NotRequired[int | None]
+    in_opening_hours: NotRequired[bool]
+    teams: NotRequired[list[str]]
+    deployments: NotRequired[list[str]]
+
+
 class PatchedSourceChangeBody(TypedDict):
     enabled: NotRequired[bool]
 
@@ -1901,6 +1912,32 @@ class SkillFileChange(TypedDict):
     lines: list[str]
     cut: bool
     is_text: bool
+
+
+class SlaPolicyAnswer(TypedDict):
+    id: str
+    name: str
+    position: int
+    first_reply: int | None
+    next_reply: int | None
+    resolution: int | None
+    in_opening_hours: bool
+    teams: list[str]
+    deployments: list[str]
+
+
+class SlaPolicyRequest(TypedDict):
+    name: str
+    position: NotRequired[int]
+    first_reply: NotRequired[int | None]
+    next_reply: NotRequired[int | None]
+    resolution: NotRequired[int | None]
+    in_opening_hours: NotRequired[bool]
+    teams: NotRequired[list[str]]
+    deployments: NotRequired[list[str]]
+
+
+SlaTargetEnum: TypeAlias = Literal["first_reply", "next_reply", "resolution"]
 
 
 class SourceAnswer(TypedDict):
@@ -2625,6 +2662,13 @@ class ClientKeysAnswer(TypedDict):
     client_keys: list[ClientKeyAnswer]
 
 
+class ClockAnswer(TypedDict):
+    target: SlaTargetEnum
+    due_at: str
+    is_missed: bool
+    policy: str | None
+
+
 class ComparisonAnswer(TypedDict):
     model: str
     follows: bool
@@ -2706,6 +2750,7 @@ class ConversationAnswer(TypedDict):
     asked: str
     channel: str
     unread: int
+    sla: ClockAnswer | None
     created_at: str
     updated_at: str
 
@@ -2713,18 +2758,6 @@ class ConversationAnswer(TypedDict):
 class ConversationListAnswer(TypedDict):
     sessions: list[ConversationAnswer]
     next: str
-
-
-class ConversationsAnswer(TypedDict):
-    conversations: int
-    messages: int
-    with_person: int
-    resolved_by_bot: float | None
-    daily: list[ConversationDay]
-    turns: MessageFigures
-    handovers: list[HandoverFigures]
-    gates: list[GateFigures]
-    ratings: RatingsAnswer
 
 
 class CycleAnswer(TypedDict):
@@ -3309,6 +3342,16 @@ class SkillDiffAnswer(TypedDict):
     changes: list[SkillFileChange]
 
 
+class SlaFiguresAnswer(TypedDict):
+    target: SlaTargetEnum
+    met: int
+    missed: int
+
+
+class SlaPoliciesAnswer(TypedDict):
+    sla_policies: list[SlaPolicyAnswer]
+
+
 class SpendingAnswer(TypedDict):
     total_usd: Decimal
     daily: list[SpentOnDayAnswer]
@@ -3506,6 +3549,19 @@ class ContactImportsAnswer(TypedDict):
 class ContactsAnswer(TypedDict):
     contacts: list[ContactAnswer]
     next: str
+
+
+class ConversationsAnswer(TypedDict):
+    conversations: int
+    messages: int
+    with_person: int
+    resolved_by_bot: float | None
+    daily: list[ConversationDay]
+    turns: MessageFigures
+    handovers: list[HandoverFigures]
+    gates: list[GateFigures]
+    ratings: RatingsAnswer
+    sla: list[SlaFiguresAnswer]
 
 
 class DecisionsAnswer(TypedDict):
