@@ -41,6 +41,7 @@ _CONVERSATION: dict[str, Any] = {
     "asked": "Does my home policy cover a burst pipe?",
     "unread": 1,
     "channel": "",
+    "sla": None,
     "created_at": _MOMENT,
     "updated_at": _MOMENT,
 }

@@ -100,7 +100,7 @@ def test_page_takes_the_same_queries_for_any_number_of_decisions(
         client.get(reverse("console-insights"))
 
 
-QUERIES = 27  # two of them for the rail: the budget alert and the unread notifications
+QUERIES = 28  # two of them for the rail: the budget alert and the unread notifications
 
 
 @pytest.mark.parametrize(("median", "state"), [(None, ""), (0.4, "bad"), (3.0, "ok"), (8.0, ""), (45.0, "bad")])

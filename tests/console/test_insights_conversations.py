@@ -236,7 +236,7 @@ def test_page_costs_the_same_for_any_number_of_conversations(
     for _ in range(count):
         furnished(deployment, owner)
     client = browser(owner)
-    with django_assert_num_queries(27):
+    with django_assert_num_queries(28):
         client.get(reverse("console-insights"))
 
 
