@@ -320,7 +320,7 @@ def test_list_takes_the_same_queries_for_any_number(
     for number in range(count):
         say(make_session(deployment), f"Question {number}")
     api.get()
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         assert len(listed(api)) == count
 
 
