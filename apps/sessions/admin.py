@@ -14,15 +14,19 @@ from apps.audit.admin_base import ReadOnlyAdmin
 from apps.sessions import policy
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
+from apps.tenants.admin.fields import LinesField
 from kernel.tenancy import tenant_scope
 
 
 class AccessLevelForm(TenantRowForm):
-    class Meta:
-        help_texts: ClassVar = {
-            "tools": gettext_lazy('What may be called at this level, all of it: ["knowledge_search", "claim_status"]'),
-            "requires": gettext_lazy('The gates that all have to be passed: ["identity_verified"]'),
-        }
+    tools = LinesField(
+        label=gettext_lazy("Tools"),
+        help_text=gettext_lazy("All that may be called at this level, one per line, such as knowledge_search"),
+    )
+    requires = LinesField(
+        label=gettext_lazy("Required gates"),
+        help_text=gettext_lazy("The gates that all have to be passed, one per line, such as identity_verified"),
+    )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()

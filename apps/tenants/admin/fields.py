@@ -31,7 +31,7 @@ class LinesField(forms.CharField):
         return list(dict.fromkeys(line.strip() for line in str(value or "").splitlines() if line.strip()))
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return self.to_python(initial) != self.to_python(data)
+        return bool(self.to_python(initial) != self.to_python(data))
 
 
 class OriginsField(LinesField):
