@@ -195,7 +195,7 @@ def test_inbox_takes_the_same_queries_for_any_number(
         client.get(reverse("console-inbox"))
 
 
-QUERIES_OF_INBOX = 29  # two of them for the rail: the budget alert and the unread notifications; one for what is unread
+QUERIES_OF_INBOX = 30  # two for the rail (budget alert, unread notifications), one each for unread and SLA clocks
 
 
 # --- a hand-over
