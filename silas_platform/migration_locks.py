@@ -88,7 +88,7 @@ def _effect(operation: Any, label: str, state: ProjectState) -> Effect | None:
         case migrations.AddField():
             # An index or a foreign key is made by reading the table; a column with a constant default is not.
             field = operation.field
-            return Effect.LOCKS if field.unique or field.db_index or _generated(field) else None
+            return Effect.LOCKS if field.unique or getattr(field, "db_index", False) or _generated(field) else None
         case migrations.AlterField():
             before = state.models[label, operation.model_name_lower].fields[operation.name]
             return None if _fits(before, operation.field) else Effect.LOCKS

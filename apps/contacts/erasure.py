@@ -101,7 +101,7 @@ def signed_receipt(erasure_id: UUID) -> dict[str, Any]:
     """The receipt with the signature of the installation key, the audit entry that holds its digest, and the first
     checkpoint after that entry (docs/audit-format.md). Raises `NotFound`, 409 `erasure_running`."""
     row = erasure_by_id(erasure_id)
-    if row.receipt is None:
+    if row.receipt is None or row.entry_id is None:
         raise SilasError(ErrorCode.ERASURE_RUNNING)
     chain = current_tenant_id()
     proof = proof_of(chain, AuditEntry.objects.get(chain=chain, entry_id=row.entry_id).seq)

@@ -6,7 +6,7 @@ Snoozed conversations that are due count as open without a write.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -152,10 +152,11 @@ def conversations(asked: Asked, user: User | None, *, limit: int = PAGE) -> Page
     first due first. `user`: whose the list "mine" is."""
     moment = now()
     narrowed = _narrowed(asked, user, moment).select_related(*_SHOWN_WITH)
+    rows: Sequence[ChatSession]
     if asked.sort == Sort.DUE:
         first_due = _running_clocks().filter(session=OuterRef("pk")).order_by("due_at").values("due_at")[:1]
-        narrowed = narrowed.annotate(due_at=Subquery(first_due)).filter(due_at__isnull=False)
-        rows, older = read_page(narrowed, before=asked.before, limit=limit, moment="due_at", earliest_first=True)
+        due = narrowed.annotate(due_at=Subquery(first_due)).filter(due_at__isnull=False)
+        rows, older = read_page(due, before=asked.before, limit=limit, moment="due_at", earliest_first=True)
     else:
         rows, older = read_page(narrowed, before=asked.before, limit=limit, moment="last_active_at")
     return Page(_listed(rows, moment, user), older, _next_due(moment))
@@ -315,7 +316,7 @@ def earlier(session: ChatSession) -> list[ChatSession]:
     return list(rows.select_related("deployment", "desk").order_by("-last_active_at")[:EARLIER_SHOWN])
 
 
-def _listed(rows: list[ChatSession], moment: datetime, user: User | None) -> tuple[Listed, ...]:
+def _listed(rows: Sequence[ChatSession], moment: datetime, user: User | None) -> tuple[Listed, ...]:
     ids = [row.pk for row in rows]
     labels, put_in, clocks = labels_of(ids), _last_put_in(ids), _first_due(ids)
     unread = reading.unread_in(ids, user) if user else {}
