@@ -247,6 +247,8 @@ PLANS_ARE_KEPT = frozenset(model for model, reason in LEFT_OUT.items() if reason
 HOLD_NO_WORDS = frozenset(
     {
         "silas_sessions.DeskState",
+        "inbox.SlaClock",
+        "inbox.SlaMoment",
         "memory.MemoryConsolidation",
         "messengers.InboundMail",
         "messengers.ReadMail",
