@@ -1,4 +1,4 @@
-"""Connect to a Redis by its URL: to a server of its own, or to whichever server Sentinel names the master.
+"""Connect to Redis by its URL: to a single server, or to the one that Sentinel names the master.
 
 `redis://host:6379/0`, `rediss://…` and `unix://…` name one server, as redis-py reads them. With Sentinel the URL is
 `redis+sentinel://[user:password@]host[:26379][,host[:26379]…]/master[/database]`; `?sentinel_password=…` where the
@@ -49,7 +49,7 @@ def master_address(url: str) -> MasterAddress | None:
     username, _, password = user.partition(":")
     login = {"username": unquote(username), "password": unquote(password)}
     return MasterAddress(
-        sentinels=tuple(_host_and_port(each) for each in hosts.split(",")),
+        sentinels=tuple(_host_and_port(host) for host in hosts.split(",")),
         name=name,
         database=int(database[0]) if database else 0,
         login={field: value for field, value in login.items() if value},
@@ -63,7 +63,7 @@ def connect(url: str, **options: Any) -> redis.Redis:
 
 
 def name_of(url: str) -> str:
-    """How to name this Redis to an operator, without its password."""
+    """The name of this Redis for messages to operators, without its password."""
     if master := master_address(url):
         return f"{master.name} (Sentinel)"
     return urlsplit(url).hostname or "Redis"
@@ -84,7 +84,7 @@ class MasterPool:
 
 
 def channel_host(url: str) -> str | dict[str, Any]:
-    """The URL as channels_redis takes a host."""
+    """The URL in the form in which channels_redis takes a host."""
     if not (master := master_address(url)):
         return url
     return {
@@ -97,12 +97,12 @@ def channel_host(url: str) -> str | dict[str, Any]:
 
 
 def celery_broker(url: str) -> tuple[str, dict[str, Any]]:
-    """The URL as Celery takes its broker's, and the transport options that belong to it."""
+    """The broker's URL in Celery's form, and the transport options that belong to it."""
     if not (master := master_address(url)):
         return url.replace("unix://", "redis+socket://", 1), {}
     user, at, _ = urlsplit(url).netloc.rpartition("@")
-    each = [f"sentinel://{user}{at}{host}:{port}/{master.database}" for host, port in master.sentinels]
-    return ";".join(each), {"master_name": master.name, "sentinel_kwargs": master.sentinel_options}
+    urls = [f"sentinel://{user}{at}{host}:{port}/{master.database}" for host, port in master.sentinels]
+    return ";".join(urls), {"master_name": master.name, "sentinel_kwargs": master.sentinel_options}
 
 
 def _host_and_port(text: str) -> tuple[str, int]:

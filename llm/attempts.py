@@ -143,10 +143,12 @@ class Attempts:
                 async for node in run:
                     if Agent.is_model_request_node(node):
                         with model_span(f"{model.system}:{model.model_name}") as span:
-                            tokens = usage.input_tokens, usage.output_tokens
+                            before_in, before_out = usage.input_tokens, usage.output_tokens
                             await self._follow(_events(node, run.ctx, model))
-                            span.set(input_tokens=usage.input_tokens - tokens[0])
-                            span.set(output_tokens=usage.output_tokens - tokens[1])
+                            span.set(
+                                input_tokens=usage.input_tokens - before_in,
+                                output_tokens=usage.output_tokens - before_out,
+                            )
         assert run.result is not None
         output: Answer = run.result.output
         return output

@@ -1,4 +1,4 @@
-"""The credential of a model provider: a key, and for a server of one's own its address before it.
+"""The credential of a model provider: its key, preceded by the server's address where the company gives one.
 
 Both are sealed as one text, so that a key is never sent to another address than the one it was given for.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic_ai.models import parse_model_id
 
-# Providers whose server's address is given by whoever uses them; `compatible` is any OpenAI-compatible server.
+# Providers whose server's address the company gives; `compatible` is any OpenAI-compatible server.
 COMPATIBLE = "compatible"
 ADDRESSED = frozenset({COMPATIBLE, "azure", "ollama"})
 _APIS = ("-chat", "-responses")
@@ -27,7 +27,7 @@ def is_addressed(model: str) -> bool:
 
 
 def speaks_responses(model: str) -> bool:
-    """Whether a server of one's own is asked through the Responses API instead of chat completions."""
+    """Whether a server whose address is given is asked through the Responses API instead of chat completions."""
     return (parse_model_id(model)[0] or "").endswith("-responses")
 
 

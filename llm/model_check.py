@@ -23,8 +23,8 @@ from llm.runs import Usage
 SECONDS = 20.0
 MOST_MODELS = 200
 _MOST_BYTES = 2_000_000
-# Where providers with an address of their own list their models.
-_LISTS = {
+# The base URLs of providers whose API lists their models.
+_BASE_URLS = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1",
     "openrouter": "https://openrouter.ai/api/v1",
@@ -34,8 +34,8 @@ _ANTHROPIC_VERSION = "2023-06-01"
 
 
 async def check_model(name: str, *, key: str | None) -> Usage | None:
-    """What the request used, or None if that is unknown. The content of the answer does not matter, and a truncated one
-    counts. Raises `ProviderFailed`."""
+    """Return what the request used, or None if that is unknown. The content of the answer does not matter, and a
+    truncated one counts. `key` is a credential (`llm.credentials`). Raises `ProviderFailed`."""
     settings = ModelSettings(max_tokens=16, max_retries=0, timeout=SECONDS)
     try:
         async with asyncio.timeout(SECONDS), open_model(name, key=key) as model:
@@ -46,10 +46,13 @@ async def check_model(name: str, *, key: str | None) -> Usage | None:
 
 
 async def list_models(provider: str, *, key: str | None) -> list[str]:
-    """The names of the models that this server offers, sorted; empty where it lists none. Raises `ProviderFailed`."""
+    """Return the names of the models that the provider's server offers, sorted; empty where it lists none.
+
+    `key` is a credential (`llm.credentials`). Raises `ProviderFailed`.
+    """
     check_allow_model_requests()
     secret, address = split_credential(key)
-    base = address or _LISTS.get(provider_of(f"{provider}:any"), "")
+    base = address or _BASE_URLS.get(provider_of(f"{provider}:any"), "")
     if not base:
         return []
     headers = {"Authorization": f"Bearer {secret}"} if secret else {}

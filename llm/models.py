@@ -11,8 +11,8 @@ import asyncio
 import functools
 import os
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any
 
 import httpx2
@@ -65,12 +65,10 @@ def is_known(name: str) -> bool:
         return False
 
 
-@contextmanager
-def model_span(name: str) -> Iterator[ActiveSpan]:
+def model_span(name: str) -> AbstractContextManager[ActiveSpan]:
     """The span of one request to this model, with its repair."""
     provider, model = parse_model_id(name)
-    with tracing.span(SpanName.MODEL, label=model, provider=provider, model=model) as span:
-        yield span
+    return tracing.span(SpanName.MODEL, label=model, provider=provider, model=model)
 
 
 def needs_key(name: str) -> bool:
@@ -171,8 +169,8 @@ async def open_embedding_model(name: str, *, key: str | None = None) -> AsyncIte
 
 
 def _client(address: str) -> httpx2.AsyncClient:
-    """The HTTP client of a run. To an address that a company gave it reaches that host alone, as it was resolved, and a
-    private one only where the operator allows it."""
+    """The HTTP client of a run. With an address that a company gave, it connects to that host alone, and to a private
+    one only where the operator allows it."""
     if not address:
         return httpx2.AsyncClient(verify=_ssl_context(), timeout=_TIMEOUT)
     return open_client(

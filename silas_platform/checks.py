@@ -208,7 +208,7 @@ def demo_logins_stay_home(databases: Sequence[str] | None = None, **_: object) -
 
 @register(Tags.database)
 def schema_is_not_newer(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
-    """A version on whose schema this one must not run (schema_version)."""
+    """The database must not have been migrated by a version on whose schema this one must not run (schema_version)."""
     alias = next((name for name in ("owner", "default") if name in (databases or ())), "")
     fault = fault_of(MigrationRecorder(connections[alias]).applied_migrations()) if alias else ""
     return [Error(fault, id="silas.E008")] if fault else []

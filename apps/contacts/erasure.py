@@ -8,7 +8,7 @@ written after it is new. The audit log stays whole: its last entry about the per
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from enum import Enum
 from typing import Any
@@ -245,10 +245,19 @@ def _batch(rows: QuerySet[Any]) -> list[UUID]:
     return list(rows.order_by("pk").values_list("pk", flat=True)[:_ROWS])
 
 
+def _rows_of(kind: Exported, ids: Iterable[UUID]) -> QuerySet[Any]:
+    rows: QuerySet[Any] = apps.get_model(kind.model)._default_manager.filter(pk__in=ids)
+    return rows
+
+
 def _delete(person: Person, kind: Exported) -> int:
-    ids = _batch(person.rows(kind))
+    return _delete_batch(kind, person.rows(kind))
+
+
+def _delete_batch(kind: Exported, rows: QuerySet[Any]) -> int:
+    ids = _batch(rows)
     if ids:
-        apps.get_model(kind.model)._default_manager.filter(pk__in=ids).delete()
+        _rows_of(kind, ids).delete()
     return len(ids)
 
 
@@ -258,7 +267,7 @@ def _clear(**values: Any) -> Eraser:
     def eraser(person: Person, kind: Exported) -> int:
         ids = _batch(person.rows(kind).exclude(**values))
         if ids:
-            apps.get_model(kind.model)._default_manager.filter(pk__in=ids).update(**values)
+            _rows_of(kind, ids).update(**values)
         return len(ids)
 
     return eraser
@@ -270,20 +279,19 @@ def _erase_messages(person: Person, kind: Exported) -> int:
         read_as=retention.FORGOTTEN
     )
     ids = _batch(person.rows(kind).filter(pk__in=retention.entries_with_words().values("pk")))
-    return retention.erase_words(apps.get_model(kind.model)._default_manager.filter(pk__in=ids)) if ids else 0
+    return retention.erase_words(_rows_of(kind, ids)) if ids else 0
 
 
 def _erase_prompts(person: Person, kind: Exported) -> int:
     """As retention leaves them: what was asked and answered is gone, and that something was asked stays."""
     ids = _batch(person.rows(kind).exclude(payload={}, chosen="", sealed=None, answers={}))
-    cards = apps.get_model(kind.model)._default_manager.filter(pk__in=ids)
-    return int(cards.update(payload={}, chosen="", sealed=None, answers={})) if ids else 0
+    return int(_rows_of(kind, ids).update(payload={}, chosen="", sealed=None, answers={})) if ids else 0
 
 
 def _erase_files(person: Person, kind: Exported) -> int:
     rows = list(person.rows(kind).defer("text").order_by("pk")[:_ROWS])
-    apps.get_model(kind.model)._default_manager.filter(pk__in=[each.pk for each in rows]).delete()
-    file_storage.delete_on_commit(each.stored_name for each in rows)
+    _rows_of(kind, [file.pk for file in rows]).delete()
+    file_storage.delete_on_commit(file.stored_name for file in rows)
     return len(rows)
 
 
@@ -294,15 +302,9 @@ def _erase_transcripts(person: Person, kind: Exported) -> int:
 
 
 def _erase_addresses(person: Person, kind: Exported) -> int:
-    """Of conversations that are theirs alone: one that others had as well is answered there."""
-    return _delete_where(kind, Q(session_id__in=person.sessions))
-
-
-def _delete_where(kind: Exported, which: Q) -> int:
-    ids = _batch(apps.get_model(kind.model)._default_manager.filter(which))
-    if ids:
-        apps.get_model(kind.model)._default_manager.filter(pk__in=ids).delete()
-    return len(ids)
+    """Delete the addresses of conversations that are theirs alone; in one that others had as well, answers to the
+    others still go to its address."""
+    return _delete_batch(kind, apps.get_model(kind.model)._default_manager.filter(session_id__in=person.sessions))
 
 
 def _erase_memories(person: Person, kind: Exported) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import IO, Any
@@ -27,7 +27,7 @@ from apps.audit.models import AuditEntry
 from apps.audit.services import record
 from apps.contacts import queries
 from apps.contacts.enums import IdentityKind
-from apps.contacts.models import Contact, ContactIdentity, Erasure
+from apps.contacts.models import Contact, ContactIdentity
 from apps.contacts.personal_data import EXPORTED, LEFT_OUT, Exported, Link
 from apps.memory.queries import of_customer
 from apps.memory.schemas import conversation_scope
@@ -193,7 +193,7 @@ def export_person(find: Callable[[], Person], tenant_id: UUID, out: IO[bytes], *
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         with tenant_scope(tenant_id):
             person = find()
-            if not lock_person(person.reference, shared=True) or is_being_erased([person.reference]):
+            if not lock_person(person.reference, shared=True) or queries.is_being_erased(person.reference):
                 raise SilasError(ErrorCode.ERASURE_RUNNING)
             for kind in EXPORTED:
                 rows = person.rows(kind).values(*kind.fields).iterator(_AT_ONCE)
@@ -230,10 +230,6 @@ def lock_person(reference: str, *, shared: bool) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(f"{statement}(hashtextextended(%s, 0))", [f"person:{current_tenant_id()}:{reference}"])
         return bool(cursor.fetchone()[0])
-
-
-def is_being_erased(references: Collection[str]) -> bool:
-    return bool(Erasure.objects.filter(reference__in=references, ended_at=None).exists())
 
 
 def _verified_for(customers: tuple[str, ...]) -> set[UUID]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from apps.contacts.enums import ContactSource, IdentityKind
-from apps.contacts.models import Contact, ContactIdentity, ContactMerge, ContactNote
+from apps.contacts.models import Contact, ContactIdentity, ContactMerge, ContactNote, Erasure
 from apps.contacts.rules import UNDO_FOR
 from apps.sessions.models import ChatSession
 from apps.visitors.models import Consent
@@ -126,6 +126,11 @@ def main_identities(rows: Iterable[Contact]) -> dict[UUID, dict[str, ContactIden
             if each.kind not in by_kind or (each.proved_by and not by_kind[each.kind].proved_by):
                 by_kind[each.kind] = each
     return shown
+
+
+def is_being_erased(*references: str) -> bool:
+    """True if the erasure of one of these people (`Erasure.reference`) was requested and has not ended."""
+    return bool(Erasure.objects.filter(reference__in=references, ended_at=None).exists())
 
 
 def _known_by(which: Q) -> Q:

@@ -15,9 +15,9 @@ from django.db.models import Q
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.contacts import rules
+from apps.contacts import queries, rules
 from apps.contacts.enums import ContactSource, IdentityKind, Proof
-from apps.contacts.models import Attribute, Contact, ContactIdentity, ContactMerge, ContactNote, Erasure
+from apps.contacts.models import Attribute, Contact, ContactIdentity, ContactMerge, ContactNote
 from apps.tenants.models import User
 from apps.tenants.queries import require_role
 from apps.visitors.forgetting import ANSWERING_ROLES
@@ -145,7 +145,7 @@ def merge(kept_id: UUID, merged_id: UUID, *, actor: str) -> ContactMerge:
     both = {row.pk: row for row in _lock(Q(pk__in=(kept_id, merged_id), merged_into=None))}
     if len(both) != 2:
         raise NotFound()
-    if Erasure.objects.filter(reference__in=[f"contact:{pk}" for pk in both], ended_at=None).exists():
+    if queries.is_being_erased(*(f"contact:{pk}" for pk in both)):
         raise SilasError(ErrorCode.ERASURE_RUNNING)
     kept, merged = both[kept_id], both[merged_id]
     known = set(kept.identities.values_list("kind", "value"))

@@ -12,17 +12,10 @@ from rest_framework.response import Response
 
 from apps.approvals import queries
 from apps.approvals.api import CardDetail, card_detail
+from apps.inbox.api import StaffView
 from apps.inbox.card_questions import ask_customer
 from apps.inbox.handoff import MAX_REPLY
-from apps.inbox.staff import ApiClient
-from apps.tenants.api_auth import (
-    RESOURCE_REFUSALS,
-    RequestSerializer,
-    ScopedView,
-    require_scope,
-    uncached,
-    validated,
-)
+from apps.tenants.api_auth import RESOURCE_REFUSALS, RequestSerializer, require_scope, uncached, validated
 from apps.tenants.enums import Capability, KeyScope
 from kernel.tenancy import tenant_scope
 
@@ -34,7 +27,7 @@ class CardQuestionRequest(RequestSerializer):
     )
 
 
-class CardQuestion(ScopedView):
+class CardQuestion(StaffView):
     capability = Capability.DECIDE
     reading, writing = KeyScope.CARDS_READ, KeyScope.CARDS_DECIDE
 
@@ -58,7 +51,6 @@ class CardQuestion(ScopedView):
         and its deadline moves by as much. A program needs the scope `sessions:write` as well."""
         values = validated(CardQuestionRequest, request.data)
         require_scope(self.caller, KeyScope.SESSIONS_WRITE)
-        by = self.caller.user or ApiClient(self.caller.actor)
         with tenant_scope(self.caller.tenant_id):
-            ask_customer(card_id, by, values["text"], wait=timedelta(hours=values["hours"]))
+            ask_customer(card_id, self.staff, values["text"], wait=timedelta(hours=values["hours"]))
             return uncached(card_detail(queries.get_card(card_id)), status.HTTP_201_CREATED)

@@ -143,7 +143,7 @@ class SlaTarget(TextChoices):
 
 
 class SlaOutcome(TextChoices):
-    """How a clock stands. Cancelled: it no longer matters, because the bot answers again, for one."""
+    """How a clock stands. `CANCELLED`: it no longer matters, for example because the bot answers again."""
 
     RUNNING = "running", _("Running")
     MET = "met", _("Met")

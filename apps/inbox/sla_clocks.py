@@ -6,7 +6,7 @@ has none.
 
 - First reply: from then until the team's first reply.
 - Next reply: from the visitor's first message that the team has not answered, until its next reply.
-- Resolution: from then until the conversation is resolved; from the reopening of a resolved one, anew.
+- Resolution: from then until the conversation is resolved; a new run begins when a resolved one is reopened.
 
 Handing back ends all clocks, and resolving those of replies, as cancelled. Closed hours and the time for which the
 conversation is snoozed do not count.
@@ -74,7 +74,8 @@ def outcome_of(clock: Clock, moment: datetime) -> SlaOutcome:
 def due_at(
     started_at: datetime, minutes: int, schedule: Schedule, pauses: Sequence[tuple[datetime, datetime | None]] = ()
 ) -> datetime | None:
-    """When so many minutes of opening hours have passed since, without the pauses."""
+    """The time at which so many minutes of opening hours have passed since `started_at`, without the pauses; None if
+    that is later than `LOOK_AHEAD_DAYS`."""
     left = timedelta(minutes=minutes)
     for opens, closes in _counted(schedule, pauses, since=started_at):
         if closes - opens >= left:

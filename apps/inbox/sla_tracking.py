@@ -1,4 +1,4 @@
-"""Keep the SLA clocks of conversations up to date, and say once when a target is missed.
+"""Keep the SLA clocks of conversations up to date, and announce once when a target is missed.
 
 What happens is written down in the transaction in which it happens (`note`), and a job (`Kind.SLA_CLOCKS`, on the
 trusted worker) computes the clocks from it (`sla_clocks`). Another job is due when the next clock is. Clocks are stored
@@ -14,12 +14,12 @@ from uuid import UUID, uuid5
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
-from apps.bus import services as bus
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
-from apps.bus.services import enqueue
+from apps.bus.services import ack_duplicates, enqueue
 from apps.inbox.enums import SlaEvent, SlaOutcome, SlaTarget
 from apps.inbox.models import DeskState, SlaClock, SlaMoment, SlaPolicy, TeamMember
+from apps.inbox.reading import PUT_IN
 from apps.inbox.signals import sla_missed
 from apps.inbox.sla_clocks import Clock, Moment, clocks, outcome_of
 from apps.inbox.staff import AUTOMATIC
@@ -34,9 +34,9 @@ from kernel.errors import NotFound
 from kernel.tenancy import in_scope
 
 _AROUND_THE_CLOCK = Schedule({}, "UTC")
-# The clock of the database, by which a job is due, and ours may differ by so much.
-_CLOCKS = timedelta(seconds=5)
-_ASKS = (EntryKind.MESSAGE, EntryKind.DECISION, EntryKind.FILE, EntryKind.SECURE_STORED)
+# How much the clock of the database, by which a job is due, may differ from ours.
+_CLOCK_SKEW = timedelta(seconds=5)
+_ASKS = (*PUT_IN, EntryKind.SECURE_STORED)
 
 
 def note(session: ChatSession, *moments: Moment) -> None:
@@ -72,7 +72,7 @@ def enqueue_refresh(session_id: UUID) -> None:
 
 
 def enqueue_for_team(session_id: UUID) -> None:
-    """Have the clocks of a conversation computed that went to another team, if it has any."""
+    """Have the clocks of a conversation that went to another team computed, if it has any."""
     if SlaClock.objects.filter(session=session_id, ended_at=None).exists():
         enqueue_refresh(session_id)
 
@@ -81,7 +81,7 @@ async def deliver(delivery: Delivery) -> None:
     """Compute the clocks of one conversation. A job that comes before its time goes back to its queue until then."""
     payload, moment = delivery.message.payload or {}, now()
     due = datetime.fromisoformat(payload["due"]) if "due" in payload else None
-    if due is not None and due > moment + _CLOCKS:
+    if due is not None and due > moment + _CLOCK_SKEW:
         await in_scope(delivery.tenant_id, delivery.defer, (due - moment).total_seconds(), "not_yet")
         return
     await delivery.commit(_refresh_for, delivery, UUID(payload["session"]), max(moment, due) if due else moment)
@@ -89,7 +89,7 @@ async def deliver(delivery: Delivery) -> None:
 
 def _refresh_for(delivery: Delivery, session_id: UUID, moment: datetime) -> None:
     if "due" not in (delivery.message.payload or {}):
-        bus.ack_duplicates(delivery.lease)
+        ack_duplicates(delivery.lease)
     refresh(session_id, moment=moment)
 
 
@@ -141,12 +141,13 @@ def _computed(session: ChatSession, policy: SlaPolicy | None) -> list[Clock]:
 
 
 def _stopped(row: SlaClock, moment: datetime) -> Clock:
-    """A clock that no policy has a target for any more."""
+    """The end of a clock for which no policy has a target any more."""
     return Clock(SlaTarget(row.target), row.started_at, moment, is_cancelled=True, due_at=row.due_at)
 
 
 def _store(row: SlaClock, clock: Clock, policy: SlaPolicy | None, moment: datetime) -> bool:
-    """Bring the stored clock up to date; whether that changed it. Says that it is missed the first time that it is."""
+    """Bring the stored clock up to date and return whether that changed it. When it becomes missed, record and announce
+    that once."""
     was_missed, before = row.is_missed, (row.due_at, row.ended_at, row.outcome, row.policy_id)
     row.ended_at = clock.ended_at
     if not was_missed:
@@ -180,7 +181,7 @@ def _enqueue_next(session_id: UUID) -> None:
         return
     enqueue(
         Kind.SLA_CLOCKS,
-        # A scope of its own, so that what is due before does not stand behind it.
+        # A scope of its own, because jobs of one scope run in order and an earlier one would wait behind this one.
         scope_id=uuid5(session_id, f"sla:{due.timestamp():.6f}"),
         payload={"session": str(session_id), "due": due.isoformat()},
         message_id=f"sla:{session_id}:{due.timestamp():.6f}",

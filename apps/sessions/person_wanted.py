@@ -63,14 +63,17 @@ def schedule_of(session: ChatSession) -> Schedule:
 
 
 def team_of(session: ChatSession) -> dict[str, object]:
-    """`team_status` for this visitor: while they wait for a person or have one, of the team that answers them, which is
-    also away when none of its members is available. Otherwise of the chatbot, without a query for teams."""
+    """Return the `team_status` that this visitor is told.
+
+    While they wait for a person or have one, it is that of the team that answers them, which is also away when none of
+    its members is available. Otherwise it is the chatbot's, without a query for teams.
+    """
     if session.owner == Owner.BOT and session.wanted_person_at is None:
         return team_status(session.deployment.schedule, now())
-    told = team_status(schedule_of(session), now())
-    if told["open"] and session.owner == Owner.BOT and not registry.is_team_available(session):
+    status = team_status(schedule_of(session), now())
+    if status["open"] and session.owner == Owner.BOT and not registry.is_team_available(session):
         return {"open": False, "opens_at": None}
-    return told
+    return status
 
 
 def _back(opens: datetime, moment: datetime) -> str:

@@ -1,5 +1,5 @@
-"""What rooms above a conversation add to it at start: who takes the answers to prompts, what has to be done before
-the first message, and when the team answers that it waits for, and whether it is there."""
+"""Functions that rooms above conversations register at start: they take the answers to prompts, say what has to be done
+before the first message, and know when the team that a conversation waits for answers and whether it is available."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Opening = Callable[[ChatSession, UUID], str]
 Precondition = Callable[[ChatSession], bool]
 # The hours of the team that this conversation waits for; None where they are the chatbot's.
 ScheduleReader = Callable[[ChatSession], Schedule | None]
-# Whether a member of the team that this conversation waits for is available; True where nobody can tell.
+# Whether a member of the team that this conversation waits for is available; True where that is not known.
 AvailabilityReader = Callable[[ChatSession], bool]
 # Up to which entry the person who answers has read, as far as the visitor may know; 0 otherwise.
 ReadStateReader = Callable[[ChatSession], int]
@@ -45,7 +45,8 @@ def register_decision_handler(handler: DecisionHandler) -> None:
 
 
 def register_opening(opening: Opening) -> None:
-    """Runs on the locked session, in the transaction that stores the answer."""
+    """Register a reader of proactive messages. It runs on the locked session, in the transaction that stores the
+    answer."""
     if opening not in _openings:
         _openings.append(opening)
 
@@ -69,7 +70,7 @@ def register_schedule(reader: ScheduleReader) -> None:
 
 
 def register_availability(reader: AvailabilityReader) -> None:
-    """Who knows which members are available. Runs in the tenant's scope when a visitor who waits connects."""
+    """Register a reader of members' availability. It runs in the tenant's scope when a visitor who waits connects."""
     if reader not in _availability_readers:
         _availability_readers.append(reader)
 

@@ -41,14 +41,14 @@ def installation_days() -> dict[str, int | None]:
 
 
 def shortened(changes: Mapping[str, int | None]) -> list[str]:
-    """The names of what these changes of the retention delete earlier than now."""
+    """Return the names of the fields by which these changes of the retention delete data earlier than now."""
     own, installation = retention_values(), installation_days()
-    found = []
+    names = []
     for name, days in changes.items():
         before, after = own[name] or installation[name], days or installation[name]
         if after is not None and (before is None or after < before):
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def change_retention(changes: Mapping[str, int | None], *, actor: str) -> dict[str, int | None]:

@@ -66,13 +66,18 @@ def key_problem(key: str) -> str:
 
 def server_problem(model: str, *, key: str, address: str) -> str:
     """What is wrong with a key and an address for a model's provider, as a sentence; empty if nothing is."""
-    if is_addressed(model):
-        if not address and provider_of(model) not in KEYLESS:
-            return str(PROVIDER_MESSAGES["no_provider_address"])
-        return (address_problem(address) if address else "") or (key_problem(key) if key else "")
+    if problem := server_address_problem(model, address):
+        return problem
+    return "" if is_addressed(model) and not key else key_problem(key)
+
+
+def server_address_problem(model: str, address: str) -> str:
+    """What is wrong with an address, or with none, for a model's provider, as a sentence; empty if nothing is."""
+    if not is_addressed(model):
+        return gettext("This provider has an address of its own. Choose another server instead.") if address else ""
     if address:
-        return gettext("This provider has an address of its own. Choose another server instead.")
-    return key_problem(key)
+        return address_problem(address)
+    return "" if provider_of(model) in KEYLESS else str(PROVIDER_MESSAGES["no_provider_address"])
 
 
 def try_model(model: str, credential: str | None) -> ModelTest:
@@ -108,8 +113,11 @@ def _message(failed: ProviderFailed) -> str:
 
 
 def store_provider_key(deployment: Deployment, *, model: str, key: str, actor: str, address: str = "") -> None:
-    """Store the key for the provider of `model`, with the address of its server where it has none of its own, replacing
-    an older one; writes nothing if both are the same. Inside a scope. Raises `SilasError("bad_provider_key")` 422."""
+    """Store the key for the provider of `model`, replacing an older one; writes nothing if it is the same.
+
+    `address` is that of the company's own server, for providers that need one (`llm.credentials.ADDRESSED`). Inside a
+    scope. Raises `SilasError("bad_provider_key")` 422.
+    """
     if problem := server_problem(model, key=key, address=address):
         raise SilasError(ErrorCode.BAD_PROVIDER_KEY, problem)
     provider, credential = provider_of(model), join_credential(key, address)

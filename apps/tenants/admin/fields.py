@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 class LinesField(forms.CharField):
     """A list of words, one a line."""
 
-    widget = forms.Textarea
-
-    def __init__(self, *, rows: int = 4, **kwargs: Any) -> None:
-        kwargs.setdefault("widget", forms.Textarea(attrs={"rows": rows, "cols": 60}))
-        super().__init__(required=False, **kwargs)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(required=False, widget=forms.Textarea(attrs={"rows": 4, "cols": 60}), **kwargs)
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(map(str, value)) if isinstance(value, list) else value

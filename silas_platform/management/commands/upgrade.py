@@ -22,7 +22,7 @@ from silas_platform.migration_locks import ROWS_A_SECOND, Effect, Lock, locks_of
 from silas_platform.schema_version import fault_of
 
 _VERSION = re.compile(r"## (\S+)")
-_LONGEST_LOCK = 1.0
+_LONGEST_LOCK_SECONDS = 1.0
 
 
 class Command(BaseCommand):
@@ -72,11 +72,11 @@ class Command(BaseCommand):
         about = f" table={lock.table} rows={rows} seconds={seconds:.1f}" if lock.table else ""
         reason = f" ({lock.reason})" if lock.reason else ""
         line = f"{lock.effect.name.lower()} {lock.migration}{about}: {lock.operation}, {lock.effect.value}{reason}"
-        return line, seconds > _LONGEST_LOCK if lock.effect is Effect.LOCKS else not lock.reason
+        return line, seconds > _LONGEST_LOCK_SECONDS if lock.effect is Effect.LOCKS else not lock.reason
 
 
 def notes_since(changelog: Path, since: str) -> Iterator[str]:
-    """The sections of the CHANGELOG above the one of the version `since`; the newest one without it."""
+    """The lines of the changelog above the section of the version `since`; without it, the newest section's."""
     if not changelog.is_file():
         return
     sections = 0
@@ -90,7 +90,7 @@ def notes_since(changelog: Path, since: str) -> Iterator[str]:
 
 
 def _rows(table: str) -> int:
-    """About how many rows it has, as PostgreSQL's statistics say."""
+    """About how many rows the table has, by PostgreSQL's statistics."""
     with connections["owner"].cursor() as cursor:
         cursor.execute("SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass(%s)", [table])
         found = cursor.fetchone()

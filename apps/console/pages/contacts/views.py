@@ -1,7 +1,7 @@
 """Contacts: the people the company talks to, what they are known by, and what belongs to them.
 
-All members may look; those who answer visitors change and merge, and owners
-export and erase. The services check what a role may change.
+All members may look; those who answer visitors change and merge, and owners export and erase. The services check what a
+role may change.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ def one_erasure(request: StaffRequest, erasure_id: UUID) -> HttpResponseBase:
     row = erasure.erasure_by_id(erasure_id)
     erased = [(KIND_NAMES.get(name, name), count) for name, count in row.counts.items()]
     kept = [
-        (KIND_NAMES.get(each["kind"], each["kind"]), each["count"], each["why"])
-        for each in (row.receipt or {}).get("kept", ())
+        (KIND_NAMES.get(part["kind"], part["kind"]), part["count"], part["why"])
+        for part in (row.receipt or {}).get("kept", ())
     ]
     whose, _, pk = row.reference.partition(":")
     again = reverse("console-contact-erase" if whose == "contact" else "console-visitor-erase", args=[pk])

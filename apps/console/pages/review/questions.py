@@ -1,4 +1,4 @@
-"""The questions to the customer about a card, with the words that stand in the conversation."""
+"""The questions to the customer about a card, with their words from the conversation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def questions_about(card: Card) -> list[AskedQuestion]:
 
 
 def may_ask(card: Card, asked: list[AskedQuestion]) -> bool:
-    """True if the customer could be asked about this open card now, by somebody who may decide it."""
+    """True if the customer could be asked about this open card now, by a member who may decide it."""
     return (
         takes_question(card) and len(asked) < MOST_QUESTIONS and not any(question.row.is_waiting for question in asked)
     )

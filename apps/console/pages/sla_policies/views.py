@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.http import QueryDict
@@ -107,8 +108,7 @@ def _names(ids: list[str], names: dict[str, str]) -> list[str]:
     return [names[one] for one in ids if one in names]
 
 
-def _ticks(names: dict[str, str], chosen: object) -> list[tuple[str, str, bool]]:
-    assert isinstance(chosen, list | tuple)
+def _ticks(names: dict[str, str], chosen: Collection[str]) -> list[tuple[str, str, bool]]:
     return [(pk, name, pk in chosen) for pk, name in names.items()]
 
 

@@ -9,9 +9,9 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from apps.tenants.provider_keys import LONGEST_KEY, PROVIDER_MESSAGES, server_problem
+from apps.tenants.provider_keys import LONGEST_KEY, PROVIDER_MESSAGES, server_address_problem, server_problem
 from kernel.http.addresses import MAX_URL_LENGTH
-from llm.credentials import is_addressed, join_credential
+from llm.credentials import join_credential
 from llm.models import GROUNDED, is_known
 
 PROVIDERS = (
@@ -93,7 +93,7 @@ class ModelForm(forms.Form):
 
     def _check_server(self) -> None:
         key, address = self.cleaned_data["key"], self.cleaned_data["address"]
-        if address and (problem := server_problem(self.model_id, key="key", address=address)):
+        if problem := server_address_problem(self.model_id, address):
             self.add_error("address", problem)
         elif problem := server_problem(self.model_id, key=key, address=address):
-            self.add_error("key" if address or not is_addressed(self.model_id) else "address", problem)
+            self.add_error("key", problem)
