@@ -52,6 +52,13 @@ def test_no_key_is_written_into_environment() -> None:
     assert not told & {"SECRET_KEY", "SILAS_SIGNING_KEY", "SILAS_SECRETS_KEY", "DATABASE_URL", "DATABASE_OWNER_URL"}
 
 
+def test_checkpoints_are_written_where_workers_read_them() -> None:
+    files = {name: SERVICES[name]["environment"].get("SILAS_CHECKPOINTS") for name in ("web", "trusted", *WORKERS)}
+    assert set(files.values()) == {"/var/lib/silas/trust/audit-checkpoints.jsonl"}
+    assert "trust:/var/lib/silas/trust" in SERVICES["web"]["volumes"]
+    assert "trust:/var/lib/silas/trust" in SERVICES["trusted"]["volumes"]
+
+
 def test_every_secret_is_a_file_outside_repository() -> None:
     assert all(secret["file"].startswith("./secrets/") for secret in COMPOSE["secrets"].values())
     ignored = subprocess.run(["git", "check-ignore", "secrets/signing_key"], cwd=ROOT, check=False, capture_output=True)
