@@ -72,6 +72,10 @@ def refuse_wrong_keys(queues: Sequence[str]) -> None:
 def refuse_wide_role() -> None:
     """Raise `ImproperlyConfigured` when this worker's database role could create an approval, a login or a
     rule, or deceive the functions that prevent that."""
+    if env.text("DATABASE_REPLICA_URL"):
+        raise ImproperlyConfigured(
+            "E_CFG_WORK_ROLE: DATABASE_REPLICA_URL has web's role: for web processes and the trusted worker only"
+        )
     address = env.text("DATABASE_URL")
     more = worker_rights.excess(address)
     with psycopg.connect(address) as connection:

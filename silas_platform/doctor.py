@@ -19,7 +19,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.cache import cache
 from django.core.checks import ERROR, run_checks
-from django.db import connection
+from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from apps.bus import queries as bus
@@ -31,6 +31,7 @@ from kernel import trust
 from kernel.clock import now
 from kernel.redis_servers import connect, name_of
 from kernel.tenancy import INSTALLATION, tenant_scope
+from kernel.tenancy.replica import REPLICA
 from sandbox.runner import backend
 from silas_platform.backup.manifest import LAST_BACKUP
 from silas_platform.celery import app
@@ -38,6 +39,8 @@ from silas_platform.settings.broker import redis_servers
 
 MOST_SKEW = timedelta(seconds=2)
 MOST_WAIT = timedelta(minutes=5)
+# A replica of a quiet database reports the age of the last change, so this is generous.
+MOST_BEHIND = timedelta(minutes=15)
 BACKUP_AGE = timedelta(days=2)
 LEAST_FREE_BYTES, LEAST_FREE_SHARE = 2 << 30, 0.1
 WORKERS_ANSWER_SECONDS = 3.0
@@ -90,9 +93,29 @@ def _database() -> Findings:
     yield Level.OK, f"PostgreSQL {version} answers; {_bytes(size)}."
     if used > 0.8 * most:
         yield Level.WARNING, f"{used} of {most} connections are in use: put a pooler before PostgreSQL."
+    if REPLICA in connections:
+        yield from _replica()
     executor = MigrationExecutor(connection)
     if plan := executor.migration_plan(executor.loader.graph.leaf_nodes()):
         yield Level.FAULT, f"Migrations are missing ({len(plan)}): run migrate."
+
+
+def _replica() -> Findings:
+    with connections[REPLICA].cursor() as cursor:
+        cursor.execute("SELECT pg_is_in_recovery(), now() - pg_last_xact_replay_timestamp()")
+        is_replica, behind = cursor.fetchone()
+    if not is_replica:
+        yield (
+            Level.FAULT,
+            "DATABASE_REPLICA_URL names a server that is no replica: name a standby of this database.",
+        )
+    elif behind is not None and behind > MOST_BEHIND:
+        yield (
+            Level.WARNING,
+            f"The replica is {behind.total_seconds():.0f} s behind, and so are figures and searches.",
+        )
+    else:
+        yield Level.OK, "The replica follows."
 
 
 def _clocks() -> Findings:

@@ -19,7 +19,7 @@ from apps.sessions import insights
 from apps.sessions.insights import Asked, Day, GateAction, HandOff, Turns
 from apps.tenants.models import Deployment
 from apps.visitors.ratings import RatingFigures, rating_figures
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import current_tenant_id, read_from_replica
 from kernel.timezones import first_known_timezone
 
 MAX_DAYS = 366
@@ -109,6 +109,11 @@ class DecisionFigures:
     by_risk: list[RiskStats]
     by_action: list[FamilyStats]
     times: tuple[int, int, int, int, int]
+
+
+def figures_of(period: Period) -> tuple[ConversationFigures, DecisionFigures]:
+    """Both figures of the current tenant, from the replica where there is one."""
+    return read_from_replica(lambda: (conversation_figures(period), decision_figures(period)))
 
 
 def conversation_figures(period: Period) -> ConversationFigures:

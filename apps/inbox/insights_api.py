@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from apps.approvals.enums import Risk
 from apps.inbox.enums import SlaTarget
-from apps.inbox.insights import Period, conversation_figures, decision_figures, is_readable, today_in
+from apps.inbox.insights import Period, figures_of, is_readable, today_in
 from apps.tenants.api_auth import MembersView, RequestSerializer, uncached, validated
 from apps.tenants.enums import KeyScope
 from apps.tenants.models import Tenant
@@ -166,12 +166,13 @@ class Insights(MembersView):
         with tenant_scope(self.caller.tenant_id):
             place = deployment_by_id(values["deployment"]) if "deployment" in values else None
             period = _period(values, zone, place)
+            figures, decisions = figures_of(period)
             answer = {
                 "first": period.first,
                 "last": period.last,
                 "timezone": zone,
-                "conversations": conversation_figures(period),
-                "decisions": decision_figures(period),
+                "conversations": figures,
+                "decisions": decisions,
             }
             return uncached(InsightsAnswer(answer).data)
 

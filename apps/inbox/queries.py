@@ -45,7 +45,7 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
 from kernel.pagination import read_page
-from kernel.tenancy import current_tenant_id
+from kernel.tenancy import current_tenant_id, read_from_replica
 
 TABS = ("mine", "mentions", "unassigned", "all")
 PAGE = 50
@@ -149,7 +149,13 @@ class Choices:
 
 def conversations(asked: Asked, user: User | None, *, limit: int = PAGE) -> Page:
     """Return conversations with messages, the last active first; or, sorted by due time, those with an SLA clock, the
-    first due first. `user`: whose the list "mine" is."""
+    first due first. `user`: whose the list "mine" is. A search reads the replica, where there is one."""
+    if asked.words:
+        return read_from_replica(lambda: _conversations(asked, user, limit))
+    return _conversations(asked, user, limit)
+
+
+def _conversations(asked: Asked, user: User | None, limit: int) -> Page:
     moment = now()
     narrowed = _narrowed(asked, user, moment).select_related(*_SHOWN_WITH)
     rows: Sequence[ChatSession]

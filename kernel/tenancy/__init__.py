@@ -4,6 +4,7 @@ tenant).
 
 from kernel.tenancy.models import TenantModel
 from kernel.tenancy.reads import Read, read_rows, read_together
+from kernel.tenancy.replica import read_from_replica
 from kernel.tenancy.scope import (
     INSTALLATION,
     ScopeError,
@@ -34,6 +35,7 @@ __all__ = [
     "in_thread",
     "lookup_scope",
     "platform_scope",
+    "read_from_replica",
     "read_rows",
     "read_together",
     "run_isolated",

@@ -74,6 +74,16 @@ def leave_scope() -> None:
     _current.set(None)
 
 
+@contextmanager
+def without_scope() -> Iterator[None]:
+    """Clear the scope for the block, which runs on another connection than the caller's transaction."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 def current_scope() -> Scope:
     scope = _current.get()
     if scope is None:

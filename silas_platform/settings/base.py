@@ -116,6 +116,7 @@ TEMPLATES = [
 DATABASES = databases(
     env.text("DATABASE_URL"),
     owner_url=env.text("DATABASE_OWNER_URL"),
+    replica_url=env.text("DATABASE_REPLICA_URL"),
     prepared=env.number("DATABASE_PREPARED", 1) == 1,
 )
 DATABASE_THREADS = env.number("DATABASE_THREADS", 8)

@@ -20,8 +20,11 @@ def database(url: str, **extra: object) -> dict[str, object]:
     }
 
 
-def databases(url: str, *, owner_url: str, prepared: bool = True) -> dict[str, dict[str, object]]:
-    """`default` for the application, through a pool; `owner` for migrations only, where its address is given."""
+def databases(
+    url: str, *, owner_url: str, replica_url: str = "", prepared: bool = True
+) -> dict[str, dict[str, object]]:
+    """`default` for the application, through a pool; where their addresses are given, `owner` for migrations only, and
+    `replica` for reads that may be some seconds behind."""
     # A database that is away is asked for anew by whoever needs it: the pool's own retries wait longer and longer.
     pool = {"min_size": 1, "max_size": 24, "timeout": 5, "reconnect_timeout": 2}
     options = {"pool": pool, **(_PREPARED if prepared else {})}
@@ -29,6 +32,13 @@ def databases(url: str, *, owner_url: str, prepared: bool = True) -> dict[str, d
     found = {"default": database(url, OPTIONS=options, CONN_MAX_AGE=0, DISABLE_SERVER_SIDE_CURSORS=not prepared)}
     if owner_url:
         found["owner"] = database(owner_url, CONN_MAX_AGE=0)
+    if replica_url:
+        found["replica"] = database(
+            replica_url,
+            OPTIONS={"pool": {**pool, "max_size": 8}, **(_PREPARED if prepared else {})},
+            CONN_MAX_AGE=0,
+            DISABLE_SERVER_SIDE_CURSORS=not prepared,
+        )
     return found
 
 

@@ -34,6 +34,7 @@ _ADDRESSES = (
     "DATABASE_URL",
     "DATABASE_OWNER_URL",
     "DATABASE_WORK_URL",
+    "DATABASE_REPLICA_URL",
     "REDIS_URL",
     "SILAS_BROKER_URL",
     "SILAS_CHANNELS_URL",
@@ -137,6 +138,8 @@ def for_program(env: Mapping[str, str], program: str) -> dict[str, str]:
     withheld = {*KEYS, METRICS, *OLD_KEYS} - _SECRETS_OF[program]
     hidden = {"DATABASE_OWNER_URL", "DATABASE_WORK_URL", *withheld, *(f"{name}_FILE" for name in withheld)}
     result = {name: value for name, value in env.items() if name not in hidden}
+    if program in ("worker", "beat"):
+        result.pop("DATABASE_REPLICA_URL", None)  # its role is that of web
     if program == "worker":
         return result | {"DATABASE_URL": env.get("DATABASE_WORK_URL", ""), "SECRET_KEY": secrets.token_urlsafe(48)}
     if program == "beat":

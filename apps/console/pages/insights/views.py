@@ -26,7 +26,7 @@ from apps.console.members import StaffRequest, staff_view
 from apps.console.pages.insights import presenter
 from apps.console.pages.insights.period import SPANS, Period, period_from
 from apps.console.templatetags.console import percent, seconds
-from apps.inbox.insights import DecisionFigures, conversation_figures, decision_figures
+from apps.inbox.insights import DecisionFigures, figures_of
 from apps.tenants.models import Deployment
 from kernel.clock import now
 
@@ -57,7 +57,7 @@ class Figure:
 def insights(request: StaffRequest) -> HttpResponseBase:
     deployments = list(Deployment.objects.order_by("title"))
     period = _period(request, deployments)
-    figures, decisions = conversation_figures(period), decision_figures(period)
+    figures, decisions = figures_of(period)
     totals, rungs = decisions.totals, decisions.by_risk
     context = {
         "period": period,
@@ -83,7 +83,8 @@ def insights(request: StaffRequest) -> HttpResponseBase:
 def insights_file(request: StaffRequest) -> HttpResponseBase:
     """Return all numbers as a CSV file."""
     period = _period(request, list(Deployment.objects.order_by("title")))
-    rows = [*presenter.rows(conversation_figures(period)), *_decisions(decision_figures(period))]
+    figures, decisions = figures_of(period)
+    rows = [*presenter.rows(figures), *_decisions(decisions)]
     name = f"insights-{period.first.isoformat()}-{period.last.isoformat()}"
     return csv_response(name, ("section", "name", "value"), rows)
 
