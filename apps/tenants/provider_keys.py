@@ -59,7 +59,9 @@ def key_problem(key: str) -> str:
     """What is wrong with a pasted key, as a sentence; empty if nothing is."""
     if not key:
         return gettext("Paste the provider's API key.")
-    if len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()) or " " in key:
+    # An address in place of the key would be called without having been checked.
+    is_address = bool(split_credential(key)[1])
+    if is_address or len(key) > LONGEST_KEY or not (key.isascii() and key.isprintable()) or " " in key:
         return gettext("This isn't a valid API key: it contains characters that keys never have.")
     return ""
 

@@ -126,6 +126,9 @@ def test_first_run_takes_a_server_of_ones_own(tenant: Any, owner: Any, server: F
             {"provider": "compatible", "address": "https://llm.example.com/v1", "key": "a b"},
             "isn&#x27;t a valid API key",
         ),
+        # An address in place of a key is not called, neither with TLS nor without.
+        ({"provider": "openai", "key": "http://llm.example.com/v1"}, "isn&#x27;t a valid API key"),
+        ({"provider": "openai", "key": "https://llm.example.com/v1"}, "isn&#x27;t a valid API key"),
     ],
 )
 def test_wrong_address_is_refused(tenant: Any, owner: Any, place: Any, typed: dict[str, str], said: str) -> None:
