@@ -29,6 +29,7 @@ _HARMLESS = ("CREATE OR REPLACE", "CREATE FUNCTION", "DROP FUNCTION", "GRANT", "
 class Effect(Enum):
     LOCKS = "locks the table while it is read"
     BREAKS = "takes away what the version before uses"
+    REFUSES = "refuses the rows of the version before, which does not fill the column"
     UNKNOWN = "must be read by a person"
 
 
@@ -88,7 +89,9 @@ def _effect(operation: Any, label: str, state: ProjectState) -> Effect | None:
         case migrations.AddField():
             # An index or a foreign key is made by reading the table; a column with a constant default is not.
             field = operation.field
-            return Effect.LOCKS if field.unique or getattr(field, "db_index", False) or _generated(field) else None
+            if field.unique or getattr(field, "db_index", False) or _generated(field):
+                return Effect.LOCKS
+            return None if _may_be_left_out(field) else Effect.REFUSES
         case migrations.AlterField():
             before = state.models[label, operation.model_name_lower].fields[operation.name]
             return None if _fits(before, operation.field) else Effect.LOCKS
@@ -108,6 +111,11 @@ def _effect(operation: Any, label: str, state: ProjectState) -> Effect | None:
 def _generated(field: Any) -> bool:
     """A column that PostgreSQL fills row by row."""
     return bool(getattr(field, "generated", False)) or (field.has_default() and callable(field.default))
+
+
+def _may_be_left_out(field: Any) -> bool:
+    """True if a row can be inserted without it. Django's own default is not in the database."""
+    return bool(field.null or field.many_to_many or field.has_db_default())
 
 
 def _fits(before: Any, after: Any) -> bool:

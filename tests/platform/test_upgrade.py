@@ -65,7 +65,9 @@ def test_reading_a_table_under_a_lock_is_reported(operation: Operation) -> None:
     [
         table("Other"),
         AddIndexConcurrently("thing", INDEX),
-        migrations.AddField("thing", "note", models.TextField(blank=True, default="")),
+        migrations.AddField("thing", "note", models.TextField(blank=True, default="", db_default="")),
+        migrations.AddField("thing", "seen_at", models.DateTimeField(null=True)),
+        migrations.AddField("thing", "others", models.ManyToManyField("work.thing")),
         longer(20),
         longer(10, help_text="Other words"),
         migrations.RunSQL("CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; SELECT 2 $$;"),
@@ -74,6 +76,13 @@ def test_reading_a_table_under_a_lock_is_reported(operation: Operation) -> None:
 )
 def test_what_only_adds_is_not(operation: Operation) -> None:
     assert effects(operation) == []
+
+
+def test_column_that_the_version_before_does_not_fill_is_reported() -> None:
+    """Django's default fills the rows that are there, and is dropped: the version before could insert no more."""
+    note = migrations.AddField("thing", "note", models.TextField(blank=True, default=""))
+    assert effects(note) == [("work_thing", Effect.REFUSES)]
+    assert effects(note, reason="Only the migration writes this table.") == []
 
 
 def test_tables_of_the_same_plan_are_empty() -> None:
