@@ -148,7 +148,10 @@ def _is_parked() -> Exists:
 
 def questions_about(card: Card) -> list[CardQuestion]:
     """Return what the customer was asked about a card, in order."""
-    return list(CardQuestion.objects.select_related("asker").filter(card=card))
+    asked = list(CardQuestion.objects.select_related("asker").filter(card=card))
+    for question in asked:
+        question.card = card
+    return asked
 
 
 def undoable_cards() -> QuerySet[Card]:

@@ -9,8 +9,10 @@ import pytest
 import time_machine
 from django.urls import reverse
 
+from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import Risk
 from apps.approvals.models import Card, CardQuestion
+from apps.approvals.queries import face_hash
 from apps.inbox.card_questions import ask_customer
 from apps.sessions.models import ChatSession
 from kernel.clock import now
@@ -72,6 +74,16 @@ def test_card_that_waits_says_for_what_and_until_when(card: Card, approver: Any,
     assert "Flat &lt;3&gt; or 4?" in page
     assert "<b>Waiting for the customer</b>" in page
     assert 'data-key="q"' not in shown(approver, at(card, "console-card"))
+
+
+def test_decided_card_waits_for_nobody(card: Card, approver: Any) -> None:
+    ask(card, approver)
+    with tenant_scope(card.tenant):
+        answer_card(card.pk, user=approver, choice="approve", face=face_hash(card))
+    page = shown(approver, at(card, "console-card"))
+    assert "Flat 3 or 4?" in page
+    assert "Waiting for the customer</b>" not in page
+    assert "You can decide without the answer" not in page
 
 
 def test_answer_is_shown_as_text_that_nobody_has_checked(card: Card, session: ChatSession, approver: Any) -> None:

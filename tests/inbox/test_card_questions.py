@@ -178,6 +178,8 @@ def test_card_that_waits_may_be_decided(card: Card, session: ChatSession, approv
     say(session, "Number 4")
     assert fresh(card).status == CardStatus.DECIDED
     assert question_of(card).answer_seq is None
+    with tenant_scope(card.tenant):
+        assert not CardQuestion.objects.get(card=card).is_waiting
     assert lists(card) == (False, False)
 
 

@@ -47,5 +47,6 @@ class CardQuestion(TenantModel):
 
     @property
     def is_waiting(self) -> bool:
-        """True while the card waits for the customer. Reaching `waits_until` ends it without a write."""
-        return self.ended_at is None and self.waits_until > now()
+        """True while the card waits for the customer. Deciding the card and reaching `waits_until` end it without a
+        write."""
+        return self.ended_at is None and self.waits_until > now() and self.card.is_open
