@@ -198,6 +198,8 @@ def _end(row: Erasure, person: Person) -> None:
     kept = _kept(person)
     for session_id in person.shared:
         session = lock_session(session_id)
+        retention.forget_remembered(session)
+        session.save(update_fields=["preview", "focus"])
         if session.whose in person.customers:
             session.attributes = {}
             session.save(update_fields=["attributes"])

@@ -16,6 +16,7 @@ from django.db.models.expressions import RawSQL
 
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
+from apps.sessions.chronicle import SAID
 from apps.sessions.context_state import Focus
 from apps.sessions.enums import EntryKind, Sender
 from apps.sessions.models import ChatSession, ChronicleEntry, Turn
@@ -97,6 +98,15 @@ def forget_conversations(sessions: Collection[ChatSession]) -> None:
         _forget(session)
     if sessions:
         conversations_forgotten([session.pk for session in sessions])
+
+
+def forget_remembered(session: ChatSession) -> None:
+    """Forget what this locked conversation itself still says of entries whose words were erased: its preview, if it is
+    of one of them, and what was asked of memory. The caller saves `preview` and `focus`."""
+    said = ChronicleEntry.objects.filter(session_id=session.pk).filter(Q(kind__in=SAID) | Q(text=FORGOTTEN))
+    if said.exclude(text="").order_by("-seq").values_list("text", flat=True).first() == FORGOTTEN:
+        session.preview = FORGOTTEN
+    session.focus = _focus_of(session).without_memory(session.seq).as_kept()
 
 
 def _focus_of(session: ChatSession) -> Focus:

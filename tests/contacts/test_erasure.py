@@ -412,6 +412,25 @@ def test_of_a_conversation_that_two_customers_had_only_their_part_is_erased(hous
     assert "Words of the second." in house.export(other)["messages.json"].decode()
 
 
+def test_conversation_that_two_customers_had_does_not_remember_the_erased_one(house: PersonalData) -> None:
+    _, session, _ = house.customer("Words of the first.")
+    name = f"C-{uuid4().hex[:10]}"
+    with tenant_scope(house.tenant):
+        levels._write(lock_session(session.pk), verified(name), earned=True)
+    say(session, SECRET)
+    with tenant_scope(house.tenant):
+        (second,) = queries.list_contacts(ContactFilter(customer=name))[0]
+        assert "Mephisto" in ChatSession.objects.get(pk=session.pk).preview
+    request(house, second)
+    work(house)
+    with tenant_scope(house.tenant):
+        left = ChatSession.objects.get(pk=session.pk)
+        assert ChronicleEntry.objects.filter(session=session, text="Words of the first.").exists()
+    assert left.preview == FORGOTTEN
+    assert left.last_customer == ""
+    assert left.focus["forgettings"] == 1
+
+
 def test_merged_contacts_and_proved_addresses_go_together(house: PersonalData) -> None:
     kept, _, one = house.customer("One.")
     merged, _, two = house.customer("Two.")
