@@ -208,7 +208,8 @@ def _end(row: Erasure, person: Person) -> None:
     notes, _ = ContactNote.objects.filter(contact_id__in=person.contacts).delete()
     identities, _ = ContactIdentity.objects.filter(contact_id__in=person.contacts).delete()
     ContactMerge.objects.filter(Q(kept_id__in=person.contacts) | Q(merged_id__in=person.contacts)).delete()
-    theirs.update(merged_into=None)
+    # Also of one that was merged in since, which the request did not find: it stays, as a contact of its own.
+    Contact.objects.filter(Q(pk__in=person.contacts) | Q(merged_into__in=person.contacts)).update(merged_into=None)
     contacts = theirs.count()
     theirs.delete()
     ends = {"contacts": contacts, "identities": identities, "notes": notes, "conversations": len(person.sessions)}

@@ -431,6 +431,20 @@ def test_conversation_that_two_customers_had_does_not_remember_the_erased_one(ho
     assert left.focus["forgettings"] == 1
 
 
+def test_contact_that_was_merged_in_beside_the_request_stops_no_erasure(house: PersonalData) -> None:
+    row, _, _ = house.customer("Hello.")
+    late, _, _ = house.customer("Late.")
+    begun = request(house, row)
+    with tenant_scope(house.tenant):
+        Contact.objects.filter(pk=late.pk).update(merged_into=row)
+    work(house)
+    with tenant_scope(house.tenant):
+        begun.refresh_from_db()
+        assert begun.state == "done"
+        assert not Contact.objects.filter(pk=row.pk).exists()
+        assert Contact.objects.get(pk=late.pk).merged_into is None
+
+
 def test_merged_contacts_and_proved_addresses_go_together(house: PersonalData) -> None:
     kept, _, one = house.customer("One.")
     merged, _, two = house.customer("Two.")
