@@ -43,9 +43,13 @@ def master_address(url: str) -> MasterAddress | None:
         return None
     parts = urlsplit(url)
     user, _, hosts = parts.netloc.rpartition("@")
+    options = parse_qs(parts.query, keep_blank_values=True)
     name, *database = parts.path.strip("/").split("/")
     if not hosts or not name or len(database) > 1:
         raise ValueError(f"a Redis behind Sentinel is {_SCHEME}://host[:port][,host[:port]…]/master[/database]")
+    if unknown := sorted(options.keys() - {"sentinel_password"}):
+        # An option such as `ssl` that was passed over would leave the connections without it.
+        raise ValueError(f"a Redis behind Sentinel takes no option {', '.join(unknown)}")
     username, _, password = user.partition(":")
     login = {"username": unquote(username), "password": unquote(password)}
     return MasterAddress(
@@ -53,7 +57,7 @@ def master_address(url: str) -> MasterAddress | None:
         name=name,
         database=int(database[0]) if database else 0,
         login={field: value for field, value in login.items() if value},
-        sentinel_password=parse_qs(parts.query).get("sentinel_password", [""])[0],
+        sentinel_password=options.get("sentinel_password", [""])[0],
     )
 
 
@@ -101,7 +105,8 @@ def celery_broker(url: str) -> tuple[str, dict[str, Any]]:
     if not (master := master_address(url)):
         return url.replace("unix://", "redis+socket://", 1), {}
     user, at, _ = urlsplit(url).netloc.rpartition("@")
-    urls = [f"sentinel://{user}{at}{host}:{port}/{master.database}" for host, port in master.sentinels]
+    hosts = [(f"[{host}]" if ":" in host else host, port) for host, port in master.sentinels]
+    urls = [f"sentinel://{user}{at}{host}:{port}/{master.database}" for host, port in hosts]
     return ";".join(urls), {"master_name": master.name, "sentinel_kwargs": master.sentinel_options}
 
 

@@ -54,6 +54,12 @@ def test_incomplete_sentinel_url_is_refused(url: str) -> None:
         master_address(url)
 
 
+@pytest.mark.parametrize("option", ["ssl=true", "ssl_cert_reqs", "db=3", "sentinel_password=a&socket_timeout=1"])
+def test_option_that_sentinel_urls_do_not_take_is_refused(option: str) -> None:
+    with pytest.raises(ValueError, match=r"takes no option (ssl|ssl_cert_reqs|db|socket_timeout)$"):
+        master_address(f"redis+sentinel://one/silas?{option}")
+
+
 def test_operators_read_a_name_and_no_password() -> None:
     assert name_of(SENTINELS) == "silas (Sentinel)"
     assert name_of("redis://:secret@cache.example:6379/0") == "cache.example"
@@ -64,6 +70,7 @@ def test_celery_is_given_each_sentinel_and_the_master() -> None:
     url, options = celery_broker("redis+sentinel://:pw@one,two:1/silas/2")
     assert url == "sentinel://:pw@one:26379/2;sentinel://:pw@two:1/2"
     assert options["master_name"] == "silas"
+    assert celery_broker("redis+sentinel://[fd00::1]:1/silas")[0] == "sentinel://[fd00::1]:1/0"
 
 
 def test_channels_are_given_each_sentinel_and_the_master() -> None:
