@@ -25,7 +25,7 @@ export function fits(pattern, text) {
 
 /* A pattern that begins with a slash is about the path alone; a slash at the end makes no difference. */
 export function isOnPage(pattern, { host, path }) {
-  const plain = (text) => text.replace(/(?<=.)\/$/, "");
+  const plain = (text) => (text.length > 1 && text.endsWith("/") ? text.slice(0, -1) : text);
   return !pattern || fits(plain(pattern), plain(pattern.startsWith("/") ? path : host + path));
 }
 
