@@ -40,6 +40,7 @@ from apps.visitors.models import Consent, FormAnswers, Rating, TranscriptRequest
 from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from kernel.trust import root_of
+from tests import rivals
 from tests.factories.audit import stranger_verdict
 from tests.factories.bus import carry_out_kinds
 from tests.factories.console import browser, make_card
@@ -328,8 +329,17 @@ def test_it_waits_for_an_export_and_for_an_answer_that_is_being_written(house: P
 
 def test_an_export_holds_the_person(house: PersonalData) -> None:
     row, _, _ = house.customer("Hello.")
+    begun = request(house, row)
+    end_turns(house)
+
+    def step() -> erasure.Progress:
+        with tenant_scope(house.tenant):
+            return erasure.erase_some(begun.pk)
+
     with tenant_scope(house.tenant):
         assert lock_person(f"contact:{row.pk}", shared=True)
+        assert rivals.race(step) == [erasure.Progress.WAITS]
+    assert step() is erasure.Progress.MORE
 
 
 def test_a_message_that_arrives_meanwhile_is_erased_too(house: PersonalData) -> None:
