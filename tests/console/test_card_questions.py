@@ -86,11 +86,11 @@ def test_decided_card_waits_for_nobody(card: Card, approver: Any) -> None:
     assert "You can decide without the answer" not in page
 
 
-def test_answer_is_shown_as_text_that_nobody_has_checked(card: Card, session: ChatSession, approver: Any) -> None:
+def test_answer_is_shown_as_unverified_text(card: Card, session: ChatSession, approver: Any) -> None:
     ask(card, approver)
     say(session, "<script>alert(1)</script> number 4")
     page = shown(approver, at(card, "console-card"))
-    assert "Nobody has checked it" in page
+    assert "Not verified:" in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; number 4" in page
     assert "<script>alert(1)" not in page
     assert f"{reverse('console-conversation', args=[session.pk])}#line-" in page
@@ -135,7 +135,7 @@ def test_waiting_part_is_filtered(card: Card, approver: Any) -> None:
 
 
 def test_empty_waiting_part_says_what_it_is_for(card: Card, approver: Any) -> None:
-    assert "No card waits for the customer" in shown(approver, PARKED)
+    assert "No cards waiting for the customer" in shown(approver, PARKED)
 
 
 def test_form_is_not_shown_where_nobody_can_be_asked(tenant: Any, card: Card, approver: Any, viewer: Any) -> None:

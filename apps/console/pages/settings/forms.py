@@ -19,8 +19,7 @@ _DAYS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
     "conversation_days": (
         gettext_lazy("Conversations, in days"),
         gettext_lazy(
-            "Counted from the last message. Texts, files and names are deleted; when and with whom, cards and the "
-            "audit log stay."
+            "Counted from the last message. Texts, files and names are deleted; times, cards and the audit log stay."
         ),
     ),
     "memory_days": (
@@ -99,7 +98,7 @@ class RetentionForm(_NumbersForm):
 
     def default_of(self, value: int | None) -> str:
         if value is None:
-            return _("Empty: kept for good.")
+            return _("Leave empty to keep forever.")
         return ngettext("Empty: %(number)s day.", "Empty: %(number)s days.", value) % {"number": value}
 
     def clean(self) -> dict[str, Any]:
