@@ -12,9 +12,9 @@ from uuid import UUID
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox.enums import SlaTarget
-from apps.inbox.models import SlaClock, SlaMoment, SlaPolicy, Team
+from apps.inbox.models import SlaMoment, SlaPolicy, Team
 from apps.inbox.named_rows import require_room, save_named, sound_name
-from apps.inbox.sla_tracking import enqueue_refresh
+from apps.inbox.sla_tracking import enqueue_refresh_of_all
 from apps.inbox.staff import Staff, require_administrator
 from apps.tenants.models import Deployment
 from kernel.clock import now
@@ -92,7 +92,7 @@ def save_policy(by: Staff, fields: PolicyFields, *, policy_id: UUID | None = Non
     save_named(policy)
     data = {target.value: getattr(policy, target) for target in SlaTarget}
     record(AuditEvent.SLA_POLICY_SAVED, actor=by.actor, subject=f"sla_policy:{policy.pk}", data=data)
-    _refresh_running()
+    enqueue_refresh_of_all()
     return policy
 
 
@@ -100,7 +100,7 @@ def delete_policy(by: Staff, policy_id: UUID) -> None:
     """Its clocks end as cancelled, unless another policy holds; what was met or missed stays counted."""
     lock_policy(by, policy_id).delete()
     record(AuditEvent.SLA_POLICY_DELETED, actor=by.actor, subject=f"sla_policy:{policy_id}")
-    _refresh_running()
+    enqueue_refresh_of_all()
     if not SlaPolicy.objects.exists():
         # Without a policy nothing is written down, so that a later one must not build on what is left.
         SlaMoment.objects.all().delete()
@@ -133,11 +133,6 @@ def _sound_ids(given: Collection[str], known: Iterable[UUID], *, kept: Collectio
     if not set(given) <= allowed:
         raise _bad_policy(gettext("Choose teams and chatbots of your company."))
     return sorted(set(given))
-
-
-def _refresh_running() -> None:
-    for session_id in set(SlaClock.objects.filter(ended_at=None).values_list("session_id", flat=True)):
-        enqueue_refresh(session_id)
 
 
 def _bad_policy(message: str) -> SilasError:

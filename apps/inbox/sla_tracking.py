@@ -31,11 +31,13 @@ from apps.sessions.signals import session_changed
 from apps.tenants.hours import Schedule
 from kernel.clock import now
 from kernel.errors import NotFound
-from kernel.tenancy import in_scope
+from kernel.tenancy import current_tenant_id, in_scope
 
 _AROUND_THE_CLOCK = Schedule({}, "UTC")
 # How much the clock of the database, by which a job is due, may differ from ours.
 _CLOCK_SKEW = timedelta(seconds=5)
+# Conversations of which one transaction computes the clocks.
+_AT_ONCE = 50
 _ASKS = (*PUT_IN, EntryKind.SECURE_STORED)
 
 
@@ -71,6 +73,13 @@ def enqueue_refresh(session_id: UUID) -> None:
     enqueue(Kind.SLA_CLOCKS, scope_id=session_id, payload={"session": str(session_id)})
 
 
+def enqueue_refresh_of_all(after: UUID | None = None) -> None:
+    """Have all running clocks of the company computed after the commit, conversation by conversation in the order of
+    their ids. Those up to `after` are done."""
+    scope = uuid5(current_tenant_id(), f"sla:all:{after or ''}")
+    enqueue(Kind.SLA_CLOCKS, scope_id=scope, payload={"all_after": str(after or "")})
+
+
 def enqueue_for_team(session_id: UUID) -> None:
     """Have the clocks of a conversation that went to another team computed, if it has any."""
     if SlaClock.objects.filter(session=session_id, ended_at=None).exists():
@@ -78,8 +87,12 @@ def enqueue_for_team(session_id: UUID) -> None:
 
 
 async def deliver(delivery: Delivery) -> None:
-    """Compute the clocks of one conversation. A job that comes before its time goes back to its queue until then."""
+    """Compute the clocks of one conversation, or of the next of all. A job that comes before its time goes back to its
+    queue until then."""
     payload, moment = delivery.message.payload or {}, now()
+    if (after := payload.get("all_after")) is not None:
+        await delivery.commit(_refresh_some, UUID(after) if after else None, moment)
+        return
     due = datetime.fromisoformat(payload["due"]) if "due" in payload else None
     if due is not None and due > moment + _CLOCK_SKEW:
         await in_scope(delivery.tenant_id, delivery.defer, (due - moment).total_seconds(), "not_yet")
@@ -91,6 +104,17 @@ def _refresh_for(delivery: Delivery, session_id: UUID, moment: datetime) -> None
     if "due" not in (delivery.message.payload or {}):
         ack_duplicates(delivery.lease)
     refresh(session_id, moment=moment)
+
+
+def _refresh_some(after: UUID | None, moment: datetime) -> None:
+    running = SlaClock.objects.filter(ended_at=None)
+    if after is not None:
+        running = running.filter(session_id__gt=after)
+    sessions = list(running.order_by("session_id").values_list("session_id", flat=True).distinct()[:_AT_ONCE])
+    for session_id in sessions:
+        refresh(session_id, moment=moment)
+    if len(sessions) == _AT_ONCE:
+        enqueue_refresh_of_all(sessions[-1])
 
 
 def refresh(session_id: UUID, *, moment: datetime) -> None:

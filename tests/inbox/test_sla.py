@@ -249,6 +249,27 @@ def test_change_of_a_policy_holds_for_clocks_that_run(
     assert outcomes(session)["resolution"] == "cancelled"
 
 
+def test_change_is_one_job_however_many_clocks_run(
+    tenant: Any, deployment: Any, owner: Any, policy: SlaPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.inbox.sla_tracking._AT_ONCE", 2)
+    sessions = [make_session(deployment) for _ in range(5)]
+    for one in sessions:
+        say(one, "A person please")
+        want(one)
+    run(sessions[0])
+    with tenant_scope(tenant):
+        before = QueueMessage.objects.filter(kind=Kind.SLA_CLOCKS).count()
+    save(tenant, owner, policy_id=policy.pk, first_reply=90)
+    with tenant_scope(tenant):
+        assert QueueMessage.objects.filter(kind=Kind.SLA_CLOCKS).count() == before + 1
+    for _ in range(3):  # two conversations at a time
+        run(sessions[0])
+    for one in sessions:
+        first = clock(one, SlaTarget.FIRST_REPLY)
+        assert first.due_at == first.started_at + timedelta(minutes=90)
+
+
 def test_policy_counts_from_when_it_is_there(tenant: Any, owner: Any, session: ChatSession) -> None:
     want(session)
     save(tenant, owner)
