@@ -28,7 +28,7 @@ _DAYS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
     ),
     "skill_days": (
         gettext_lazy("Drafts of skills, in days"),
-        gettext_lazy("Drafts that nobody changed, and packages that still wait for review."),
+        gettext_lazy("Unchanged drafts, and packages that are waiting for review."),
     ),
     "message_days": (
         gettext_lazy("Finished background jobs, in days"),
