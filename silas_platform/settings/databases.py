@@ -25,21 +25,20 @@ def databases(
 ) -> dict[str, dict[str, object]]:
     """`default` for the application, through a pool; where their addresses are given, `owner` for migrations only, and
     `replica` for reads that may be some seconds behind."""
-    # A database that is away is asked for anew by whoever needs it: the pool's own retries wait longer and longer.
-    pool = {"min_size": 1, "max_size": 24, "timeout": 5, "reconnect_timeout": 2}
-    options = {"pool": pool, **(_PREPARED if prepared else {})}
-    # Without prepared statements there is a pooler between, which keeps a server-side cursor within a transaction only.
-    found = {"default": database(url, OPTIONS=options, CONN_MAX_AGE=0, DISABLE_SERVER_SIDE_CURSORS=not prepared)}
+    found = {"default": _pooled(url, most=24, prepared=prepared)}
     if owner_url:
         found["owner"] = database(owner_url, CONN_MAX_AGE=0)
     if replica_url:
-        found["replica"] = database(
-            replica_url,
-            OPTIONS={"pool": {**pool, "max_size": 8}, **(_PREPARED if prepared else {})},
-            CONN_MAX_AGE=0,
-            DISABLE_SERVER_SIDE_CURSORS=not prepared,
-        )
+        found["replica"] = _pooled(replica_url, most=8, prepared=prepared)
     return found
+
+
+def _pooled(url: str, *, most: int, prepared: bool) -> dict[str, object]:
+    # A database that is away is asked for anew by whoever needs it: the pool's own retries wait longer and longer.
+    pool = {"min_size": 1, "max_size": most, "timeout": 5, "reconnect_timeout": 2}
+    options = {"pool": pool, **(_PREPARED if prepared else {})}
+    # Without prepared statements there is a pooler between, which keeps a server-side cursor within a transaction only.
+    return database(url, OPTIONS=options, CONN_MAX_AGE=0, DISABLE_SERVER_SIDE_CURSORS=not prepared)
 
 
 # What a connection has asked five times it asks by name from then on, and PostgreSQL keeps the plan: planning takes
