@@ -117,8 +117,8 @@ def open_cards_about(subject_id: UUID, *subject_kinds: str) -> QuerySet[Card]:
 
 
 def undecided_cards() -> QuerySet[Card]:
-    """Return the open cards that wait for an answer, the nearest deadline first. A card that only offers to undo what
-    was done waits for nobody."""
+    """Return the open cards that wait for an answer, the nearest deadline first. Cards that only offer to undo
+    what was done are left out."""
     cards: QuerySet[Card] = open_cards().exclude(kind__in=OFFERED_KINDS).order_by("expires_at", "created_at")
     return cards
 

@@ -176,7 +176,7 @@ def _conversations_due(row: Erasure, person: Person) -> QuerySet[ChatSession]:
 
 
 def _erase_conversations(row: Erasure, person: Person) -> bool:
-    """Let every room forget what it holds of the next conversations; nobody is verified in them any more."""
+    """Erase what every room holds of the next conversations, and end the verified identity in them."""
     ids = list(_conversations_due(row, person).values_list("pk", flat=True)[:_CONVERSATIONS])
     for session_id in ids:
         turn_pauses.withdraw_pauses(session_id, reason=Withdrawal.STAFF, actor=row.requested_by)

@@ -28,8 +28,8 @@ MOST_QUESTIONS = 3
 
 
 def takes_question(card: Card) -> bool:
-    """True if the customer could be asked about cards like this one. What a gate holds back and what was done already
-    wait for nobody's explanation, and other cards are about no conversation."""
+    """True for a card about a conversation. Not for one of a gate, and not for one that only offers to undo what was
+    done."""
     return card.session_id is not None and card.kind != CardKind.GATE and not card.of_kind.is_offered
 
 

@@ -12,7 +12,7 @@ from apps.sessions.models import ChronicleEntry
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """`answer` is what the customer wrote next, which nobody has checked; empty without one."""
+    """`answer` is what the customer wrote next, unverified; empty without one."""
 
     row: CardQuestion
     text: str
