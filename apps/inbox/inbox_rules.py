@@ -18,12 +18,12 @@ from apps.inbox.enums import Do, RuleMatch, RuleTrigger
 from apps.inbox.inbox_rule_conditions import Subjects, bad_rule
 from apps.inbox.inbox_rule_triggers import enqueue_for_waiting
 from apps.inbox.models import InboxRule
-from apps.inbox.named_rows import require_room, save_named, sound_name
 from apps.inbox.staff import Staff, require_administrator
 from apps.inbox.steps import ME, Names
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+from kernel.named_rows import require_room, save_named, sound_name
 
 MAX_NAME, MAX_RULES, MAX_MINUTES, MAX_POSITION = 60, 50, 7 * 24 * 60, 1000
 

@@ -10,10 +10,10 @@ from apps.audit.services import record
 from apps.inbox.enums import Colour
 from apps.inbox.handoff import writable
 from apps.inbox.models import CannedReply, Label
-from apps.inbox.named_rows import require_room, save_named, sound_name
 from apps.inbox.staff import Staff, require_staff
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
+from kernel.named_rows import require_room, save_named, sound_name
 
 MAX_NAME = 40
 # More than a menu can show: whoever needs them needs something else.

@@ -11,11 +11,11 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox import steps as steps_of
 from apps.inbox.models import Macro
-from apps.inbox.named_rows import require_room, save_named, sound_name
 from apps.inbox.staff import Staff, member_of, require_staff
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+from kernel.named_rows import require_room, save_named, sound_name
 
 MAX_NAME, MAX_MACROS = 60, 200
 

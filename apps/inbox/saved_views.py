@@ -14,12 +14,12 @@ from django.db.models import Q, QuerySet
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox.enums import ViewPage
-from apps.inbox.named_rows import require_room, save_named, sound_name
 from apps.inbox.staff import Staff, member_of, require_staff
 from apps.inbox.view_models import SavedView
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+from kernel.named_rows import require_room, save_named, sound_name
 
 MAX_NAME, MAX_VIEWS = 60, 50
 

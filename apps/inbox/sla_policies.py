@@ -13,7 +13,6 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.inbox.enums import SlaTarget
 from apps.inbox.models import SlaMoment, SlaPolicy, Team
-from apps.inbox.named_rows import require_room, save_named, sound_name
 from apps.inbox.sla_tracking import enqueue_refresh_of_all
 from apps.inbox.staff import Staff, require_administrator
 from apps.tenants.models import Deployment
@@ -21,6 +20,7 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+from kernel.named_rows import require_room, save_named, sound_name
 
 # A year is the longest target.
 MAX_NAME, MAX_POLICIES, MAX_MINUTES, MAX_POSITION = 60, 50, 366 * 24 * 60, 1000

@@ -13,7 +13,6 @@ from apps.bus.enums import Kind
 from apps.bus.services import enqueue
 from apps.inbox.enums import Assignment
 from apps.inbox.models import Availability, DeskState, Team, TeamMember
-from apps.inbox.named_rows import one_line, require_room, save_named, sound_name
 from apps.inbox.queries import answering_member
 from apps.inbox.staff import ADMINISTERING_ROLES, Staff, require_administrator, require_staff
 from apps.sessions.models import ChatSession
@@ -26,6 +25,7 @@ from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
+from kernel.named_rows import one_line, require_room, save_named, sound_name
 from kernel.tenancy import current_tenant_id
 from kernel.timezones import first_known_timezone, timezone_error
 

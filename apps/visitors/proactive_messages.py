@@ -24,6 +24,7 @@ from kernel.canonical import sha256_hex
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import LANGUAGES, gettext
+from kernel.named_rows import require_room
 from kernel.unicode_safety import has_hidden_characters
 
 MOST_MESSAGES = 20
@@ -53,9 +54,7 @@ def shown_to_visitors(deployment_id: UUID) -> list[dict[str, object]]:
 
 def create(deployment: Deployment, *, actor: str, **fields: Any) -> ProactiveMessage:
     """`deployment` is locked. Raises `SilasError("invalid_offers")` with the problem of each field, 409 `too_many`."""
-    if ProactiveMessage.objects.filter(deployment=deployment).count() >= MOST_MESSAGES:
-        said = gettext("You've reached the maximum of {most}. Delete one first.").format(most=MOST_MESSAGES)
-        raise SilasError(ErrorCode.TOO_MANY, said, status=409)
+    require_room(ProactiveMessage.objects.filter(deployment=deployment), MOST_MESSAGES)
     row = ProactiveMessage(deployment=deployment)
     _save(row, fields, actor=actor)
     return row
