@@ -9,8 +9,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, Subquery, When
-from django.db.models.functions import Coalesce
+from django.db.models import Case, Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Coalesce, Greatest, Least
 from pydantic import ValidationError
 
 from apps.approvals import rules
@@ -144,6 +144,13 @@ def waiting_count() -> int:
 def _is_parked() -> Exists:
     """Whether a card waits for the customer to answer a question."""
     return Exists(CardQuestion.objects.filter(card=OuterRef("pk"), ended_at=None, waits_until__gt=now()))
+
+
+def queued_at() -> Greatest:
+    """When a card came into the queue: when it was opened or, if later, when its last wait for the customer ended or
+    will end by itself."""
+    waits = CardQuestion.objects.filter(card=OuterRef("pk")).order_by().values("card")
+    return Greatest(F("created_at"), Subquery(waits.annotate(end=Max(Least("ended_at", "waits_until"))).values("end")))
 
 
 def questions_about(card: Card) -> list[CardQuestion]:

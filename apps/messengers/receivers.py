@@ -7,7 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from apps.approvals.models import Card
-from apps.approvals.signals import card_changed
+from apps.approvals.signals import card_changed, question_changed
 from apps.bus import retention
 from apps.messengers.cards import notices
 from apps.messengers.delivery import enqueue_entries
@@ -30,7 +30,12 @@ def _entries_appended(session: ChatSession, entries: Sequence[ChronicleEntry]) -
 
 @card_changed.connect
 def _card_changed(card: Card) -> None:
-    notices.enqueue_messages(card)
+    notices.enqueue_messages(card.pk)
+
+
+@question_changed.connect
+def _question_changed(card_id: UUID) -> None:
+    notices.enqueue_messages(card_id)
 
 
 @conversations_forgotten.connect

@@ -14,6 +14,7 @@ from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import CardKind, CardStatus, Risk, Withdrawal
 from apps.approvals.models import Card, CardQuestion
 from apps.audit.models import AuditEntry
+from apps.bus.models import QueueMessage
 from apps.inbox import handoff
 from apps.inbox.card_questions import ask_customer
 from apps.sessions.enums import Owner
@@ -23,6 +24,7 @@ from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests import rivals
+from tests.console.test_push import due, letters, push_service, pushes, send, subscribe
 from tests.factories.cards import make_kind
 from tests.factories.console import make_card
 from tests.factories.pauses import bot_lines, converse, serve
@@ -321,3 +323,100 @@ class TestApi:
 
     def test_agent_is_refused(self, tenant: Any, card: Card, agent: Any) -> None:
         assert code(self.put(Api(tenant, member=agent), card, text=TEXT)) == (403, "forbidden_role")
+
+
+class TestAlerts:
+    """Members who may decide are notified of the card when it is opened and when it is back, and not between."""
+
+    @pytest.fixture(autouse=True)
+    def _push_on(self, tenant: Any, approver: Any, settings: Any) -> None:
+        settings.SILAS_SECRETS_KEY = "a-secrets-key"
+        subscribe(tenant, approver)
+
+    def told(self, card: Card, ahead: timedelta = timedelta(minutes=1)) -> list[str]:
+        """Where the pushes lead that are due."""
+        return [push["url"] for push in pushes(due(card.tenant, ahead))]
+
+    def jobs(self, card: Card) -> list[timedelta]:
+        """When the alerts about the card are carried out; the one for its opening comes first."""
+        with tenant_scope(card.tenant):
+            rows = QueueMessage.objects.filter(kind="card_alert", scope_id__endswith=str(card.pk)).order_by("position")
+            return [row.available_at - now() for row in rows]
+
+    def test_card_that_waits_for_the_customer_is_not_pushed(self, card: Card, approver: Any) -> None:
+        ask(card, approver)
+        assert self.told(card) == []
+
+    def test_card_is_pushed_anew_when_the_customer_answers_and_once(
+        self, card: Card, session: ChatSession, approver: Any
+    ) -> None:
+        assert self.told(card) == [f"/console/review/{card.pk}/"]
+        ask(card, approver)
+        assert self.told(card) == []
+        say(session, "Number 4")
+        assert self.told(card) == [f"/console/review/{card.pk}/"]
+        say(session, "Thanks")
+        assert self.told(card, timedelta(minutes=2)) == []
+        opened, timed_out, answered = self.jobs(card)
+        assert opened <= timedelta()
+        assert timed_out > timedelta(hours=23)
+        assert answered <= timedelta()
+
+    def test_card_is_pushed_anew_each_time_that_it_is_back(
+        self, card: Card, session: ChatSession, approver: Any
+    ) -> None:
+        self.told(card)
+        for number in range(2):
+            ask(card, approver)
+            say(session, f"Answer {number}")
+            assert self.told(card, timedelta(minutes=number + 1)) == [f"/console/review/{card.pk}/"]
+
+    def test_card_is_pushed_anew_when_the_wait_is_over_and_a_late_answer_pushes_nothing(
+        self, card: Card, session: ChatSession, approver: Any
+    ) -> None:
+        self.told(card)
+        ask(card, approver)
+        with time_machine.travel(now() + timedelta(days=1, seconds=1), tick=False):
+            assert self.told(card) == [f"/console/review/{card.pk}/"]
+            say(session, "Number 4")
+            assert self.told(card, timedelta(minutes=2)) == []
+        assert len(self.jobs(card)) == 2
+
+    def test_card_decided_while_it_waits_is_not_pushed(
+        self, card: Card, session: ChatSession, approver: Any, owner: Any
+    ) -> None:
+        ask(card, owner)
+        with tenant_scope(card.tenant):
+            answer_card(card.pk, user=owner, choice="decline", face=queries.face_hash(card))
+        say(session, "Number 4")
+        assert self.told(card) == []
+        assert len(self.jobs(card)) == 2
+
+    def test_card_that_expired_is_not_pushed(self, card: Card, session: ChatSession, approver: Any) -> None:
+        ask(card, approver)
+        with time_machine.travel(now() + timedelta(days=2), tick=False):
+            say(session, "Number 4")
+            assert self.told(card) == []
+
+    def test_email_counts_the_card_from_when_it_was_back_and_as_not_viewed(
+        self, card: Card, session: ChatSession, approver: Any
+    ) -> None:
+        with tenant_scope(card.tenant):
+            lifecycle.record_look(card, approver)
+        ask(card, approver)
+        with time_machine.travel(now() + timedelta(minutes=30), tick=False):
+            assert letters(due(card.tenant)) == []
+            say(session, "Number 4")
+            assert letters(due(card.tenant, timedelta(minutes=9))) == []
+            assert letters(due(card.tenant, timedelta(minutes=11))) == [{"medium": 1}]
+            assert letters(due(card.tenant, timedelta(minutes=30))) == []
+
+    def test_worker_pushes_when_the_customer_answers(self, card: Card, session: ChatSession, approver: Any) -> None:
+        with push_service() as (endpoint, got):
+            subscribe(card.tenant, approver, endpoint)
+            ask(card, approver)
+            send(card.tenant)
+            assert got == []
+            say(session, "Number 4")
+            send(card.tenant)
+            assert len(got) == 1

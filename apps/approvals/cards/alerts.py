@@ -2,7 +2,10 @@
 
 Alerts are claimed here and sent by `autonomy.alert_delivery`. What is claimed is never claimed again: if a push is
 lost, the e-mail makes up for it, because it goes to members who have not looked. Neither contains what a card is about,
-only its risk and a link."""
+only its risk and a link.
+
+A card that waits for the customer is left out. When it is back, it counts as a new one that nobody has looked at: what
+counts is when it came into the queue (`queries.queued_at`)."""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import QuerySet
 
+from apps.approvals import queries
 from apps.approvals.cards import webpush
 from apps.approvals.cards.lifecycle import eligible_approvers
 from apps.approvals.cards.risk import max_risk
@@ -161,9 +165,8 @@ def claim_alerts(moment: datetime) -> list[Push | AlertEmail]:
     if not choices:
         return []
     since = min(min(choice.pushed_until, choice.mailed_until) for choice in choices) - timedelta(seconds=LATE_SECONDS)
-    waiting = Card.objects.filter(status__in=OPEN_STATUSES, expires_at__gt=moment, created_at__gt=since)
-    cards = list(waiting.order_by("created_at")[:_MAX_CARDS])
-    waiting_cards = _WaitingCards(cards)
+    waiting = _open_cards(moment).filter(queued_at__gt=since, queued_at__lte=moment)
+    waiting_cards = _WaitingCards(list(waiting.order_by("queued_at")[:_MAX_CARDS]))
     due: list[Push | AlertEmail] = []
     for choice in choices:
         due += _due_pushes(choice, waiting_cards, moment)
@@ -177,16 +180,21 @@ def claim_alerts(moment: datetime) -> list[Push | AlertEmail]:
 def next_alert_at(card_id: UUID, moment: datetime) -> datetime | None:
     """Return when the next alert about this card may be due, None if none will be. The choices are locked, so that a
     member who changes theirs meanwhile is not missed."""
-    card = Card.objects.filter(pk=card_id, status__in=OPEN_STATUSES, expires_at__gt=moment).first()
+    card = _open_cards(moment).filter(pk=card_id).first()
     if card is None:
         return None
     due: list[datetime] = []
     for choice in _enabled(AlertChoice.objects.select_for_update(of=("self",), no_key=True)):
         if choice.way == AlertWay.PUSH and _is_new(card, choice):
-            due.append(_next_push(choice))
-        if card.created_at > choice.mailed_until:
-            due.append(max(card.created_at + timedelta(minutes=choice.minutes), _next_email(choice)))
+            due.append(max(card.queued_at, _next_push(choice)))
+        if card.queued_at > choice.mailed_until:
+            due.append(max(card.queued_at + timedelta(minutes=choice.minutes), _next_email(choice)))
     return max(min(due), moment + timedelta(seconds=PUSH_SECONDS)) if due else None
+
+
+def _open_cards(moment: datetime) -> QuerySet[Card]:
+    cards: QuerySet[Card] = Card.objects.filter(status__in=OPEN_STATUSES, expires_at__gt=moment)
+    return cards.annotate(queued_at=queries.queued_at())
 
 
 def _enabled(choices: QuerySet[AlertChoice]) -> QuerySet[AlertChoice]:
@@ -195,7 +203,13 @@ def _enabled(choices: QuerySet[AlertChoice]) -> QuerySet[AlertChoice]:
 
 def _is_new(card: Card, choice: AlertChoice) -> bool:
     early = choice.pushed_until - timedelta(seconds=LATE_SECONDS)
-    return card.created_at > early and str(card.pk) not in choice.pushed
+    return card.queued_at > early and _name_of(card) not in choice.pushed
+
+
+def _name_of(card: Card) -> str:
+    """What `AlertChoice.pushed` calls a card: another name each time that it is back."""
+    is_back = card.queued_at > card.created_at
+    return f"{card.pk}@{card.queued_at.isoformat()}" if is_back else str(card.pk)
 
 
 def _next_push(choice: AlertChoice) -> datetime:
@@ -244,9 +258,9 @@ def _due_pushes(choice: AlertChoice, waiting: _WaitingCards, moment: datetime) -
     new = [card for card in waiting.cards if _is_new(card, choice)]
     if not new:
         return []
-    mine = [card for card in new if card.created_at > choice.pushed_until or choice.pushed]
-    choice.pushed = [*choice.pushed, *(str(card.pk) for card in new)][-_KEPT_IDS:]
-    choice.pushed_until = max(choice.pushed_until, *(card.created_at for card in new))
+    mine = [card for card in new if card.queued_at > choice.pushed_until or choice.pushed]
+    choice.pushed = [*choice.pushed, *(_name_of(card) for card in new)][-_KEPT_IDS:]
+    choice.pushed_until = max(choice.pushed_until, *(card.queued_at for card in new))
     choice.save(update_fields=["pushed", "pushed_until"])
     payloads = _push_payloads([card for card in mine if waiting.may_decide(card, choice.user_id)])
     return _pushes(PushSubscription.objects.filter(user_id=choice.user_id), payloads)
@@ -265,12 +279,16 @@ def _due_emails(choice: AlertChoice, waiting: _WaitingCards, moment: datetime) -
     early, late = choice.mailed_until, moment - timedelta(minutes=choice.minutes)
     if moment < _next_email(choice):
         return []
-    due = [card for card in waiting.cards if early < card.created_at <= late]
+    due = [card for card in waiting.cards if early < card.queued_at <= late]
     if not due:
         return []
-    choice.mailed_until = max(card.created_at for card in due)
-    looked_at = set(Look.objects.filter(user_id=choice.user_id, card__in=due).values_list("card_id", flat=True))
-    unseen = [card for card in due if card.pk not in looked_at and waiting.may_decide(card, choice.user_id)]
+    choice.mailed_until = max(card.queued_at for card in due)
+    looks = dict(Look.objects.filter(user_id=choice.user_id, card__in=due).values_list("card_id", "first_at"))
+    unseen = [
+        card
+        for card in due
+        if (card.pk not in looks or looks[card.pk] < card.queued_at) and waiting.may_decide(card, choice.user_id)
+    ]
     choice.mailed_at = moment if unseen else choice.mailed_at
     choice.save(update_fields=["mailed_until", "mailed_at"])
     return (

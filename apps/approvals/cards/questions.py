@@ -1,14 +1,15 @@
 """Park a card while the customer answers a question about it.
 
 A parked card is out of the queue and may be decided all the same. The wait ends when the customer writes, which changes
-the question alone and locks no card, or when its time is up, which nothing has to notice. What an approval binds never
-changes: only the deadline of the card moves, by as much as the wait. `apps.inbox.card_questions` puts the words into
-the conversation. Lock order: card, conversation, question.
+the question alone and locks no card, or when its time is up, which nothing has to notice. Either way those who may
+decide the card are alerted as of a new one (`cards.alerts`). What an approval binds never changes: only the deadline of
+the card moves, by as much as the wait. `apps.inbox.card_questions` puts the words into the conversation. Lock order:
+card, conversation, question.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from apps.approvals import queries, signals
@@ -16,6 +17,8 @@ from apps.approvals.cards.lifecycle import record_card_event, require_open
 from apps.approvals.enums import CardKind
 from apps.approvals.models import OPEN_STATUSES, Card, CardQuestion
 from apps.audit.enums import AuditEvent
+from apps.bus import services as bus
+from apps.bus.enums import Kind
 from apps.tenants.models import User
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
@@ -60,6 +63,7 @@ def park_card(
     )
     card.expires_at += wait
     card.save(update_fields=["expires_at"])
+    _alert(card.pk, f"wait{seq}", due_at=question.waits_until)
     record_card_event(AuditEvent.CARD_QUESTION_ASKED, card, actor=actor, session=str(session_id), seq=seq)
     signals.question_changed(card.pk)
     return question
@@ -73,4 +77,12 @@ def end_waits(session_id: UUID, *, answer_seq: int) -> None:
     for question in waiting:
         ended = CardQuestion.objects.filter(pk=question.pk, ended_at=None)
         if ended.update(ended_at=now(), answer_seq=answer_seq):
+            if question.waits_until > now():
+                _alert(question.card_id, f"answer{answer_seq}")
             signals.question_changed(question.card_id)
+
+
+def _alert(card_id: UUID, cause: str, *, due_at: datetime | None = None) -> None:
+    """Send what is due about a card that is back. Each cause is a scope of its own on the bus, because a job waits
+    behind an earlier one of its scope, and the one of the new card may wait for a day until its email is due."""
+    bus.enqueue(Kind.CARD_ALERT, scope_id=f"{cause}:{card_id}", due_at=due_at)

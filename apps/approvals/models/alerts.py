@@ -20,8 +20,8 @@ MIN_MINUTES, MAX_MINUTES = 1, 1440
 class AlertChoice(TenantModel):
     """One member's choice, and up to which card they were notified.
 
-    `pushed` are the ids of the cards pushed last, because a card that was committed late is older than `pushed_until`
-    and has not been pushed. E-mails have covered cards up to `mailed_until`.
+    `pushed` names the cards pushed last, because a card that was committed late is older than `pushed_until` and has
+    not been pushed. E-mails have covered cards up to `mailed_until`.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

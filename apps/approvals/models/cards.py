@@ -3,6 +3,7 @@ decisions and looks."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import ClassVar
 
 from django.conf import settings
@@ -77,6 +78,8 @@ class Card(TenantModel):
     expires_at = models.DateTimeField()
     settled_at = models.DateTimeField(null=True)
     withdrawal = models.CharField(max_length=16, choices=Withdrawal.choices, blank=True)
+
+    queued_at: datetime  # where `queries.queued_at` is annotated
 
     class Meta(TenantModel.Meta):
         ordering: ClassVar = ["created_at"]

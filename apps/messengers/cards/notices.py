@@ -2,8 +2,8 @@
 
 Each card has one recurring job of the trusted worker: it sends what is due, and updates what was sent when the card got
 on. A card undecided at half of its time goes to the next channel, then to the next person; each further step takes half
-of what is left. Buttons that decide in place are for low risk alone; anything else opens the page of a
-decision link, where the member's passkey decides.
+of what is left. The time stands still while the card waits for the customer. Buttons that decide in place are for low
+risk alone; anything else opens the page of a decision link, where the member's passkey decides.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from apps.approvals.cards import decision_links, kinds
 from apps.approvals.cards.lifecycle import eligible_approvers
 from apps.approvals.enums import ApprovalVerdict, CardStatus, Risk
 from apps.approvals.locks import lock_card
-from apps.approvals.models import Answer, Card
+from apps.approvals.models import Answer, Card, CardQuestion
 from apps.bus.deliveries import Delivery
 from apps.bus.enums import Kind
 from apps.bus.services import schedule
@@ -65,10 +65,11 @@ class _Step:
     address: str = ""
 
 
-def enqueue_messages(card: Card) -> None:
-    """Enqueue the card's messages, where the tenant wants any or once did; in the transaction that changed the card."""
+def enqueue_messages(card_id: UUID) -> None:
+    """Enqueue the card's messages, where the tenant wants any or once did; in the transaction that changed the card, or
+    asked or answered a question about it."""
     if CardPolicy.objects.exists():
-        schedule(Kind.CARD_NOTICE, scope_id=card.pk, due_at=now())
+        schedule(Kind.CARD_NOTICE, scope_id=card_id, due_at=now())
 
 
 async def deliver(delivery: Delivery) -> None:
@@ -80,10 +81,46 @@ async def deliver(delivery: Delivery) -> None:
     await delivery.reschedule(_next_due, card_id)
 
 
+@dataclass(frozen=True)
+class _Clock:
+    """The time that a card has for its decision without its waits for the customer, which moved its deadline.
+
+    Passing on is measured by it, so that a question passes nothing on and takes nothing back. `stands_until` is the end
+    of the wait in which the time stands still.
+    """
+
+    whole: timedelta
+    left: timedelta
+    stands_until: datetime | None
+
+    @property
+    def step(self) -> int:
+        """How many times the card has been passed on."""
+        if self.left < SHORTEST_STEP or self.whole <= self.left:
+            return 0
+        return max(0, int(math.log2(self.whole / self.left)))
+
+    def due_at(self, left: timedelta, moment: datetime) -> datetime:
+        """When so much time will be left."""
+        return (self.stands_until or moment) + max(self.left - left, timedelta())
+
+
+def _clock_of(card: Card, moment: datetime) -> _Clock:
+    whole = card.expires_at - card.created_at
+    left, stands_until = card.expires_at - moment, None
+    for question in queries.questions_about(card):
+        end = min(question.ended_at or question.waits_until, question.waits_until)
+        whole -= question.waits_until - question.asked_at
+        left -= question.waits_until - max(min(end, moment), question.asked_at)
+        if end > moment:
+            stands_until = end
+    # Whoever was passed the card keeps it for the time that is left of the waits.
+    return _Clock(whole, max(left, min(SHORTEST_STEP, card.expires_at - moment)), stands_until)
+
+
 def step_at(card: Card, moment: datetime) -> int:
     """How many times the card has been passed on at this moment."""
-    whole, left = card.expires_at - card.created_at, card.expires_at - moment
-    return max(0, int(math.log2(whole / left))) if left >= SHORTEST_STEP and whole > left else 0
+    return _clock_of(card, moment).step
 
 
 def may_decide_in_place(card: Card, account: ApproverAccount, rule: CardPolicy, moment: datetime) -> bool:
@@ -211,6 +248,8 @@ def _settle(step: _Step, outcome: Sent | NotSent) -> None:
 def _next_due(card_id: UUID) -> datetime | None:
     """When something is to be sent or updated next."""
     card = lock_card(card_id)
+    # Whoever ends a wait changes its row and then moves this job, which is leased meanwhile.
+    list(CardQuestion.objects.select_for_update(no_key=True).filter(card=card, ended_at=None))
     moment, due = now(), []
     notices = CardNotice.objects.filter(card=card).exclude(progress=_progress(card)).exclude(state=NoticeState.FAILED)
     due += [
@@ -220,10 +259,11 @@ def _next_due(card_id: UUID) -> datetime | None:
     ]
     rule = accounts.policy()
     if rule is not None and card.is_open:
-        steps = step_at(card, moment) + 1
-        left = (card.expires_at - card.created_at) / 2**steps
+        clock = _clock_of(card, moment)
+        steps = clock.step + 1
+        left = clock.whole / 2**steps
         if left >= SHORTEST_STEP and len(list(_routes(card, rule))) > steps:
-            due.append(card.expires_at - left)
+            due.append(clock.due_at(left, moment))
     return min(due) if due else None
 
 

@@ -9,16 +9,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.core import mail
 from django.db import connections
 
+from apps.approvals import queries
 from apps.approvals.cards.lifecycle import withdraw_card
 from apps.approvals.cards.services import decide_card
 from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus, PasskeyRule, Risk, Withdrawal
 from apps.approvals.models import Answer, Card, DecisionLink
 from apps.audit.models import AuditEntry
 from apps.bus.enums import Kind
-from apps.messengers.cards import accounts
+from apps.bus.models import QueueMessage
+from apps.inbox.card_questions import ask_customer
+from apps.messengers.cards import accounts, notices
 from apps.messengers.enums import NoticeState
 from apps.messengers.models import ApproverAccount, CardNotice, CardPolicy, Channel
 from apps.tenants.enums import Role
@@ -28,7 +32,10 @@ from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.bus import carry_out_kinds
 from tests.factories.cards import make_kind
+from tests.factories.console import make_card
 from tests.factories.passkeys import enrolled
+from tests.factories.sessions import make_session
+from tests.factories.sessions import say as say_in
 from tests.factories.slack import TEAM, Slack, make_slack_channel, press, say, slack_server
 from tests.factories.tenants import make_deployment, make_member
 
@@ -362,6 +369,54 @@ def test_card_goes_to_the_next_person_at_half_of_its_time_and_no_further(
             )
         send(linked)
         assert reached() == ["U2", "U1"]
+
+
+def test_question_to_the_customer_stops_the_time_and_passes_nothing_on(
+    slack: Slack, linked: Channel, owner: Any, approver: Any
+) -> None:
+    rule(owner, linked, people=[str(approver.pk), str(owner.pk)])
+    session = make_session(linked.deployment)
+    card = make_card(linked.tenant, risk=Risk.MEDIUM, session_id=session.pk, seconds=3600)
+
+    def step(after: timedelta) -> int:
+        with tenant_scope(linked.tenant_id):
+            return notices.step_at(queries.get_card(card.pk), start + after)
+
+    start, minute = card.created_at, timedelta(minutes=1)
+    with time_machine.travel(start + 40 * minute, tick=False):
+        assert step(40 * minute) == 1
+        with tenant_scope(linked.tenant_id):
+            ask_customer(card.pk, approver, "Flat 3 or 4?")
+        assert step(40 * minute) == 1
+    assert step(20 * 60 * minute) == 1
+    with time_machine.travel(start + 10 * 60 * minute, tick=False):
+        say_in(session, "Number 4")
+        assert step(10 * 60 * minute) == 1
+        assert step((10 * 60 + 4) * minute) == 1
+        assert step((10 * 60 + 6) * minute) == 2
+        assert step(23 * 60 * minute) == step((10 * 60 + 20) * minute)
+
+
+def test_next_person_gets_a_card_as_much_later_as_it_waited(
+    slack: Slack, linked: Channel, owner: Any, approver: Any
+) -> None:
+    rule(owner, linked, people=[str(approver.pk), str(owner.pk)])
+    session = make_session(linked.deployment)
+    card = make_card(linked.tenant, risk=Risk.MEDIUM, session_id=session.pk, seconds=3600)
+
+    def next_in() -> int:
+        """In how many minutes the card is passed on."""
+        send(linked)
+        with tenant_scope(linked.tenant_id):
+            due = QueueMessage.objects.get(kind=Kind.CARD_NOTICE, state="queued").available_at
+        return round((due - now()).total_seconds() / 60)
+
+    assert next_in() == 30
+    with tenant_scope(linked.tenant_id):
+        ask_customer(card.pk, approver, "Flat 3 or 4?")
+    assert next_in() == 24 * 60 + 30
+    say_in(session, "Number 4")
+    assert next_in() == 30
 
 
 def test_card_goes_by_email_with_a_link_and_never_with_a_decision(
