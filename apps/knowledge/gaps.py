@@ -224,6 +224,11 @@ def suggest(tenant_id: UUID, question: str, *, levels: Collection[str]) -> Sugge
     return Suggestion(passages, "\n\n".join(quotes))
 
 
+def nearest_passages(topic: GapTopic, *, levels: Collection[str]) -> tuple[Passage, ...]:
+    """The passages that are nearest to the questions of a topic, without embedding them again. In a scope."""
+    return queries.search(topic.question, vector=_floats(topic.centroid), levels=levels, k=_PASSAGES)
+
+
 def similar_topics(topic: GapTopic, *, most: int = 5) -> list[GapTopic]:
     """Topics that may be about the same, most similar first."""
     others = list(GapTopic.objects.exclude(pk=topic.pk).exclude(status=GapStatus.DISMISSED))

@@ -155,6 +155,7 @@ TRIED_ELSEWHERE |= {"console-search-models", "console-search-models-save"}  # kn
 TRIED_ELSEWHERE |= {"console-sources", *(f"console-source-{word}" for word in ("new", "run", "turn", "remove"))}
 TRIED_ELSEWHERE |= {"console-source-confirm"}  # test_source_kinds
 TRIED_ELSEWHERE |= {f"console-gap{word}" for word in ("s", "", "-answer", "-dismiss", "-reopen", "-merge")}  # test_gaps
+TRIED_ELSEWHERE |= {"console-draft-preview"}  # test_cards
 TRIED_ELSEWHERE |= {"console-document", *(f"console-document-{word}" for word in ("again", "delete"))}
 TRIED_ELSEWHERE |= {"console-begin", *(f"console-begin-{word}" for word in ("model", "knowledge", "sites", "ready"))}
 TRIED_ELSEWHERE |= {

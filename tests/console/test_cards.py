@@ -182,6 +182,33 @@ def test_markup_in_a_draft_stays_text(tenant: Any, owner: Any) -> None:
     assert "<img" not in page(owner, card)
 
 
+def test_draft_is_shown_rendered_with_what_it_answers(tenant: Any, owner: Any, viewer: Any) -> None:
+    text = f"Your **lamp** is on its way.\n\n- [details](https://elsewhere.test)\n- {NASTY}"
+    payload = {**EXAMPLES[CardKind.DRAFT_REVIEW]()["payload"], "args": {"to": "a@b.test", "text": text}}
+    body = {"draft": text, "context": "Where is my lamp?"}
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW, payload=payload, body=body)
+    for user in (owner, viewer):
+        found = page(user, card)
+        assert "<strong>lamp</strong>" in found
+        assert "**lamp**" in found
+        assert "Where is my lamp?" in found
+        assert 'href="https://elsewhere.test' not in found
+        assert "<img" not in found
+
+
+def test_preview_renders_what_is_typed_for_who_may_decide(tenant: Any, owner: Any, viewer: Any) -> None:
+    address = reverse("console-draft-preview")
+    typed = {"text": f"**Now**\u202e {NASTY}"}
+    found = browser(owner).post(address, typed)
+    assert found.status_code == 200
+    assert "<strong>Now</strong>\u27e8U+202E\u27e9" in found.content.decode()
+    assert "<img" not in found.content.decode()
+    assert "<em>Yes</em>" in browser(owner).post(address, {"answer": "*Yes*"}).content.decode()
+    assert len(browser(owner).post(address, {"text": "x" * 30_000}).content) < 21_000
+    assert browser(viewer).post(address, typed).status_code == 403
+    assert browser(owner).get(address).status_code == 405
+
+
 def test_character_that_cannot_be_seen_is_written_out(tenant: Any, owner: Any) -> None:
     card = make_kind(tenant, CardKind.GATE, rationale="Refund\u202e all")
     assert "Refund⟨U+202E⟩ all" in page(owner, card)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ from apps.sessions.locks import lock_session
 from kernel.taint import Taint
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
+from tests.factories.knowledge import ingest_texts
 from tests.factories.sessions import make_session
 from tests.factories.tenants import make_member
 
@@ -136,6 +138,21 @@ def test_answer_opens_a_card_that_shows_the_exact_text(
         card = Card.objects.get(subject_id=topic.pk)
     assert answer["Location"] == reverse("console-card", args=[card.pk])
     assert "Bikes travel free.\nAlways." in browser(approver).get(answer["Location"]).content.decode()
+
+
+def test_answer_is_reviewed_rendered_with_its_questions_and_the_closest_documents(
+    tenant: Any, approver: Any, viewer: Any, topic: GapTopic, collection: Collection, tmp_path: Path
+) -> None:
+    ingest_texts(tenant, tmp_path, luggage="# Luggage\n\nA bike is taken on the train as luggage.")
+    said = {"title": "Bikes", "answer": "Bikes travel **free**.\n\n- Always", "collection": str(collection.pk)}
+    address = press(approver, "console-gap-answer", topic, **said)["Location"]
+    for user in (approver, viewer):
+        page = browser(user).get(address).content.decode()
+        assert "<strong>free</strong>" in page
+        assert "Bikes travel **free**." in page
+        assert "Can I take my &lt;b&gt;bike&lt;/b&gt; on the train?" in page
+        assert "A bike is taken on the train as luggage." in page
+    assert "<strong>free</strong>" in page_of(approver, topic).content.decode()
 
 
 def test_unfit_answer_keeps_what_was_typed(tenant: Any, owner: Any, topic: GapTopic, collection: Collection) -> None:

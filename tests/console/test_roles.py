@@ -101,7 +101,7 @@ TABLE = {
     console-search-models console-sources console-gaps console-gap console-gap-answer console-gap-dismiss
     console-gap-reopen console-gap-merge
     console-collection console-document console-queues console-decide console-ask-anew console-assign
-    console-card-ask api-card-question
+    console-card-ask api-card-question console-draft-preview
     console-simulations console-simulation
     console-take-back console-safety console-safety-step-up console-safety-allow console-safety-code
     console-safety-token console-skills console-skill-add console-skill-package console-publishers

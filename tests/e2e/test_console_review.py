@@ -9,10 +9,11 @@ import pytest
 from playwright.async_api import Page, WebSocketRoute, expect
 
 from apps.approvals.cards.services import decide_card
-from apps.approvals.enums import Risk
+from apps.approvals.enums import CardKind, Risk
 from apps.approvals.models import Card
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.console import log_in
+from tests.factories.cards import make_kind
 from tests.factories.console import make_card
 
 PHONE = {"viewport": {"width": 375, "height": 760}, "has_touch": True}
@@ -51,6 +52,14 @@ async def test_card_appears_on_the_empty_page_by_itself(web: str, open_page: Any
     await expect(page.locator("#card")).to_contain_text("Nothing to review")
     await in_thread(make_card, tenant)
     await expect(page.locator("#intent")).to_have_text("Change the postal address on policy HM-20418")
+
+
+async def test_draft_is_rendered_while_it_is_edited(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
+    card = await in_thread(make_kind, tenant, CardKind.DRAFT_REVIEW)
+    page = await log_in(open_page, web, owner, f"/console/review/{card.pk}/")
+    await expect(page.locator("#card")).to_contain_text("Could you confirm the new address in writing?")
+    await page.locator("textarea[name=text]").fill("Dear Maria,\n\n- your **new** address is saved")
+    await expect(page.get_by_role("region", name="Preview").locator("li strong")).to_have_text("new")
 
 
 async def test_press_approves_and_says_so(web: str, open_page: Any, tenant: Any, owner: Any) -> None:

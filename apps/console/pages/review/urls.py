@@ -10,6 +10,7 @@ urlpatterns = [
     path("review/", views.review, name="console-review"),
     path("review/news/", views.queue_news, name="console-review-news"),
     path("review/cards/", views.card_parts, name="console-card-parts"),
+    path("review/preview/", views.draft_preview, name="console-draft-preview"),
     path("review/<uuid:card_id>/", views.review, name="console-card"),
     path("review/<uuid:card_id>/news/", views.card_news, name="console-card-news"),
     path("review/<uuid:card_id>/decision/", views.decide, name="console-decide"),

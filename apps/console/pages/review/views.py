@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals import queries
 from apps.approvals.cards import kinds, metrics
+from apps.approvals.cards.kinds.draft_review import MAX_DRAFT
 from apps.approvals.cards.lifecycle import eligible_approvers, record_look
 from apps.approvals.cards.risk import Friction
 from apps.approvals.cards.schemas import AnswerDetails, AnswerRefused
@@ -30,6 +31,7 @@ from apps.console import viewers
 from apps.console.base import page, sent_id
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.pages.review import filters, presenter
+from apps.console.pages.review.answers import proposed_answer
 from apps.console.pages.review.origins import origins_of
 from apps.console.pages.review.questions import may_ask, questions_about
 from apps.console.pages.saved_views.addresses import views_menu
@@ -74,6 +76,14 @@ def card_parts(request: StaffRequest) -> HttpResponseBase:
     found = {card.pk: card for card in queries.undecided_cards().filter(pk__in=ids)}
     cards = [_details(request, found[card_id]) for card_id in ids if card_id in found]
     return render(request, "console/_card_parts.html", {"member": request.member, "cards": cards})
+
+
+@require_POST
+@staff_view(*DECIDING_ROLES)
+def draft_preview(request: StaffRequest) -> HttpResponseBase:
+    """Render the Markdown that is being written: the `text` of a draft, or the `answer` to a knowledge gap."""
+    typed = request.POST.get("text") or request.POST.get("answer", "")
+    return render(request, "console/_rendered.html", {"rendered": typed[:MAX_DRAFT]})
 
 
 @require_safe
@@ -233,6 +243,7 @@ def card_face(card: Card) -> dict[str, Any]:
         "origins": origins_of(card),
         "preferences": preferences_behind(card),
         "skill": skill_presenter.skill_under_review(card),
+        "proposed": proposed_answer(card),
     }
 
 
