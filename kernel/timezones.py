@@ -6,7 +6,8 @@ older than the validation, or the machine's time zone database may differ.
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from functools import cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from django.core.exceptions import ValidationError
 
@@ -36,6 +37,13 @@ def validate_timezone(zone: object) -> None:
 def first_known_timezone(*zones: str) -> str:
     """The first of these names that this machine knows, else UTC."""
     return next((zone for zone in zones if zone and _is_known(zone)), UTC_NAME)
+
+
+@cache
+def timezone_names() -> tuple[str, ...]:
+    """The names to choose from: those of a place, such as Europe/London, and UTC."""
+    areas = ("Africa", "America", "Antarctica", "Asia", "Atlantic", "Australia", "Europe", "Indian", "Pacific")
+    return (UTC_NAME, *sorted(name for name in available_timezones() if name.partition("/")[0] in areas))
 
 
 def get_timezone(*zones: str) -> ZoneInfo:

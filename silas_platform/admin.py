@@ -104,6 +104,7 @@ _CONSOLE = {
     "contacts.contact": ("console-contact", "pk"),
     "gates.gate": ("console-gate", "pk"),
     "guard.budget": ("console-spending", ""),
+    "guard.modelprice": ("console-prices", ""),
     "guard.spendingpolicy": ("console-spending", ""),
     "imports.importrun": ("console-import", "pk"),
     "inbox.inboxrule": ("console-inbox-rule", "pk"),

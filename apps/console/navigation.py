@@ -186,6 +186,14 @@ SETTINGS = (
         _("Workspace"),
         (
             SettingsPage(
+                _("Company"),
+                "console-company-settings",
+                _("name time zone workspace"),
+                roles=OWNER,
+                about=_("The company's name and time zone."),
+                owns=("console-company-settings",),
+            ),
+            SettingsPage(
                 _("Members and roles"),
                 "console-members",
                 _("people invite colleagues staff team"),
@@ -310,6 +318,14 @@ SETTINGS = (
                 about=_("Limits for what answers and work may cost, and what they did cost."),
                 owns=("console-spending", "console-limit"),
                 contains=((_("Spending limits"), "limits-title"), (_("Set a limit"), "limit")),
+            ),
+            SettingsPage(
+                _("Model prices"),
+                "console-prices",
+                _("money tokens costs rates models"),
+                roles=OWNER,
+                about=_("What your models cost, where the public price list is wrong or has none."),
+                owns=("console-price",),
             ),
             SettingsPage(
                 _("Visitor limits"),

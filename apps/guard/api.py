@@ -16,12 +16,13 @@ from rest_framework.response import Response
 
 from apps.guard import queries, services
 from apps.guard.enums import Holder, OnLimit, Pause, Period
-from apps.guard.models import Budget
+from apps.guard.models import Budget, ModelPrice
 from apps.guard.schemas import ZERO
 from apps.tenants.api_auth import OwnersView, RequestSerializer, ScopedView, uncached, validated
 from apps.tenants.enums import Capability, KeyScope
 from apps.tenants.queries import deployment_by_id
 from kernel.tenancy import tenant_scope
+from llm.pricing import Rates
 
 _SETTABLE = (Holder.TENANT, Holder.DEPLOYMENT, Holder.VISITOR, Holder.TASK)
 _DIMENSIONS = {"deployment": "deployment_id", "model": "model", "purpose": "purpose"}
@@ -58,6 +59,28 @@ class BudgetRequest(RequestSerializer):
     ref = serializers.UUIDField(required=False, allow_null=True, help_text="Whose; not for the company's own")
     period = serializers.ChoiceField(choices=Period.values)
     limit_usd = _money(min_value=0, help_text="0 is a limit: nothing may be spent")
+
+
+class PriceRequest(RequestSerializer):
+    model = serializers.CharField(max_length=120, help_text="With its provider, such as `openai:gpt-5-mini`")
+    input_per_million = _money(min_value=0, help_text="US dollars per million tokens, as in the next three")
+    output_per_million = _money(min_value=0)
+    cache_read_per_million = _money(
+        min_value=0, default=None, allow_null=True, help_text="Read from the provider's cache; null: as other input"
+    )
+    cache_write_per_million = _money(
+        min_value=0, default=None, allow_null=True, help_text="Written to the provider's cache; null: as other input"
+    )
+
+
+class PriceAnswer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    model = serializers.CharField()
+    input_per_million = _money()
+    output_per_million = _money()
+    cache_read_per_million = _money(allow_null=True)
+    cache_write_per_million = _money(allow_null=True)
+    changed_at = serializers.DateTimeField()
 
 
 class SpendingRequest(RequestSerializer):
@@ -156,6 +179,51 @@ class OneBudget(OwnersView):
     def delete(self, request: Request, budget_id: UUID) -> Response:
         with tenant_scope(self.caller.tenant_id):
             services.remove_budget(budget_id, actor=self.caller.actor, user=self.caller.user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class ModelPrices(OwnersView):
+    """The company's own prices of models, and a new or changed one."""
+
+    reading, writing = KeyScope.SETTINGS_READ, KeyScope.SETTINGS_WRITE
+
+    @extend_schema(
+        operation_id="model_prices_list",
+        tags=["budgets"],
+        parameters=[BudgetsRequest],
+        responses={200: PriceAnswer(many=True), **_REFUSALS, 400: _WRONG},
+    )
+    def get(self, request: Request) -> Response:
+        query = validated(BudgetsRequest, request.query_params)
+        offset = min(max(query["offset"], 0), 10_000_000)
+        limit = min(max(query["limit"], 1), 200)
+        with tenant_scope(self.caller.tenant_id):
+            rows = ModelPrice.objects.order_by("model")[offset : offset + limit]
+            return uncached(PriceAnswer(rows, many=True).data)
+
+    @extend_schema(
+        operation_id="model_prices_set",
+        tags=["budgets"],
+        request=PriceRequest,
+        responses={200: PriceAnswer, **_REFUSALS, 400: _WRONG},
+    )
+    def post(self, request: Request) -> Response:
+        values = validated(PriceRequest, request.data)
+        model = values.pop("model")
+        with tenant_scope(self.caller.tenant_id):
+            row = services.set_price(model, Rates(**values), actor=self.caller.actor, user=self.caller.user)
+            return uncached(PriceAnswer(row).data)
+
+
+class OneModelPrice(OwnersView):
+    """Remove a price, so that the public list or the default price holds."""
+
+    reading, writing = KeyScope.SETTINGS_READ, KeyScope.SETTINGS_WRITE
+
+    @extend_schema(operation_id="model_prices_delete", tags=["budgets"], responses={204: None, **_REFUSALS})
+    def delete(self, request: Request, price_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            services.remove_price(price_id, actor=self.caller.actor, user=self.caller.user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

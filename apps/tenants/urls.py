@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.tenants.api import api_keys, audit, company_limits, members, oauth_apps
+from apps.tenants.api import api_keys, audit, company, company_limits, members, oauth_apps
 from apps.tenants.oauth import views as oauth
 
 urlpatterns = [
@@ -27,6 +27,7 @@ urlpatterns = [
     path("api/v1/oauth-apps", oauth_apps.OAuthApps.as_view(), name="api-oauth-apps"),
     path("api/v1/oauth-apps/<uuid:app_id>", oauth_apps.OneOAuthApp.as_view(), name="api-oauth-app"),
     path("api/v1/oauth-apps/<uuid:app_id>/secret", oauth_apps.NewSecret.as_view(), name="api-oauth-app-secret"),
+    path("api/v1/company", company.Company.as_view(), name="api-company"),
     path("api/v1/retention", company_limits.RetentionOfCompany.as_view(), name="api-retention"),
     path("api/v1/visitor-limits", company_limits.VisitorLimitsOfCompany.as_view(), name="api-visitor-limits"),
     path("api/v1/members", members.Members.as_view(), name="api-members"),

@@ -38,7 +38,7 @@ READS += ["console-card-question"]
 READS += ["console-work", "console-insights-file"]
 READS += ["console-palette", "console-away", "console-account", "console-settings"]
 OWNERS_ONLY = ["console-members", "console-member-logins", "console-api-keys", "console-apps"]
-OWNERS_ONLY += ["console-retention", "console-visitor-limits"]
+OWNERS_ONLY += ["console-retention", "console-visitor-limits", "console-company-settings", "console-prices"]
 READS += ["console-lookers", "console-labels", "console-replies"]
 WRITES = {
     "console-decide": ({"choice": "decline"}, {"owner", "approver"}),
@@ -121,6 +121,7 @@ ABOUT_NOTHING |= {f"console-{what}-{verb}" for what in ("label", "canned") for v
 # desk (test_work).
 TRIED_ELSEWHERE = {"console-queues", "console-spending", "console-work-item"}
 TRIED_ELSEWHERE |= {"console-limit-remove"}  # a limit (test_spending)
+TRIED_ELSEWHERE |= {"console-price-remove"}  # a price (guard/test_own_prices)
 TRIED_ELSEWHERE |= {"console-teams", "console-team", "console-team-new", "console-team-delete"}  # console/test_teams
 TRIED_ELSEWHERE |= {
     "console-inbox-rules",

@@ -20,6 +20,7 @@ from tests.factories.console import browser
 ROLES = ("owner", "approver", "agent", "viewer")
 TABLE = {
     ("owner",): """
+    console-company-settings api-company console-prices console-price-remove api-model-prices api-model-price
     console-retention console-visitor-limits api-retention api-visitor-limits
     console-contact-export api-contact-export console-visitor-export api-session-export
     console-contact-erase api-contact-erase api-contact-forget console-visitor-erase api-session-erase

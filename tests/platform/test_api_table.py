@@ -237,8 +237,9 @@ OPERATIONS = {
     "console-assign": "cards_assign",
     "console-take-back": "cards_take_back",
     "console-withdraw": "session_requests_withdraw",
-    # Retention and limits
+    # Company, retention and limits
     "console-retention": "retention_get retention_edit",
+    "console-company-settings": "company_get company_edit",
     "console-visitor-limits": "visitor_limits_get visitor_limits_edit",
     # Simulations
     "console-simulations": "simulation_suites_list simulations_list",
@@ -277,6 +278,8 @@ OPERATIONS = {
     "console-spending": "spending_get",
     "console-limit-remove": "budgets_delete",
     "console-limit-save": "budgets_set",
+    "console-prices": "model_prices_list model_prices_set",
+    "console-price-remove": "model_prices_delete",
     "console-spending-resume": "spending_resume",
     # Studio
     "console-studios": "deployments_list",

@@ -1,4 +1,4 @@
-"""The forms of retention and of visitors' limits. An empty field uses the setting of the installation."""
+"""The forms of the company, of retention and of visitors' limits. An empty number uses the installation's setting."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from apps.tenants.company_limits import shortened
 from apps.tenants.models import Retention, VisitorLimits
+from kernel.timezones import timezone_error, timezone_names
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -54,6 +55,33 @@ _LIMITS: dict[str, tuple[StrOrPromise, StrOrPromise]] = {
     "pending_turns": (gettext_lazy("Messages of one conversation that can wait for an answer"), ""),
     "tenant_pending_turns": (gettext_lazy("Messages of all conversations that can wait for an answer"), ""),
 }
+
+
+class CompanyForm(forms.Form):
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=120,
+        help_text=gettext_lazy("Members see it in the console and in emails."),
+    )
+    timezone = forms.CharField(
+        label=gettext_lazy("Time zone"),
+        max_length=60,
+        widget=forms.TextInput(attrs={"list": "timezones", "spellcheck": "false", "autocomplete": "off"}),
+        help_text=gettext_lazy(
+            "Such as Europe/London. Days in Insights and Spending, and opening hours without a time zone of their own, "
+            "use it."
+        ),
+    )
+
+    @property
+    def timezones(self) -> tuple[str, ...]:
+        return timezone_names()
+
+    def clean_timezone(self) -> str:
+        zone = str(self.cleaned_data["timezone"])
+        if problem := timezone_error(zone):
+            raise forms.ValidationError(problem)
+        return zone
 
 
 class _NumbersForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only

@@ -8,6 +8,7 @@ from apps.console.pages.settings import views
 
 urlpatterns = [
     path("settings/", views.overview, name="console-settings"),
+    path("settings/company/", views.company, name="console-company-settings"),
     path("settings/retention/", views.retention, name="console-retention"),
     path("settings/visitor-limits/", views.visitor_limits, name="console-visitor-limits"),
 ]

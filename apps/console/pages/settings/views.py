@@ -1,5 +1,5 @@
 """The Settings area: everything that a team sets up once, in groups, each page in the room it belongs to; and the pages
-of retention and of visitors' limits."""
+of the company, of retention and of visitors' limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from apps.console.base import page
 from apps.console.members import StaffRequest, staff_view
 from apps.console.navigation import settings_for
-from apps.console.pages.settings.forms import RetentionForm, VisitorLimitsForm
+from apps.console.pages.settings.forms import CompanyForm, RetentionForm, VisitorLimitsForm
+from apps.tenants import company as companies
 from apps.tenants import company_limits
 from apps.tenants.enums import Capability
 
@@ -25,6 +26,17 @@ def overview(request: StaffRequest) -> HttpResponseBase:
     words = " ".join(request.GET.get("q", "").replace("\0", "")[:MAX_CHARS].split())
     groups = settings_for(request.member, words)
     return page(request, "console/settings.html", at="settings", groups=groups, words=words)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Capability.ADMINISTER)
+def company(request: StaffRequest) -> HttpResponseBase:
+    """The company's name and time zone."""
+    form = CompanyForm(request.POST if request.method == "POST" else None, initial=companies.company_values())
+    if request.method == "POST" and form.is_valid():
+        companies.change_company(form.cleaned_data, actor=request.member.user.actor)
+        return redirect("console-company-settings")
+    return page(request, "console/company_settings.html", at="settings", status=422 if form.errors else 200, form=form)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -1,9 +1,10 @@
-"""The form with which owners set a limit on spending."""
+"""The forms with which owners set a limit on spending and the price of a model."""
 
 from __future__ import annotations
 
+from dataclasses import fields
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django import forms
@@ -11,9 +12,15 @@ from django.utils.translation import gettext_lazy as _
 
 from apps.guard import rules
 from apps.guard.enums import Holder, Period
+from apps.guard.models import ModelPrice
 from apps.tenants.models import Deployment
+from llm.pricing import Rates
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 _COMPANY = "company"
+RATES = tuple(field.name for field in fields(Rates))
 
 
 class LimitForm(forms.Form):
@@ -37,3 +44,49 @@ class LimitForm(forms.Form):
         whose = self.cleaned_data["whose"]
         holder = {} if whose == _COMPANY else {"holder": Holder.DEPLOYMENT, "ref": UUID(whose)}
         return {"period": Period(self.cleaned_data["period"]), "limit_usd": self.cleaned_data["limit_usd"], **holder}
+
+
+def _rate(label: StrOrPromise, **options: Any) -> forms.DecimalField:
+    return forms.DecimalField(
+        label=label,
+        min_value=Decimal(0),
+        max_digits=18,
+        decimal_places=rules.DIGITS,
+        widget=forms.NumberInput(attrs={"step": "any"}),
+        **options,
+    )
+
+
+class PriceForm(forms.Form):
+    """What a million tokens of a model cost; `rates` is what `set_price` takes."""
+
+    model = forms.CharField(
+        label=_("Model"),
+        max_length=120,
+        validators=ModelPrice._meta.get_field("model").validators,
+        error_messages={"invalid": _("Enter provider:model. Models of builtin: and ollama: cost nothing.")},
+        widget=forms.TextInput(attrs={"spellcheck": "false", "autocomplete": "off"}),
+        help_text=_("With its provider, such as openai:gpt-5-mini"),
+    )
+    input_per_million = _rate(_("Input, in US dollars per million tokens"))
+    output_per_million = _rate(_("Output, in US dollars per million tokens"))
+    cache_read_per_million = _rate(
+        _("Read from the provider's cache"),
+        required=False,
+        help_text=_("Leave empty if it costs what other input does"),
+    )
+    cache_write_per_million = _rate(
+        _("Written to the provider's cache"),
+        required=False,
+        help_text=_("Leave empty if it costs what other input does"),
+    )
+
+    @property
+    def rates(self) -> Rates:
+        return Rates(**{name: self.cleaned_data[name] for name in RATES})
+
+
+def price_in_fields(price: ModelPrice) -> dict[str, str]:
+    """The initial values of the form, without the zeros that the column keeps."""
+    amounts = {name: amount for name in RATES if (amount := getattr(price, name)) is not None}
+    return {"model": price.model, **{name: f"{amount.normalize():f}" for name, amount in amounts.items()}}

@@ -1,7 +1,7 @@
-"""Spending: limits, running work, and costs by day, chatbot, model and purpose.
+"""Spending: limits, running work, and costs by day, chatbot, model and purpose; and the company's own prices of models.
 
-Owners and approvers see it. Owners resume work that a limit paused, and set the limits of the company and of chatbots;
-prices and what happens at a limit are set in the administration.
+Owners and approvers see what was spent. Owners resume work that a limit paused, and set prices and the limits of the
+company and of chatbots; what happens at a limit is set in the administration.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.console.base import page
 from apps.console.charts import columns
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import Names, names_for
-from apps.console.pages.spending.forms import LimitForm
+from apps.console.pages.spending.forms import RATES, LimitForm, PriceForm, price_in_fields
 from apps.console.templatetags.console import usd
 from apps.guard import queries, services
 from apps.guard.enums import Holder, OnLimit, Origin, Period
-from apps.guard.models import GuardedRun, SpendingPolicy
+from apps.guard.models import GuardedRun, ModelPrice, SpendingPolicy
 from apps.guard.schemas import ZERO, BudgetFacts
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
@@ -135,6 +135,39 @@ def _render(request: StaffRequest, form: LimitForm | None = None) -> HttpRespons
 def resume(request: StaffRequest) -> HttpResponseBase:
     services.resume_spending(actor=f"user:{request.member.user.pk}")
     return redirect("console-spending")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER)
+def prices(request: StaffRequest) -> HttpResponseBase:
+    """The company's own prices of models; with `model` the form is filled with the price of that one."""
+    rows = list(ModelPrice.objects.order_by("model"))
+    if request.method == "POST":
+        form = PriceForm(request.POST)
+        if form.is_valid():
+            user = request.member.user
+            services.set_price(form.cleaned_data["model"], form.rates, actor=user.actor, user=user)
+            return redirect("console-prices")
+    else:
+        asked = request.GET.get("model", "")
+        chosen = next((row for row in rows if row.model == asked), None)
+        form = PriceForm(initial=price_in_fields(chosen) if chosen else {"model": asked[:120]})
+    return page(
+        request,
+        "console/prices.html",
+        at="spending",
+        status=422 if form.errors else 200,
+        rows=[(row, [getattr(row, name) for name in RATES]) for row in rows],
+        form=form,
+    )
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def remove_price(request: StaffRequest, price_id: UUID) -> HttpResponseBase:
+    user = request.member.user
+    services.remove_price(price_id, actor=user.actor, user=user)
+    return redirect("console-prices")
 
 
 def _tables(since: date, titles: dict[UUID, str]) -> list[tuple[str, str, list[Row]]]:

@@ -41,7 +41,7 @@ def cost_of(model: str, tested: ModelTest) -> str:
     if cost is None:
         message = _(
             "The model answered with %(tokens)s tokens. Its price is unknown, so the built-in model answers until you "
-            "set one for %(model)s under Administration, Model prices."
+            "set one for %(model)s under Settings, Model prices."
         )
         return message % {"tokens": tokens, "model": model}
     return _("The model answered. The test used %(tokens)s tokens and cost %(cost)s.") % {

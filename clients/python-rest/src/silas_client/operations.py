@@ -521,6 +521,18 @@ class Operations(Transport):
         """Let this key decide nothing any more."""
         self.call("DELETE", f"/api/v1/client-keys/{self.segment(key_id)}")
 
+    def company_get(self, *, fields: str | None = None) -> t.CompanyAnswer:
+        """Read the company's name and time zone."""
+        answer: t.CompanyAnswer = self.call("GET", "/api/v1/company", query={"fields": fields})
+        return answer
+
+    def company_edit(
+        self, body: t.PatchedCompanyRequest | None = None, *, if_match: str | None = None
+    ) -> t.CompanyAnswer:
+        """Change the company's name and time zone; what is left out stays."""
+        answer: t.CompanyAnswer = self.call("PATCH", "/api/v1/company", headers={"If-Match": if_match}, body=body)
+        return answer
+
     def connections_list(
         self,
         *,
@@ -1698,6 +1710,26 @@ class Operations(Transport):
             "GET", "/api/v1/memories/customer", query={"customer": customer, "fields": fields, "kind": kind}
         )
         return answer
+
+    def model_prices_list(
+        self, *, fields: str | None = None, limit: int | None = None, offset: int | None = None
+    ) -> list[t.PriceAnswer]:
+        """The company's own prices of models, and a new or changed one."""
+        answer: list[t.PriceAnswer] = self.call(
+            "GET", "/api/v1/model-prices", query={"fields": fields, "limit": limit, "offset": offset}
+        )
+        return answer
+
+    def model_prices_set(self, body: t.PriceRequest, *, idempotency_key: str | None = None) -> t.PriceAnswer:
+        """The company's own prices of models, and a new or changed one."""
+        answer: t.PriceAnswer = self.call(
+            "POST", "/api/v1/model-prices", headers={"Idempotency-Key": idempotency_key}, body=body
+        )
+        return answer
+
+    def model_prices_delete(self, price_id: str) -> None:
+        """Remove a price, so that the public list or the default price holds."""
+        self.call("DELETE", f"/api/v1/model-prices/{self.segment(price_id)}")
 
     def notices_list(self, *, fields: str | None = None, unread: bool | None = None) -> list[t.NoticeAnswer]:
         """The caller's own notices, newest first; an API key reads those of the owner for whom it acts."""

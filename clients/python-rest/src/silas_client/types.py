@@ -262,6 +262,11 @@ class CollectionsAnswer(TypedDict):
 ColourEnum: TypeAlias = Literal["grey", "blue", "green", "amber", "orange", "red"]
 
 
+class CompanyAnswer(TypedDict):
+    name: str
+    timezone: str
+
+
 class ConnectionAnswer(TypedDict):
     id: str
     name: str
@@ -1184,6 +1189,11 @@ class PatchedChannelEdit(TypedDict):
     enabled: NotRequired[bool]
 
 
+class PatchedCompanyRequest(TypedDict):
+    name: NotRequired[str]
+    timezone: NotRequired[str]
+
+
 class PatchedContactEdit(TypedDict):
     name: NotRequired[str]
     emails: NotRequired[list[Email]]
@@ -1358,6 +1368,24 @@ PresetEnum: TypeAlias = Literal["off", "default", "work", "review", "chill", "cu
 
 class PresetRequest(TypedDict):
     preset: PresetEnum
+
+
+class PriceAnswer(TypedDict):
+    id: str
+    model: str
+    input_per_million: Decimal
+    output_per_million: Decimal
+    cache_read_per_million: Decimal | None
+    cache_write_per_million: Decimal | None
+    changed_at: str
+
+
+class PriceRequest(TypedDict):
+    model: str
+    input_per_million: Decimal
+    output_per_million: Decimal
+    cache_read_per_million: NotRequired[Decimal | None]
+    cache_write_per_million: NotRequired[Decimal | None]
 
 
 PriorityEnum: TypeAlias = Literal["low", "normal", "high", "urgent"]

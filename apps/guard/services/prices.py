@@ -1,0 +1,92 @@
+"""Set and remove a tenant's own prices of models. One row per model; a changed price applies to the next run.
+
+Inside a tenant scope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from decimal import Decimal
+from uuid import UUID
+
+from django.core.exceptions import ValidationError
+
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.guard.models import ModelPrice
+from apps.tenants.enums import Role
+from apps.tenants.models import User
+from apps.tenants.queries import require_role
+from kernel.error_codes import ErrorCode
+from kernel.errors import NotFound, SilasError
+from kernel.language import gettext
+from llm.pricing import Rates
+
+_RATES = tuple(field.name for field in fields(Rates))
+
+
+def set_price(model: str, rates: Rates, *, actor: str, user: User | None = None) -> ModelPrice:
+    """Set what a million tokens of the model cost; an unchanged price is left alone.
+
+    Raises `SilasError`: `invalid` 400 for a wrong name or amount, `forbidden_role` for a `user` who is no owner.
+    """
+    _require_owner(user)
+    wanted = {name: getattr(rates, name) for name in _RATES}
+    try:
+        ModelPrice(model=model, **wanted).clean_fields(exclude={"tenant"})
+        if negative := [name for name, amount in wanted.items() if amount is not None and amount < 0]:
+            raise ValidationError(dict.fromkeys(negative, gettext("A price is 0 or more.")))
+    except ValidationError as error:
+        message = gettext("Some fields are missing or invalid.")
+        raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
+    row: ModelPrice
+    row, is_new = ModelPrice.objects.get_or_create(model=model, defaults=wanted)
+    row = ModelPrice.objects.select_for_update(no_key=True).get(pk=row.pk)
+    before = {name: getattr(row, name) for name in _RATES}
+    if is_new:
+        _record_change(row, "added", actor, {}, wanted)
+    elif before != wanted:
+        for name, amount in wanted.items():
+            setattr(row, name, amount)
+        row.save()
+        _record_change(row, "changed", actor, before, wanted)
+    return row
+
+
+def remove_price(price_id: UUID, *, actor: str, user: User | None = None) -> None:
+    """Remove a price, so that the public list holds. Raises `NotFound`, and `forbidden_role` for a `user` who is no
+    owner."""
+    _require_owner(user)
+    row = ModelPrice.objects.select_for_update(no_key=True).filter(pk=price_id).first()
+    if row is None:
+        raise NotFound()
+    _record_change(row, "deleted", actor, {name: getattr(row, name) for name in _RATES}, {})
+    row.delete()
+
+
+def _require_owner(user: User | None) -> None:
+    """None is a program, whose key was checked where it came in."""
+    if user is not None:
+        require_role(user, (Role.OWNER,))
+
+
+def _record_change(
+    row: ModelPrice,
+    change: str,
+    actor: str,
+    before: dict[str, Decimal | None],
+    after: dict[str, Decimal | None],
+) -> None:
+    fields = [name for name in _RATES if before.get(name) != after.get(name)]
+    data = {
+        "model": row._meta.label_lower,
+        "change": change,
+        "fields": fields,
+        "before": {name: _text(before[name]) for name in fields if name in before},
+        "after": {name: _text(after[name]) for name in fields if name in after},
+    }
+    record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)
+
+
+def _text(amount: Decimal | None) -> str | None:
+    return None if amount is None else f"{amount.normalize():f}"

@@ -1,0 +1,63 @@
+"""Change the name and the time zone of the company whose scope is open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.core.exceptions import ValidationError
+
+from apps.audit.admin_base import audit_value
+from apps.audit.enums import AuditEvent
+from apps.audit.services import record
+from apps.tenants.models import Tenant
+from kernel.error_codes import ErrorCode
+from kernel.errors import SilasError
+from kernel.language import gettext
+from kernel.tenancy import current_tenant_id
+
+FIELDS = ("name", "timezone")
+
+
+def company_values(*, lock: bool = False) -> dict[str, str]:
+    """The company's name and time zone. `lock` keeps others from changing them meanwhile."""
+    return _values(_company(lock=lock))
+
+
+def change_company(changes: Mapping[str, str], *, actor: str) -> dict[str, str]:
+    """Set the named fields and return all. Raises `SilasError` `invalid` 400."""
+    row = _company(lock=True)
+    changed = [name for name in FIELDS if name in changes and changes[name] != getattr(row, name)]
+    if not changed:
+        return _values(row)
+    before = _recorded(row, changed)
+    for name in changed:
+        setattr(row, name, changes[name])
+    try:
+        row.clean_fields(exclude={field.name for field in row._meta.fields} - set(changed))
+    except ValidationError as error:
+        message = gettext("Some fields are missing or invalid.")
+        raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
+    row.save(update_fields=changed)
+    data = {
+        "model": row._meta.label_lower,
+        "change": "changed",
+        "fields": changed,
+        "before": before,
+        "after": _recorded(row, changed),
+    }
+    record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)
+    return _values(row)
+
+
+def _company(*, lock: bool) -> Tenant:
+    rows = Tenant.objects.select_for_update(no_key=True) if lock else Tenant.objects.all()
+    return rows.get(pk=current_tenant_id())
+
+
+def _values(row: Tenant) -> dict[str, str]:
+    return {name: getattr(row, name) for name in FIELDS}
+
+
+def _recorded(row: Tenant, names: list[str]) -> dict[str, object]:
+    """The values as the audit log records them: texts as digests."""
+    return {name: audit_value(row._meta.get_field(name), row) for name in names}
