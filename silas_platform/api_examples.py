@@ -164,6 +164,19 @@ EXAMPLES: Mapping[str, list[OpenApiExample]] = MappingProxyType(
             ),
         ],
         "oauth_apps_change": [_sent({"redirect_uris": ["https://app.example/callback"], "scopes": ["sessions:read"]})],
+        "contacts_erase": [
+            _answered(
+                {
+                    "id": _DOCUMENT,
+                    "person": f"contact:{_CHATBOT}",
+                    "state": "running",
+                    "erased": {},
+                    "requested_at": _MOMENT,
+                    "ended_at": None,
+                },
+                202,
+            ),
+        ],
         "webhooks_change": [_sent({"enabled": False})],
     }
 )

@@ -489,6 +489,7 @@ SETTINGS = (
 OTHER_PAGES = (
     Page(_("Settings"), "console-settings", _("preferences configuration set up")),
     Page(_("While you were away"), "console-away", _("summary slept missed since last visit")),
+    Page(_("Erasures"), "console-erasures", _("erase delete personal data gdpr receipt privacy"), roles=OWNER),
     Page(_("New automation"), "console-task-new", _("task run schedule"), roles=DECIDING_ROLES),
     Page(_("Export and import memories"), "console-memory-bundle", _("bundle memory backup"), roles=OWNER),
     Page(_("Add a skill"), "console-skill-add", _("import upload archive git package"), roles=DECIDING_ROLES),

@@ -54,6 +54,7 @@ _SAVE_REFUSALS: dict[int, Any] = {
 }
 
 
+_ERASE_REFUSALS = {**_REFUSALS, 409: OpenApiResponse(description="`erasure_running`: of a part of this person")}
 _EXPORT_REFUSALS: dict[int, Any] = {
     **_REFUSALS,
     409: OpenApiResponse(description="`erasure_running`: the person's data is being erased"),
@@ -384,7 +385,7 @@ class Unmerge(_ContactView):
         responses={
             200: OneContactAnswer,
             **_REFUSALS,
-            409: OpenApiResponse(description="`contact_merge_ended`: undone, or older than 30 days"),
+            409: OpenApiResponse(description="`contact_merge_ended`: undone, or older than 30 days. `erasure_running`"),
         },
     )
     def post(self, request: Request, contact_id: UUID) -> Response:
@@ -413,7 +414,10 @@ class _OwnersView(_ContactView):
 
 class Erase(_OwnersView):
     @extend_schema(
-        operation_id="contacts_erase", tags=["contacts"], request=None, responses={202: ErasureAnswer, **_REFUSALS}
+        operation_id="contacts_erase",
+        tags=["contacts"],
+        request=None,
+        responses={202: ErasureAnswer, **_ERASE_REFUSALS},
     )
     def post(self, request: Request, contact_id: UUID) -> Response:
         """Erase everything about a person, for good. For owners; not with an API key. Sent twice, it is one erasure."""
@@ -439,7 +443,10 @@ class Forget(_OwnersView):
 
 class EraseVisitor(_OwnersView):
     @extend_schema(
-        operation_id="sessions_erase", tags=["contacts"], request=None, responses={202: ErasureAnswer, **_REFUSALS}
+        operation_id="sessions_erase",
+        tags=["contacts"],
+        request=None,
+        responses={202: ErasureAnswer, **_ERASE_REFUSALS},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
         """Erase everything about the visitor of a conversation, or about the contact that they were verified as."""

@@ -1,7 +1,9 @@
 """Erase everything about one person, in short steps that survive a crash; a receipt says what was erased and kept.
 
-What belongs to the person is found once, when the erasure is requested (`Erasure.person`). A worker then erases it kind
-by kind; each step counts what it erased in the transaction that erases it, so a step that is repeated finds nothing
+What belongs to the person is found once, when the erasure is requested (`Erasure.person`). A worker first cancels their
+open work and withdraws the cards that are open: nothing is approved any more in the name of a person who asked to be
+erased, and waiting for a decision would let a colleague delay the erasure. It then erases what is stored kind by kind;
+each step counts what it erased in the transaction that erases it, so a step that is repeated finds nothing
 left to do. The last step holds the locks of all their conversations: what was written before it is erased, and what is
 written after it is new. The audit log stays whole: its last entry about the person holds the digest of the receipt.
 """
@@ -16,11 +18,14 @@ from uuid import UUID
 
 from django.apps import apps
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import override
 
+from apps.approvals.cards.lifecycle import expire_card, withdraw_card
 from apps.approvals.enums import Withdrawal
+from apps.approvals.models import OPEN_STATUSES, Card
 from apps.audit.enums import AuditEvent
 from apps.audit.models import AuditEntry
 from apps.audit.queries import proof_of
@@ -31,8 +36,8 @@ from apps.bus.models import QueueMessage
 from apps.bus.services import enqueue
 from apps.contacts.enums import ErasureState
 from apps.contacts.models import Contact, ContactIdentity, ContactMerge, ContactNote, Erasure
-from apps.contacts.person_export import Person, lock_person
-from apps.contacts.personal_data import EXPORTED, KEPT, KEPT_OF_CONVERSATIONS, KEPT_OF_LOG, Exported
+from apps.contacts.person_export import Person, lock_erasure_requests, lock_person, running_erasure_of
+from apps.contacts.personal_data import EXPORTED, KEPT, KEPT_OF_CONVERSATIONS, KEPT_OF_LOG, Exported, exported
 from apps.knowledge import gaps
 from apps.memory import memories
 from apps.sessions import levels, retention, turn_pauses
@@ -42,6 +47,10 @@ from apps.sessions.models import ChatSession, Turn
 from apps.tenants.models import Tenant
 from apps.visitors import file_storage
 from apps.visitors.enums import TranscriptState
+from apps.work.enums import WorkItemStatus, WorkItemType
+from apps.work.models import WorkItem
+from apps.work.queries import OPEN as OPEN_WORK
+from apps.work.services.cancellation import cancel_for_staff
 from kernel import trust
 from kernel.canonical import sha256_hex
 from kernel.clock import now
@@ -58,7 +67,8 @@ Eraser = Callable[[Person, Exported], int]
 
 
 class Progress(Enum):
-    """`WAITS`: an answer is being written in one of the conversations, or the person's data is being exported."""
+    """`WAITS`: an answer is being written in one of the conversations, work has not yet reached the tool call at which
+    it stops, or the person's data is being exported."""
 
     MORE = "more"
     WAITS = "waits"
@@ -66,18 +76,24 @@ class Progress(Enum):
 
 
 def request_erasure(person: Person, *, actor: str) -> Erasure:
-    """Begin to erase a person's data, or continue an erasure that stopped; inside a scope. Requested twice, it is
-    one."""
-    defaults = {"person": person.as_kept(), "requested_by": actor, "created_at": now()}
-    row, is_new = Erasure.objects.get_or_create(reference=person.reference, ended_at=None, defaults=defaults)
-    if is_new:
+    """Begin to erase a person's data, or continue an erasure that stopped; inside a scope. Requested twice, it is one,
+    also when the person is known by another conversation the second time.
+
+    Raises 409 `erasure_running` for a person of whom an erasure that runs covers only a part.
+    """
+    lock_erasure_requests()
+    row = running_erasure_of(person)
+    is_new = row is None
+    if row is None:
+        row = Erasure.objects.create(
+            reference=person.reference, person=person.as_kept(), requested_by=actor, created_at=now()
+        )
         record(AuditEvent.PERSON_ERASURE_STARTED, actor=actor, subject=row.reference, data={"erasure": str(row.pk)})
     stopped = Erasure.objects.filter(pk=row.pk, state=ErasureState.STOPPED).update(state=ErasureState.RUNNING)
     if is_new or stopped:
         enqueue(Kind.PERSON_ERASURE, scope_id=row.pk)
     row.refresh_from_db()
-    erasure: Erasure = row
-    return erasure
+    return row
 
 
 def erasure_by_id(erasure_id: UUID) -> Erasure:
@@ -142,19 +158,55 @@ def erase_some(erasure_id: UUID) -> Progress:
     if row is None:
         return Progress.ENDED
     person = Person.of(row.person)
-    if not lock_person(person.reference, shared=False):
+    if not lock_person(person, shared=False):
         return Progress.WAITS
+    if (stopping := _stop_work(row, person)) is not None:
+        return stopping
     if _erase_rows(row, person) or _erase_conversations(row, person):
         return Progress.MORE
     sessions = ChatSession.objects.filter(pk__in=[*person.sessions, *person.shared])
     locked = list(sessions.select_for_update(of=("self",), no_key=True).order_by("pk"))
     if Turn.objects.filter(session_id__in=[each.pk for each in locked], status=TurnStatus.RUNNING).exists():
         return Progress.WAITS
-    # What was written since it was erased.
-    if _erase_rows(row, person) or _conversations_due(row, person).exists():
+    # What was written, requested or proposed since it was erased.
+    is_due = _conversations_due(row, person).exists() or _open_work(person).exists() or _open_cards(person).exists()
+    if is_due or _erase_rows(row, person):
         return Progress.MORE
     _end(row, person)
     return Progress.ENDED
+
+
+def _stop_work(row: Erasure, person: Person) -> Progress | None:
+    """Cancel one open work item with its cards, or else withdraw one open card; None when there are none."""
+    item = _open_work(person).exclude(status=WorkItemStatus.RUNNING, course__cancelled_by__gt="").first()
+    if item is not None:
+        try:
+            with transaction.atomic():
+                cancel_for_staff(item.pk, user=None, actor=row.requested_by)
+        except SilasError as error:
+            if error.code != ErrorCode.WORK_SETTLED:  # it ended meanwhile
+                raise
+        return Progress.MORE
+    if _open_work(person).exists():
+        return Progress.WAITS
+    card = _open_cards(person).first()
+    if card is None:
+        return None
+    if card.is_open:
+        withdraw_card(card.pk, reason=Withdrawal.CANCELLED, actor=row.requested_by)
+    else:
+        expire_card(card.pk)
+    return Progress.MORE
+
+
+def _open_work(person: Person) -> QuerySet[WorkItem]:
+    """Projects before their tasks, which end with them."""
+    rows = person.rows(exported("work.WorkItem")).filter(status__in=OPEN_WORK)
+    return rows.exclude(type=WorkItemType.GOAL).order_by("type", "pk")
+
+
+def _open_cards(person: Person) -> QuerySet[Card]:
+    return person.rows(exported("approvals.Card")).filter(status__in=OPEN_STATUSES)
 
 
 def _erase_rows(row: Erasure, person: Person) -> bool:

@@ -27,8 +27,8 @@ from apps.audit.models import AuditEntry
 from apps.audit.services import record
 from apps.contacts import queries
 from apps.contacts.enums import IdentityKind
-from apps.contacts.models import Contact, ContactIdentity
-from apps.contacts.personal_data import EXPORTED, LEFT_OUT, Exported, Link
+from apps.contacts.models import Contact, ContactIdentity, Erasure
+from apps.contacts.personal_data import EXPORTED, LEFT_OUT, Exported, Link, exported
 from apps.memory.queries import of_customer
 from apps.memory.schemas import conversation_scope
 from apps.sessions.models import ChatSession
@@ -87,6 +87,19 @@ class Person:
         contacts, sessions = (tuple(UUID(pk) for pk in kept[name]) for name in ("contacts", "sessions"))
         return cls(kept["reference"], contacts, tuple(kept["customers"]), sessions, shared)
 
+    def covers(self, other: Person) -> bool:
+        """True if nothing of the other person is left without this one."""
+        return (
+            {*other.contacts} <= {*self.contacts}
+            and {*other.customers} <= {*self.customers}
+            and {*other.sessions, *other.shared} <= {*self.sessions, *self.shared}
+        )
+
+    def overlaps(self, other: Person) -> bool:
+        """True if both are one person in part; two customers of one conversation are not."""
+        theirs = {*other.contacts, *other.customers, *other.sessions}
+        return not theirs.isdisjoint({*self.contacts, *self.customers, *self.sessions})
+
     def in_conversations(self, path: str, moment: str) -> Q:
         theirs = Q(**{f"{path}__in": self.sessions})
         for session, intervals in self.shared.items() if moment else ():
@@ -131,8 +144,7 @@ class Person:
     def audit_entries(self) -> QuerySet[AuditEntry]:
         """What the audit log says of them, their conversations, work and cards, as members see it."""
         chain = AuditEntry.objects.filter(chain=current_tenant_id())
-        cards = next(kind for kind in EXPORTED if kind.model == "approvals.Card")
-        work = next(kind for kind in EXPORTED if kind.model == "work.WorkItem")
+        cards, work = exported("approvals.Card"), exported("work.WorkItem")
         subjects = [f"contact:{pk}" for pk in self.contacts] + [f"session:{pk}" for pk in self.sessions]
         subjects += [f"card:{pk}" for pk in self.rows(cards).values_list("pk", flat=True)]
         subjects += [f"work:{pk}" for pk in self.rows(work).values_list("pk", flat=True)]
@@ -193,7 +205,7 @@ def export_person(find: Callable[[], Person], tenant_id: UUID, out: IO[bytes], *
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         with tenant_scope(tenant_id):
             person = find()
-            if not lock_person(person.reference, shared=True) or queries.is_being_erased(person.reference):
+            if not lock_person(person, shared=True) or running_erasure_of(person) is not None:
                 raise SilasError(ErrorCode.ERASURE_RUNNING)
             for kind in EXPORTED:
                 rows = person.rows(kind).values(*kind.fields).iterator(_AT_ONCE)
@@ -224,12 +236,34 @@ def export_person(find: Callable[[], Person], tenant_id: UUID, out: IO[bytes], *
     return report
 
 
-def lock_person(reference: str, *, shared: bool) -> bool:
-    """Until the transaction ends, keep an erasure from running beside an export; False if the other one runs."""
+def lock_person(person: Person, *, shared: bool) -> bool:
+    """Until the transaction ends, keep an erasure from running beside an export; False if the other one runs. A person
+    may be known by several conversations, so their customer IDs are locked as well."""
     statement = "SELECT pg_try_advisory_xact_lock_shared" if shared else "SELECT pg_try_advisory_xact_lock"
+    names = [person.reference, *(f"customer:{customer}" for customer in sorted(person.customers))]
     with connection.cursor() as cursor:
-        cursor.execute(f"{statement}(hashtextextended(%s, 0))", [f"person:{current_tenant_id()}:{reference}"])
-        return bool(cursor.fetchone()[0])
+        for name in names:
+            cursor.execute(f"{statement}(hashtextextended(%s, 0))", [f"person:{current_tenant_id()}:{name}"])
+            if not cursor.fetchone()[0]:
+                return False
+    return True
+
+
+def lock_erasure_requests() -> None:
+    """Let the company's erasures be requested one after the other."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"erasures:{current_tenant_id()}"])
+
+
+def running_erasure_of(person: Person) -> Erasure | None:
+    """The erasure of this person that has not ended. Raises 409 `erasure_running` if it covers only a part of them."""
+    for row in Erasure.objects.filter(ended_at=None):
+        covered = Person.of(row.person)
+        if row.reference == person.reference or covered.covers(person):
+            return row
+        if covered.overlaps(person):
+            raise SilasError(ErrorCode.ERASURE_RUNNING)
+    return None
 
 
 def _verified_for(customers: tuple[str, ...]) -> set[UUID]:

@@ -161,6 +161,11 @@ EXPORTED: tuple[Exported, ...] = (
     _exported("skills.Record", "records", Link.CUSTOMER, "subject", "book key subject data updated_at", "updated_at"),
 )
 
+
+def exported(model: str) -> Exported:
+    return next(kind for kind in EXPORTED if kind.model == model)
+
+
 _NOTES = _("Notes and drafts that your team wrote for itself. Decide in each case whether the law asks for them.")
 _DERIVED = _("Working copies and indexes of what is exported elsewhere in this file.")
 _PLANS = _("Plans, approvals and steps of work: internal records that may name other people.")
@@ -234,6 +239,7 @@ ERASED_ALONG = frozenset(
         "contacts.ContactMerge",
         "silas_sessions.Note",
         "inbox.Mention",
+        "inbox.SlaMoment",
         "copilot.Assistance",
         "silas_sessions.Turn",
         "memory.MemoryVector",
@@ -248,7 +254,6 @@ HOLD_NO_WORDS = frozenset(
     {
         "silas_sessions.DeskState",
         "inbox.SlaClock",
-        "inbox.SlaMoment",
         "memory.MemoryConsolidation",
         "messengers.InboundMail",
         "messengers.ReadMail",

@@ -191,7 +191,7 @@ def unmerge(kept_id: UUID, merge_id: UUID, *, actor: str) -> Contact:
     """Undo a merge: what came over goes back, and what was done since stays. Returns the contact that is back.
 
     Raises 409 `contact_merge_ended`: undone already, older than `rules.UNDO_FOR`, or the contact was merged on;
-    `NotFound`.
+    409 `erasure_running`; `NotFound`.
     """
     row: ContactMerge | None = ContactMerge.objects.filter(pk=merge_id, kept_id=kept_id).first()
     if row is None:
@@ -199,6 +199,8 @@ def unmerge(kept_id: UUID, merge_id: UUID, *, actor: str) -> Contact:
     both = {each.pk: each for each in _lock(Q(pk__in=(row.kept_id, row.merged_id)))}
     kept, merged = both[row.kept_id], both[row.merged_id]
     row.refresh_from_db()
+    if queries.is_being_erased(f"contact:{kept.pk}", f"contact:{merged.pk}"):
+        raise SilasError(ErrorCode.ERASURE_RUNNING)
     if row.undone_at or row.created_at < now() - rules.UNDO_FOR or kept.merged_into_id:
         raise SilasError(ErrorCode.CONTACT_MERGE_ENDED)
     ContactIdentity.objects.filter(pk__in=row.moved["identities"], contact=kept).update(contact=merged)

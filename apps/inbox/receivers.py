@@ -1,5 +1,6 @@
-"""Deletes the words of notes with those of their conversation, routes handovers to teams, enqueues runs of inbox rules,
-ends the waits of cards for a customer's answer, and writes down what SLA clocks are computed from."""
+"""Deletes the words of notes and what SLA clocks are computed from with the words of their conversation, routes
+handovers to teams, enqueues runs of inbox rules, ends the waits of cards for a customer's answer, and writes down what
+SLA clocks are computed from."""
 
 from __future__ import annotations
 
@@ -37,6 +38,7 @@ register_read_state(reading.read_for_visitor)
 def _forget(session_ids: Collection[UUID]) -> None:
     Note.objects.filter(session_id__in=session_ids).update(text=FORGOTTEN)
     Mention.objects.filter(session_id__in=session_ids).delete()
+    sla_tracking.forget(session_ids)
 
 
 @person_wanted.connect

@@ -8,7 +8,7 @@ nothing is written down, and test conversations have no clocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from uuid import UUID, uuid5
 
@@ -142,6 +142,15 @@ def refresh(session_id: UUID, *, moment: datetime) -> None:
     if changed:
         session_changed(session.pk)
     _enqueue_next(session_id)
+
+
+def forget(session_ids: Collection[UUID]) -> None:
+    """Delete what the clocks of these conversations are computed from. Clocks that have ended stay, as figures; the
+    others end."""
+    SlaMoment.objects.filter(session_id__in=session_ids).delete()
+    running = SlaClock.objects.filter(session_id__in=session_ids, ended_at=None)
+    for session_id in running.order_by().values_list("session_id", flat=True).distinct():
+        enqueue_refresh(session_id)
 
 
 def policy_for(session: ChatSession) -> SlaPolicy | None:

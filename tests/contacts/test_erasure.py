@@ -15,6 +15,7 @@ from django.db import connections
 from django.test import Client
 from django.urls import reverse
 
+from apps.approvals.enums import ApprovalVerdict
 from apps.approvals.models import Card
 from apps.audit.bundles import export_chain
 from apps.audit.models import AuditEntry
@@ -24,7 +25,7 @@ from apps.bus.models import QueueMessage
 from apps.contacts import erasure, queries, services
 from apps.contacts.enums import ContactSource
 from apps.contacts.models import Contact, ContactIdentity, ContactNote, Erasure, ImportedConversation
-from apps.contacts.person_export import Person, lock_person, person_of_contact
+from apps.contacts.person_export import Person, lock_person, person_of_contact, person_of_visitor
 from apps.contacts.personal_data import EXPORTED
 from apps.contacts.queries import ContactFilter
 from apps.inbox.models import Note
@@ -37,10 +38,14 @@ from apps.tenants.enums import KeyScope
 from apps.tenants.services import create_api_key
 from apps.visitors import file_storage, files
 from apps.visitors.models import Consent, FormAnswers, Rating, TranscriptRequest, VisitorFile
+from apps.work.enums import WorkItemStatus, WorkReason
+from apps.work.models import Course, WorkItem
 from kernel.clock import now
+from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from kernel.trust import root_of
 from tests import rivals
+from tests.factories.approvals import decide_card, make_plan, make_token, open_card
 from tests.factories.audit import stranger_verdict
 from tests.factories.bus import carry_out_kinds
 from tests.factories.console import browser, make_card
@@ -337,7 +342,7 @@ def test_an_export_holds_the_person(house: PersonalData) -> None:
             return erasure.erase_some(begun.pk)
 
     with tenant_scope(house.tenant):
-        assert lock_person(f"contact:{row.pk}", shared=True)
+        assert lock_person(person_of_contact(row.pk), shared=True)
         assert rivals.race(step) == [erasure.Progress.WAITS]
     assert step() is erasure.Progress.MORE
 
@@ -498,6 +503,142 @@ def test_signed_approvals_stay(house: PersonalData) -> None:
     kept = {each["kind"]: each for each in receipt_of(house, begun)["receipt"]["kept"]}
     assert kept["cards"]["count"] == 1
     assert "signed" in kept["cards"]["why"]
+
+
+def open_item(house: PersonalData, session: ChatSession, subject: str) -> WorkItem:
+    moment = now()
+    with tenant_scope(house.tenant):
+        item: WorkItem = WorkItem.objects.create(
+            type="task",
+            title="Refund",
+            plan="{}",
+            plan_hash=uuid4().hex * 2,
+            trace_id="t",
+            session_id=session.pk,
+            subject=subject,
+            requested_by="visitor",
+            created_at=moment,
+            updated_at=moment,
+        )
+    return item
+
+
+def test_open_work_and_cards_of_the_person_cannot_be_approved_afterwards(house: PersonalData) -> None:
+    row, session, name = house.customer("Hello.")
+    _, other_session, other_name = house.customer("Hello.")
+    item = open_item(house, session, name)
+    theirs = open_item(house, other_session, other_name)
+    about_work = open_card(house.tenant, subject_kind="work_item", subject_id=item.pk)
+    of_conversation = make_card(house.tenant, session_id=session.pk)
+    of_other = make_card(house.tenant, session_id=other_session.pk)
+    begun = request(house, row)
+    work(house)
+    with tenant_scope(house.tenant):
+        begun.refresh_from_db()
+        assert begun.state == "done"
+        item.refresh_from_db()
+        theirs.refresh_from_db()
+        assert item.status == WorkItemStatus.FAILED
+        assert item.reason == WorkReason.CANCELLED
+        assert theirs.status == WorkItemStatus.PENDING
+        states = {card.pk: card.status for card in Card.objects.all()}
+        entry = AuditEntry.objects.get(event="work_cancelled", subject=f"work:{item.pk}")
+        assert entry.actor == house.owner.actor
+    assert states[about_work.pk] == "withdrawn"
+    assert states[of_conversation.pk] == "withdrawn"
+    assert states[of_other.pk] == "open"
+    with tenant_scope(house.tenant), pytest.raises(SilasError) as refused:
+        decide_card(about_work.pk, user=house.owner, verdict=ApprovalVerdict.APPROVED)
+    assert refused.value.code == "card_withdrawn"
+
+
+def test_it_waits_until_running_work_has_stopped(house: PersonalData) -> None:
+    row, session, name = house.customer(SECRET)
+    item = open_item(house, session, name)
+    token = make_token(house.tenant, house.owner, make_plan())
+    with tenant_scope(house.tenant):
+        WorkItem.objects.filter(pk=item.pk).update(status=WorkItemStatus.RUNNING, approval_token=token)
+    begun = request(house, row)
+    work(house)
+    with tenant_scope(house.tenant):
+        begun.refresh_from_db()
+        assert begun.ended_at is None
+        assert begun.counts == {}
+        assert Course.objects.get(work_item=item).cancelled_by == house.owner.actor
+        assert AuditEntry.objects.filter(event="work_cancelled", subject=f"work:{item.pk}").count() == 1
+        WorkItem.objects.filter(pk=item.pk).update(status=WorkItemStatus.FAILED, reason=WorkReason.CANCELLED)
+    work(house)
+    with tenant_scope(house.tenant):
+        begun.refresh_from_db()
+    assert begun.state == "done"
+
+
+def test_work_that_was_requested_meanwhile_is_cancelled_too(house: PersonalData) -> None:
+    row, session, name = house.customer("Hello.")
+    begun = request(house, row)
+    end_turns(house)
+    with tenant_scope(house.tenant):
+        assert erasure.erase_some(begun.pk) is erasure.Progress.MORE
+    item = open_item(house, session, name)
+    work(house)
+    with tenant_scope(house.tenant):
+        begun.refresh_from_db()
+        item.refresh_from_db()
+    assert begun.state == "done"
+    assert item.reason == WorkReason.CANCELLED
+
+
+def without_contact(house: PersonalData) -> tuple[ChatSession, ChatSession]:
+    """Two conversations of a verified customer who is no contact."""
+    name = f"C-{uuid4().hex[:10]}"
+    sessions = house.show(house.site.sign(sub=name)), house.show(house.site.sign(sub=name))
+    with tenant_scope(house.tenant):
+        ContactIdentity.objects.filter(value=name).delete()
+    return sessions
+
+
+def test_customer_without_a_contact_is_erased_once(house: PersonalData) -> None:
+    one, other = without_contact(house)
+
+    def asks(session: ChatSession) -> UUID:
+        with tenant_scope(house.tenant):
+            return UUID(str(erasure.request_erasure(person_of_visitor(session.pk), actor=house.owner.actor).pk))
+
+    first, second = rivals.race(lambda: asks(one), lambda: asks(other))
+    assert first == second
+    with tenant_scope(house.tenant):
+        running = [Person.of(each.person) for each in Erasure.objects.filter(ended_at=None)]
+    assert [one.pk in each.sessions for each in running].count(True) == 1
+    for session in (one, other):
+        answer = browser(house.owner).post(f"/api/v1/sessions/{session.pk}/export")
+        assert answer.json()["error"]["code"] == "erasure_running"
+    work(house)
+    assert {*receipt_of(house, Erasure(pk=first))["receipt"]["erased"]} >= {"conversations"}
+
+
+def test_person_who_is_covered_in_part_waits(house: PersonalData) -> None:
+    one, _ = without_contact(house)
+    with tenant_scope(house.tenant):
+        person = person_of_visitor(one.pk)
+        erasure.request_erasure(Person(f"session:{uuid4()}", sessions=(one.pk,)), actor=house.owner.actor)
+    answer = browser(house.owner).post(f"/api/v1/sessions/{one.pk}/erase")
+    assert len(person.sessions) == 2
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "erasure_running"
+
+
+def test_merge_is_not_undone_while_it_runs(house: PersonalData) -> None:
+    kept, _, _ = house.customer("One.")
+    merged, _, _ = house.customer("Two.")
+    with tenant_scope(house.tenant):
+        merge = services.merge(kept.pk, merged.pk, actor=house.owner.actor)
+    request(house, kept)
+    with tenant_scope(house.tenant), pytest.raises(SilasError) as refused:
+        services.unmerge(kept.pk, merge.pk, actor=house.owner.actor)
+    assert refused.value.code == "erasure_running"
+    work(house)
+    with tenant_scope(house.tenant):
+        assert not Contact.objects.filter(pk__in=(kept.pk, merged.pk)).exists()
 
 
 def test_command_erases_and_writes_the_receipt(house: PersonalData, tmp_path: Path) -> None:

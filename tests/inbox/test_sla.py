@@ -21,7 +21,7 @@ from apps.inbox.models import SlaClock, SlaMoment, SlaPolicy
 from apps.inbox.queries import Asked
 from apps.inbox.sla_policies import PolicyFields
 from apps.inbox.teams import TeamFields
-from apps.sessions import person_wanted
+from apps.sessions import person_wanted, retention
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from kernel.clock import now
@@ -292,6 +292,19 @@ def test_deleted_policy_ends_its_clocks_and_keeps_what_was_counted(
     with tenant_scope(tenant):
         assert not SlaMoment.objects.exists()
         assert AuditEntry.objects.filter(event="sla_policy_deleted", subject=f"sla_policy:{policy.pk}").exists()
+
+
+def test_moments_are_forgotten_with_the_conversation(session: ChatSession, policy: SlaPolicy, agent: Any) -> None:
+    act(session, handoff.take_over, agent)
+    act(session, handoff.reply, agent, "Hello")
+    run(session)
+    assert outcomes(session) == {"first_reply": "met", "resolution": "running"}
+    with tenant_scope(session.tenant_id):
+        retention.forget_conversations([lock_session(session.pk)])
+    with tenant_scope(session.tenant_id):
+        assert not SlaMoment.objects.filter(session=session).exists()
+    run(session)
+    assert outcomes(session) == {"first_reply": "met", "resolution": "cancelled"}
 
 
 def test_test_conversation_has_no_clock(session: ChatSession, policy: SlaPolicy) -> None:
