@@ -33,10 +33,10 @@ class PlatformConfig(AppConfig):
 
 def _set_rights(using: str, **_: object) -> None:
     """Set database rights after the last migration: workers' rights on every table as listed, who may write which audit
-    entries, the bundled skills, and every function's search path."""
+    entries, the bundled skills, and every function's search path; then note this version."""
     from apps.audit.sql import chain
     from apps.skills import append_only, integrity
-    from silas_platform import database_rights, worker_rights
+    from silas_platform import database_rights, installed_version, worker_rights
 
     if using == OWNER:
         worker_rights.grant(using)
@@ -47,3 +47,4 @@ def _set_rights(using: str, **_: object) -> None:
             if "skills_skillversion" in tables:
                 cursor.execute(append_only.lifecycle_sql(integrity.bundled_digests()))
         database_rights.secure(using)
+        installed_version.record(using)

@@ -48,7 +48,7 @@ def _log_like_web(**_: Any) -> None:
 
 @celeryd_init.connect
 def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
-    """Exit when the worker has more or fewer rights than its queues need.
+    """Exit when the worker has more or fewer rights than its queues need, or is too old for the database's schema.
 
     A worker that handles outside bytes must not be able to create approvals, by key or by SQL. Celery only logs what a
     receiver raises and starts anyway, so this exits.
@@ -61,21 +61,21 @@ def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
     queues = given.split(",") if isinstance(given, str) else list(given)
     try:
         refuse_wrong_keys(queues)
-        if queues != [Worker.TRUSTED]:
-            _refuse_wide_role_with_retry()
+        _check_database_with_retry(trusted=queues == [Worker.TRUSTED])
     except (ImproperlyConfigured, psycopg.Error) as refusal:
         raise SystemExit(str(refusal)) from None
 
 
-def _refuse_wide_role_with_retry() -> None:
-    """Check the database role, waiting for a database that is down, but not for one that rejects this login."""
-    from silas_platform.checks import refuse_wide_role
+def _check_database_with_retry(*, trusted: bool) -> None:
+    """Check schema and role, waiting for a database that is down, but not for one that rejects this login."""
+    from silas_platform.checks import refuse_newer_schema, refuse_wide_role
     from silas_platform.settings import env
 
     deadline, refusals = time.monotonic() + DATABASE_WAIT_SECONDS, 0
     while True:
         try:
-            return refuse_wide_role()
+            refuse_newer_schema()
+            return None if trusted else refuse_wide_role()
         except psycopg.OperationalError as error:
             # The server may have come up between the connection and the ping, so only the second refusal counts.
             refusals += PGconn.ping(env.text("DATABASE_URL").encode()) == Ping.OK

@@ -33,7 +33,7 @@ from kernel import fault_points, trust
 from sandbox import Choice, Kind, configure
 from sandbox.egress import parse_places
 from silas_platform import database_rights, worker_rights
-from silas_platform.schema_version import fault_of
+from silas_platform.schema_version import fault_at, fault_of
 from silas_platform.settings import env
 from silas_platform.settings.broker import redis_servers
 from silas_platform.up.environment import is_loopback, open_host_faults
@@ -85,6 +85,13 @@ def refuse_wide_role() -> None:
         raise ImproperlyConfigured(
             f"E_CFG_WORK_ROLE: a worker speaks as the role {worker_rights.ROLE}; this one has {rights}"
         )
+
+
+def refuse_newer_schema() -> None:
+    """Raise `ImproperlyConfigured` when a newer version migrated the database so that this worker must not run on
+    it."""
+    if fault := fault_at(env.text("DATABASE_URL")):
+        raise ImproperlyConfigured(fault)
 
 
 def arm_fault_points() -> None:

@@ -27,6 +27,7 @@ WEB_MAY_NOT: dict[str, str] = {
     "audit_audithead": "INSERT, UPDATE, DELETE",
     "audit_auditkey": "UPDATE, DELETE",
     "django_migrations": "INSERT, UPDATE, DELETE",
+    "silas_platform_installedversion": "INSERT, UPDATE, DELETE",
 }
 
 # Our functions, without those of extensions.

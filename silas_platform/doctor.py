@@ -33,8 +33,10 @@ from kernel.redis_servers import connect, name_of
 from kernel.tenancy import INSTALLATION, tenant_scope
 from kernel.tenancy.replica import REPLICA
 from sandbox.runner import backend
+from silas_platform import __version__
 from silas_platform.backup.manifest import LAST_BACKUP
 from silas_platform.celery import app
+from silas_platform.installed_version import migrated_by
 from silas_platform.settings.broker import redis_servers
 
 MOST_SKEW = timedelta(seconds=2)
@@ -93,6 +95,10 @@ def _database() -> Findings:
     yield Level.OK, f"PostgreSQL {version} answers; {_bytes(size)}."
     if used > 0.8 * most:
         yield Level.WARNING, f"{used} of {most} connections are in use: put a pooler before PostgreSQL."
+    if (before := migrated_by()) == __version__:
+        yield Level.OK, f"The database was migrated by this version, {before}."
+    elif before:
+        yield Level.WARNING, f"The database was migrated by {before} and this is {__version__}: run one version."
     if REPLICA in connections:
         yield from _replica()
     executor = MigrationExecutor(connection)

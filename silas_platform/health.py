@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
+from typing import TypeVar
 
 from django.core.cache import cache
 from django.db import connection
@@ -16,6 +17,8 @@ from kernel.presence import open_presences
 from silas_platform.schema_version import fault_of
 from silas_platform.up.address import RUN
 
+Answer = TypeVar("Answer")
+
 
 def alive(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok", "connections": open_presences()})
@@ -24,23 +27,28 @@ def alive(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """Return 200 when database, Redis and migrations are ready, else 503 naming what is missing.
 
-    `run` lets `manage.py up` verify that its own process answers.
+    `run` lets `manage.py up` verify that its own process answers; `reason` says that this version is too old for the
+    database's schema.
     """
-    missing = [name for name, works in (("database", _migrated), ("redis", _redis)) if not _passes(works)]
+    applied = _value(_applied)
+    fault = fault_of(applied or ())
+    database = applied is not None and _migrations() <= applied and not fault
+    missing = [name for name, works in (("database", database), ("redis", _value(_redis))) if not works]
     status = {"status": "starting" if missing else "ok", "missing": missing, "run": os.environ.get(RUN, "")}
+    if fault:
+        status["reason"] = fault
     return JsonResponse(status, status=503 if missing else 200)
 
 
-def _passes(check: Callable[[], object]) -> bool:
+def _value(ask: Callable[[], Answer]) -> Answer | None:
     try:
-        return bool(check())
+        return ask()
     except Exception:  # noqa: BLE001 (any error of a backing service means "not ready")
-        return False
+        return None
 
 
-def _migrated() -> bool:
-    applied = MigrationRecorder(connection).applied_migrations().keys()
-    return _migrations() <= applied and not fault_of(applied)
+def _applied() -> frozenset[tuple[str, str]]:
+    return frozenset(MigrationRecorder(connection).applied_migrations())
 
 
 @functools.cache

@@ -2,7 +2,8 @@
 
 Code of version n and n+1 runs side by side on the schema of n+1 as long as its migrations only add. A migration that
 takes away what version n still uses is named `NNNN_what_contract`, and ships a version later. A process whose code does
-not know a contracting migration that has run refuses to start: it is older than the schema allows.
+not know a contracting migration that has run refuses to start: it is older than the schema allows. A web process that
+runs is not ready any more, and a worker ends.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import pkgutil
 from collections.abc import Iterable
 from importlib import import_module
 
+import psycopg
 from django.apps import apps
 from django.db.migrations.loader import MigrationLoader
 from django.utils.module_loading import module_has_submodule
 
 CONTRACT = "_contract"
+CONNECT_SECONDS = 2
 Key = tuple[str, str]
 
 
@@ -40,6 +43,14 @@ def fault_of(applied: Iterable[Key]) -> str:
         f"E_DB_NEWER: the database was migrated by a newer version ({label}.{name}), on which this version must not "
         "run; start the newer version, or restore the backup from before the upgrade"
     )
+
+
+def fault_at(address: str) -> str:
+    """`fault_of` what ran in the database at this address, over a connection of its own: a worker that forks keeps
+    none. Raises `psycopg.Error`."""
+    with psycopg.connect(address, connect_timeout=CONNECT_SECONDS) as connection:
+        rows = connection.execute("SELECT app, name FROM django_migrations").fetchall()
+    return fault_of((str(label), str(name)) for label, name in rows)
 
 
 def _known() -> set[Key]:

@@ -51,8 +51,9 @@ _CLOSED = (
     " messengers_channel messengers_channelmessage"
     " messengers_accountcode messengers_approveraccount messengers_cardnotice"
     " autonomy_contextproposal autonomy_freedomproposal autonomy_preference autonomy_suggestion"
-    " auth_group auth_group_permissions auth_permission django_admin_log django_content_type django_migrations"
+    " auth_group auth_group_permissions auth_permission django_admin_log django_content_type"
     " django_session"
+    " silas_platform_installedversion"
 )
 # Rights of the worker on each table, in GRANT syntax; columns in parentheses limit a right to them.
 WORKERS_MAY: dict[str, str] = {
@@ -161,6 +162,8 @@ WORKERS_MAY: dict[str, str] = {
     "connections_pendingsecret": "SELECT, INSERT",
     "connections_setupanswer": "SELECT, DELETE",
     "connections_setuprun": ("SELECT, UPDATE (state, step_id, step, failure, summary, ignored, deadline, ended_at)"),
+    # which migrations ran: a worker that is too old for the schema ends
+    "django_migrations": "SELECT",
     # who exists
     "tenants_datakey": "SELECT",
     "tenants_deployment": "SELECT",

@@ -1,4 +1,5 @@
-"""Stop a worker that no longer receives messages from its broker, and kill children of a worker that hang.
+"""Stop a worker that no longer receives messages from its broker or is too old for the database's schema, and kill
+children of a worker that hang.
 
 A consumer that reconnects after its broker died can be connected and deaf: the old connection's file descriptor is
 closed late and removes the new one, of the same number, from the event loop. A timer of that loop checks now and then:
@@ -20,6 +21,7 @@ from functools import partial
 from typing import Any
 
 import psutil
+import psycopg
 import redis
 from celery import bootsteps
 from celery.signals import task_received
@@ -27,10 +29,13 @@ from celery.worker import state
 
 from apps.bus import deadlines
 from kernel.ratelimit.fixed_window import redis_client
+from silas_platform.schema_version import fault_at
+from silas_platform.settings import env
 
 _log = logging.getLogger(__name__)
 CHECK_SECONDS, MAX_MISSED_CHECKS = 5.0, 4
 OVERDUE_CHECK_SECONDS = 1.0
+SCHEMA_CHECK_SECONDS = 15.0
 # A worker that reported this long ago counts as gone.
 ALIVE_SECONDS = 4 * CHECK_SECONDS
 
@@ -58,7 +63,8 @@ class BrokerWatch:
 
 
 class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
-    """Consumer step that checks for deafness while the worker is connected to its broker, and for overdue children."""
+    """Consumer step that checks, while the worker is connected to its broker, for deafness, for a schema that is too
+    new, and for overdue children."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 
@@ -76,6 +82,7 @@ class Watchdog(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no 
         self._timers = [
             repeatedly(CHECK_SECONDS, stop_if_deaf, (self._watch,)),
             repeatedly(CHECK_SECONDS, report_alive, self._queues),
+            repeatedly(SCHEMA_CHECK_SECONDS, stop_if_outdated),
             repeatedly(OVERDUE_CHECK_SECONDS, kill_overdue, (consumer.app, deadlines.SHARED)),
         ]
 
@@ -93,6 +100,18 @@ def stop_if_deaf(watch: BrokerWatch) -> None:
     """Stop the worker with SIGTERM, so that it finishes what it has begun."""
     if watch.is_deaf():
         _log.critical("worker_deaf: messages wait and none arrives; this worker ends to be started again")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def stop_if_outdated() -> None:
+    """Stop the worker with SIGTERM when a newer version migrated the database so that this one must not run on it. Its
+    supervisor's next start is refused with the same sentence. Blocks the event loop for two seconds at most."""
+    try:
+        fault = fault_at(env.text("DATABASE_URL"))
+    except psycopg.Error:
+        return  # a database that is away says nothing about this worker
+    if fault:
+        _log.critical("worker_outdated: %s", fault)
         os.kill(os.getpid(), signal.SIGTERM)
 
 

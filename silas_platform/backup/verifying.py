@@ -20,7 +20,7 @@ from silas_platform.backup import database
 from silas_platform.backup.manifest import FILES, Manifest
 
 # Tables that a migration writes: their rows may differ.
-_MAY_DIFFER = {"django_migrations", "django_content_type", "auth_permission"}
+_MAY_DIFFER = {"django_migrations", "django_content_type", "auth_permission", "silas_platform_installedversion"}
 # Tables that a verification itself adds to; what they hold is proven by the chains.
 _GROW = {"audit_auditentry", "audit_audithead"}
 

@@ -14,6 +14,8 @@ from kernel.tenancy.migrations import POLICY
 
 # The platform's own directory and Django's own tables: nothing in them belongs to one tenant.
 DIRECTORY = {"tenants_tenant", "tenants_user", "tenants_user_groups", "tenants_user_user_permissions", "audit_auditkey"}
+# Which versions of the platform migrated the database.
+DIRECTORY |= {"silas_platform_installedversion"}
 # What belongs to a person, who may be in several tenants.
 DIRECTORY |= {"tenants_totp", "tenants_recoverycode", "tenants_loginpasskey", "tenants_login", "tenants_letter"}
 # The platform has an audit chain of its own, whose rows belong to no tenant.

@@ -29,6 +29,8 @@ CREATE TABLE chaos_ledger (key text NOT NULL, at timestamptz NOT NULL DEFAULT cl
 CREATE FUNCTION chaos_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, public, pg_temp AS
     $$ BEGIN INSERT INTO chaos_ledger (key) VALUES (NEW.key); RETURN NEW; END $$;
+ALTER TABLE chaos_ledger OWNER TO silas_owner;
+ALTER FUNCTION chaos_write() OWNER TO silas_owner;
 CREATE TRIGGER chaos_write AFTER UPDATE ON skills_record FOR EACH ROW EXECUTE FUNCTION chaos_write();
 """
 

@@ -132,6 +132,12 @@ def test_missing_migration_is_a_fault(alone: Any, monkeypatch: pytest.MonkeyPatc
     assert "Migrations are missing (1)" in texts("database", Level.FAULT)
 
 
+def test_database_that_another_version_migrated_is_named(alone: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "migrated by this version, 0.1.0" in texts("database", Level.OK)
+    monkeypatch.setattr(doctor, "migrated_by", lambda: "0.2.0")
+    assert "migrated by 0.2.0 and this is 0.1.0" in texts("database", Level.WARNING)
+
+
 def test_command_exits_with_1_for_a_fault_and_writes_json(alone: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.app.control, "inspect", Workers())
     said = StringIO()

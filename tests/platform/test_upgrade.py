@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import io
+import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from django.conf import settings
 from django.contrib.postgres.operations import AddIndexConcurrently
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
-from django.db import migrations, models
+from django.db import ProgrammingError, migrations, models, transaction
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.migrations.state import ProjectState
+from django.test import Client
 
-from silas_platform.checks import schema_is_not_newer
+from silas_platform import __version__, installed_version
+from silas_platform.checks import refuse_newer_schema, schema_is_not_newer
+from silas_platform.installed_version import migrated_by
 from silas_platform.management.commands.upgrade import notes_since
 from silas_platform.migration_locks import Effect, locks_of
+from silas_platform.models import InstalledVersion
 from silas_platform.schema_version import fault_of, unknown_contracts
 
 INDEX = models.Index(fields=["name"], name="by_name")
@@ -126,7 +135,7 @@ def test_check_of_a_current_database(database: None) -> None:
     with pytest.raises(SystemExit) as left:
         call_command("upgrade", check=True, stdout=out)
     assert left.value.code == 0
-    assert out.getvalue().startswith("migrations pending=0")
+    assert out.getvalue().startswith("version of the database=0.1.0 of this code=0.1.0\nmigrations pending=0")
     assert out.getvalue().endswith("nothing to do\n")
 
 
@@ -145,6 +154,48 @@ def test_check_names_what_is_pending_and_changes_nothing(monkeypatch: pytest.Mon
     assert "migrations pending=1\n  contacts.0004_erasures\n" in out.getvalue()
     assert left.value.code == 0
     assert "can run beside the version before" in out.getvalue()
+
+
+def test_version_is_that_of_the_package() -> None:
+    with (settings.BASE_DIR / "pyproject.toml").open("rb") as file:
+        assert tomllib.load(file)["project"]["version"] == __version__
+
+
+def test_each_version_that_migrates_is_noted_once(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+    assert migrated_by() == __version__
+    with transaction.atomic("owner"):
+        monkeypatch.setattr(installed_version, "__version__", "0.2.0")
+        installed_version.record("owner")
+        installed_version.record("owner")
+        assert migrated_by("owner") == "0.2.0"
+        assert InstalledVersion.objects.using("owner").count() == 2
+        transaction.set_rollback(True, "owner")
+
+
+def test_web_may_not_note_a_version(database: None) -> None:
+    with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+        InstalledVersion.objects.create(version="9.9.9")
+
+
+def test_worker_is_refused(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+    refuse_newer_schema()
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"], autocommit=True) as owner:
+        owner.execute("INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, now())", NEWER)
+        try:
+            monkeypatch.setenv("DATABASE_URL", os.environ["DATABASE_WORK_URL"])
+            with pytest.raises(ImproperlyConfigured, match="E_DB_NEWER"):
+                refuse_newer_schema()
+        finally:
+            owner.execute("DELETE FROM django_migrations WHERE (app, name) = (%s, %s)", NEWER)
+
+
+def test_web_is_not_ready_and_says_why(client: Client, monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+    assert "reason" not in client.get("/health/ready").json()
+    monkeypatch.setattr(MigrationRecorder, "applied_migrations", lambda self: {NEWER: None})
+    answer = client.get("/health/ready")
+    assert answer.status_code == 503
+    assert answer.json()["missing"] == ["database"]
+    assert answer.json()["reason"].startswith("E_DB_NEWER")
 
 
 def test_notes_of_the_versions_between(tmp_path: Path) -> None:

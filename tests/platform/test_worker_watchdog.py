@@ -11,6 +11,7 @@ import pytest
 from silas_platform import worker_watchdog
 from silas_platform.celery import app
 from silas_platform.worker_watchdog import MAX_MISSED_CHECKS, BrokerWatch
+from tests.ports import free_port
 
 
 @dataclass
@@ -58,6 +59,24 @@ def test_deaf_worker_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         assert told == []
         worker_watchdog.stop_if_deaf(desk.watch)
     assert told == [(os.getpid(), signal.SIGTERM)]
+
+
+def test_worker_that_is_too_old_for_the_schema_ends_itself(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *signalled: told.append(signalled))
+    worker_watchdog.stop_if_outdated()
+    assert told == []
+    monkeypatch.setattr(worker_watchdog, "fault_at", lambda address: "E_DB_NEWER: …")
+    worker_watchdog.stop_if_outdated()
+    assert told == [(os.getpid(), signal.SIGTERM)]
+
+
+def test_worker_goes_on_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *signalled: told.append(signalled))
+    monkeypatch.setenv("DATABASE_URL", f"postgresql://silas_work@127.0.0.1:{free_port()}/silas")
+    worker_watchdog.stop_if_outdated()
+    assert told == []
 
 
 def test_message_that_no_worker_takes_is_counted_at_its_queue(database: None) -> None:

@@ -18,6 +18,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from silas_platform import __version__
+from silas_platform.installed_version import migrated_by
 from silas_platform.migration_locks import ROWS_A_SECOND, Effect, Lock, locks_of
 from silas_platform.schema_version import fault_of
 
@@ -32,7 +34,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if something needs care")
-        parser.add_argument("--from", dest="since", default="", help="the version that runs now, for the notes since")
+        parser.add_argument(
+            "--from",
+            dest="since",
+            default="",
+            help="show the notes since this version, not since the one that migrated the database last",
+        )
 
     def handle(self, *, check: bool, since: str, **_: object) -> None:
         if check:
@@ -50,6 +57,8 @@ class Command(BaseCommand):
         if fault := fault_of(applied):
             raise CommandError(fault, returncode=2)
         plan = [migration for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())]
+        before = migrated_by("owner")
+        self.stdout.write(f"version of the database={before or 'unknown'} of this code={__version__}")
         self.stdout.write(f"migrations pending={len(plan)}")
         for migration in plan:
             self.stdout.write(f"  {migration.app_label}.{migration.name}")
@@ -59,7 +68,7 @@ class Command(BaseCommand):
             line, needs_care = self._line(lock)
             care += needs_care
             self.stdout.write(line)
-        for note in notes_since(settings.BASE_DIR / "CHANGELOG.md", since):
+        for note in notes_since(settings.BASE_DIR / "CHANGELOG.md", since or before):
             self.stdout.write(note)
         self.stdout.write(
             "nothing to do" if not plan else "needs care" if care else "can run beside the version before"

@@ -1,0 +1,3 @@
+from tests.faults.versions.room import keep
+
+keep("writer", "first")

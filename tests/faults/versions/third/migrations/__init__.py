@@ -1,0 +1,5 @@
+"""The migrations of the version before, and those of this folder."""
+
+from tests.faults.versions.second import migrations as before
+
+__path__ = [*__path__, *before.__path__]

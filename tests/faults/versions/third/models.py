@@ -1,0 +1,3 @@
+from tests.faults.versions.room import keep
+
+keep("written_by", "third")
