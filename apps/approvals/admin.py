@@ -30,6 +30,7 @@ from apps.approvals.models import (
 from apps.approvals.passkeys import services as passkeys
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
+from apps.tenants.admin.fields import SpanField
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.scope import current_scope
 
@@ -170,13 +171,15 @@ class PasskeyAdmin(ReadOnlyAdmin):
 
 
 class CardTimingForm(TenantRowForm):
+    seconds = SpanField(
+        label=gettext_lazy("Time to decide"),
+        help_text=gettext_lazy(
+            "From 10 seconds to 30 days. When the time is up nothing runs, and the requester is told."
+        ),
+    )
+
     class Meta:
-        help_texts: ClassVar = {
-            "pace": gettext_lazy("Which cards, by who waits for the answer"),
-            "seconds": gettext_lazy(
-                "From 10 to 2,592,000 (30 days). When the time is up nothing runs, and the requester is told"
-            ),
-        }
+        help_texts: ClassVar = {"pace": gettext_lazy("Which cards, by who waits for the answer")}
 
 
 @admin.register(CardTiming)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.contrib import admin
+from django.http import HttpRequest
 
 from apps.audit.admin_base import BaseAdmin, ReadOnlyAdmin
 from apps.guard.models import Budget, GuardedRun, ModelPrice, PlatformBudget, SpendingPolicy, SystemControl, ToolCall
@@ -16,7 +17,15 @@ class BudgetAdmin(TenantRowAdmin):
     list_display = ("holder", "deployment", "period", "limit_usd", "spent", "reserved", "window_start")
     list_filter = ("period",)
     list_select_related: ClassVar = ["tenant", "deployment"]
-    readonly_fields = ("window_start", "spent", "reserved")
+    readonly_fields = ("visitor_ref", "task_ref", "window_start", "spent", "reserved")
+
+    def get_exclude(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+        """Limits of visitors and tasks are set where those are; here they are changed."""
+        excluded = super().get_exclude(request, obj)
+        return excluded if obj else (*excluded, *self.readonly_fields)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
+        return super().get_readonly_fields(request, obj) if obj else ()
 
 
 @admin.register(SpendingPolicy)

@@ -19,7 +19,9 @@ from apps.guard.models import Budget
 from apps.tenants.models import Deployment, Membership
 from apps.visitors.models import FormQuestion, VisitorOffers
 from apps.work.models import GoalFile, ReviewPolicy
+from apps.work.services import adopt_goal
 from kernel.tenancy import tenant_scope
+from tests.factories.identity import GOAL
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment, make_member
 from tests.platform.administration import TENANT_MODELS, browser_of, changed, deployment_fields, label, page_of
@@ -122,3 +124,53 @@ def test_change_names_the_fields_that_were_changed(root: Client, deployment: Any
     with tenant_scope(deployment.tenant_id):
         entry = AuditEntry.objects.filter(event=AuditEvent.ADMIN_CHANGED).latest("seq")
     assert "environment_keys" in json.loads(entry.data)["fields"]
+
+
+def test_time_to_decide_is_typed_with_its_unit(keeper: Client, tenant: Any) -> None:
+    typed = {"pace": "plan", "seconds_0": "36", "seconds_1": "3600"}
+    assert keeper.post(page_of(CardTiming, "add"), typed).status_code == 302
+    with tenant_scope(tenant):
+        timing = CardTiming.objects.get()
+    assert timing.seconds == 129_600
+    page = keeper.get(page_of(CardTiming, "change", timing.pk)).content.decode()
+    assert 'name="seconds_0" value="36"' in page
+    assert '<option value="3600" selected>hours</option>' in page
+    for number, unit in (("9", "1"), ("31", "86400"), ("", "60"), ("1", "7")):
+        wrong = {"pace": "plan", "seconds_0": number, "seconds_1": unit}
+        assert keeper.post(page_of(CardTiming, "change", timing.pk), wrong).status_code == 200
+    with tenant_scope(tenant):
+        assert CardTiming.objects.get().seconds == 129_600
+
+
+def test_goal_is_chosen_from_the_chatbots_own(keeper: Client, tenant: Any) -> None:
+    place, other = make_deployment(tenant), make_deployment(tenant)
+    bare = GOAL[: GOAL.index("skills:")] + GOAL[GOAL.index("access_levels:") :] if "skills:" in GOAL else GOAL
+    with tenant_scope(tenant):
+        goal, foreign = (adopt_goal(bare, deployment_id=row.pk, requested_by="user:test") for row in (place, other))
+    page = keeper.get(page_of(Deployment, "change", place.pk)).content.decode()
+    assert f'<option value="{goal.pk}">{goal.title}</option>' in page
+    assert str(foreign.pk) not in page
+    changed(keeper, place, active_goal_id=str(foreign.pk))
+    assert _goal_of(place) is None
+    changed(keeper, place, active_goal_id=str(goal.pk))
+    assert _goal_of(place) == goal.pk
+    page = keeper.get(page_of(Deployment, "change", place.pk)).content.decode()
+    assert f'<option value="{goal.pk}" selected>' in page
+
+
+def _goal_of(place: Any) -> Any:
+    with tenant_scope(place.tenant_id):
+        return Deployment.objects.get(pk=place.pk).active_goal_id
+
+
+def test_limit_of_a_visitor_is_changed_and_never_made_by_hand(keeper: Client, tenant: Any) -> None:
+    visitor = uuid4()
+    keeper.post(page_of(Budget, "add"), {"period": "day", "limit_usd": "2", "visitor_ref": str(visitor)})
+    with tenant_scope(tenant):
+        budget = Budget.objects.get()
+    assert budget.visitor_ref is None
+    keeper.post(page_of(Budget, "change", budget.pk), {"period": "day", "limit_usd": "3", "task_ref": str(visitor)})
+    with tenant_scope(tenant):
+        budget.refresh_from_db()
+    assert budget.task_ref is None
+    assert budget.limit_usd == 3

@@ -14,6 +14,7 @@ from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.db.models import ForeignKey
+from django.forms import JSONField, UUIDField
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -120,6 +121,27 @@ def test_no_page_of_a_foreign_row_opens_for_an_owner(keeper: Client, other_tenan
         if keeper.get(page_of(model, name, row.pk)).status_code not in (302, 403)
     }
     assert opened == set()
+
+
+def test_no_form_asks_for_json_or_a_typed_id(tenant: Any) -> None:
+    """Lists, maps and references have fields of their own in every form that saves."""
+    furnish(tenant)
+    asking: Any = Asking(User(is_superuser=True, is_staff=True, is_active=True))
+    typed = set()
+    for model in MODELS:
+        page, row = admin.site._registry[model], first_row(model, tenant)
+        with platform_scope("walk"):
+            forms = [page.get_form(asking, None)] if page.has_add_permission(asking) else []
+            forms += (
+                [page.get_form(asking, row, change=True)] if row and page.has_change_permission(asking, row) else []
+            )
+            typed |= {
+                f"{label(model)} {name}"
+                for form in forms
+                for name, field in form.base_fields.items()
+                if isinstance(field, (JSONField, UUIDField))
+            }
+    assert typed == set()
 
 
 @pytest.mark.parametrize("model", [Card, Decision, ApprovalToken, Budget, ChatSession, ChronicleEntry, Deployment])

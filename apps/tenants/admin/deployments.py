@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
+from uuid import UUID
 
+from django import forms
+from django.apps import apps
 from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.dates import WEEKDAYS
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from apps.audit.admin_base import BaseAdmin
@@ -66,10 +70,26 @@ class DeploymentForm(TenantRowForm):
         help_text=gettext_lazy("builtin:grounded, or a provider and a model, such as openai:gpt-5-mini"),
     )
 
-    class Meta:
-        help_texts: ClassVar = {
-            "active_goal_id": gettext_lazy("Id of the goal whose access levels and rules apply to the conversations"),
-        }
+    active_goal_id = forms.TypedChoiceField(
+        label=gettext_lazy("Goal"),
+        coerce=UUID,
+        empty_value=None,
+        required=False,
+        help_text=gettext_lazy(
+            "The goal whose access levels and rules apply to the conversations. A new one is added under Goals."
+        ),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        current = self.instance.active_goal_id
+        # Goals belong to the app `work`, which is above this one.
+        goals = apps.get_model("work", "WorkItem").objects.filter(type="goal", deployment_id=self.instance.pk)
+        titles = {str(pk): title for pk, title in goals.order_by("-created_at").values_list("pk", "title")[:100]}
+        if current is not None:
+            titles.setdefault(str(current), str(current))
+        self.fields["active_goal_id"].choices = [("", _("No goal")), *titles.items()]
+        self.initial["active_goal_id"] = "" if current is None else str(current)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()

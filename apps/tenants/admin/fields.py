@@ -1,4 +1,4 @@
-"""Form fields for lists and maps of words, which are stored as JSON and typed without it."""
+"""Form fields for values that people type otherwise than they are stored: lists and maps of words, and times."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.utils.translation import gettext_lazy
 
 from apps.tenants.rules import typed_origins
 
@@ -67,3 +68,39 @@ class PartsField(forms.MultiValueField):
 
     def compress(self, data_list: Any) -> dict[str, str]:
         return {name: value for name, value in zip(self.parts, data_list or (), strict=False) if value}
+
+
+_UNITS = (
+    (86_400, gettext_lazy("days")),
+    (3_600, gettext_lazy("hours")),
+    (60, gettext_lazy("minutes")),
+    (1, gettext_lazy("seconds")),
+)
+
+
+class _SpanWidget(forms.MultiWidget):
+    """A number and its unit."""
+
+    def __init__(self) -> None:
+        units = forms.Select(attrs={"aria-label": gettext_lazy("Unit")}, choices=_UNITS)
+        super().__init__([forms.NumberInput(attrs={"min": "1"}), units])
+
+    def decompress(self, value: Any) -> list[Any]:
+        if not isinstance(value, int):
+            return [None, 60]
+        unit = next(unit for unit, _ in _UNITS if value % unit == 0)
+        return [value // unit, unit]
+
+
+class SpanField(forms.MultiValueField):
+    """A time that is stored in seconds, as a number of days, hours, minutes or seconds."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        fields = (
+            forms.IntegerField(min_value=1, max_value=2**31 - 1),
+            forms.TypedChoiceField(choices=_UNITS, coerce=int),
+        )
+        super().__init__(fields, widget=_SpanWidget(), **kwargs)
+
+    def compress(self, data_list: Any) -> int | None:
+        return data_list[0] * data_list[1] if data_list else None
