@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from playwright.async_api import Page, WebSocketRoute, expect
@@ -41,6 +42,17 @@ async def test_keys_of_the_page_rest_while_the_palette_is_open(
     await page.keyboard.press("Escape")
     await expect(page.locator("#palette")).to_be_hidden()
     await expect(page.get_by_role("button", name="Change the address")).to_be_visible()
+
+
+async def test_title_of_the_tab_counts_what_waits(web: str, open_page: Any, tenant: Any, owner: Any) -> None:
+    page = await log_in(open_page, web, owner, "/console/activity/")
+    name = await page.title()
+    assert not name.startswith("(")
+    for number in (1, 2):
+        await in_thread(make_card, tenant)
+        await expect(page).to_have_title(f"({number}) {name}")
+    await page.locator("#rail-insights").click()
+    await expect(page).to_have_title(re.compile(r"^\(2\) Insights"))
 
 
 async def _without_a_line(page: Page) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Page, expect
 
 from tests import prepared
 from tests.e2e.conftest import OpenPage, Site
+from tests.e2e.hands import Hands, shoot
 from tests.e2e.widget import opened
 from tests.platform.runs import Run
 
@@ -26,29 +27,7 @@ def empty(tmp_path: Path) -> Iterator[str]:
 
 async def _screen(page: Page, number: int) -> None:
     await expect(page.get_by_text(f"{number} of 5", exact=True)).to_be_visible()
-
-
-class Hands:
-    """What a person does at a page, and how long it takes them: 2.5 s for each press or field, 0.28 s a typed character
-    (the keystroke-level model with an average typist)."""
-
-    def __init__(self) -> None:
-        self.presses = 0
-        self.fields = 0
-        self.characters = 0
-
-    async def press(self, target: Locator) -> None:
-        await target.click()
-        self.presses += 1
-
-    async def type(self, target: Locator, text: str) -> None:
-        await target.fill(text)
-        self.fields += 1
-        self.characters += len(text)
-
-    @property
-    def seconds(self) -> float:
-        return 2.5 * (self.presses + self.fields) + 0.28 * self.characters
+    await shoot(page, f"first-run-{number}")
 
 
 async def test_five_screens_lead_from_nothing_to_an_answer_on_a_site(
@@ -85,9 +64,9 @@ async def test_five_screens_lead_from_nothing_to_an_answer_on_a_site(
     site.body = f"<!doctype html><html lang=en><title>Alder & Sons</title>{await page.inner_text('#snippet')}"
     visitor = await opened(await open_page(site.origin))
     await expect(watched.locator(".chip")).to_have_text("detected")
-    print(
-        f"first run to embedded widget: {hands.presses} presses, {hands.fields} fields, {hands.seconds:.0f} s of steps"
-    )
+    await shoot(page, "first-run-detected")
+    print(f"\nfirst run to embedded widget: {hands}")
     assert hands.seconds <= 90
     await visitor.say("When does the shop open?")
     await expect(visitor.bot.first).to_contain_text("eight in the morning")
+    await shoot(visitor.page, "first-run-answered")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from time import monotonic
 from typing import Any
 
@@ -17,6 +16,7 @@ from apps.approvals.enums import Risk
 from apps.approvals.models import Card
 from kernel.tenancy import in_scope, in_thread
 from tests.e2e.console import log_in
+from tests.e2e.hands import shoot
 from tests.factories.console import make_card
 
 WIDE = {"viewport": {"width": 1366, "height": 768}}
@@ -35,11 +35,6 @@ _MEASURE = """
       }).observe({ type: "event", durationThreshold: 16, buffered: true });
     }
 """
-
-
-async def shoot(page: Page, name: str) -> None:
-    if folder := os.environ.get("SILAS_SHOTS"):
-        await page.screenshot(path=f"{folder}/{name}.png")
 
 
 def _fill(tenant: Any, number: int) -> list[Card]:

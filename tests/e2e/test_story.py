@@ -24,11 +24,13 @@ from apps.tenants.models import Tenant
 from kernel.tenancy import in_scope, in_thread
 from silas_platform import demo as demo_content
 from tests.e2e.conftest import OpenPage
+from tests.e2e.hands import shoot
 from tests.e2e.widget import Widget, opened
 from tests.platform.runs import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 MARIA = "Maria Ortega, 12 March 1984"
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 NEW_ADDRESS = "Flat 3, 41 Canal Wharf, Leeds LS11 5PS"
 
 
@@ -188,16 +190,31 @@ async def test_approved_change_is_carried_out_and_proved_without_a_reload(story:
     assert (await story.record("HM-20418"))["address"] == NEW_ADDRESS
 
 
-async def test_visitor_who_left_before_the_yes_finds_it_done(story: Story) -> None:
-    site, console = await story.open_page(f"{story.web}/demo/meridian-insurance/"), await story.staff("approver")
+async def test_visitor_on_a_phone_who_left_before_the_yes_finds_it_done(story: Story) -> None:
+    console = await story.staff("approver")
+    site = await story.open_page(f"{story.web}/demo/meridian-insurance/", **PHONE)
     address = "12 Harbour Row, Hull HU1 1AA"
-    await _asked_for_new_address(await opened(site), address)
+    widget = await opened(site)
+    await expect(widget.panel).to_be_in_viewport(ratio=1)
+    await shoot(site, "phone-1-opened")
+    await _verified(widget)
+    await expect(widget.bot.last).to_be_in_viewport()
+    await expect(widget.level).to_contain_text("verified")
+    await shoot(site, "phone-2-verified")
+    await widget.say(f"Please change the address on my policy HM-20418 to {address}")
+    await expect(widget.work).to_contain_text("Change the postal address on policy HM-20418")
+    await expect(widget.work).to_contain_text("Waiting for approval")
+    await expect(widget.work).to_be_in_viewport()
+    await shoot(site, "phone-3-waiting")
     await site.close()
     await _decide(console, "Approve")
     assert await story.changed("HM-20418", "address", address)
     back = await site.context.new_page()
     await back.goto(f"{story.web}/demo/meridian-insurance/")
-    await expect((await opened(back)).work).to_contain_text("Done")
+    widget = await opened(back)
+    await expect(widget.work).to_contain_text("Done")
+    await expect(widget.work).to_be_in_viewport()
+    await shoot(back, "phone-4-outcome")
 
 
 async def test_declined_change_tells_the_visitor_and_changes_nothing(story: Story) -> None:

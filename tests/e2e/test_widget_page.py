@@ -70,6 +70,26 @@ async def test_listed_site_gets_the_widget(open_page: OpenPage, embedded: Site, 
     assert (await peer.hears(1))[0]["text"] == "Hello from another site"
 
 
+async def test_page_is_not_shifted_by_loading_opening_or_an_answer(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    observe = """window.shifts = [];
+      new PerformanceObserver((list) => shifts.push(...list.getEntries().map((one) => one.value)))
+        .observe({ type: "layout-shift", buffered: true });"""
+    embedded.body += f"<script>{observe}</script><h1>Tools</h1><p>Spades and rakes.</p>"
+    page = await open_page(embedded.origin, peer=peer)
+    widget = await opened(page)
+    await peer.hears(1, "auth")
+    peer.say(text="We have spades. " * 80)
+    await expect(widget.bot.last).to_contain_text("We have spades.")
+    await widget.close()
+    await expect(widget.panel).to_be_hidden()
+    await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert await page.evaluate("shifts") == []
+    await page.evaluate("document.querySelector('h1').style.marginTop = '200px'")
+    await page.wait_for_function("shifts.length > 0")
+
+
 async def test_site_whose_policy_blocks_all_inline_code_and_style_gets_the_whole_widget(
     open_page: OpenPage, embedded: Site, web: str, peer: Peer
 ) -> None:
