@@ -18,5 +18,9 @@ card_changed: Event[[Card]] = Event("card_changed")
 card_edited: Event[[Card, Card]] = Event("card_edited")
 # (card id): the customer was asked about the card, or has answered.
 question_changed: Event[[UUID]] = Event("question_changed")
+# (card id, entry of the conversation): the customer has answered, the card is back in the queue.
+card_returned: Event[[UUID, int]] = Event("card_returned")
+# (user id): a member chose what they hear and see of news in an open console.
+notice_choice_changed: Event[[UUID]] = Event("notice_choice_changed")
 # An approval was revoked. What it was spent for must not start again.
 token_revoked: Event[[ApprovalToken, TokenRevocation]] = Event("token_revoked")

@@ -19,10 +19,13 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.db import Error as DatabaseError
 from redis.exceptions import RedisError
 
+from apps.approvals.cards.alerts import alert_choice
+from apps.approvals.models import AlertChoice
 from apps.audit.queries import head_of
 from apps.audit.rules import Head
 from apps.console import viewers
 from apps.console.members import Member, group_of, group_of_member, member_of
+from apps.console.notices import Notice, concerns
 from apps.inbox import reading, teams
 from apps.inbox.staff import require_staff
 from apps.sessions.enums import Owner
@@ -33,6 +36,7 @@ from apps.sessions.schemas import POLICY_VIOLATION
 from apps.tenants import access, logins, visits
 from apps.tenants.models import User
 from kernel import live, presence
+from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.ratelimit.token_buckets import TokenBucket
 from kernel.tenancy import in_scope, in_thread
@@ -74,6 +78,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
     login_id = ""
     viewing: Viewed | None = None
     seq = 0
+    _choice: AlertChoice | None = None
     _read: Look | None = None
     _has_closed = False
     _watched = ""
@@ -111,7 +116,8 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
         self.tenant_id, self.login_id = member.tenant.pk, self.scope["session"].get(access.LOGIN, "")
         for group in self._groups():
             await self.channel_layer.group_add(group, self.channel_name)
-        self.seq = (await in_scope(self.tenant_id, _record_visit, self.scope["user"], self.tenant_id)).seq
+        head, self._choice = await in_scope(self.tenant_id, _record_visit, self.scope["user"], self.tenant_id)
+        self.seq = head.seq
         _open.add(self)
         await self.send_json({"type": "ready", "seq": self.seq})
 
@@ -226,6 +232,22 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
         ids: dict[str, str] = {name: event[name] for name in ("task", "session") if name in event}
         await self.send_json({"type": "changed", "what": event["what"], **ids})
 
+    async def console_choice(self, event: dict[str, Any]) -> None:
+        """The member chose which notices they want, here or in another window."""
+        assert self.tenant_id is not None
+        with suppress(DatabaseError):
+            self._choice = await in_scope(self.tenant_id, alert_choice, self.scope["user"])
+
+    async def console_notice(self, event: dict[str, Any]) -> None:
+        """Send a notice that concerns the member, unless they want none or have their quiet hours."""
+        choice, notice = self._choice, Notice.from_event(event)
+        if choice is None or not (choice.sound or choice.desktop) or choice.quiet_until(now()) is not None:
+            return
+        assert self.tenant_id is not None
+        with suppress(DatabaseError, NotFound):
+            if not event["is_open"] or await in_scope(self.tenant_id, concerns, notice, self.scope["user"]):
+                await self.send_json(notice.as_frame(sound=choice.sound, desktop=choice.desktop))
+
     async def console_typing(self, event: dict[str, Any]) -> None:
         """Forward who is typing in the conversation that is open, except this member in another window."""
         is_open = self.viewing is not None and str(self.viewing.pk) == event["session"]
@@ -242,10 +264,10 @@ def _answers(session_id: UUID, user: User) -> bool:
     return session.owner == Owner.HUMAN and session.owner_user_id == user.pk
 
 
-def _record_visit(user: User, tenant_id: UUID) -> Head:
-    """Record the visit and return the head of the tenant's audit log."""
+def _record_visit(user: User, tenant_id: UUID) -> tuple[Head, AlertChoice | None]:
+    """Record the visit and return the head of the tenant's audit log, and which notices the member wants."""
     teams.record_presence(user)
-    return head_of(tenant_id)
+    return head_of(tenant_id), alert_choice(user)
 
 
 def _extend_visits(user_ids: set[UUID], tenant_id: UUID) -> Head:

@@ -455,9 +455,9 @@ SETTINGS = (
             SettingsPage(
                 _("Alerts"),
                 "console-alerts",
-                _("push email notifications"),
-                roles=DECIDING_ROLES,
-                about=_("How you hear of decisions that wait for you."),
+                _("push email notifications sound desktop quiet hours"),
+                roles=ANSWERING_ROLES,
+                about=_("Push, email, sound and desktop notifications, and your quiet hours."),
                 owns=("console-alerts", "console-push"),
             ),
             SettingsPage(

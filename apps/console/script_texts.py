@@ -40,6 +40,19 @@ def script_texts() -> dict[str, str]:
         "asking_browser": _("Asking the browser…"),
         "no_push": _("Push isn't available here. Open the console over https, or at localhost."),
         "push_blocked": _("The browser blocked push notifications. Check its settings for this site."),
+        "notice_message": _("New message in your conversation"),
+        "notice_waiting": _("A customer is waiting for a person"),
+        "notice_card": _("A decision is waiting for you"),
+        "notice_mention": _("You were mentioned in a note"),
+        "notice_sla": _("A reply is overdue"),
+        "no_desktop": _(
+            "This browser can't show desktop notifications here. Open the console over https, or at localhost."
+        ),
+        "desktop_blocked": _(
+            "This browser blocks notifications from the console. Allow them in its settings for this site."
+        ),
+        "desktop_asking": _("Confirm in the browser's own prompt."),
+        "desktop_allowed": _("This browser may show notifications. Save to turn them on."),
         "check_connection": _("Check your connection and try again."),
         "secret_not_saved": _("Not saved, and nothing was changed. %(why)s"),
         "chat": _("Chat"),

@@ -20,6 +20,7 @@ from apps.inbox import inbox_rule_triggers, queries, rules, sla_tracking, teams
 from apps.inbox.enums import DeskStatus, Priority, RuleTrigger, SlaEvent
 from apps.inbox.handoff import hand_back, take_over, writable
 from apps.inbox.models import DeskState, Label, Mention, Note, SessionLabel
+from apps.inbox.signals import members_mentioned
 from apps.inbox.sla_clocks import Moment
 from apps.inbox.staff import ANSWERING_ROLES, Staff, member_of, require_staff
 from apps.messengers.ratings import ask_rating
@@ -209,6 +210,8 @@ def _mention(note: Note) -> None:
     names = {user.pk: user.display_name for user in members() if user.is_active and user.pk != note.author_id}
     found = rules.mentioned(note.text, names)
     Mention.objects.bulk_create(Mention(note=note, session=note.session, user_id=user_id) for user_id in found)
+    if found:
+        members_mentioned(note, found)
 
 
 def _begin(session_id: UUID, by: Staff) -> tuple[ChatSession, DeskState]:

@@ -192,11 +192,11 @@ def _store(row: SlaClock, clock: Clock, policy: SlaPolicy | None, moment: dateti
     if row.is_missed and not was_missed:
         data = {"target": row.target, "clock": str(row.pk)}
         record(AuditEvent.SLA_MISSED, actor=AUTOMATIC.actor, subject=f"session:{row.session_id}", data=data)
-        sla_missed(row, _responsible(row.session))
+        sla_missed(row, responsible_for(row.session))
     return True
 
 
-def _responsible(session: ChatSession) -> set[UUID]:
+def responsible_for(session: ChatSession) -> set[UUID]:
     """The assignee, else the member who answers, else the members of the team; none if there is no team."""
     state = DeskState.objects.filter(session=session).first()
     one = (state.assignee_id if state else None) or session.owner_user_id

@@ -24,7 +24,8 @@ function tellAgain() {
   before = now;
 }
 
-function looked() {
+/* Which card or conversation is open in a tab that is in sight; null for none. */
+export function looked() {
   const card = document.querySelector("#card[data-open]")?.dataset.card;
   const session = document.querySelector("#thread[data-session]")?.dataset.session;
   if (document.hidden || !(card || session)) return null;

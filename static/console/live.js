@@ -43,6 +43,7 @@ function hear(frame) {
     document.body.dataset.line = "open";
     arrived(true);
   } else if (frame.type === "changed") look(frame.what);
+  else if (frame.type === "notice") document.dispatchEvent(new CustomEvent("silas:notice", { detail: frame }));
   else if (frame.type === "typing") document.dispatchEvent(new CustomEvent("silas:typing", { detail: frame }));
 }
 

@@ -163,7 +163,8 @@ TRIED_ELSEWHERE |= {
     "console-account-channels",
     *(f"console-account-channel-{do}" for do in ("code", "remove", "policy")),
 }
-TRIED_ELSEWHERE |= {"console-alerts", "console-alerts-choose", "console-push-add", "console-push-remove"}  # test_push
+TRIED_ELSEWHERE |= {"console-alerts", *(f"console-alerts-{do}" for do in ("choose", "notices"))}  # test_push
+TRIED_ELSEWHERE |= {"console-push-add", "console-push-remove"}  # test_push
 # Releases, simulations and memory (test_releases, test_simulations, test_memory_pages).
 TRIED_ELSEWHERE |= {"console-releases", *(f"console-release{word}" for word in ("", "-publish", "-roll-back", "-rule"))}
 TRIED_ELSEWHERE |= {"console-release-share", "console-release-simulate", "console-studio-preference-off"}

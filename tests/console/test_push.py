@@ -29,6 +29,7 @@ from django.urls import reverse
 from apps.approvals.cards import alerts, webpush
 from apps.approvals.cards.alerts import AlertEmail, Push
 from apps.approvals.cards.lifecycle import record_look
+from apps.approvals.cards.quiet_hours import QuietHours
 from apps.approvals.cards.services import answer_card
 from apps.approvals.enums import AlertWay, Risk
 from apps.approvals.models import AlertChoice, Card, PushSubscription
@@ -41,6 +42,7 @@ from apps.tenants.models import Membership
 from kernel.clock import now
 from kernel.errors import NotFound, SilasError
 from kernel.tenancy import tenant_scope
+from kernel.timezones import get_timezone
 from tests.factories.bus import lease_any, let_leases_run_out, let_waits_pass
 from tests.factories.console import browser, make_card
 from tests.factories.work import Hands
@@ -504,12 +506,12 @@ def test_nobody_removes_another_members_browser(tenant: Any, approver: Any, owne
         alerts.unsubscribe(row.pk, user=owner)
 
 
-ADDRESSES = ["console-alerts", "console-alerts-choose", "console-push-add", "console-push-remove"]
+ADDRESSES = ["console-alerts-choose", "console-push-add", "console-push-remove"]
 
 
 def answer(client: Any, name: str, **data: str) -> Any:
     args = [uuid4()] if name == "console-push-remove" else []
-    return (client.get if name == "console-alerts" else client.post)(reverse(name, args=args), data)
+    return client.post(reverse(name, args=args), data)
 
 
 @pytest.mark.parametrize("name", ADDRESSES)
@@ -518,7 +520,7 @@ def test_only_deciders_are_told(name: str, who: str, request: Any) -> None:
     assert answer(browser(request.getfixturevalue(who)), name).status_code == 403
 
 
-@pytest.mark.parametrize("name", ADDRESSES[1:])
+@pytest.mark.parametrize("name", [*ADDRESSES, "console-alerts-notices"])
 def test_form_without_its_token_is_refused(name: str, approver: Any) -> None:
     assert answer(browser(approver, csrf=True), name).status_code == 403
 
@@ -570,3 +572,138 @@ def test_way_of_an_address_is_not_shown(tenant: Any, approver: Any) -> None:
     """Anyone who knows a push service's address can send nonsense there."""
     subscribe(tenant, approver)
     assert "push.example.com" not in browser(approver).get(reverse("console-alerts")).content.decode()
+
+
+def quiet(tenant: Any, user: Any, *, begins_in: int = -1, hours: int = 2) -> None:
+    """Quiet hours of the member, which began an hour ago by default."""
+    start = now().astimezone(get_timezone(tenant.timezone)) + timedelta(hours=begins_in)
+    hours_of = QuietHours(start.time(), (start + timedelta(hours=hours)).time())
+    with tenant_scope(tenant):
+        alerts.set_notice_choice(user, sound=False, desktop=False, quiet_hours=hours_of)
+
+
+class TestQuietHours:
+    """No push and no email in a member's quiet hours; afterwards what still waits is told."""
+
+    def test_push_waits_for_their_end(self, tenant: Any, approver: Any) -> None:
+        subscribe(tenant, approver)
+        quiet(tenant, approver)
+        card = make_lasting(tenant)
+        assert due(tenant) == []
+        assert pushes(due(tenant, timedelta(minutes=61))) == [
+            {"count": 1, "risk": "low", "url": f"/console/review/{card.pk}/"}
+        ]
+
+    def test_many_cards_are_one_push_and_one_email_afterwards(self, tenant: Any, approver: Any) -> None:
+        subscribe(tenant, approver)
+        quiet(tenant, approver)
+        for _ in range(5):
+            make_lasting(tenant)
+        assert due(tenant, timedelta(minutes=30)) == []
+        found = due(tenant, timedelta(minutes=61))
+        assert [push["count"] for push in pushes(found)] == [5]
+        assert letters(found) == [{"low": 5}]
+
+    def test_what_was_decided_meanwhile_is_not_told(self, tenant: Any, approver: Any, owner: Any) -> None:
+        subscribe(tenant, approver)
+        quiet(tenant, approver)
+        card = make_lasting(tenant)
+        with tenant_scope(tenant):
+            answer_card(card.pk, user=owner, choice="decline", face=face_hash(card))
+        assert due(tenant, timedelta(minutes=61)) == []
+
+    def test_job_of_a_card_waits_for_their_end(self, tenant: Any, approver: Any) -> None:
+        choose(tenant, approver, AlertWay.EMAIL, minutes=5)
+        quiet(tenant, approver)
+        make_lasting(tenant)
+        send(tenant)
+        (wait,) = waits(tenant)
+        assert timedelta(minutes=58) < wait <= timedelta(minutes=60)
+
+    def test_member_who_ends_them_is_told_at_once(self, tenant: Any, approver: Any) -> None:
+        with push_service() as (endpoint, got):
+            subscribe(tenant, approver, endpoint)
+            quiet(tenant, approver)
+            make_lasting(tenant)
+            send(tenant)
+            assert got == []
+            with tenant_scope(tenant):
+                alerts.set_notice_choice(approver, sound=True, desktop=False, quiet_hours=None)
+            send(tenant)
+            assert len(got) == 1
+
+    def test_colleague_is_told(self, tenant: Any, approver: Any, owner: Any) -> None:
+        subscribe(tenant, approver)
+        subscribe(tenant, owner, "https://push.example.com/2")
+        quiet(tenant, approver)
+        make_lasting(tenant)
+        assert len(pushes(due(tenant))) == 1
+
+    def test_agent_that_waits_is_not_pushed(self, tenant: Any, approver: Any) -> None:
+        subscribe(tenant, approver)
+        with tenant_scope(tenant):
+            assert len(alerts.build_pushes([approver.pk], [{"risk": "high"}])) == 1
+        quiet(tenant, approver)
+        with tenant_scope(tenant):
+            assert alerts.build_pushes([approver.pk], [{"risk": "high"}]) == []
+
+
+NOTICES = {"sound": "on", "start": "22:00", "end": "07:00", "days": ["0", "4"]}
+
+
+@pytest.mark.parametrize("who", ["owner", "approver", "agent"])
+def test_who_answers_chooses_sound_desktop_and_quiet_hours(tenant: Any, who: str, request: Any) -> None:
+    user = request.getfixturevalue(who)
+    client = browser(user)
+    assert client.post(reverse("console-alerts-notices"), NOTICES).status_code == 302
+    with tenant_scope(tenant):
+        row = AlertChoice.objects.get(user=user)
+        assert json.loads(AuditEntry.objects.get(event=AuditEvent.ALERTS_CHOSEN).data) == {
+            "sound": True,
+            "desktop": False,
+            "quiet_hours": True,
+        }
+    assert row.sound is True
+    assert row.desktop is False
+    assert row.quiet_hours == {"start": "22:00", "end": "07:00", "days": [0, 4]}
+    assert row.way == AlertWay.OFF
+    page = client.get(reverse("console-alerts")).content.decode()
+    assert 'value="22:00"' in page
+    assert tenant.timezone in page
+    assert (reverse("console-alerts-choose") in page) is (who != "agent")
+
+
+@pytest.mark.parametrize("who", ["viewer", "stranger"])
+def test_who_does_not_answer_has_no_notices(who: str, request: Any) -> None:
+    client = browser(request.getfixturevalue(who))
+    assert client.get(reverse("console-alerts")).status_code == 403
+    assert client.post(reverse("console-alerts-notices"), NOTICES).status_code == 403
+
+
+def test_without_times_there_are_no_quiet_hours(tenant: Any, agent: Any) -> None:
+    client = browser(agent)
+    client.post(reverse("console-alerts-notices"), NOTICES)
+    client.post(reverse("console-alerts-notices"), {"desktop": "on"})
+    with tenant_scope(tenant):
+        row = AlertChoice.objects.get(user=agent)
+    assert row.quiet_hours is None
+    assert row.sound is False
+    assert row.desktop is True
+
+
+@pytest.mark.parametrize("wrong", [{"end": ""}, {"start": ""}, {"start": "25:00"}, {"days": []}, {"days": ["7"]}])
+def test_half_quiet_hours_are_refused_beside_their_field(tenant: Any, agent: Any, wrong: dict[str, Any]) -> None:
+    response = browser(agent).post(reverse("console-alerts-notices"), {**NOTICES, **wrong})
+    assert response.status_code == 400
+    assert response.content.decode().count('class="problem"') == 1
+    with tenant_scope(tenant):
+        assert not AlertChoice.objects.exists()
+
+
+def test_choice_of_notices_leaves_that_of_alerts_alone(tenant: Any, approver: Any) -> None:
+    choose(tenant, approver, AlertWay.EMAIL, minutes=5)
+    browser(approver).post(reverse("console-alerts-notices"), NOTICES)
+    with tenant_scope(tenant):
+        row = AlertChoice.objects.get()
+    assert row.way == AlertWay.EMAIL
+    assert row.minutes == 5

@@ -90,7 +90,7 @@ TABLE = {
     api-channel-messages
     """,
     ("owner", "approver"): """
-    console-step-up console-key-replace console-alerts console-alerts-choose console-push-add
+    console-step-up console-key-replace console-alerts-choose console-push-add
     console-account-channels console-account-channel-code console-account-channel-remove
     console-push-remove console-autonomy console-autonomy-opt console-task-new console-when console-task-edit
     console-gallery-use api-proposal-dismiss api-precedent-dismiss
@@ -114,7 +114,7 @@ TABLE = {
     api-connection-pause api-connection-resume api-connection-choose
     """,
     ("owner", "approver", "agent"): """
-    console-finding-resolve api-finding-resolve
+    console-finding-resolve api-finding-resolve console-alerts console-alerts-notices
     console-run-halt console-take-over console-hand-back console-reply console-send-file console-forget console-ask
     console-assist console-assist-cancel console-assist-seen
     api-session-assistance api-session-assistance-cancel

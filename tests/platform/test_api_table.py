@@ -343,7 +343,7 @@ NO_API = {
         console-account-passkey-begin console-account-passkey-finish console-account-passkey-remove
         console-logins-end console-login-end console-passkeys console-passkey-begin console-passkey-finish
         console-passkey-remove console-passkey-rename console-key-replace console-step-up
-        console-alerts console-alerts-choose console-push-add console-push-remove
+        console-alerts console-alerts-choose console-alerts-notices console-push-add console-push-remove
         console-connected-apps console-connected-app-revoke console-account-channels console-account-channel-code
         console-account-channel-remove
     """,

@@ -5,7 +5,9 @@ lost, the e-mail makes up for it, because it goes to members who have not looked
 only its risk and a link.
 
 A card that waits for the customer is left out. When it is back, it counts as a new one that nobody has looked at: what
-counts is when it came into the queue (`queries.queued_at`)."""
+counts is when it came into the queue (`queries.queued_at`).
+
+In a member's quiet hours nothing is claimed for them. What still waits at their end is due then."""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import QuerySet
 
-from apps.approvals import queries
+from apps.approvals import queries, signals
 from apps.approvals.cards import webpush
 from apps.approvals.cards.lifecycle import eligible_approvers
+from apps.approvals.cards.quiet_hours import QuietHours
 from apps.approvals.cards.risk import max_risk
 from apps.approvals.enums import AlertWay, Risk
 from apps.approvals.models import OPEN_STATUSES, AlertChoice, Card, Look, PushSubscription
@@ -31,8 +34,10 @@ from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.bus import services as bus
 from apps.bus.enums import Queue
+from apps.tenants.enums import Capability
 from apps.tenants.models import User
 from apps.tenants.queries import require_role
+from apps.tenants.rules import roles_with
 from kernel.canonical import sha256_hex
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
@@ -42,6 +47,7 @@ from kernel.language import gettext
 from kernel.tenancy import run_isolated
 
 MAX_BROWSERS, MAX_PUSHES = 10, 3
+ANSWERING_ROLES = roles_with(Capability.ANSWER)
 # At most one e-mail in so many minutes, pushes in so many seconds; what comes meanwhile is put together.
 EMAIL_MINUTES, PUSH_SECONDS = 10, 5
 # A card may be committed so much later than its `created_at`.
@@ -73,7 +79,7 @@ class AlertEmail:
 
 
 def alert_choice(user: User) -> AlertChoice | None:
-    choice: AlertChoice | None = AlertChoice.objects.filter(user_id=user.pk).first()
+    choice: AlertChoice | None = AlertChoice.objects.select_related("tenant").filter(user_id=user.pk).first()
     return choice
 
 
@@ -92,17 +98,37 @@ def set_alert_choice(user: User, *, way: AlertWay, minutes: int) -> AlertChoice:
                 min_minutes=MIN_MINUTES, max_minutes=MAX_MINUTES
             ),
         )
+    row = _lock_choice(user)
+    if row.way == AlertWay.OFF:
+        row.pushed_until = row.mailed_until = now()
+    row.way, row.minutes = way, minutes
+    row.save(update_fields=["way", "minutes", "pushed_until", "mailed_until"])
+    bus.release_deferred(Queue.TRUSTED, reason=NOT_YET)
+    record(AuditEvent.ALERTS_CHOSEN, actor=user.actor, subject=f"user:{user.pk}", data={"way": way.value})
+    return row
+
+
+def set_notice_choice(user: User, *, sound: bool, desktop: bool, quiet_hours: QuietHours | None) -> AlertChoice:
+    """Set what a member hears and sees of news in an open console, and when they are not disturbed, also by pushes and
+    emails. Raises `SilasError` 403 without the role."""
+    require_role(user, ANSWERING_ROLES)
+    row = _lock_choice(user)
+    row.sound, row.desktop = sound, desktop
+    row.quiet_hours = quiet_hours.as_json() if quiet_hours else None
+    row.save(update_fields=["sound", "desktop", "quiet_hours"])
+    bus.release_deferred(Queue.TRUSTED, reason=NOT_YET)
+    data = {"sound": sound, "desktop": desktop, "quiet_hours": quiet_hours is not None}
+    record(AuditEvent.ALERTS_CHOSEN, actor=user.actor, subject=f"user:{user.pk}", data=data)
+    signals.notice_choice_changed(user.pk)
+    return row
+
+
+def _lock_choice(user: User) -> AlertChoice:
     moment = now()
     AlertChoice.objects.bulk_create(
         [AlertChoice(user=user, pushed_until=moment, mailed_until=moment)], ignore_conflicts=True
     )
     row: AlertChoice = AlertChoice.objects.select_for_update(of=("self",), no_key=True).get(user_id=user.pk)
-    if row.way == AlertWay.OFF:
-        row.pushed_until = row.mailed_until = moment
-    row.way, row.minutes = way, minutes
-    row.save(update_fields=["way", "minutes", "pushed_until", "mailed_until"])
-    bus.release_deferred(Queue.TRUSTED, reason=NOT_YET)
-    record(AuditEvent.ALERTS_CHOSEN, actor=user.actor, subject=f"user:{user.pk}", data={"way": way.value})
     return row
 
 
@@ -160,8 +186,8 @@ def remove_expired_subscriptions(subscription_ids: Sequence[UUID]) -> None:
 
 def claim_alerts(moment: datetime) -> list[Push | AlertEmail]:
     """Return the alerts to send now and mark them as sent; inside a scope. Rivals skip the members locked here."""
-    rows = AlertChoice.objects.select_for_update(of=("self",), skip_locked=True, no_key=True).select_related("user")
-    choices = list(_enabled(rows))
+    rows = AlertChoice.objects.select_for_update(of=("self",), skip_locked=True, no_key=True)
+    choices = [choice for choice in _enabled(rows) if choice.quiet_until(moment) is None]
     if not choices:
         return []
     since = min(min(choice.pushed_until, choice.mailed_until) for choice in choices) - timedelta(seconds=LATE_SECONDS)
@@ -186,9 +212,10 @@ def next_alert_at(card_id: UUID, moment: datetime) -> datetime | None:
     due: list[datetime] = []
     for choice in _enabled(AlertChoice.objects.select_for_update(of=("self",), no_key=True)):
         if choice.way == AlertWay.PUSH and _is_new(card, choice):
-            due.append(max(card.queued_at, _next_push(choice)))
+            due.append(_after_quiet_hours(choice, max(moment, card.queued_at, _next_push(choice))))
         if card.queued_at > choice.mailed_until:
-            due.append(max(card.queued_at + timedelta(minutes=choice.minutes), _next_email(choice)))
+            email_at = max(moment, card.queued_at + timedelta(minutes=choice.minutes), _next_email(choice))
+            due.append(_after_quiet_hours(choice, email_at))
     return max(min(due), moment + timedelta(seconds=PUSH_SECONDS)) if due else None
 
 
@@ -198,7 +225,12 @@ def _open_cards(moment: datetime) -> QuerySet[Card]:
 
 
 def _enabled(choices: QuerySet[AlertChoice]) -> QuerySet[AlertChoice]:
+    choices = choices.select_related("user", "tenant")
     return choices.exclude(way=AlertWay.OFF).filter(user__is_active=True).order_by("pk")
+
+
+def _after_quiet_hours(choice: AlertChoice, moment: datetime) -> datetime:
+    return choice.quiet_until(moment) or moment
 
 
 def _is_new(card: Card, choice: AlertChoice) -> bool:
@@ -221,9 +253,12 @@ def _next_email(choice: AlertChoice) -> datetime:
 
 
 def build_pushes(user_ids: Collection[UUID], payloads: Sequence[dict[str, object]]) -> list[Push]:
-    """Return the same pushes for each browser of the users who chose pushes; for rooms whose subjects are not cards."""
-    chosen = AlertChoice.objects.filter(way=AlertWay.PUSH, user__is_active=True, user_id__in=user_ids)
-    return _pushes(PushSubscription.objects.filter(user_id__in=chosen.values("user_id")), payloads)
+    """Return the same pushes for each browser of the users who chose pushes and have no quiet hours now; for rooms
+    whose subjects are not cards."""
+    moment = now()
+    chosen = _enabled(AlertChoice.objects.filter(way=AlertWay.PUSH, user_id__in=user_ids))
+    awake = [choice.user_id for choice in chosen if choice.quiet_until(moment) is None]
+    return _pushes(PushSubscription.objects.filter(user_id__in=awake), payloads)
 
 
 def _pushes(browsers: QuerySet[PushSubscription], payloads: Sequence[dict[str, object]]) -> list[Push]:

@@ -79,6 +79,7 @@ def end_waits(session_id: UUID, *, answer_seq: int) -> None:
         if ended.update(ended_at=now(), answer_seq=answer_seq):
             if question.waits_until > now():
                 _alert(question.card_id, f"answer{answer_seq}")
+                signals.card_returned(question.card_id, answer_seq)
             signals.question_changed(question.card_id)
 
 

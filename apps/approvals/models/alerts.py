@@ -1,9 +1,9 @@
-"""Models of alerts about new cards: a member's choice, and the browsers that receive pushes."""
+"""Models of alerts: what a member chose, and the browsers that receive pushes."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.conf import settings
@@ -11,14 +11,17 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from apps.approvals.cards.quiet_hours import QuietHours
 from apps.approvals.enums import AlertWay
 from kernel.tenancy import TenantModel
+from kernel.timezones import get_timezone
 
 MIN_MINUTES, MAX_MINUTES = 1, 1440
 
 
 class AlertChoice(TenantModel):
-    """One member's choice, and up to which card they were notified.
+    """How one member is alerted of cards while away and hears of news in an open console, their quiet hours, and up to
+    which card they were alerted.
 
     `pushed` names the cards pushed last, because a card that was committed late is older than `pushed_until` and has
     not been pushed. E-mails have covered cards up to `mailed_until`.
@@ -34,6 +37,11 @@ class AlertChoice(TenantModel):
     mailed_until = models.DateTimeField()
     mailed_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
 
+    sound = models.BooleanField(default=False, db_default=False)
+    desktop = models.BooleanField(default=False, db_default=False)
+    # `QuietHours.as_json`
+    quiet_hours: models.JSONField[dict[str, Any] | None, dict[str, Any] | None] = models.JSONField(null=True)
+
     user_id: UUID
 
     class Meta(TenantModel.Meta):
@@ -41,6 +49,12 @@ class AlertChoice(TenantModel):
             models.UniqueConstraint(fields=["tenant", "user"], name="alert_choice_once"),
             models.CheckConstraint(condition=Q(minutes__range=(MIN_MINUTES, MAX_MINUTES)), name="alert_choice_minutes"),
         ]
+
+    def quiet_until(self, moment: datetime) -> datetime | None:
+        """When the member's quiet hours end; None outside of them."""
+        if self.quiet_hours is None:
+            return None
+        return QuietHours.from_json(self.quiet_hours).end_at(moment, get_timezone(self.tenant.timezone))
 
 
 class PushSubscription(TenantModel):

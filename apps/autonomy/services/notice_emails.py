@@ -1,7 +1,7 @@
 """Emails about notices: their text, and when they are sent.
 
 Members choose in their alert settings (docs/alerts.md): never, or when a notice was unread for a number of minutes. One
-email covers all due notices; a member gets at most one in ten minutes.
+email covers all due notices; a member gets at most one in ten minutes, and none in their quiet hours.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def email_for(row: Outbox) -> Email | NoEmail:
     if row.user_id is None:
         return NoEmail("not_chosen")
     moment = now()
-    rows = AlertChoice.objects.select_for_update(of=("self",), no_key=True).select_related("user")
+    rows = AlertChoice.objects.select_for_update(of=("self",), no_key=True).select_related("user", "tenant")
     choice = rows.filter(user_id=row.user_id, user__is_active=True).exclude(way=AlertWay.OFF).first()
     if choice is None or not Membership.objects.filter(user_id=row.user_id).exists():
         return NoEmail("not_chosen")
@@ -77,6 +77,7 @@ def email_for(row: Outbox) -> Email | NoEmail:
     due_at = row.notice.created_at + timedelta(minutes=choice.minutes)
     if choice.mailed_at is not None:
         due_at = max(due_at, choice.mailed_at + timedelta(minutes=EMAIL_MINUTES))
+    due_at = choice.quiet_until(max(due_at, moment)) or due_at
     if due_at > moment:
         return NoEmail("not_yet", until=due_at)
     choice.mailed_at = moment

@@ -1,4 +1,5 @@
-"""Alerts: how a member is told about new cards while away, by push or email."""
+"""Alerts: how a member is told about new cards while away, by push or email; what an open console rings for and shows
+on the desktop; and quiet hours for all of it."""
 
 from __future__ import annotations
 
@@ -10,19 +11,24 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.approvals.cards import alerts, webpush
+from apps.approvals.cards.quiet_hours import EVERY_DAY, QuietHours
 from apps.approvals.enums import AlertWay
+from apps.approvals.models import AlertChoice
 from apps.approvals.models.alerts import MAX_MINUTES, MIN_MINUTES
 from apps.console.base import page
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
+from apps.tenants.enums import Capability
 from kernel.errors import SilasError
 
 _NAMES = ("Edg", "OPR", "Firefox", "Chrome", "Safari")
 _SHOWN = {"Edg": "Edge", "OPR": "Opera"}
+_TIME = forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
 _SYSTEMS = ("Android", "iPhone", "iPad", "Windows", "Mac OS", "Linux")
 
 
@@ -36,12 +42,56 @@ class AlertForm(forms.Form):
     )
 
 
+class NoticeForm(forms.Form):
+    sound = forms.BooleanField(label=gettext_lazy("Play a sound"), required=False)
+    desktop = forms.BooleanField(label=gettext_lazy("Show desktop notifications"), required=False)
+    start = forms.TimeField(label=gettext_lazy("Quiet from"), required=False, widget=_TIME)
+    end = forms.TimeField(label=gettext_lazy("Quiet until"), required=False, widget=_TIME)
+    days = forms.TypedMultipleChoiceField(
+        label=gettext_lazy("Days"),
+        required=False,
+        coerce=int,
+        choices=list(WEEKDAYS.items()),
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        start, end = cleaned.get("start"), cleaned.get("end")
+        if (start is None) != (end is None) and not {"start", "end"} & self.errors.keys():
+            self.add_error("end" if end is None else "start", _("Enter both times, or neither for no quiet hours."))
+        if start is not None and end is not None and not cleaned.get("days") and "days" not in self.errors:
+            self.add_error("days", _("Choose at least one day."))
+        return cleaned
+
+    @property
+    def quiet_hours(self) -> QuietHours | None:
+        """Those of a valid form."""
+        values = self.cleaned_data
+        if values["start"] is None:
+            return None
+        return QuietHours(values["start"], values["end"], frozenset(values["days"]))
+
+
 @require_safe
-@staff_view(*DECIDING_ROLES)
+@staff_view(Capability.ANSWER)
 def alerts_page(request: StaffRequest) -> HttpResponseBase:
-    choice = alerts.alert_choice(request.member.user)
-    way, minutes = (choice.way, choice.minutes) if choice else (AlertWay.OFF, 10)
-    return _page(request, AlertForm(initial={"way": way, "minutes": minutes}))
+    return _page(request)
+
+
+@require_POST
+@staff_view(Capability.ANSWER)
+def choose_notices(request: StaffRequest) -> HttpResponseBase:
+    form = NoticeForm(request.POST)
+    if not form.is_valid():
+        return _page(request, notice_form=form, status=400)
+    alerts.set_notice_choice(
+        request.member.user,
+        sound=form.cleaned_data["sound"],
+        desktop=form.cleaned_data["desktop"],
+        quiet_hours=form.quiet_hours,
+    )
+    return redirect("console-alerts")
 
 
 @require_POST
@@ -49,7 +99,7 @@ def alerts_page(request: StaffRequest) -> HttpResponseBase:
 def choose(request: StaffRequest) -> HttpResponseBase:
     form = AlertForm(request.POST)
     if not form.is_valid():
-        return _page(request, form, status=400)
+        return _page(request, form=form, status=400)
     alerts.set_alert_choice(
         request.member.user, way=AlertWay(form.cleaned_data["way"]), minutes=form.cleaned_data["minutes"]
     )
@@ -78,14 +128,36 @@ def remove_browser(request: StaffRequest, subscription_id: UUID) -> HttpResponse
     return redirect("console-alerts")
 
 
-def _page(request: StaffRequest, form: AlertForm, *, status: int = 200) -> HttpResponseBase:
+def _page(
+    request: StaffRequest, *, form: AlertForm | None = None, notice_form: NoticeForm | None = None, status: int = 200
+) -> HttpResponseBase:
+    choice = alerts.alert_choice(request.member.user)
     context: dict[str, Any] = {
-        "form": form,
+        "form": form or AlertForm(initial=_alerts_in(choice)),
+        "notice_form": notice_form or NoticeForm(initial=_notices_in(choice)),
+        "zone": request.member.tenant.timezone,
         "browsers": alerts.push_subscriptions(request.member.user),
         "key": webpush.public_key() if settings.SILAS_SECRETS_KEY else "",
         "has_email": bool(settings.EMAIL_HOST),
     }
     return page(request, "console/alerts.html", at="account", status=status, **context)
+
+
+def _alerts_in(choice: AlertChoice | None) -> dict[str, Any]:
+    return {"way": choice.way, "minutes": choice.minutes} if choice else {"way": AlertWay.OFF, "minutes": 10}
+
+
+def _notices_in(choice: AlertChoice | None) -> dict[str, Any]:
+    if choice is None:
+        return {"days": list(EVERY_DAY)}
+    quiet = QuietHours.from_json(choice.quiet_hours) if choice.quiet_hours else None
+    return {
+        "sound": choice.sound,
+        "desktop": choice.desktop,
+        "start": quiet.start if quiet else None,
+        "end": quiet.end if quiet else None,
+        "days": sorted(quiet.days if quiet else EVERY_DAY),
+    }
 
 
 def _browser(agent: str) -> str:

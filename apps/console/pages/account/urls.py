@@ -35,6 +35,7 @@ urlpatterns = [
     path("account/channels/policy/", channels.save_policy, name="console-account-channel-policy"),
     path("account/channels/<uuid:account_id>/remove/", channels.unlink, name="console-account-channel-remove"),
     path("account/alerts/", alerts.alerts_page, name="console-alerts"),
+    path("account/alerts/notices/", alerts.choose_notices, name="console-alerts-notices"),
     path("account/alerts/choose/", alerts.choose, name="console-alerts-choose"),
     path("account/alerts/browsers/", alerts.add_browser, name="console-push-add"),
     path("account/alerts/browsers/<uuid:subscription_id>/remove/", alerts.remove_browser, name="console-push-remove"),
