@@ -134,6 +134,7 @@ def test_time_to_decide_is_typed_with_its_unit(keeper: Client, tenant: Any) -> N
     assert timing.seconds == 129_600
     page = keeper.get(page_of(CardTiming, "change", timing.pk)).content.decode()
     assert 'name="seconds_0" value="36"' in page
+    assert 'for="id_seconds_0"' in page
     assert '<option value="3600" selected>hours</option>' in page
     for number, unit in (("9", "1"), ("31", "86400"), ("", "60"), ("1", "7")):
         wrong = {"pace": "plan", "seconds_0": number, "seconds_1": unit}

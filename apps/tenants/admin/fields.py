@@ -85,6 +85,9 @@ class _SpanWidget(forms.MultiWidget):
         units = forms.Select(attrs={"aria-label": gettext_lazy("Unit")}, choices=_UNITS)
         super().__init__([forms.NumberInput(attrs={"min": "1"}), units])
 
+    def id_for_label(self, id_: str) -> str:
+        return f"{id_}_0" if id_ else id_
+
     def decompress(self, value: Any) -> list[Any]:
         if not isinstance(value, int):
             return [None, 60]
