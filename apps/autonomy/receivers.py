@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
-from django.utils.functional import Promise
-
 from apps.approvals.enums import CardKind
 from apps.approvals.registry import on_card
 from apps.autonomy import alert_delivery, executor, handlers
@@ -43,7 +41,7 @@ from apps.tenants.signals import role_changed
 from apps.work import rules as work_rules
 from apps.work.enums import CycleOutcome
 from apps.work.models import GoalCycle, WorkItem
-from apps.work.signals import goal_checked, work_changed, work_escalated
+from apps.work.signals import Progress, goal_checked, work_changed, work_escalated
 
 # The actor under which documents are stored for a session: a watch must not fire on what sessions brought about.
 OURS = "autonomy:"
@@ -77,7 +75,7 @@ def _on_goal_checked(cycle: GoalCycle) -> None:
 
 
 @work_changed.connect
-def _on_work_changed(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
+def _on_work_changed(item: WorkItem, status: str, progress: Progress) -> None:
     if item.status in work_rules.FINAL:
         record_occurrence(f"event:{Topic.WORK_ENDED}", str(item.pk))
     approved = session_end.approval_in_status(item.status)

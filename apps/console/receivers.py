@@ -7,8 +7,6 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
-from django.utils.functional import Promise
-
 from apps.approvals.enums import CardStatus
 from apps.approvals.models import ApprovalToken, Card, TokenRevocation
 from apps.approvals.signals import (
@@ -39,7 +37,7 @@ from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.signals import entries_appended, person_wanted, session_changed
 from apps.tenants.signals import member_removed
 from apps.work.models import WorkItem
-from apps.work.signals import work_changed
+from apps.work.signals import Progress, work_changed
 from kernel.live import poke_on_commit, publish_on_commit
 from kernel.tenancy import current_tenant_id
 
@@ -121,7 +119,7 @@ def _sla_missed(clock: SlaClock, responsible: Collection[UUID]) -> None:
 
 
 @work_changed.connect
-def _work_changed(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
+def _work_changed(item: WorkItem, status: str, progress: Progress) -> None:
     _poke(f"session:{item.session_id}" if item.session_id else "inbox")
 
 

@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.utils.functional import Promise
-
 from apps.approvals.enums import CardStatus
 from apps.approvals.models import Card
 from apps.approvals.signals import card_changed
@@ -30,7 +28,7 @@ from apps.sessions.signals import entries_appended, person_wanted, session_chang
 from apps.visitors.models import Rating
 from apps.visitors.signals import conversation_rated
 from apps.work.models import WorkItem
-from apps.work.signals import work_changed
+from apps.work.signals import Progress, work_changed
 
 _CARD_EVENTS = {CardStatus.OPEN: "card.created", CardStatus.ASSIGNED: "card.assigned"}
 
@@ -86,7 +84,7 @@ def _card_changed(card: Card) -> None:
 
 
 @work_changed.connect
-def _work_changed(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
+def _work_changed(item: WorkItem, status: str, progress: Progress) -> None:
     emit(
         "work.updated",
         session_id=item.session_id,

@@ -6,11 +6,14 @@ A receiver runs inside the transaction that announced the event.
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.utils.functional import Promise
-
+from apps.access.rules import PUBLIC
+from apps.approvals.cards import metrics
+from apps.approvals.enums import CardKind
 from apps.approvals.registry import on_pause_end
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
@@ -25,13 +28,17 @@ from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.skills.signals import skill_purged
+from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
-from apps.work.signals import work_changed, work_escalated
+from apps.work.signals import Progress, work_changed, work_escalated
+from kernel.clock import now
 from kernel.language import gettext_lazy, in_language
 from kernel.taint import Taint
 
 APOLOGY = gettext_lazy("Sorry, I couldn't answer that. I've notified our team, and a colleague will take a look.")
 EARLIER_REQUEST = gettext_lazy("An earlier request")
+# The decisions of this period say how long one usually takes.
+USUAL_PERIOD = timedelta(days=30)
 MOVED_ON = gettext_lazy("There's an update on a request that someone else made here. They can ask us about it.")
 
 
@@ -61,7 +68,7 @@ def _let_go(name: str, actor: str) -> None:
 
 
 @work_changed.connect
-def _tell_progress(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
+def _tell_progress(item: WorkItem, status: str, progress: Progress) -> None:
     """Progress of work that was promised in a conversation is recorded there, whether the bot or a person answers
     now."""
     if item.session_id is None:
@@ -69,13 +76,30 @@ def _tell_progress(item: WorkItem, status: str, text: str | Promise, next_steps:
     session = lock_session(item.session_id)
     payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
     payload |= {"reason": item.reason} if item.reason else {}
-    payload |= {"next_steps": next_steps} if next_steps else {}
+    payload |= {"next_steps": progress.next_steps} if progress.next_steps else {}
+    payload |= _waiting(progress, verified=_is_theirs_now(session, item)) if status == WorkItemStatus.PENDING else {}
+    text = progress.text
     if _somebody_else(session, item):
         # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
-        text, payload = MOVED_ON, payload | {"title": EARLIER_REQUEST, "next_steps": []}
+        text, payload = MOVED_ON, {**payload, "title": EARLIER_REQUEST, "next_steps": [], "changes": []}
     with in_language(*served.languages_of(session)):
         text, payload["title"] = str(text), str(payload["title"])
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)
+
+
+def _waiting(progress: Progress, *, verified: bool) -> dict[str, Any]:
+    """What a request that waits for approval would change, and how long a decision usually takes, where that is
+    known. Only a visitor who is `verified` at this moment reads what their records hold now."""
+    told = [change if verified else replace(change, before="") for change in progress.changes]
+    changes = [{name: value for name, value in asdict(change).items() if value} for change in told]
+    usual = metrics.usual_wait_seconds(CardKind.PLAN, now() - USUAL_PERIOD)
+    return ({"changes": changes} if changes else {}) | ({} if usual is None else {"usual_seconds": round(usual)})
+
+
+def _is_theirs_now(session: ChatSession, item: WorkItem) -> bool:
+    """Whether the visitor is verified, at this moment, as the customer whose request this is."""
+    is_valid = session.level_expires_at is None or session.level_expires_at > now()
+    return bool(item.subject) and session.level != PUBLIC and session.customer == item.subject and is_valid
 
 
 def _somebody_else(session: ChatSession, item: WorkItem) -> bool:

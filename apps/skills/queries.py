@@ -6,7 +6,7 @@ are found. Records are exported for one customer: theirs, and those of no custom
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -202,6 +202,16 @@ def card_facts(tool: ToolSpec, args: Mapping[str, object], customer: str) -> lis
     arguments."""
     books = [fact.book for fact in tool.facts if fact.book]
     return rules.card_facts(tool, args, records_for(customer, books))
+
+
+def values_before(
+    tool: ToolSpec, args: Mapping[str, object], customer: str, *, books: Collection[str]
+) -> dict[str, str]:
+    """Return by argument what the customer's own records in these books hold now, where a card's fact says that the
+    argument replaces it."""
+    facts = [fact for fact in tool.facts if fact.book in books and fact.after]
+    rows = _records([str(fact.book) for fact in facts], subject=customer) if customer else {}
+    return rules.values_before(facts, args, rows)
 
 
 def card_reads(tool: ToolSpec, args: Mapping[str, object], customer: str) -> list[dict[str, object]]:

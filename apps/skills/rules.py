@@ -11,12 +11,14 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 from pydantic import TypeAdapter, ValidationError
 
-from apps.skills.schemas import DIGEST_CHARS, Change, CreateChange, SetChange, ToolSpec
+from apps.skills.schemas import DIGEST_CHARS, Change, CreateChange, FactSpec, SetChange, ToolSpec
 from kernel.canonical import canonical_json, sha256_hex
 from kernel.provenance import leaves
 
 MAX_CHANGES, MAX_CHANGE_BYTES = 20, 100_000
 _CHANGES: TypeAdapter[list[Change]] = TypeAdapter(list[Change])
+# What a card says of a value that is not stored.
+NOT_ON_RECORD = "not on record"
 _SLOT = re.compile(r"\{(\w+)\}")
 # Words of argument names that decide where something goes, and how much of it, in seven languages.
 _DESTINATION_WORD_LIST = """
@@ -228,6 +230,15 @@ def card_facts(
     return [fact for spec in tool.facts if (fact := _fact(spec.model_dump(), args, rows))]
 
 
+def values_before(
+    facts: Sequence[FactSpec], args: Mapping[str, object], rows: Mapping[str, Sequence[Mapping[str, object]]]
+) -> dict[str, str]:
+    """Return by argument the stored value that it alone replaces (`after: "{name}"`); none where nothing is stored."""
+    shown = [(fact, _fact(fact.model_dump(), args, rows)) for fact in facts]
+    replaced = {name: fact["before"] for spec, fact in shown if (name := (spec.after or "")[1:-1]) in args}
+    return {name: value for name, value in replaced.items() if value != NOT_ON_RECORD}
+
+
 def _fact(
     spec: Mapping[str, Any], args: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> dict[str, str]:
@@ -239,7 +250,7 @@ def _fact(
         row = next((row for row in rows.get(spec["book"], ()) if row["key"] == key), None)
         value = _plain(row["data"].get(spec["field"], "")) if row else ""
         value = spec["shown"].replace("{value}", value) if value and spec["shown"] else value
-        fact["before" if spec["after"] else "text"] = value or "not on record"
+        fact["before" if spec["after"] else "text"] = value or NOT_ON_RECORD
     if spec["after"]:
         fact["after"] = fill(spec["after"], args)
     return fact

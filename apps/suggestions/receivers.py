@@ -5,8 +5,6 @@ Receivers run in the announcing transaction (`kernel.events`). Imported once, wh
 
 from __future__ import annotations
 
-from django.utils.functional import Promise
-
 from apps.approvals.enums import CardKind
 from apps.approvals.registry import on_card
 from apps.approvals.signals import card_decided, card_edited
@@ -20,13 +18,13 @@ from apps.suggestions import handlers
 from apps.suggestions.services import calibration, outcomes, preferences, suggestion_schedule, suggestions
 from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
-from apps.work.signals import work_changed
+from apps.work.signals import Progress, work_changed
 
 
 @work_changed.connect
-def _on_work_done(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
+def _on_work_done(item: WorkItem, status: str, progress: Progress) -> None:
     """Suggest the next steps that finished work names, only where unattended work is enabled (spec 11)."""
-    if item.status == WorkItemStatus.DONE and next_steps and autonomy_settings().enabled:
+    if item.status == WorkItemStatus.DONE and progress.next_steps and autonomy_settings().enabled:
         enqueue_review(suggestions.AFTER_WORK, item.pk)
 
 

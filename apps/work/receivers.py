@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from django.utils.functional import Promise
-
 from apps.approvals.enums import ApprovalVerdict, CardKind, CardStatus
 from apps.approvals.models import ApprovalToken, Card, Decision
 from apps.approvals.registry import on_card, on_pause_end
@@ -33,7 +31,7 @@ from apps.work.services import (
 )
 from apps.work.services.approval_requests import WORK_ITEM
 from apps.work.services.batch_cards import BATCH
-from apps.work.signals import work_changed
+from apps.work.signals import Progress, work_changed
 
 # An answer about an item that is neither an approval nor a rejection of it.
 Answered = Callable[[WorkItem, Card, Decision], None]
@@ -124,7 +122,7 @@ on_pause_end(WORK_ITEM, gate_pauses.on_pause_ended)
 
 
 @work_changed.connect
-def _on_work_changed(item: WorkItem, status: str, text: str | Promise, next_steps: list[str]) -> None:
+def _on_work_changed(item: WorkItem, status: str, progress: Progress) -> None:
     undo.on_work_changed(item)
     projects.on_work_changed(item)
     batches.on_work_changed(item)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.utils.functional import Promise
 
 from apps.work.models import GoalCycle, WorkItem
+from apps.work.visitor_messages import Change
 from kernel.events import Event
 
-# (item, status, text for the visitor, next steps): sent on every change of status, the first included.
-work_changed: Event[[WorkItem, str, str | Promise, list[str]]] = Event("work_changed")
+
+@dataclass(frozen=True)
+class Progress:
+    """What a visitor may read of a change of status. `changes`: the values of a request that waits for approval."""
+
+    text: str | Promise
+    next_steps: list[str]
+    changes: tuple[Change, ...] = ()
+
+
+# (item, status, progress): sent on every change of status, the first included.
+work_changed: Event[[WorkItem, str, Progress]] = Event("work_changed")
 
 # (item, message of its author, whether a person must look): it ended unexpectedly without being done.
 work_escalated: Event[[WorkItem, str, bool]] = Event("work_escalated")

@@ -5,6 +5,8 @@ The messages are lazy: one is written into a conversation in the visitor's langu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.utils.functional import Promise
@@ -54,6 +56,23 @@ DECLINED_BECAUSE: dict[DeclineReason, StrOrPromise] = {
     DeclineReason.ALREADY_DONE: gettext_lazy("It has already been requested or done."),
     DeclineReason.NOT_NEEDED: gettext_lazy("It's no longer needed. If you still need it, please ask again."),
 }
+
+
+@dataclass(frozen=True)
+class Change:
+    """One value of a request: what it becomes, and what it was where the visitor may read that."""
+
+    label: str
+    after: str
+    before: str = ""
+
+    @property
+    def line(self) -> str:
+        return f"{self.label}: {self.after}" if self.label else self.after
+
+
+def lines_of(changes: Iterable[Change]) -> str:
+    return "\n".join(change.line for change in changes)
 
 
 def about(message: StrOrPromise, title: str) -> Promise:

@@ -226,6 +226,24 @@ async def test_work_card_that_a_person_declined_is_no_failure(open_page: OpenPag
     await expect(widget.work).to_have_text("RefundDeclinedDecided against it.")
 
 
+async def test_work_card_says_what_changes_how_long_it_takes_and_keeps_it_with_the_outcome(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    _, widget = await talking(open_page, demo, peer)
+    changes = [{"label": "address", "before": "Old Street 1", "after": "<b>New Street 5</b>"}]
+    text = "Waiting for approval by our team: Change your address.\naddress: <b>New Street 5</b>"
+    frame = {"work_item_id": "w", "title": "Change your address"}
+    peer.say("status", status="pending", text=text, changes=changes, usual_seconds=250, **frame)
+    await expect(widget.work.locator(".changes")).to_have_text("addressbefore: Old Street 1 after: <b>New Street 5</b>")
+    await expect(widget.work.locator("del")).to_have_text("Old Street 1")
+    await expect(widget.work).to_contain_text("Waiting for our team to confirm")
+    await expect(widget.work).to_contain_text("This usually takes about 5 min.")
+    peer.say("status", status="done", text="Done: Change your address.", next_steps=["Tell your bank."], **frame)
+    await expect(widget.work.locator("ins")).to_have_text("<b>New Street 5</b>")
+    await expect(widget.work).to_contain_text("Tell your bank.")
+    await expect(widget.work).not_to_contain_text("usually takes")
+
+
 async def test_work_card_after_an_old_status_keeps_the_newer_one(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await talking(open_page, demo, peer)
     old = peer.note("status", work_item_id="w", status="running", title="Refund", text="")

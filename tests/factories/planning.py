@@ -93,8 +93,8 @@ def replies(*, replan: Reply) -> Callable[[dict[str, Any]], Reply]:
 def told_by(desk: Desk, happens: Callable[[], Any]) -> list[str]:
     told: list[str] = []
 
-    def hear(item: WorkItem, status: str, text: str, steps: list[str]) -> None:
-        told.append(text)
+    def hear(item: WorkItem, status: str, progress: signals.Progress) -> None:
+        told.append(str(progress.text))
 
     signals.work_changed.connect(hear)
     try:

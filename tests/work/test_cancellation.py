@@ -94,8 +94,8 @@ def test_approved_item_that_nobody_began_is_cancelled_at_once(desk: Desk, agent:
 def test_cancelled_item_says_so(desk: Desk, agent: Any) -> None:
     told: list[str] = []
 
-    def hear(item: WorkItem, status: str, text: str, steps: list[str]) -> None:
-        told.append(text)
+    def hear(item: WorkItem, status: str, progress: signals.Progress) -> None:
+        told.append(str(progress.text))
 
     item = desk.waiting()
     signals.work_changed.connect(hear)
@@ -140,8 +140,8 @@ def test_running_item_that_was_cancelled_tells_what_stays(
 ) -> None:
     told: list[str] = []
 
-    def hear(item: WorkItem, status: str, text: str, steps: list[str]) -> None:
-        told.append(text)
+    def hear(item: WorkItem, status: str, progress: signals.Progress) -> None:
+        told.append(str(progress.text))
 
     signals.work_changed.connect(hear)
     try:

@@ -178,8 +178,8 @@ def test_reason_reaches_the_decision_and_the_customer_and_the_note_only_colleagu
 ) -> None:
     told: list[str] = []
 
-    def hear(item: Any, status: str, text: Any, next_steps: Any) -> None:
-        told.append(str(text))
+    def hear(item: Any, status: str, progress: signals.Progress) -> None:
+        told.append(str(progress.text))
 
     signals.work_changed.connect(hear)
     try:

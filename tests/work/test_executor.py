@@ -103,8 +103,8 @@ def test_done_item_is_told_step_by_step(desk: Desk, approver: Any) -> None:
     told: list[str] = []
     item = desk.waiting()
 
-    def hear(_: WorkItem, status: str, text: str, steps: list[str]) -> None:
-        told.append(text)
+    def hear(_: WorkItem, status: str, progress: signals.Progress) -> None:
+        told.append(str(progress.text))
 
     signals.work_changed.connect(hear)
     try:
@@ -399,8 +399,8 @@ def test_words_of_a_tool_pass_the_response_gates(desk: Desk, approver: Any, gate
         save_gate(GateSpec(name="out", on="every_agent_response", **gate), deployment_id=desk.deployment.pk)
     heard: list[str] = []
 
-    def hear(item: WorkItem, status: str, text: str, steps: list[str]) -> None:
-        heard.append(text)
+    def hear(item: WorkItem, status: str, progress: signals.Progress) -> None:
+        heard.append(str(progress.text))
 
     signals.work_changed.connect(hear)
     try:

@@ -233,8 +233,8 @@ def test_project_is_told_as_one_thing(desk: Desk, approver: Any) -> None:
     told: list[str] = []
     item = proposed(desk)
 
-    def hear(moved: WorkItem, status: str, text: str, steps: list[str]) -> None:
-        told.extend([text] if moved.session_id else [])
+    def hear(moved: WorkItem, status: str, progress: signals.Progress) -> None:
+        told.extend([str(progress.text)] if moved.session_id else [])
 
     signals.work_changed.connect(hear)
     try:

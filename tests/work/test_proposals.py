@@ -197,8 +197,8 @@ def _with(front: str) -> str:
 def test_waiting_item_is_told_to_the_rooms_above(desk: Desk) -> None:
     told: list[tuple[str, str]] = []
 
-    def hear(item: WorkItem, status: str, text: str, steps: list[str]) -> None:
-        told.append((status, text))
+    def hear(item: WorkItem, status: str, progress: signals.Progress) -> None:
+        told.append((status, str(progress.text)))
 
     signals.work_changed.connect(hear)
     try:
@@ -235,8 +235,8 @@ def _decline(desk: Desk, item: Any, user: Any, **said: str) -> None:
 def test_visitor_is_told_the_reason_and_never_the_note(desk: Desk, approver: Any) -> None:
     item, told = desk.waiting(), []
 
-    def hear(item: Any, status: str, text: Any, next_steps: Any) -> None:
-        told.append(str(text))
+    def hear(item: Any, status: str, progress: signals.Progress) -> None:
+        told.append(str(progress.text))
 
     signals.work_changed.connect(hear)
     try:

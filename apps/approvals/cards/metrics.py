@@ -13,11 +13,14 @@ from uuid import UUID
 
 from django.db import connection
 
+from apps.approvals.enums import CardKind
 from kernel.tenancy import current_tenant_id
 
 # A median decision time below HASTY_SECONDS over HASTY_WINDOW decisions of medium risk or more looks like habit (spec
 # 0.5.4).
 HASTY_SECONDS, HASTY_WINDOW = 1.0, 10
+# A median of fewer decisions is not told.
+USUAL_LEAST = 5
 # The end of a period without one.
 FAR = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -155,6 +158,12 @@ _TAPS = """
     SELECT avg(taps)::float FROM (SELECT sum(taps) AS taps FROM chain GROUP BY batch) AS batches
 """
 
+_USUAL = """
+    SELECT count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM d.decided_at - c.created_at)::float)
+    FROM approvals_decision d JOIN approvals_card c ON c.id = d.card_id AND c.tenant_id = d.tenant_id
+    WHERE d.tenant_id = %(tenant)s AND d.decided_at >= %(since)s AND c.kind = %(kind)s
+"""
+
 # For every decision above low risk, whether the median of the person's last HASTY_WINDOW decisions is hasty.
 _PACE = """
     WITH timed AS (
@@ -231,6 +240,12 @@ def median_decision_seconds(since: datetime) -> float | None:
     """Return the median decision time in seconds."""
     median: float | None = _row(f"{_DECIDED} SELECT {_MEDIAN} FROM decided", since=since, until=FAR, deployment=None)[0]
     return median
+
+
+def usual_wait_seconds(kind: CardKind, since: datetime) -> float | None:
+    """Return the median time from opening a card of this kind to its decision; None with fewer than `USUAL_LEAST`."""
+    count, median = _row(_USUAL, kind=kind.value, since=since)
+    return float(median) if count >= USUAL_LEAST else None
 
 
 def is_hasty(user_id: UUID, now: datetime) -> bool:

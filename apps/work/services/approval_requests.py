@@ -98,13 +98,13 @@ def request_approval(
     marks: Sequence[str] = (),
     instead_of: Card | None = None,
     rationale: str = "",
-    visible_values: str = "",
+    changes: tuple[visitor_messages.Change, ...] = (),
 ) -> Card:
     """Open the card that asks a person to approve the item.
 
     `marks`: warning lines about what the plan's author had read. `instead_of`: the card before, whose risk and marks
-    are kept. `rationale`: replaces the tool's own reasons. `visible_values`: the values of the calls in lines, as far
-    as the visitor may read them.
+    are kept. `rationale`: replaces the tool's own reasons. `changes`: the values of the calls, as far as the visitor
+    may read them.
     """
     spec = item.spec
     marks = marks or (instead_of.details.get("marks", ()) if instead_of is not None else ())
@@ -133,7 +133,7 @@ def request_approval(
     )
     if instead_of is None:
         waiting = visitor_messages.about(visitor_messages.WAITING, item.title)
-        announce(item, visitor_messages.join("\n", waiting, visible_values))
+        announce(item, visitor_messages.join("\n", waiting, visitor_messages.lines_of(changes)), changes=changes)
     return card
 
 

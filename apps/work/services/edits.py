@@ -122,8 +122,13 @@ def announce_edit(item: WorkItem) -> None:
     """Tell the conversation what is asked for now, with the values that a colleague set."""
     item = WorkItem.objects.get(pk=item.pk)
     if item.session_id is not None:
-        tools = screening.tools_in(item.spec.skills)
-        values = screening.visible_values(screening.resolve_calls(item.spec.calls, tools), gates_of(item))
-        announce(
-            item, visitor_messages.join("\n", visitor_messages.about(visitor_messages.WAITING, item.title), values)
-        )
+        waiting, changes = visitor_messages.about(visitor_messages.WAITING, item.title), changes_of(item)
+        announce(item, visitor_messages.join("\n", waiting, visitor_messages.lines_of(changes)), changes=changes)
+
+
+def changes_of(item: WorkItem) -> tuple[visitor_messages.Change, ...]:
+    """The values of a waiting item as its visitor reads them now."""
+    tools, access = screening.tools_in(item.spec.skills), course_of(item).granted
+    calls = screening.resolve_calls(item.spec.calls, tools)
+    granted = [tool for name, tool in tools.items() if name in access]
+    return screening.visible_changes(calls, gates_of(item), granted=granted, subject=item.subject)

@@ -20,6 +20,7 @@ from apps.work.models import WorkItem
 from apps.work.queries import children_of
 from apps.work.services import drafts, screening
 from apps.work.services.approval_requests import WORK_ITEM, RequestedCall, request_approval
+from apps.work.services.edits import changes_of
 from apps.work.services.items import announce
 from kernel.stored_texts import stored_text
 
@@ -48,7 +49,8 @@ def fresh_rationale(rationale: str) -> str:
 
 def _open(item: WorkItem, old: Card | None) -> Card:
     """`old`: None for a part of a batch or project, which had no card of its own."""
-    announce(item, visitor_messages.about(visitor_messages.CHANGED, item.title))
+    changes = changes_of(item) if item.session_id else ()
+    announce(item, visitor_messages.about(visitor_messages.CHANGED, item.title), changes=changes)
     calls, rationale = _calls_of(item), fresh_rationale(old.rationale if old else "")
     if old is not None and old.kind == CardKind.DRAFT_REVIEW:
         return drafts.reopen_draft_card(item, calls[0], old, rationale=rationale)

@@ -76,5 +76,5 @@ def move(
     announce(item, visitor_messages.join(" ", visitor_messages.status_message(status, reason, item.title), result))
 
 
-def announce(item: WorkItem, text: str | Promise) -> None:
-    signals.work_changed(item, item.status, text, list(item.next_steps))
+def announce(item: WorkItem, text: str | Promise, *, changes: tuple[visitor_messages.Change, ...] = ()) -> None:
+    signals.work_changed(item, item.status, signals.Progress(text, list(item.next_steps), changes))

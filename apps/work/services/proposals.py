@@ -30,6 +30,7 @@ from apps.work.services.approval_requests import RequestedCall, request_approval
 from apps.work.services.authorization import authorize_standing
 from apps.work.services.items import create_item
 from apps.work.services.plan_binding import Terms
+from apps.work.visitor_messages import Change
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -54,7 +55,7 @@ class _Source:
 @dataclass(frozen=True)
 class ScreenedPlan:
     """A plan that passed screening: its calls by task, the gate that needs a person, its source, warnings about what
-    its author had read (`marks`), and the values that the visitor reads."""
+    its author had read (`marks`), and its values as the visitor reads them (`changes`)."""
 
     plan: WorkItemSpec | ProjectPlan
     calls_by_task: Sequence[Sequence[RequestedCall]]
@@ -63,7 +64,7 @@ class ScreenedPlan:
     source: _Source
     terms: Terms
     marks: Sequence[str] = ()
-    visible_values: str = ""
+    changes: tuple[Change, ...] = ()
 
 
 class ProposalFields(TypedDict):
@@ -124,11 +125,12 @@ def screen(
         subject, continuation_of, hints, by_staff, inherited_skills(goal.spec.skills if goal else ()), tracing
     )
     try:
-        plan = screening.read_plan(plan_markdown)
-        calls_by_task = screening.resolve_plan_calls(plan, screening.tools_of(goal), access)
+        plan, tools = screening.read_plan(plan_markdown), screening.tools_of(goal)
+        calls_by_task = screening.resolve_plan_calls(plan, tools, access)
         asked_for = [requested for calls in calls_by_task for requested in calls]
         asks = screening.check_call_gates(asked_for, gates, goal)
-        visible = screening.visible_values(asked_for, gates) if session_id else ""
+        granted = [tool for name, tool in tools.items() if name in access]
+        changes = screening.visible_changes(asked_for, gates, granted=granted, subject=subject) if session_id else ()
         screening.require_room(asked_for, subject=subject, session_id=session_id, replaces=replaces)
         if continuation_of and not finished_item_of(continuation_of, subject=subject, session_id=session_id):
             raise SilasError(ErrorCode.LINKAGE_MISSING, _NOT_FOLLOWABLE, status=400)
@@ -136,7 +138,7 @@ def screen(
         record(AuditEvent.WORK_REFUSED, subject=f"session:{session_id}", data={"code": refusal.code})
         gate = str(refusal.extra.get("gate", ""))
         return Proposal("refused", reason=refusal.message, code=refusal.code, gate=gate)
-    return ScreenedPlan(plan, calls_by_task, asks, goal, source, terms, marks, visible)
+    return ScreenedPlan(plan, calls_by_task, asks, goal, source, terms, marks, changes)
 
 
 def accept_plan(screened: ScreenedPlan, *, always_asks: bool = False) -> Proposal:
@@ -159,7 +161,7 @@ def accept_plan(screened: ScreenedPlan, *, always_asks: bool = False) -> Proposa
     else:
         item = _create(plan_binding.bind_task(plan, calls_by_task[0], terms), source, terms.subject)
     calls = [requested for calls in calls_by_task for requested in calls]
-    request_approval(item, calls, screened.review_gate, marks=screened.marks, visible_values=screened.visible_values)
+    request_approval(item, calls, screened.review_gate, marks=screened.marks, changes=screened.changes)
     return Proposal("card", item.pk)
 
 

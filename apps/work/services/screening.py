@@ -7,7 +7,8 @@ Reads rows and runs the gates that decide from values; writes nothing but their 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from apps.work.provenance import without_claims
 from apps.work.queries import open_items_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services.approval_requests import RequestedCall, shorten, title_of
+from apps.work.visitor_messages import Change, lines_of
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext, gettext_lazy
@@ -181,23 +183,36 @@ def _require_tellable_titles(calls: Sequence[RequestedCall], gates: Sequence[Gat
             raise SilasError(ErrorCode.GATE_BLOCKED, _NOT_HERE)
 
 
-def visible_values(calls: Sequence[RequestedCall], gates: Sequence[GateSpec]) -> str:
-    """Return the values of the calls, a line each, so that a visitor notices a wrong one. They count as a model's
-    words: nothing is shown if a response gate objects."""
-    lines = [line for requested in calls for line in _value_lines(requested)]
-    lines = lines if len(lines) <= _MAX_LINES else [*lines[: _MAX_LINES - 1], "…"]
+def visible_changes(
+    calls: Sequence[RequestedCall], gates: Sequence[GateSpec], *, granted: Sequence[ToolSpec], subject: str
+) -> tuple[Change, ...]:
+    """Return the values of the calls, so that a visitor notices a wrong one. They count as a model's words: nothing is
+    shown if a response gate objects.
+
+    What a value was before is shown to the customer `subject` of their own records, where one of the tools that their
+    level grants (`granted`) reads that book.
+    """
+    readable = {book for tool in granted if not tool.acting for book in tool.records} if subject else set()
+    changes = [change for requested in calls for change in _changes(requested, subject, readable)]
+    shown = tuple(changes if len(changes) <= _MAX_LINES else [*changes[: _MAX_LINES - 1], Change("", "…")])
     from_values = [gate for gate in gates if not PROVIDERS[gate.provider].is_slow]
-    response = "\n".join(lines)
-    report = check_gates(from_values, GateTrigger.EVERY_AGENT_RESPONSE, {"response": response}, allowance=_allowance())
-    unfit = report.blocked or report.needs_approval or report.context["response"] != response
-    return "" if unfit else response
+    new_values = tuple(replace(change, before="") for change in shown)
+    for told in dict.fromkeys((shown, new_values)):
+        response = "\n".join([*(change.before for change in told if change.before), lines_of(told)])
+        report = check_gates(
+            from_values, GateTrigger.EVERY_AGENT_RESPONSE, {"response": response}, allowance=_allowance()
+        )
+        if not (report.blocked or report.needs_approval or report.context["response"] != response):
+            return told
+    return ()
 
 
-def _value_lines(requested: RequestedCall) -> list[str]:
+def _changes(requested: RequestedCall, subject: str, readable: Collection[str]) -> list[Change]:
     properties: Mapping[str, Any] = requested.tool.args.get("properties") or {}
     labels = {name: properties.get(name, {}).get("title") or name.replace("_", " ") for name in requested.call.args}
+    before = skills.values_before(requested.tool, requested.call.args, subject, books=readable)
     return [
-        f"{shorten(_one_line(labels[name]), _NAME_CHARS)}: {_one_line(value)}"
+        Change(shorten(_one_line(labels[name]), _NAME_CHARS), _one_line(value), _one_line(before.get(name, "")))
         for name, value in requested.call.args.items()
     ]
 

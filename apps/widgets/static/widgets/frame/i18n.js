@@ -71,9 +71,10 @@ export function moment(time) {
   return new Intl.DateTimeFormat(locale, { ...day, hour: "numeric", minute: "2-digit" }).format(time);
 }
 
-/* A duration in minutes, or in seconds below one minute. */
+/* A duration in hours from two hours on, in minutes, or in seconds below one minute. */
 export function lasting(seconds) {
-  const [value, unit] = seconds >= 60 ? [Math.ceil(seconds / 60), "minute"] : [seconds, "second"];
+  const [size, unit] = seconds >= 7200 ? [3600, "hour"] : seconds >= 60 ? [60, "minute"] : [1, "second"];
+  const value = Math.ceil(seconds / size);
   return new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: "short" }).format(value);
 }
 

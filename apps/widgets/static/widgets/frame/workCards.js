@@ -1,7 +1,8 @@
-/* The progress of the visitor's requests: one card per work item, updated in place. */
+/* The progress of the visitor's requests: one card per work item, updated in place. It keeps what the request changes, so that
+   the outcome is read beside it. */
 
 import { el } from "./dom.js";
-import { t } from "./i18n.js";
+import { lasting, t } from "./i18n.js";
 
 const PHASES = {
   waiting: ["waiting", "pending", "proposed", "needs_approval", "awaiting_approval"],
@@ -28,7 +29,7 @@ export class WorkCards {
     this.cards = new Map();
   }
 
-  /* A status frame: {work_item_id, status, text, reason?, title?, next_steps?, seq}. */
+  /* A status frame: {work_item_id, status, text, reason?, title?, next_steps?, changes?, usual_seconds?, seq}. */
   show(frame) {
     const known = this.cards.get(frame.work_item_id);
     if (known && frame.seq && frame.seq < known.seq) return;
@@ -36,8 +37,10 @@ export class WorkCards {
     card.title = frame.title || card.title;
     card.seq = frame.seq || card.seq || 0;
     const state = phase(frame);
-    const text = detail(frame.text || "", card.title, state);
-    card.row.replaceChildren(face(card.title, state, text, frame.next_steps || []));
+    card.changes = frame.changes || card.changes || [];
+    const text = state === "waiting" && card.changes.length ? t("waitingText") : detail(frame.text || "", card.title, state);
+    const usual = state === "waiting" && frame.usual_seconds ? t("usually", { time: lasting(Math.max(60, frame.usual_seconds)) }) : "";
+    card.row.replaceChildren(face(card, state, [text, usual].filter(Boolean).join(" "), frame.next_steps || []));
     // What changed last is in sight: a card that is out of it goes to where its news came.
     if (!known || !this.log.isInSight(card.row)) this.log.place(card.row, frame);
     this.cards.set(frame.work_item_id, card);
@@ -57,9 +60,16 @@ function detail(text, title, state) {
   return !said || said.startsWith(t(state)) ? t(`${state}Text`) : said;
 }
 
-function face(title, state, text, steps) {
+/* A value before is crossed out and told to a screen reader as such. */
+function change({ label, before, after }) {
+  const old = before ? [el("span", { class: "hidden" }, t("changeBefore")), " ", el("del", { dir: "auto" }, before), " ", el("span", { class: "hidden" }, t("changeAfter")), " "] : [];
+  return el("div", {}, label ? el("dt", { dir: "auto" }, label) : null, el("dd", {}, ...old, el("ins", { dir: "auto" }, after)));
+}
+
+function face({ title, changes }, state, text, steps) {
   return el("section", { class: "await", "data-phase": state, "aria-label": title },
     el("div", { class: "line" }, el("b", {}, title), el("span", { class: `mark ${TONES[state]}` }, t(state))),
+    changes.length ? el("dl", { class: "changes" }, ...changes.map(change)) : null,
     el("p", { class: `line quiet step ${TONES[state]}` }, el("span", {}, text)),
     steps.length ? el("ul", { class: "quiet" }, ...steps.map((step) => el("li", {}, step))) : null);
 }
