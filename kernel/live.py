@@ -1,8 +1,8 @@
 """Publish events to live screens after commit, from any process or thread.
 
 In a web process the event loop that serves the sockets also publishes, over its open connections; a worker or a command
-has no such loop and publishes over a short-lived one. Events are hints to reload: a listener that misses one reads the
-rows. If Redis is away or hangs, screens are late; nothing here raises for it or waits long.
+has no such loop and publishes over a pooled connection of its own. Events are hints to reload: a listener that misses
+one reads the rows. If Redis is away or hangs, screens are late; nothing here raises for it or waits long.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
 from channels.layers import get_channel_layer
+from django.conf import settings
 from django.db import transaction
+from redis import Redis
 
+from kernel.redis_servers import connect
 from kernel.tenancy import before_commit
 
 _log = logging.getLogger(__name__)
@@ -27,6 +31,8 @@ _GATHER_SECONDS = 0.01
 _quiet_until = 0.0
 _HERE = uuid4().hex
 EVENTS = "live.told"
+# Of the group's channels in Redis, as channels_redis names them by default.
+_PREFIX = "asgi"
 
 Listener = Callable[[dict[str, Any]], Awaitable[None]]
 _listeners: dict[str, list[Listener]] = {}
@@ -61,17 +67,10 @@ def _flush_pokes(pokes: list[tuple[str, dict[str, object]]]) -> None:
 def _publish_batch(pokes: list[tuple[str, dict[str, object]]]) -> None:
     outbox = _outbox
     if outbox is None or not outbox.loop.is_running():
-        asyncio.run(_publish_batch_async(pokes))
+        _publish_without_loop(pokes)
         return
     for poke in pokes:
         outbox.hand_over(*poke)
-
-
-async def _publish_batch_async(pokes: list[tuple[str, dict[str, object]]]) -> None:
-    for group, event in pokes:
-        for hear in tuple(_listeners.get(group, ())):
-            await _deliver(hear, group, event)
-    await _publish_by_group(pokes)
 
 
 def publish(group: str, event: dict[str, object]) -> None:
@@ -80,7 +79,7 @@ def publish(group: str, event: dict[str, object]) -> None:
     if outbox is not None and outbox.loop.is_running():
         outbox.hand_over(group, event)
     else:
-        asyncio.run(send(group, event))
+        _publish_without_loop([(group, event)])
 
 
 async def send(group: str, event: dict[str, Any]) -> None:
@@ -172,21 +171,55 @@ _outbox: _Outbox | None = None
 
 
 async def _publish_by_group(pokes: list[tuple[str, dict[str, object]]]) -> None:
+    for group, events in _by_group(pokes).items():
+        await _publish(group, *events)
+
+
+def _by_group(pokes: list[tuple[str, dict[str, object]]]) -> dict[str, list[dict[str, object]]]:
     by_group: dict[str, list[dict[str, object]]] = {}
     for group, event in pokes:
         by_group.setdefault(group, []).append(event)
-    for group, events in by_group.items():
-        await _publish(group, *events)
+    return by_group
 
 
 async def _publish(group: str, *events: dict[str, object]) -> None:
     """Publish to one group. After a failure publishing pauses for a moment, so that a hanging Redis delays little."""
-    global _quiet_until
     if time.monotonic() < _quiet_until:
         return
     message = {"type": EVENTS, "events": events, "origin": _HERE}
     if not await _attempt("publish", group, get_channel_layer().group_send(group, message)):
-        _quiet_until = time.monotonic() + _PAUSE_SECONDS
+        _pause()
+
+
+def _publish_without_loop(pokes: list[tuple[str, dict[str, object]]]) -> None:
+    """Publish from a process that serves no sockets. Listeners of this process, if there are any, hear it over Redis.
+
+    The message is the one that channels_redis's `group_send` publishes.
+    """
+    if time.monotonic() < _quiet_until:
+        return
+    layer = get_channel_layer()
+    try:
+        with _redis().pipeline(transaction=False) as pipeline:
+            for group, events in _by_group(pokes).items():
+                message = {"type": EVENTS, "events": events, "origin": None}
+                pipeline.publish(f"{_PREFIX}__group__{group}", layer.serialize(message))
+            pipeline.execute()
+    except Exception as error:  # noqa: BLE001 (any error of Redis: the screens catch up from the rows)
+        _log.warning("live_publish_failed group=%s error=%s", pokes[0][0], type(error).__name__)
+        _pause()
+
+
+@cache
+def _redis() -> Redis:
+    """Connections that threads share; redis-py opens others after a fork."""
+    patience = {"socket_timeout": _PATIENCE_SECONDS, "socket_connect_timeout": _PATIENCE_SECONDS}
+    return connect(settings.CHANNELS_URL, **patience)
+
+
+def _pause() -> None:
+    global _quiet_until
+    _quiet_until = time.monotonic() + _PAUSE_SECONDS
 
 
 async def join(group: str, channel: str, hear: Listener) -> bool:

@@ -110,6 +110,31 @@ def test_pokes_of_a_scope_leave_a_worker_in_one_message_and_each_once(tenant: An
     assert (said["data"].count(b"number"), last["data"]) == (3, b"the end")
 
 
+async def test_event_of_a_worker_is_received_by_a_socket_and_by_one_that_attends(tenant: Any) -> None:
+    """A worker has no loop: what it publishes has to be what the channel layer's own `group_send` would."""
+    layer = get_channel_layer()
+    other = await layer.new_channel()
+    await layer.group_add(GROUP, other)
+    await asyncio.to_thread(live.publish, GROUP, {"type": "said", "number": 1})
+    told = await asyncio.wait_for(layer.receive(other), 5)
+    for attending in (False, True):
+        assert list(live.unpack_events(told, attending=attending)) == [{"type": "said", "number": 1}]
+
+
+def test_redis_that_refuses_delays_a_worker_once_and_raises_nothing(
+    monkeypatch: pytest.MonkeyPatch, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.CHANNELS_URL = "redis://127.0.0.1:1/0"
+    live._redis.cache_clear()
+    monkeypatch.setattr(live, "_quiet_until", 0.0)
+    live.publish(GROUP, {"type": "said"})
+    live.publish(GROUP, {"type": "said"})
+    live._redis.cache_clear()
+    assert [record.args for record in caplog.records if "live_publish_failed" in record.msg] == [
+        (GROUP, "ConnectionError")
+    ]
+
+
 def test_poke_of_what_was_taken_back_is_not_heard(tenant: Any) -> None:
     def taken_back() -> None:
         with tenant_scope(tenant):
