@@ -1,6 +1,6 @@
 #!/usr/bin/env python
 """Start a command. On one's own machine the embedded servers' addresses and our own keys stand in for
-those that nobody gave, so that every command speaks to what `manage.py up` runs."""
+those that were not given, so that every command speaks to what `manage.py up` runs."""
 
 import os
 import sys

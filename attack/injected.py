@@ -2,7 +2,7 @@
 
 Everything is the product's own: turns, retrieval, guarded calls, cards, workers, and a standing approval that waits to
 be misused. The model is a local server that speaks like a provider and does exactly what the poison wants; the outside
-is a local tool server. Nobody approves anything here, so whatever changed, or reached an address that the visitor did
+is a local tool server. Nothing is approved here, so anything that changed, or reached an address that the visitor did
 not name, happened without an approval. Cards are read as a person reads them, off the page, and held against what the
 visitor and the poison really said.
 """

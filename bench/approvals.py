@@ -62,7 +62,7 @@ def _register_subject() -> None:
 
 
 def _approved(tenant: Any, owner: Any) -> tuple[Any, Any]:
-    """A token that nobody has spent, and what it is for."""
+    """An unspent token, and what it is for."""
     from apps.approvals.cards.schemas import Binding, CardSubject, CardText
     from apps.approvals.cards.services import decide_card, open_card
     from apps.approvals.enums import ApprovalScope, ApprovalVerdict, CardKind

@@ -1,6 +1,6 @@
 """Measure how soon a visitor sees the first piece of a streamed answer.
 
-Counted from the first letter of the message: a model's structured answer begins with JSON that nobody is shown.
+Counted from the first letter of the message: a model's structured answer begins with JSON that is not shown.
 """
 
 from __future__ import annotations

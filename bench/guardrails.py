@@ -1,7 +1,7 @@
 """Measure a text judged by guardrails-ai, beside the same detector without that library.
 
 Not among those that run by themselves: it needs `make guardrails`. Every text is a new one, of 512 tokens or of 16 KiB;
-counted is what whoever asks has to wait, and how long the first question of a process waits.
+counted is how long a caller waits, and how long the first question of a process waits.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _round(desk: Any, approver: Any, workers: _Group, first: int, skill: Path) -
 
 
 def _desk(folder: Path) -> tuple[Any, Any]:
-    """A customer with an order of their own for each task: nobody waits for somebody else's."""
+    """A customer with an order of their own for each task: no task waits for another one's."""
     from tests.factories.skills import save_record
     from tests.factories.tenants import make_member, make_tenant
     from tests.factories.work import make_desk

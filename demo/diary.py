@@ -1,7 +1,7 @@
 """A calendar to try connections with, where the house has none: `python demo/diary.py`. Keeps all in memory.
 
 As much CalDAV as the skill `caldav` speaks, for one calendar with one name and password, on this machine only. It is no
-part of the platform and no product: whoever stops it has an empty calendar again.
+part of the platform and no product: stopping it empties the calendar.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """Read the texts for `make eval-gates` from unpacked packages; none of them is committed.
 
 A corpus is a list of texts with what they should be. Its two halves are told apart by a hash of each text: the half
-for tuning may be read by whoever writes rules, the held-back half is only counted.
+for tuning may be read by authors of rules, the held-back half is only counted.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ KINDS = {
 
 
 def _filled(template: str, lot: random.Random, persons: list[dict[str, str]], *, held_back: bool) -> Labelled:
-    """Each name is somebody else's; everything else that a text says is of one person."""
+    """Each name is of a different person; everything else that a text says is of one person."""
     text, places, last, person = "", [], 0, lot.choice(persons)
     for mark in MARK.finditer(template.replace("\\n", "\n")):
         text += template.replace("\\n", "\n")[last : mark.start()]

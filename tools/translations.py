@@ -117,7 +117,7 @@ def read_catalogue(language: str) -> Catalog:
 def updated(old: Catalog, texts: dict[Text, list[str]]) -> Catalog:
     """The catalogue of exactly these texts, with the translations that are known.
 
-    A language for visitors only lists the widget's texts and those that somebody has translated.
+    A language for visitors only lists the widget's texts and those that are translated.
     """
     new = Catalog(
         locale=old.locale, project="", version="", creation_date=_TIMELESS, revision_date=_TIMELESS, fuzzy=False

@@ -105,7 +105,7 @@ def is_signed(checkpoint, keys):
 
 
 def read_claims(file, header, keys):
-    """What each checkpoint says the hash at its place is; None where nobody trusted signed it. And the signed ones."""
+    """What each checkpoint says the hash at its place is; None without a trusted signature. And the signed ones."""
     claims, proofs = {}, []
     for _ in range(header["checkpoints"]):
         row = shaped(parsed(file.readline(), 0), CHECKPOINT, 0)

@@ -520,7 +520,7 @@ class CardAssignee(ScopedView):
         },
     )
     def put(self, request: Request, card_id: UUID) -> Response:
-        """Assign a card to a member, or to nobody. Everybody else who may decide it still can."""
+        """Assign a card to a member, or remove the assignment. Everyone else who may decide it still can."""
         wanted = validated(AssigneeRequest, request.data)["assignee"]
         with tenant_scope(self.caller.tenant_id):
             by = {"by": self.caller.user, "actor": self.caller.actor}

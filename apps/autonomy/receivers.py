@@ -105,7 +105,7 @@ def _on_session_ended(session: AutonomousSession) -> None:
 
 @sla_missed.connect
 def _on_sla_missed(clock: SlaClock, responsible: Collection[UUID]) -> None:
-    """Notify those who are responsible, or the owners if nobody is."""
+    """Notify those who are responsible, or the owners if there are none."""
     for actor in [f"user:{user_id}" for user_id in responsible] or ["system"]:
         notices.notify_of_set_aside(SetAside.SLA_MISSED, actor)
 

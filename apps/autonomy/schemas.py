@@ -217,7 +217,7 @@ class Draft(Frozen):
     `awaits`: id of the work item that waits for a person's approval; `reviewed`: ids of the open questions that were
     reviewed; `signal`: set when a more capable task should take over; `present`: the keys of all findings that are true
     now, after which earlier ones of the task are gone (None: the run saw only a part); `quiet`: nothing is new, so
-    nobody is notified.
+    no one is notified.
     """
 
     summary: Prose = ""

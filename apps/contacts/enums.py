@@ -1,21 +1,38 @@
 """Enumerations of the contacts room."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from django.db.models import TextChoices
 
 from kernel.language import gettext_lazy as _
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
 
 class IdentityKind(TextChoices):
-    """What a contact is known by. `CUSTOMER` is the company's own id of them, on which access levels hang."""
+    """What a contact is known by, beside the ids that channels give people (`identity_kinds`). `CUSTOMER` is the
+    company's own id of them, on which access levels hang."""
 
     CUSTOMER = "customer", _("Customer ID")
     EMAIL = "email", _("Email")
     PHONE = "phone", _("Phone")
-    TELEGRAM = "telegram", _("Telegram")
-    WHATSAPP = "whatsapp", _("WhatsApp")
-    SLACK = "slack", _("Slack")
-    TEAMS = "teams", _("Microsoft Teams")
     IMPORTED = "imported", _("ID in another system")
+
+
+_channels: dict[str, StrOrPromise] = {}
+
+
+def register_identity_kind(kind: str, label: StrOrPromise) -> None:
+    """Let contacts be known by the ids of a channel; called at the start."""
+    _channels[kind] = label
+
+
+def identity_kinds() -> list[tuple[str, StrOrPromise]]:
+    """Every kind with its label, in the form of a field's choices."""
+    return [*IdentityKind.choices, *_channels.items()]
 
 
 class Proof(TextChoices):

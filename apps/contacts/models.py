@@ -16,7 +16,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
 
-from apps.contacts.enums import ContactSource, ErasureState, IdentityKind, Proof
+from apps.contacts.enums import ContactSource, ErasureState, IdentityKind, Proof, identity_kinds
 from kernel.tenancy import TenantModel
 
 Value = str | int | float | bool
@@ -53,7 +53,7 @@ class ContactIdentity(TenantModel):
     """What a contact is known by. A proved one, and a customer's id, belongs to one contact of the company."""
 
     contact = models.ForeignKey(Contact, on_delete=models.CASCADE, related_name="identities")
-    kind = models.CharField(max_length=10, choices=IdentityKind.choices)
+    kind = models.CharField(max_length=10, choices=identity_kinds)
     value = models.CharField(max_length=254)
     proved_by = models.CharField(max_length=8, choices=Proof.choices, blank=True, default=Proof.NONE)
     proved_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)

@@ -14,7 +14,7 @@ from kernel.clock import now
 
 @customer_verified.connect
 def _verified(session: ChatSession) -> None:
-    """Whoever is verified is a contact; a test of the house is none."""
+    """A verified visitor becomes a contact; a test conversation does not."""
     if session.is_test:
         return
     contact = services.identify(

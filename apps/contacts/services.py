@@ -1,6 +1,6 @@
 """Keep contacts: from verified visitors and channels, from staff and programs; merge two and undo it.
 
-Inside the tenant's scope. A contact found by what a visitor proved is theirs; one found by what somebody only said is
+Inside the tenant's scope. A contact found by what a visitor proved is theirs; one found by an unverified statement is
 never handed to anybody. What the company's own server or team said of a person is not overwritten by a page.
 """
 
@@ -34,12 +34,12 @@ def require_editor(user: User | None) -> None:
 
 
 def identify(
-    kind: IdentityKind, value: str, *, proved_by: Proof, name: str = "", source: ContactSource = ContactSource.CHAT
+    kind: str, value: str, *, proved_by: Proof, name: str = "", source: ContactSource = ContactSource.CHAT
 ) -> Contact:
     """The contact to whom this proved identity belongs, created if there is none; for channels and verified visitors.
 
-    An identity that others have only stated is not found: whoever proves it gets a contact of their own, and staff may
-    merge the two. `value` is as `rules` writes it.
+    An identity that others have only stated is not found: who proves it gets an own contact, and staff may merge
+    the two. `value` is as `rules` writes it.
     """
     if not proved_by:
         raise ValueError("only a proved identity says whose contact this is")
@@ -57,7 +57,7 @@ def identify(
             contact.delete()
             identity = ContactIdentity.objects.select_related("contact").get(_whose(kind, value))
         else:
-            data = {"kind": kind.value, "source": source.value}
+            data = {"kind": str(kind), "source": source.value}
             record(AuditEvent.CONTACT_ADDED, subject=f"contact:{contact.pk}", data=data)
             return contact
     contact = identity.contact
@@ -70,7 +70,7 @@ def identify(
     return contact
 
 
-def add_proved(contact: Contact, kind: IdentityKind, value: str, proved_by: Proof) -> bool:
+def add_proved(contact: Contact, kind: str, value: str, proved_by: Proof) -> bool:
     """Keep what a known contact proved besides; False if it is another contact's already."""
     known = _belongs_to(kind, value)
     if known is not None:
@@ -79,7 +79,7 @@ def add_proved(contact: Contact, kind: IdentityKind, value: str, proved_by: Proo
     return True
 
 
-def stated(contact: Contact, kind: IdentityKind, value: str) -> None:
+def stated(contact: Contact, kind: str, value: str) -> None:
     """Keep what was said of a contact, unproved. `value` is as `rules` writes it."""
     _add_identity(contact, kind, value, Proof.NONE)
 
@@ -136,7 +136,7 @@ def save_contact(
 
 
 def merge(kept_id: UUID, merged_id: UUID, *, actor: str) -> ContactMerge:
-    """Show `merged` as `kept`: identities, notes and missing attributes come over. Nobody gains a right by it.
+    """Show `merged` as `kept`: identities, notes and missing attributes come over. It grants no rights.
 
     Raises 409 `contact_merge_self`, `erasure_running`; `NotFound` for contacts that are unknown, or merged already.
     """
@@ -205,7 +205,7 @@ def unmerge(kept_id: UUID, merge_id: UUID, *, actor: str) -> Contact:
         raise SilasError(ErrorCode.CONTACT_MERGE_ENDED)
     ContactIdentity.objects.filter(pk__in=row.moved["identities"], contact=kept).update(contact=merged)
     for kind, value in row.moved["restored"]:
-        _add_identity(kept, IdentityKind(kind), value, Proof.NONE)
+        _add_identity(kept, kind, value, Proof.NONE)
     ContactNote.objects.filter(pk__in=row.moved["notes"], contact=kept).update(contact=merged)
     for name in row.moved["attributes"]:
         if kept.attributes.get(name) == merged.attributes.get(name):
@@ -236,19 +236,19 @@ def note_seen(contact: Contact, moment: datetime) -> None:
     Contact.objects.filter(pk=contact.pk, last_seen_at__lt=moment).update(last_seen_at=moment)
 
 
-def _whose(kind: IdentityKind, value: str) -> Q:
+def _whose(kind: str, value: str) -> Q:
     """The identity that belongs to one contact, as the constraint `contact_identity_is_ones` has it."""
     alone = Q() if kind in (IdentityKind.CUSTOMER, IdentityKind.IMPORTED) else Q(proved_at__isnull=False)
     return alone & Q(kind=kind, value=value)
 
 
-def _belongs_to(kind: IdentityKind, value: str) -> ContactIdentity | None:
+def _belongs_to(kind: str, value: str) -> ContactIdentity | None:
     rows = ContactIdentity.objects.select_related("contact").filter(_whose(kind, value))
     row: ContactIdentity | None = rows.first()
     return row
 
 
-def _add_identity(contact: Contact, kind: IdentityKind, value: str, proved_by: Proof) -> None:
+def _add_identity(contact: Contact, kind: str, value: str, proved_by: Proof) -> None:
     """Add it, or prove what they have only said so far."""
     moment = now()
     proof = {"proved_by": proved_by, "proved_at": moment if proved_by else None}
@@ -300,8 +300,8 @@ def _claim_customer(contact: Contact, customer: str) -> None:
         raise SilasError(ErrorCode.CONTACT_KNOWN) from None
 
 
-def _replace_stated(contact: Contact, kind: IdentityKind, values: Sequence[str]) -> None:
-    """Proved ones stay, whatever is named."""
+def _replace_stated(contact: Contact, kind: str, values: Sequence[str]) -> None:
+    """Proved ones stay in every case."""
     plain = rules.plain_email if kind == IdentityKind.EMAIL else rules.plain_phone
     wanted = {written: plain(written) for written in values if written.strip()}
     if wrong := [written for written, value in wanted.items() if not value]:
@@ -310,9 +310,9 @@ def _replace_stated(contact: Contact, kind: IdentityKind, values: Sequence[str])
             if kind == IdentityKind.EMAIL
             else gettext("{value} is no phone number. Write it with its country code, as in +49 30 901820.")
         )
-        raise _bad_field(kind.value, told.format(value=wrong[0][:80]))
+        raise _bad_field(str(kind), told.format(value=wrong[0][:80]))
     if len(wanted) > rules.MAX_IDENTITIES:
-        raise _bad_field(kind.value, gettext("Use up to {most} of them.").format(most=rules.MAX_IDENTITIES))
+        raise _bad_field(str(kind), gettext("Use up to {most} of them.").format(most=rules.MAX_IDENTITIES))
     stated = ContactIdentity.objects.filter(contact=contact, kind=kind, proved_at=None)
     stated.exclude(value__in=wanted.values()).delete()
     for value in wanted.values():

@@ -15,7 +15,7 @@ from kernel.tenancy import TenantModel
 class EventHead(TenantModel):
     """The number of the company's last event, and of the last that retention deleted.
 
-    Whoever appends holds the row's lock until the commit, so a reader who saw a number has seen all below it.
+    An append holds the row's lock until the commit, so a reader who saw a number has seen all below it.
     """
 
     last_seq = models.PositiveBigIntegerField(default=0)

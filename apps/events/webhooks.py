@@ -38,7 +38,7 @@ def content_of(row: Outbox) -> dict[str, Any] | None:
 
 
 def send_test(webhook_id: UUID, *, user: User) -> Outbox:
-    """Post a test event to the webhook, whatever it subscribes to. Owners only. Raises `NotFound` for another's."""
+    """Post a test event to the webhook, subscribed to or not. Owners only. Raises `NotFound` for another's."""
     require_role(user, (Role.OWNER,))
     row = webhook_row(_webhook(webhook_id), TEST, f"test:{uuid4()}", {})
     enqueue_rows([row])

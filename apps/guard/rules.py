@@ -278,7 +278,7 @@ def current_window(period: str, day: date, begun: date | None) -> date:
 
 
 def window_end(period: str, window: date) -> date:
-    """Return the first day after a window, on which its limit applies anew."""
+    """Return the first day after a window, on which its limit starts again."""
     if period == Period.DAY:
         return window + timedelta(days=1)
     return (window.replace(day=1) + timedelta(days=32)).replace(day=1)

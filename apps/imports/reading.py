@@ -91,7 +91,7 @@ def _kind_of(item: dict[str, Any]) -> str:
 
 
 class _Reader:
-    """Gathers records. Whoever is named by a conversation and is not in the file is a contact too."""
+    """Gathers records. A person named by a conversation and not in the file is a contact too."""
 
     def __init__(self, system: str) -> None:
         self.system = system

@@ -78,7 +78,7 @@ class Statement:
 
 
 def normalise(text: str) -> str:
-    """The text in small letters; whoever speaks of themselves is `customer`."""
+    """The text in small letters; a person who speaks of themselves is `customer`."""
     return _SELF.sub(CUSTOMER, _OWN.sub(f"{CUSTOMER}'s", " ".join(text.split()))).casefold()
 
 

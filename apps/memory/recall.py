@@ -208,7 +208,7 @@ def deployment_tag(deployment_id: UUID) -> str:
 def confirmed_preferences(deployment_id: UUID) -> tuple[RecalledMemory, ...]:
     """The preferences that a person of the company confirmed for this deployment, newest first (spec 6.6).
 
-    They are defaults for models, whatever the question is; a visitor's scope is never read here.
+    They are defaults for models, independent of the question; a visitor's scope is never read here.
     """
     rows = memories_of([Scope(ScopeKind.TENANT, str(current_tenant_id()))]).filter(
         may_be_recalled(),

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import httpx2
 from django.conf import settings
 
+from apps.messengers.enums import ChannelKind
 from apps.messengers.ports import InboundFile, NotSent, Place, Sent
 from kernel.http.client import open_client
 from kernel.http.resolver import RequestRefused
@@ -42,6 +43,11 @@ class Answer:
         except (ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
+
+
+def api_address(kind: ChannelKind, default: str) -> str:
+    """Where the provider's interface is: what the operator set, or the provider's own."""
+    return str(settings.CHANNEL_APIS.get(kind, default)).rstrip("/")
 
 
 async def call(

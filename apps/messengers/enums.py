@@ -1,8 +1,15 @@
 """Enumerations of the channels beside the widget."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from django.db.models import TextChoices
 
 from kernel.language import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 
 class ChannelKind(TextChoices):
@@ -12,6 +19,11 @@ class ChannelKind(TextChoices):
     SLACK = "slack", _("Slack")
     TEAMS = "teams", _("Microsoft Teams")
     SMS = "sms", _("SMS")
+
+
+def channel_kinds() -> list[tuple[str, StrOrPromise]]:
+    """A field's choices; by name in migrations, so that another channel needs none."""
+    return [(kind.value, kind.label) for kind in ChannelKind]
 
 
 class Direction(TextChoices):

@@ -1,6 +1,6 @@
 """Links to files of conversations, for channels that cannot carry the bytes.
 
-A link is signed, names one file of one conversation, and opens it for whoever has it, for a week. It ends earlier with
+A link is signed, names one file of one conversation, and opens it without a login for a week. It ends earlier with
 the file, and when the channel is turned off.
 """
 

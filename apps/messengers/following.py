@@ -77,8 +77,8 @@ def ask_to_follow(session_id: UUID, *, address: str, origin: str) -> None:
 
 
 def continue_link(session_id: UUID, kind: str) -> str:
-    """An address that continues this conversation in a channel, for whoever opens it: it is given to the visitor alone.
-    Inside the tenant's scope. Raises `NotFound` where the deployment has no such channel."""
+    """An address that continues this conversation in a channel. It is given to the visitor alone. Inside the
+    tenant's scope. Raises `NotFound` where the deployment has no such channel."""
     session = lock_session(session_id)
     channel = next((each for each in _linked(session.deployment_id) if each.kind == kind), None)
     if channel is None:
@@ -104,10 +104,10 @@ def is_waiting(channel: Channel, secret: str) -> bool:
 
 
 def claim(channel: Channel, thread: ChannelThread, secret: str) -> bool:
-    """Put the thread of whoever followed a link and agreed into the conversation that the link was made for; False for
-    an unknown, used or expired link. Inside the tenant's scope; `thread` is locked.
+    """Put the thread of a person who followed a link and agreed into the conversation of the link; False for an
+    unknown, used or expired link. Inside the tenant's scope; `thread` is locked.
 
-    Whoever made the link and whoever followed it may be two people: a raised level ends, and the widget that made it
+    The person who made the link may not be the one who followed it: a raised level ends, and the widget that made it
     cannot resume the conversation.
     """
     pending = _waiting(channel, secret).select_for_update(no_key=True).first()

@@ -31,26 +31,6 @@ class Style:
     anchors: bool = False
 
 
-TELEGRAM = Style(
-    {
-        "strong": ("<b>", "</b>"),
-        "em": ("<i>", "</i>"),
-        "code": ("<code>", "</code>"),
-        "pre": ("<pre>", "</pre>"),
-        "blockquote": ("<blockquote>", "</blockquote>"),
-    },
-    clean=lambda text: escape(text, quote=False),
-    anchors=True,
-)
-WHATSAPP = Style(
-    {
-        "strong": ("*", "*"),
-        "em": ("_", "_"),
-        "code": ("`", "`"),
-        "pre": ("```\n", "\n```"),
-        "blockquote": ("> ", ""),
-    }
-)
 PLAIN = Style({})
 
 

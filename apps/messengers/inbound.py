@@ -158,7 +158,7 @@ def _plain(message: Inbound) -> Inbound:
 
 
 def _is_flood(tenant_id: UUID, channel_id: UUID, message: Inbound) -> bool:
-    """Count it for its sender and for the channel. Whether the sender has sent as much within an hour as nobody writes;
+    """Count it for its sender and for the channel. Whether the sender sent more within an hour than a person writes;
     nothing is refused while nothing can be counted. Raises `SilasError("rate_limited")` for what may come later."""
     most = settings.CHANNEL_LIMITS
     whose = f"channel:{tenant_id}:{channel_id}:{sha256_hex(message.sender or message.peer)[:32]}"
@@ -322,7 +322,7 @@ def _describe(channel: Channel, thread: ChannelThread, message: Inbound, adapter
     thread.reference = {**thread.reference, **message.reference}
     if adapter.proof and message.sender:
         thread.proved_by = adapter.proof
-        identify(adapter.identity, message.sender, proved_by=adapter.proof, name=message.name)
+        identify(adapter.identity or adapter.kind, message.sender, proved_by=adapter.proof, name=message.name)
     thread.save(update_fields=["peer_name", "reference", "proved_by"])
 
 

@@ -17,7 +17,7 @@ from django.db.models import F, Q
 
 from apps.approvals.models import Card
 from apps.contacts.enums import Proof
-from apps.messengers.enums import ChannelKind, Direction, MessageState, NoticeState
+from apps.messengers.enums import Direction, MessageState, NoticeState, channel_kinds
 from apps.sessions.models import ChatSession
 from kernel.language import gettext_lazy as _
 from kernel.tenancy import TenantModel
@@ -31,7 +31,7 @@ class Channel(TenantModel):
     """
 
     deployment = models.ForeignKey("tenants.Deployment", on_delete=models.PROTECT, related_name="+")
-    kind = models.CharField(max_length=10, choices=ChannelKind.choices)
+    kind = models.CharField(max_length=10, choices=channel_kinds)
     name = models.CharField(max_length=80)
     public_id = models.CharField(max_length=40, unique=True)
     settings: models.JSONField[dict[str, Any], dict[str, Any]] = models.JSONField(default=dict)

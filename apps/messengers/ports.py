@@ -1,6 +1,6 @@
 """The one contract of channels: what an adapter takes in, what it sends, and what it can say about an address.
 
-A channel is one subclass of `Adapter` in a folder of its own, registered once in `adapters`. It knows its provider and
+A channel is one subclass of `Adapter`, registered once in `adapters`. It knows its provider and
 nothing of conversations: `inbound.receive` and `delivery` do everything that is the same for all channels.
 """
 
@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 
-from apps.contacts.enums import IdentityKind, Proof
+from apps.contacts.enums import Proof, register_identity_kind
 from apps.messengers.enums import ChannelKind, MessageState
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Inbound:
     """One message of a person.
 
     `external_id`: the provider's id, unique in the channel. `key`: the thread; `peer`: where answers go; `sender`: who
-    wrote, as contacts write identities of the adapter's `identity`, "" for nobody that the provider vouches for.
+    wrote, as contacts write identities of the adapter's `identity`, "" if the provider vouches for no sender.
     `choice`: the value of a pressed option. `reference`: merged into the thread's. `is_peer`: that the thread's own
     person wrote it is more than a claim; otherwise a raised level ends before the message counts. `continues`: the
     secret of a link by which a visitor of the widget goes on here (`following`).
@@ -67,8 +67,9 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Press:
-    """A pressed button of a card that `Adapter.send_card` sent. `account` is whoever pressed it, as `Inbound.sender`
-    names them; `message_id` the `Sent.external_id` of the message; `reply`: what `Adapter.answer_press` needs."""
+    """A pressed button of a card that `Adapter.send_card` sent. `account` is the person who pressed it, as
+    `Inbound.sender` names them; `message_id` the `Sent.external_id` of the message; `reply`: what
+    `Adapter.answer_press` needs."""
 
     account: str
     value: str
@@ -219,7 +220,8 @@ class Adapter:
     whose outcome is unknown is made again; otherwise it is not. `proof`: how far the provider vouches for `sender`."""
 
     kind: ClassVar[ChannelKind]
-    identity: ClassVar[IdentityKind]
+    # A kind of identity that `sender` is; "" if people have ids of this channel's own.
+    identity: ClassVar[str] = ""
     proof: ClassVar[Proof] = Proof.PROVIDER
     settings: ClassVar[Sequence[Setting]] = ()
     sends_twice_safely: ClassVar[bool] = False
@@ -301,12 +303,14 @@ class Adapter:
         raise NotImplementedError
 
     async def answer_press(self, place: Place, press: Press, text: str) -> None:
-        """Tell whoever pressed a button what came of it, so that only they see it. Raises `NotSent`."""
+        """Tell the person who pressed a button the outcome, so that only they see it. Raises `NotSent`."""
         raise NotImplementedError
 
 
 def register(adapter: Adapter) -> None:
     _adapters[adapter.kind] = adapter
+    if not adapter.identity:
+        register_identity_kind(adapter.kind.value, adapter.kind.label)
 
 
 def adapter_of(kind: str) -> Adapter:

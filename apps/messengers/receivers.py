@@ -40,7 +40,7 @@ def _question_changed(card_id: UUID) -> None:
 
 @conversations_forgotten.connect
 def _forget(session_ids: Collection[UUID]) -> None:
-    """Whoever writes again from the same address begins a new conversation."""
+    """A further message from the same address begins a new conversation."""
     ChannelThread.objects.filter(session_id__in=session_ids).delete()
 
 

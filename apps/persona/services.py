@@ -1,6 +1,6 @@
 """Change the personality of a deployment, and record what moves the mood of a conversation. Inside a scope.
 
-Owners move the baseline; whatever a visitor writes moves the mood of its conversation only, bounded and rate-limited
+Owners move the baseline; what a visitor writes moves the mood of its conversation only, bounded and rate-limited
 (spec 5.14, trust boundary for feedback). Nothing here is read by gates, levels, approvals or checks.
 """
 

@@ -1,7 +1,7 @@
 """Publish a release, change shares, roll back, and set the company's rule. Inside a scope, one transaction each.
 
 The deployment's row is locked first, so that numbers have no gaps and shares always add up to 100. `newest` is the
-number of the newest release that the person saw: whoever decides on an older state is refused.
+number of the newest release that the person saw: a decision on an older state is refused.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ async def run_policy_gates(
 
 
 def idle_gates(frozen: Policy) -> frozenset[str]:
-    """The gates that have no part in a text which nobody proves an identity with: those that check a claim for a level,
+    """The gates that have no part in a text that proves no identity: those that check a claim for a level,
     and those that only advise."""
     of_levels = policy.level_gates(frozen)
     return frozenset(

@@ -30,7 +30,7 @@ def group_of(session_id: UUID) -> str:
 def watchers_of(tenant_id: UUID, session_id: UUID) -> str:
     """The channel-layer group of the tenant's consoles that have a conversation open.
 
-    The tenant is part of the name, so that a console which names a foreign conversation joins a group of nobody.
+    The tenant is part of the name, so that a console which names a foreign conversation joins an empty group.
     """
     return f"watch.{tenant_id.hex}.{session_id.hex}"
 

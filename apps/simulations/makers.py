@@ -1,7 +1,7 @@
 """Make suites out of what a company has: documents, conversations, incidents, and the catalogue of attacks.
 
 What visitors wrote is stored without private data (`memories.scrub`). Inside a tenant scope; making a suite again
-writes scenarios of the same name anew.
+replaces scenarios of the same name.
 """
 
 from __future__ import annotations

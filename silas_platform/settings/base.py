@@ -362,13 +362,8 @@ CHANNEL_WATCHES = env.number("SILAS_WATCHED_MAILBOXES", 50)
 CHANNEL_POLL_SECONDS = env.number("SILAS_CHANNEL_POLL_SECONDS", 5)
 CHANNELS_PRIVATE = env.flag("SILAS_CHANNELS_PRIVATE", default=False)
 CHANNELS_CA = env.text("SILAS_CHANNELS_CA")
-# Where the interfaces of messengers are. Another address is for those who host a server of the same interface.
-CHANNEL_APIS = {
-    "telegram": env.text("SILAS_TELEGRAM_API", "https://api.telegram.org"),
-    "whatsapp": env.text("SILAS_WHATSAPP_API", "https://graph.facebook.com/v25.0"),
-    "sms": env.text("SILAS_SMS_API", "https://api.twilio.com"),
-    "slack": env.text("SILAS_SLACK_API", "https://slack.com/api"),
-}
+# Where the interfaces of messengers are, by kind of channel, for those who host a server of the same interface.
+CHANNEL_APIS = env.by_name(r"SILAS_([A-Z]+)_API")
 # How often the web may be searched (spec 9.2): in one turn, in one run's minute, in one tenant's day.
 SEARCH_LIMITS = {
     "a_turn": env.number("SILAS_SEARCHES_A_TURN", 5),

@@ -29,6 +29,13 @@ def text(name: str, default: str = "") -> str:
         raise ImproperlyConfigured(f"E_CFG_SECRET_FILE: {name}_FILE cannot be read: {reason}") from None
 
 
+def by_name(pattern: str) -> dict[str, str]:
+    """The values of the variables whose whole name matches, by its group in lower case; none that is empty."""
+    names = {name.removesuffix("_FILE") for name in os.environ}
+    found = {match[1].lower(): text(match[0]) for name in names if (match := re.fullmatch(pattern, name))}
+    return {name: value for name, value in found.items() if value}
+
+
 def public_keys(name: str) -> tuple[str, ...]:
     """Public keys in hex, separated by commas or white space; by value or by file."""
     found = tuple(re.findall(r"[^\s,]+", text(name)))

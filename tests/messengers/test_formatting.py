@@ -6,28 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.messengers.formatting import PLAIN, TELEGRAM, WHATSAPP, Style, numbered, pieces, render, whole_text
+from apps.messengers.formatting import PLAIN, Style, numbered, pieces, render, whole_text
 from apps.messengers.ports import Outbound, OutboundOption
+from apps.messengers.telegram import adapter as telegram
+from apps.messengers.whatsapp import adapter as whatsapp
 
 
 @pytest.mark.parametrize(
     ("text", "style", "written"),
     [
-        ("**a** *b* `c<d`", TELEGRAM, "<b>a</b> <i>b</i> <code>c&lt;d</code>"),
-        ("**a** *b* `c<d`", WHATSAPP, "*a* _b_ `c<d`"),
+        ("**a** *b* `c<d`", telegram.STYLE, "<b>a</b> <i>b</i> <code>c&lt;d</code>"),
+        ("**a** *b* `c<d`", whatsapp.STYLE, "*a* _b_ `c<d`"),
         ("**a** *b* `c<d`", PLAIN, "a b c<d"),
         ("# Title\nline one\nline two\n\nnext", PLAIN, "Title\n\nline one\nline two\n\nnext"),
         ("- a\n- b\n  1. c\n  2. d\n- e\n\nf", PLAIN, "• a\n• b\n  1. c\n  2. d\n• e\n\nf"),
         ("3. a\n\n4. b", PLAIN, "3. a\n4. b"),
-        ("```\nx = 1\n\ny\n```\nz", TELEGRAM, "<pre>x = 1\n\ny</pre>\n\nz"),
-        ("> said\n\nend", TELEGRAM, "<blockquote>said</blockquote>\n\nend"),
-        ("[shop](https://a.example/?b=1&c=2)", TELEGRAM, '<a href="https://a.example/?b=1&amp;c=2">shop</a>'),
-        ("[shop](https://a.example/)", WHATSAPP, "shop (https://a.example/)"),
+        ("```\nx = 1\n\ny\n```\nz", telegram.STYLE, "<pre>x = 1\n\ny</pre>\n\nz"),
+        ("> said\n\nend", telegram.STYLE, "<blockquote>said</blockquote>\n\nend"),
+        ("[shop](https://a.example/?b=1&c=2)", telegram.STYLE, '<a href="https://a.example/?b=1&amp;c=2">shop</a>'),
+        ("[shop](https://a.example/)", whatsapp.STYLE, "shop (https://a.example/)"),
         ("https://a.example/x", PLAIN, "https://a.example/x"),
-        ("[click](javascript:alert)", TELEGRAM, "click"),
-        ("<script>x</script> & <b>y</b>", TELEGRAM, "&lt;script&gt;x&lt;/script&gt; &amp; &lt;b&gt;y&lt;/b&gt;"),
+        ("[click](javascript:alert)", telegram.STYLE, "click"),
+        ("<script>x</script> & <b>y</b>", telegram.STYLE, "&lt;script&gt;x&lt;/script&gt; &amp; &lt;b&gt;y&lt;/b&gt;"),
         ("As written [1].", PLAIN, "As written."),
-        ("![diagram](https://spy.example/x.png)", TELEGRAM, "diagram"),
+        ("![diagram](https://spy.example/x.png)", telegram.STYLE, "diagram"),
         ("", PLAIN, ""),
     ],
 )

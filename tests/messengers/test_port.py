@@ -12,12 +12,12 @@ from django.urls import reverse
 
 from apps.bus.enums import Kind
 from apps.bus.models import QueueMessage
-from apps.contacts.enums import IdentityKind, Proof
+from apps.contacts.enums import IdentityKind, Proof, identity_kinds
 from apps.contacts.models import ContactIdentity
 from apps.inbox import handoff
 from apps.messengers import inbound, ports, queries
 from apps.messengers.delivery import place_of
-from apps.messengers.enums import Direction, MessageState
+from apps.messengers.enums import ChannelKind, Direction, MessageState
 from apps.messengers.models import Channel, ChannelMessage, ChannelThread
 from apps.messengers.services import change_channel, remove_channel
 from apps.sessions import chronicle
@@ -521,3 +521,12 @@ def test_adapter_says_how_it_is_set_up(kind: str) -> None:
     assert len(steps) >= 3
     assert not any("{" in step for step in steps)
     assert all(str(setting.label) for setting in adapter.settings)
+
+
+@pytest.mark.parametrize("kind", ["telegram", "whatsapp", "slack", "teams"])
+def test_id_of_a_channels_own_is_a_kind_of_identity_under_the_channels_name(kind: str) -> None:
+    assert ContactIdentity(kind=kind).get_kind_display() == ChannelKind(kind).label
+
+
+def test_phone_number_of_a_channel_is_no_kind_of_its_own() -> None:
+    assert "sms" not in dict(identity_kinds())

@@ -55,3 +55,16 @@ def test_worker_without_a_pinned_key_is_refused(settings: Any) -> None:
     settings.SILAS_SIGNING_KEY, settings.SILAS_ROOT_KEYS = "", ()
     with pytest.raises(ImproperlyConfigured, match="E_CFG_ROOT_KEYS"):
         refuse_wrong_keys(["work"])
+
+
+def test_settings_of_a_pattern_are_read_by_the_part_that_varies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = tmp_path / "address"
+    secret.write_text("https://relay.example\n")
+    monkeypatch.setenv("SILAS_TELEGRAM_API", " https://telegram.example ")
+    monkeypatch.setenv("SILAS_RELAY_API_FILE", str(secret))
+    monkeypatch.setenv("SILAS_EMPTY_API", "")
+    monkeypatch.setenv("SILAS_TELEGRAM_API_KEY", "no")
+    found = env.by_name(r"SILAS_([A-Z]+)_API")
+    assert found == {"telegram": "https://telegram.example", "relay": "https://relay.example"}

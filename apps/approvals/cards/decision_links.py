@@ -1,7 +1,7 @@
 """Create links with which one member decides one card, once, and take the answer. Inside the tenant's scope.
 
 A link proves nothing about who holds it. The member's passkey opens the card, and signs the answer together with what
-the card shows; both checks happen whatever the policy says about passkeys. Everything else is as in the console: role,
+the card shows; both checks happen regardless of the policy about passkeys. Everything else is as in the console: role,
 policy, quorum and the token (ADR 126).
 """
 
@@ -142,7 +142,7 @@ def begin_opening(link: DecisionLink, *, rp_id: str, origin: str) -> dict[str, o
 
 
 def open_link(link: DecisionLink, *, assertion: str) -> Card | AnswerRefused:
-    """Return the card to whoever has the member's passkey. The caller should commit a refusal, which is recorded.
+    """Return the card to the holder of the member's passkey. The caller should commit a refusal, which is recorded.
 
     Raises `SilasError`: `step_up_required` 403, and as `require_usable`.
     """

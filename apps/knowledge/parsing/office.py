@@ -1,6 +1,6 @@
 """Extract the text of a Word document or an Excel workbook, within limits of bytes and characters.
 
-Only the parts that hold text are unpacked, piece by piece, whatever sizes the archive claims. The XML is read as a
+Only the parts that hold text are unpacked, piece by piece, without trust in the sizes it claims. The XML is read as a
 stream without a tree, and a document type, where entities are declared, is refused. Values of a workbook are as they
 are stored: a date is a number there. Standard library only.
 """

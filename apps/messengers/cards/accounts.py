@@ -1,6 +1,6 @@
 """Link members to their accounts in channels, and set which channels bring cards. Inside the tenant's scope.
 
-An account is linked by whoever holds both sides: a one-time code that the logged-in member sees, sent from the account.
+Linking an account takes both sides: a one-time code that the logged-in member sees, sent from the account.
 Links and the policy are certified with the installation key, so that rows which are merely written decide nothing.
 """
 

@@ -293,7 +293,7 @@ def _message(card: Card, notice: CardNotice, account: ApproverAccount | None, ru
 
 
 def _is_short(card: Card, lines: Sequence[CardLine]) -> bool:
-    """Whether every channel shows all of it: nobody decides in place what was cut."""
+    """Whether every channel shows all of it: a card that was cut is not decided in the channel."""
     return (
         len(card.text.facts) <= _MOST_FACTS
         and len(show_stored(card.intent)) <= _LONGEST_TITLE

@@ -2,7 +2,7 @@
 
 A press decides what the same member could decide in the console with one tap, by the same service and with the same
 signature, and only for the message that their own account was sent: a forwarded card, a stranger, another member and a
-card that has changed decide nothing. Whoever pressed is told what came of it.
+card that has changed decide nothing. The person who pressed is told the outcome.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _VALUE = re.compile(r"([0-9a-f]{32}):(.{1,100})")
 
 
 def reply(tenant_id: UUID, channel_id: UUID, press: Press) -> None:
-    """Carry out a press, and tell whoever pressed what came of it. Opens its own scopes."""
+    """Carry out a press, and tell the person who pressed the outcome. Opens its own scopes."""
     text = answer(tenant_id, channel_id, press)
     with tenant_scope(tenant_id):
         channel = channel_of(channel_id)
@@ -56,7 +56,7 @@ def reply(tenant_id: UUID, channel_id: UUID, press: Press) -> None:
 
 
 def answer(tenant_id: UUID, channel_id: UUID, press: Press) -> str:
-    """Carry out a press, and return what to tell whoever pressed. Opens its own scopes."""
+    """Carry out a press, and return the message for the person who pressed. Opens its own scopes."""
     most = settings.CHANNEL_LIMITS["sender_messages_a_minute"]
     limit = Limit(f"card_press:{tenant_id}:{channel_id}:{press.account}", most, _MINUTE)
     if isinstance(fixed_window.try_consume([limit], otherwise="card_press_not_counted"), Limit):

@@ -203,7 +203,7 @@ def _message(channel: Channel, mail: Mail, mail_id: UUID, blob: bytes) -> Inboun
 
 
 def new_key(channel: Channel, about: str) -> str:
-    """The token of a new thread: nobody can guess it, and the same mail delivered again has the same."""
+    """The token of a new thread: it cannot be guessed, and the same mail delivered again has the same."""
     return salted_hmac("apps.messengers.email.thread", f"{channel.pk}:{about}", algorithm="sha256").hexdigest()[:24]
 
 

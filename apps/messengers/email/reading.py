@@ -89,7 +89,7 @@ def _first_id(mail: EmailMessage, name: str) -> str:
 
 
 def _parts(mail: EmailMessage) -> tuple[str, list[tuple[str, bytes]]]:
-    """The text that a person reads, and the files. Forwarded mails inside are files that nobody opens."""
+    """The text that a person reads, and the files. Forwarded mails inside are files and stay unopened."""
     plain, html, files = "", "", []
     for number, part in enumerate(mail.walk()):
         if number >= MAX_PARTS:

@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
-from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 
-from apps.contacts.enums import IdentityKind
-from apps.messengers.client import FILE_SECONDS, MOST_FILE_BYTES, call
+from apps.messengers.client import FILE_SECONDS, MOST_FILE_BYTES, api_address, call
 from apps.messengers.enums import ChannelKind
 from apps.messengers.ports import (
     Adapter,
@@ -55,7 +53,6 @@ CARD = "card:"
 
 class SlackAdapter(Adapter):
     kind = ChannelKind.SLACK
-    identity = IdentityKind.SLACK
     settings: ClassVar[Sequence[Setting]] = (
         Setting("token", _("Bot token"), _("Starts with xoxb-"), secret=True),
         Setting("signing_secret", _("Signing secret"), _("Under Basic Information of the app"), secret=True),
@@ -235,7 +232,7 @@ def _is_ours(team: object, place: Place) -> bool:
 def _is_slacks(url: str) -> bool:
     """Whether the app's token, or what came of a press, may be sent there."""
     try:
-        parts, own = urlsplit(url), urlsplit(settings.CHANNEL_APIS["slack"])
+        parts, own = urlsplit(url), urlsplit(_base())
     except ValueError:
         return False
     if (parts.scheme, parts.netloc) == (own.scheme, own.netloc):
@@ -261,10 +258,12 @@ def _authorized(place: Place) -> dict[str, str]:
 
 async def _ask(method: str, place: Place, body: Mapping[str, Any]) -> dict[str, Any]:
     """Call a method of Slack's Web API. Raises `NotSent` with Slack's own word for the error."""
-    told = (
-        await call("POST", f"{settings.CHANNEL_APIS['slack']}/{method}", headers=_authorized(place), body=body)
-    ).json()
+    told = (await call("POST", f"{_base()}/{method}", headers=_authorized(place), body=body)).json()
     if told.get("ok") is True:
         return told
     error = str(told.get("error") or "no_answer")
     raise NotSent(error, retry_after=5 if error in _WORTH_ANOTHER or error == "no_answer" else None)
+
+
+def _base() -> str:
+    return api_address(ChannelKind.SLACK, "https://slack.com/api")

@@ -14,12 +14,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qsl, urlencode
 
-from django.conf import settings as platform
 from django.http import HttpRequest, HttpResponse
 
 from apps.contacts.enums import IdentityKind
 from apps.contacts.rules import plain_phone
-from apps.messengers.client import RENEWAL_SECONDS, Errors, call, problem_of, refusal, send_in_order
+from apps.messengers.client import RENEWAL_SECONDS, Errors, api_address, call, problem_of, refusal, send_in_order
 from apps.messengers.enums import ChannelKind, MessageState
 from apps.messengers.formatting import PLAIN, numbered, pieces, render, whole_text
 from apps.messengers.ports import (
@@ -216,4 +215,4 @@ async def _ask(method: str, place: Place, path: str, *, form: Mapping[str, str] 
 
 
 def _base() -> str:
-    return str(platform.CHANNEL_APIS["sms"]).rstrip("/")
+    return api_address(ChannelKind.SMS, "https://api.twilio.com")

@@ -20,7 +20,6 @@ import jwt
 from asgiref.sync import async_to_sync
 from django.http import HttpRequest
 
-from apps.contacts.enums import IdentityKind
 from apps.messengers.client import call, download
 from apps.messengers.enums import ChannelKind
 from apps.messengers.ports import (
@@ -62,7 +61,6 @@ _tokens: dict[tuple[str, str], tuple[float, str]] = {}
 
 class TeamsAdapter(Adapter):
     kind = ChannelKind.TEAMS
-    identity = IdentityKind.TEAMS
     settings: ClassVar[Sequence[Setting]] = (
         Setting("app_id", _("Application ID")),
         Setting("directory", _("Directory ID"), _("Of your organization; only its members are answered")),

@@ -16,13 +16,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
-from django.conf import settings as platform
 from django.http import HttpRequest, JsonResponse
 
-from apps.contacts.enums import IdentityKind
-from apps.messengers.client import FILE_SECONDS, RENEWAL_SECONDS, Answer, call, download, send_in_order
+from apps.messengers.client import FILE_SECONDS, RENEWAL_SECONDS, Answer, api_address, call, download, send_in_order
 from apps.messengers.enums import ChannelKind
-from apps.messengers.formatting import TELEGRAM, pieces, render, whole_text
+from apps.messengers.formatting import Style, pieces, render, whole_text
 from apps.messengers.ports import (
     Adapter,
     CardButton,
@@ -59,10 +57,21 @@ _FILES = {
     "video_note": "video.mp4",
 }
 
+STYLE = Style(
+    {
+        "strong": ("<b>", "</b>"),
+        "em": ("<i>", "</i>"),
+        "code": ("<code>", "</code>"),
+        "pre": ("<pre>", "</pre>"),
+        "blockquote": ("<blockquote>", "</blockquote>"),
+    },
+    clean=lambda text: escape(text, quote=False),
+    anchors=True,
+)
+
 
 class TelegramAdapter(Adapter):
     kind = ChannelKind.TELEGRAM
-    identity = IdentityKind.TELEGRAM
     settings: ClassVar[Sequence[Setting]] = (Setting("token", _("Bot token"), help=_("From @BotFather"), secret=True),)
     longest_text = 4096
     opt_out_words = frozenset({"/stop"})
@@ -176,7 +185,7 @@ def _inbound(person: Mapping[str, Any], chat: Mapping[str, Any], *, external_id:
 
 
 def _press(pressed: Mapping[str, Any], chat: Mapping[str, Any]) -> Press:
-    """A press of a card's button, in the message with this id of the chat of whoever pressed."""
+    """A press of a card's button, in the message with this id of the chat in which it was pressed."""
     message_id = f"{int(chat['id'])}:{int(pressed['message']['message_id'])}"
     account, value = str(int(pressed["from"]["id"])), str(pressed["data"]).removeprefix(CARD)
     return Press(account, value, message_id, {"id": str(pressed["id"])})
@@ -237,7 +246,7 @@ async def _fetched(place: Place, file: InboundFile) -> InboundFile:
 async def _send_text(place: Place, text: str, markup: Mapping[str, Any]) -> str:
     fields = {"chat_id": place.peer, "link_preview_options": {"is_disabled": True}, **markup}
     try:
-        sent = await _call(place, "sendMessage", {**fields, "text": render(text, TELEGRAM), "parse_mode": "HTML"})
+        sent = await _call(place, "sendMessage", {**fields, "text": render(text, STYLE), "parse_mode": "HTML"})
     except NotSent as refused:
         if refused.code != "not_parsed":
             raise
@@ -301,4 +310,4 @@ def _refusal(answer: Answer, told: Mapping[str, Any]) -> NotSent:
 
 
 def _base() -> str:
-    return str(platform.CHANNEL_APIS["telegram"]).rstrip("/")
+    return api_address(ChannelKind.TELEGRAM, "https://api.telegram.org")

@@ -1,8 +1,8 @@
 """WhatsApp by Meta's Cloud API: a business number that people write to.
 
 Calls are signed with the app's secret over their exact bytes. Free text may be sent for 24 hours after a person wrote;
-later an approved template takes its place, and what it has no room for follows as soon as they answer. Whoever hides
-their number is known by the ID that Meta gives them for this business.
+later an approved template takes its place, and what it has no room for follows as soon as they answer. A person with a
+hidden number is known by the ID that Meta gives them for this business.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote, urlsplit
 
-from django.conf import settings as platform
 from django.http import HttpRequest, HttpResponse
 
-from apps.contacts.enums import IdentityKind
 from apps.messengers.client import (
     FILE_SECONDS,
     MOST_FILE_BYTES,
     RENEWAL_SECONDS,
     Answer,
     Errors,
+    api_address,
     call,
     download,
     problem_of,
@@ -34,7 +33,7 @@ from apps.messengers.client import (
     send_in_order,
 )
 from apps.messengers.enums import ChannelKind, MessageState
-from apps.messengers.formatting import PLAIN, WHATSAPP, numbered, pieces, render, whole_text
+from apps.messengers.formatting import PLAIN, Style, numbered, pieces, render, whole_text
 from apps.messengers.ports import (
     Adapter,
     Inbound,
@@ -106,10 +105,19 @@ _ERRORS: Errors = {
     132016: ("template_refused", None),
 }
 
+STYLE = Style(
+    {
+        "strong": ("*", "*"),
+        "em": ("_", "_"),
+        "code": ("`", "`"),
+        "pre": ("```\n", "\n```"),
+        "blockquote": ("> ", ""),
+    }
+)
+
 
 class WhatsAppAdapter(Adapter):
     kind = ChannelKind.WHATSAPP
-    identity = IdentityKind.WHATSAPP
     settings: ClassVar[Sequence[Setting]] = (
         Setting("phone_number_id", _("Phone number ID"), help=_("Under WhatsApp > API Setup; not the number itself")),
         Setting("token", _("Access token"), help=_("A permanent one, of a system user"), secret=True),
@@ -299,12 +307,12 @@ def _parts(message: Outbound, most: int) -> list[dict[str, Any]]:
     with in_language(message.language):
         *before, question = [text] if len(text) <= _QUESTION else [*pieces(text, most), gettext("Please choose:")]
         action = _buttons(options) if _are_buttons(options) else _list(options)
-    interactive = {**action, "body": {"text": render(question, WHATSAPP)}}
+    interactive = {**action, "body": {"text": render(question, STYLE)}}
     return [*map(_text_part, before), {"type": "interactive", "interactive": interactive}]
 
 
 def _text_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": {"body": render(text, WHATSAPP), "preview_url": False}}
+    return {"type": "text", "text": {"body": render(text, STYLE), "preview_url": False}}
 
 
 def _are_pressable(options: Sequence[OutboundOption]) -> bool:
@@ -410,4 +418,4 @@ def _authorized(place: Place) -> dict[str, str]:
 
 
 def _base() -> str:
-    return str(platform.CHANNEL_APIS["whatsapp"]).rstrip("/")
+    return api_address(ChannelKind.WHATSAPP, "https://graph.facebook.com/v25.0")

@@ -159,7 +159,7 @@ class StandingUses(StandingTarget):
         return [f"{self.prefix}{goal.pk}" for goal in self._goals(deployment)]
 
     def decisions(self, deployment: Deployment, family: str, since: datetime) -> list[DecidedAction]:
-        """Decisions about actions of the goal, and those that it did without asking and that nobody corrected."""
+        """Decisions about actions of the goal, and those that it did without asking and that were not corrected."""
         goal_id = _goal_id(family)
         rows = Outcome.objects.filter(goal=goal_id, decided_at__gte=since).exclude(kind=OutcomeKind.DISMISSED)
         judged = set(rows.values_list("subject_id", flat=True))

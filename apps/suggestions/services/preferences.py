@@ -83,7 +83,7 @@ def _decided_actions(deployment: Deployment, moment: datetime) -> list[DecidedAc
 
 
 def _ratings(deployment: Deployment, moment: datetime) -> list[GivenRating]:
-    """Ratings of verified customers: whoever is unknown could rate as often as they like."""
+    """Ratings of verified customers: an unknown visitor could rate without limit."""
     rows = Rating.objects.filter(
         deployment=deployment, created_at__gt=moment - _OLDEST, session__is_test=False
     ).exclude(session__last_customer="")

@@ -216,7 +216,7 @@ def _sent(request: Request, row: Invitation, code: int) -> Response:
 
 def _require_right_over(caller: Caller, *roles: str) -> None:
     """Raises 403 `forbidden_scope` for a credential with scopes where a role decides cards: it would make an approver
-    of whoever holds it."""
+    of its holder."""
     if caller.is_limited and {Role.OWNER, Role.APPROVER} & set(roles):
         message = gettext("Only a key without scopes, or an owner, can add, change or remove owners and approvers.")
         raise SilasError(ErrorCode.FORBIDDEN_SCOPE, message, extra={"scope": ""})

@@ -91,7 +91,7 @@ class OneSessionFile(_View):
         responses={(200, "application/octet-stream"): OpenApiTypes.BINARY, **RESOURCE_REFUSALS},
     )
     def get(self, request: Request, session_id: UUID, file_id: UUID) -> FileResponse:
-        """Download a file. Its media type is ours for its kind, whatever the visitor's browser said."""
+        """Download a file. Its media type follows its kind, not what the visitor's browser said."""
         with tenant_scope(self.caller.tenant_id):
             return file_serving.as_download(*files.file_of(session_id, file_id))
 

@@ -15,7 +15,6 @@ from django.urls import reverse
 from apps.approvals.cards.kinds import CardKind
 from apps.approvals.models import Card
 from apps.bus.enums import Kind
-from apps.contacts.enums import IdentityKind
 from apps.contacts.models import ContactIdentity
 from apps.messengers import ports, services
 from apps.messengers.cards import accounts
@@ -152,7 +151,7 @@ def test_message_begins_a_conversation_and_its_answer_is_sent(channel: Channel, 
         session = ChatSession.objects.get(pk=session_id)
         assert session.channel == "telegram"
         assert session.locale == "de"
-        identity = ContactIdentity.objects.get(kind=IdentityKind.TELEGRAM)
+        identity = ContactIdentity.objects.get(kind=ChannelKind.TELEGRAM)
         assert identity.value == "99"
         assert identity.contact.name == "Ada Lovelace"
     say(channel, session_id, "It is **on its way**: <tomorrow> & later.")

@@ -14,7 +14,6 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.bus.enums import Kind
-from apps.contacts.enums import IdentityKind
 from apps.contacts.models import ContactIdentity
 from apps.messengers import ports, services
 from apps.messengers.delivery import place_of
@@ -162,7 +161,7 @@ def test_message_begins_a_conversation_and_its_answer_is_sent(channel: Channel, 
     session_id = write(channel, 1, "Where is my parcel?")
     with tenant_scope(channel.tenant_id):
         assert ChatSession.objects.get(pk=session_id).channel == "whatsapp"
-        identity = ContactIdentity.objects.get(kind=IdentityKind.WHATSAPP)
+        identity = ContactIdentity.objects.get(kind=ChannelKind.WHATSAPP)
         assert identity.value == f"+{ADA}"
         assert identity.contact.name == "Ada Lovelace"
     say(channel, session_id, "It is **on its way**.")

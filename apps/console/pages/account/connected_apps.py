@@ -1,6 +1,6 @@
 """Apps that act for a member: the page on which the member consents, the list of what they allowed, and its end.
 
-Consent is asked each time. Nobody is redirected who is not a member of the app's company, and nothing is sent to an
+Consent is asked each time. Only members of the app's company are redirected, and nothing is sent to an
 address that is not registered for the app.
 """
 

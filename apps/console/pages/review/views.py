@@ -70,7 +70,7 @@ def review(request: StaffRequest, card_id: UUID | None = None) -> HttpResponseBa
 def card_parts(request: StaffRequest) -> HttpResponseBase:
     """Render the open cards with the ids `id`, each as the page shows it, for the script that keeps the next ones.
 
-    Nobody has seen them yet: a look is recorded by `card_news`, which the script asks for once it shows a card.
+    They do not count as seen: a look is recorded by `card_news`, which the script asks for once it shows a card.
     """
     ids = [sent_id(text) for text in request.GET.getlist("id")[:MOST_PARTS]]
     found = {card.pk: card for card in queries.undecided_cards().filter(pk__in=ids)}

@@ -62,7 +62,7 @@ def listing(request: StaffRequest) -> HttpResponseBase:
 @require_POST
 @staff_view(Capability.ADMINISTER)
 def make(request: StaffRequest) -> HttpResponseBase:
-    """Make a suite out of what the company has; scenarios of the same name are written anew."""
+    """Make a suite out of what the company has; scenarios of the same name are replaced."""
     chatbot, origin = _chosen(request.POST.get("chatbot", "")), request.POST.get("origin", "")
     if chatbot is None or origin not in MADE_FROM:
         raise NotFound()

@@ -1,6 +1,6 @@
 """One execution of one agent: entered, asked before every action, left.
 
-Whatever is not a clear go keeps the action from running, a platform that cannot be reached included.
+Anything but a clear go keeps the action from running, a platform that cannot be reached included.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Stopped(Held):
 
 
 class Unreachable(Held):
-    """Nobody could be asked, so nothing may happen."""
+    """No approver could be asked, so nothing may happen."""
 
     def __init__(self, why: str) -> None:
         super().__init__({"continue": False, "factors": [why], "reason": f"The safety loop cannot be reached: {why}"})
