@@ -19,11 +19,14 @@ class PlatformConfig(AppConfig):
     label = "silas_platform"
 
     def ready(self) -> None:
+        from apps.bus import retention
         from silas_platform import (
             celery,  # noqa: F401  (the application that `shared_task` and `delay` use)
             checks,  # the import registers the system checks
+            partitions,
         )
 
+        retention.register(partitions.extend, installation=True)
         checks.arm_fault_points()
         checks.choose_sandbox()
         checks.disable_core_dumps()
@@ -33,9 +36,11 @@ class PlatformConfig(AppConfig):
 
 def _set_rights(using: str, **_: object) -> None:
     """Set database rights after the last migration: workers' rights on every table as listed, who may write which audit
-    entries, the bundled skills, and every function's search path; then note this version."""
+    entries, the bundled skills, the partitions of the coming months, and every function's search path; then note this
+    version."""
     from apps.audit.sql import chain
     from apps.skills import append_only, integrity
+    from kernel.tenancy import partitions
     from silas_platform import database_rights, installed_version, worker_rights
 
     if using == OWNER:
@@ -46,5 +51,7 @@ def _set_rights(using: str, **_: object) -> None:
                 cursor.execute(chain.APPEND)
             if "skills_skillversion" in tables:
                 cursor.execute(append_only.lifecycle_sql(integrity.bundled_digests()))
+            cursor.execute(partitions.EXTEND)
+            cursor.execute("SELECT partitions_extend()")
         database_rights.secure(using)
         installed_version.record(using)

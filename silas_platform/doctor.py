@@ -12,7 +12,7 @@ import smtplib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from silas_platform import __version__
 from silas_platform.backup.manifest import LAST_BACKUP
 from silas_platform.celery import app
 from silas_platform.installed_version import migrated_by
+from silas_platform.partitions import list_partitions
 from silas_platform.settings.broker import redis_servers
 
 MOST_SKEW = timedelta(seconds=2)
@@ -217,6 +218,22 @@ def _disk() -> Findings:
     yield (Level.WARNING if low else Level.OK), text
 
 
+def _partitions() -> Findings:
+    ends: dict[str, date] = {}
+    for each in list_partitions():
+        if each.until is not None:
+            ends[each.table] = max(each.until, ends.get(each.table, each.until))
+        elif not each.is_empty:
+            yield Level.WARNING, f"{each.name} holds rows of no month: run manage.py partitions make."
+    # The month after this one is made two months before it begins, unless no trusted worker runs.
+    soon = (now().date().replace(day=1) + timedelta(days=62)).replace(day=1)
+    for table, end in ends.items():
+        if end < soon:
+            yield Level.WARNING, f"{table} has months until {end} only: run manage.py partitions make."
+        else:
+            yield Level.OK, f"{table} has its months until {end}."
+
+
 def _backups() -> Findings:
     try:
         last = json.loads((Path(settings.VAR_DIR) / LAST_BACKUP).read_text())
@@ -239,6 +256,7 @@ EXAMINATIONS: dict[str, Callable[[], Findings]] = {
     "sandbox": _sandbox,
     "mail": _mail,
     "disk": _disk,
+    "partitions": _partitions,
     "backups": _backups,
 }
 

@@ -99,7 +99,7 @@ def _effect(operation: Any, label: str, state: ProjectState) -> Effect | None:
             return Effect.BREAKS
         case migrations.RenameField() | migrations.RenameModel() | migrations.AlterModelTable():
             return Effect.BREAKS
-        case tenancy.RowSecurity() | tenancy.PlatformOnly() | tenancy.AppendOnly():
+        case tenancy.RowSecurity() | tenancy.PlatformOnly() | tenancy.AppendOnly() | tenancy.PartitionByMonth():
             return None
         case migrations.RunSQL():
             return None if _is_harmless(operation.sql) else Effect.UNKNOWN

@@ -42,6 +42,7 @@ class AuditEvent(TextChoices):
     MESSAGE_KEY_RETIRED = "message_key_retired", _("A member's key for signing messages was retired")
     IDENTITY_KEY_RETIRED = "identity_key_retired", _("A website's key was retired")
     RETENTION_SWEPT = "retention_swept", _("Data past its retention time was deleted")
+    PARTITION_DETACHED = "partition_detached", _("A month of a table was detached")
     ADMIN_CHANGED = "admin_changed", _("Something was changed in the administration")
     STAFF_LOGGED_IN = "staff_logged_in", _("A member of staff logged in")
     LOGIN_LOCKED = "login_locked", _("A member's account was locked after too many failed logins")

@@ -69,6 +69,7 @@ WORKERS_WRITE: dict[AuditEvent, str] = {
     AuditEvent.MESSAGE_KEY_RETIRED: "",
     AuditEvent.IDENTITY_KEY_RETIRED: "",
     AuditEvent.RETENTION_SWEPT: "",
+    AuditEvent.PARTITION_DETACHED: "",
     AuditEvent.ADMIN_CHANGED: "",
     AuditEvent.STAFF_LOGGED_IN: "",
     AuditEvent.LOGIN_LOCKED: "",
@@ -490,6 +491,7 @@ ONLY_FOR: dict[str, frozenset[AuditEvent]] = {
     "user command": frozenset(
         {AuditEvent.PERSON_EXPORTED, AuditEvent.PERSON_ERASURE_STARTED, AuditEvent.PERSON_ERASED}
     ),
+    "command": frozenset({AuditEvent.PARTITION_DETACHED}),
     # They are imported on the command line as well.
     "user api_key oauth_grant command": frozenset({AuditEvent.CANNED_REPLY_SAVED}),
     "inbox_rule": frozenset({AuditEvent.INBOX_RULE_RAN, AuditEvent.INBOX_RULE_REPLIED}),

@@ -7,9 +7,11 @@ before its tenant is known (kernel.tenancy.lookup_scope). A table without the po
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import OperationalError, transaction
 from django.db.migrations.operations import CreateModel, RunSQL
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
@@ -108,6 +110,10 @@ SEE_ALL = """v_before := coalesce(current_setting('silas.platform', true), '');
     PERFORM set_config('silas.platform', 'on', true);"""
 SEE_AS_BEFORE = "PERFORM set_config('silas.platform', v_before, true);"
 
+# How the owner begins a transaction that changes tables in use: it sees every tenant's rows, and nobody waits longer
+# than a second behind its lock.
+AS_OWNER = "SELECT set_config('silas.platform', 'on', true), set_config('lock_timeout', '1s', true)"
+
 
 def over_all_tenants(statement: str) -> str:
     """SQL for a migration: `statement`, which sees the rows of every tenant."""
@@ -150,3 +156,118 @@ class AppendOnly(RunSQL):
     def deconstruct(self) -> tuple[str, list[str], dict[str, Mapping[str, str]]]:
         arguments = [self.room, self.message, *self.tables]
         return (self.__class__.__name__, arguments, {"named": self.named} if self.named else {})
+
+
+# What the table says of itself before it becomes a partition; its definitions are replayed on the partitioned one.
+_INDEXES = """
+    SELECT c.relname, pg_get_indexdef(i.indexrelid) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE i.indrelid = %s::regclass AND NOT i.indisprimary AND c.relname <> %s ORDER BY 1
+"""
+_REFERENCES = """
+    SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE conrelid = %s::regclass AND contype = 'f' ORDER BY 1
+"""
+_TRIGGERS = """
+    SELECT tgname, pg_get_triggerdef(oid), tgtype::int & 1 = 1 FROM pg_trigger
+    WHERE tgrelid = %s::regclass AND NOT tgisinternal ORDER BY 1
+"""
+_GRANTS = """
+    SELECT grantee::regrole::text, privilege_type FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl)
+    WHERE c.oid = %s::regclass AND grantee <> 0 AND grantee <> c.relowner
+"""
+_LOCK_TRIES = 60
+
+
+class PartitionByMonth(Operation):
+    """`PartitionByMonth("guard_spendentry", "day")`: keep the table in a partition for each month of a date column.
+
+    The rows stay where they are: the old table becomes the first partition, up to the end of next month, and
+    `partitions_extend` (kernel.tenancy.partitions) makes the months after it and the default partition. Needs
+    `atomic = False`: what reads the table (a check, an index) runs before the exchange and locks nobody out, and the
+    exchange waits a second at most for its lock and tries again. A migration that was interrupted is simply repeated.
+
+    The primary key then contains the column, so the table must have no other unique constraint, and no foreign key may
+    point at it. The model does not change. Reversing leaves the table as it is: the version before works with it.
+    """
+
+    reversible = True
+
+    def __init__(self, table: str, column: str) -> None:
+        self.table, self.column = table, column
+
+    def deconstruct(self) -> tuple[str, list[str], dict[str, str]]:
+        return (self.__class__.__name__, [self.table, self.column], {})
+
+    def describe(self) -> str:
+        return f"Partition {self.table} by month"
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        return None
+
+    def database_backwards(
+        self, app_label: str, schema_editor: Any, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        return None
+
+    def database_forwards(
+        self, app_label: str, schema_editor: Any, from_state: ProjectState, to_state: ProjectState
+    ) -> None:
+        connection, first = schema_editor.connection, f"{self.table}_first"
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT relkind = 'p' FROM pg_class WHERE oid = %s::regclass", [self.table])
+            if cursor.fetchone() == (True,):
+                return
+            cursor.execute("SELECT (date_trunc('month', current_date) + interval '2 months')::date::text")
+            (until,) = cursor.fetchone()
+            cursor.execute(f"ALTER TABLE {self.table} DROP CONSTRAINT IF EXISTS {first}")
+            cursor.execute(
+                f"ALTER TABLE {self.table} ADD CONSTRAINT {first} CHECK ({self.column} < '{until}') NOT VALID"
+            )
+            cursor.execute(f"ALTER TABLE {self.table} VALIDATE CONSTRAINT {first}")
+            cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {first}_pkey")
+            cursor.execute(f"CREATE UNIQUE INDEX CONCURRENTLY {first}_pkey ON {self.table} (id, {self.column})")
+            for attempt in range(1, _LOCK_TRIES + 1):
+                try:
+                    with transaction.atomic(using=connection.alias):
+                        cursor.execute("SET LOCAL lock_timeout = '1s'")
+                        self._exchange(cursor, first, until)
+                    return
+                except OperationalError:
+                    if attempt == _LOCK_TRIES:
+                        raise
+                    time.sleep(1)
+
+    def _exchange(self, cursor: Any, first: str, until: str) -> None:
+        table, column = self.table, self.column
+        cursor.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        cursor.execute(_INDEXES, [table, f"{first}_pkey"])
+        indexes = cursor.fetchall()
+        cursor.execute(_REFERENCES, [table])
+        references = cursor.fetchall()
+        cursor.execute(_TRIGGERS, [table])
+        triggers = cursor.fetchall()
+        cursor.execute(_GRANTS, [table])
+        grants = cursor.fetchall()
+        statements = [
+            f"ALTER TABLE {table} DROP CONSTRAINT {table}_pkey",
+            f"ALTER TABLE {table} ADD CONSTRAINT {first}_pkey PRIMARY KEY USING INDEX {first}_pkey",
+            *(f'DROP TRIGGER "{name}" ON {table}' for name, _, is_row in triggers if is_row),
+            # An index's name has 63 characters at most, and several of a table begin alike.
+            *(f'ALTER INDEX "{name}" RENAME TO "{name[:56]}_first"' for name, _ in indexes),
+            f"ALTER TABLE {table} RENAME TO {first}",
+            f"CREATE TABLE {table} (LIKE {first} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)"
+            f" PARTITION BY RANGE ({column})",
+            f"ALTER TABLE {table} DROP CONSTRAINT {first}",
+            f"ALTER TABLE {table} ADD PRIMARY KEY (id, {column})",
+            *(definition for _, definition in indexes),
+            *(f'ALTER TABLE {table} ADD CONSTRAINT "{name}" {definition}' for name, definition in references),
+            *(f"GRANT {privilege} ON {table} TO {role}" for role, privilege in grants),
+            str(RowSecurity(table).sql),
+            f"ALTER TABLE {table} ATTACH PARTITION {first} FOR VALUES FROM (MINVALUE) TO ('{until}')",
+            f"ALTER TABLE {first} DROP CONSTRAINT {first}",
+            *(definition for _, definition, _ in triggers),
+            # Nobody reads or writes a partition but through the table.
+            *(f"REVOKE ALL ON {first} FROM {role}" for role in {role for role, _ in grants}),
+        ]
+        for statement in statements:
+            cursor.execute(statement)

@@ -76,7 +76,8 @@ def drop_all() -> None:
     """Drop the owner's tables and functions: those of an installation that was started and holds nothing yet."""
     with connected() as connection:
         for name in tables(connection):
-            connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(sql.Identifier("public", name)))
+            # A partition goes with its table.
+            connection.execute(sql.SQL("DROP TABLE IF EXISTS {} CASCADE").format(sql.Identifier("public", name)))
         for (statement,) in connection.execute(_FUNCTIONS).fetchall():
             connection.execute(statement)
 

@@ -261,5 +261,6 @@ def test_functions_with_their_owners_rights_are_known(database: None, superuser_
         "guard_platform_move",
         "guard_platform_room",
         "memory_recall_company",
+        "partitions_extend",
         "platform_metrics",
     }

@@ -55,7 +55,8 @@ def insider(database: None, superuser_dsn: str) -> Iterator[Connection]:
 
 def tables(connection: Connection) -> set[str]:
     found = connection.execute(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
+        "SELECT relname FROM pg_class"
+        " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"
     )
     return {name for (name,) in found}
 

@@ -434,6 +434,7 @@ QUIET = frozenset(
         "platform_scope_entered",
         "messages_cleared",
         "retention_swept",
+        "partition_detached",
         "alerts_sent",
         "quality_gate",
         "safety_started",

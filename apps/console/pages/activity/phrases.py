@@ -237,6 +237,7 @@ SENTENCES: dict[str, tuple[str, str | Promise]] = {
     "message_queued": ("", gettext_lazy("Queued|for {queue}")),
     "message_taken": ("", gettext_lazy("Started a message|of {queue}")),
     "retention_swept": ("", gettext_lazy("Deleted expired data|{count} {kind}")),
+    "partition_detached": ("", gettext_lazy("Detached old data|{rows} rows of {partition}")),
     "messages_cleared": ("", gettext_lazy("Deleted old messages|{messages} messages")),
     "message_retried": ("", gettext_lazy("{who} retried a message|that had failed")),
     "message_dropped": ("", gettext_lazy("{who} discarded a message|that had failed")),
