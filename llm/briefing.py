@@ -108,6 +108,7 @@ class Briefing:
     may be called. `requested` holds acting calls that the proxy asked for (planner). `today` is the visitor's date,
     ISO, or "". `reference` names the turn; a plan's id is derived from it.
     `mode` is the resolved interaction mode (planner). `attachments` are files of the visitor's last messages.
+    `declined` is what colleagues declined lately, each with the name of the reason that the visitor was told, or "".
     `is_form`: the message is what the visitor filled into a form that staff or the company's system put to them.
     """
 
@@ -133,6 +134,7 @@ class Briefing:
     reference: str = ""
     mode: InteractionMode | None = None
     attachments: tuple[Attachment, ...] = ()
+    declined: tuple[tuple[str, str], ...] = ()
     is_form: bool = False
 
     @property

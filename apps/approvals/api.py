@@ -331,7 +331,7 @@ def decide_as_program(caller: Caller, card_id: UUID, values: Mapping[str, Any]) 
         freetext=values["reason_text"] or values["freetext"],
         reason=DeclineReason(values["reason"]) if values["reason"] else None,
         selected=values.get("selected", ()),
-        text=values["text"],
+        text=values["text"] or None,
         ticked=values.get("selected"),
     )
 

@@ -297,7 +297,7 @@ SETTINGS = (
             SettingsPage(
                 _("Gates"),
                 "console-gates",
-                _("policy rules checks"),
+                _("policy rules checks new write"),
                 roles=OWNER,
                 about=_("Checks of every message, answer and action."),
                 owns=("console-gate",),
@@ -494,7 +494,6 @@ OTHER_PAGES = (
     Page(_("Export and import memories"), "console-memory-bundle", _("bundle memory backup"), roles=OWNER),
     Page(_("Add a skill"), "console-skill-add", _("import upload archive git package"), roles=DECIDING_ROLES),
     Page(_("Create a skill"), "console-draft-new", _("make write draft skill-maker"), roles=DECIDING_ROLES),
-    Page(_("New gate"), "console-gate-new", _("write policy rule"), roles=OWNER),
 )
 
 PAGES: tuple[Page, ...] = (*RAIL, *(page for group in SETTINGS for page in group.pages), *OTHER_PAGES)

@@ -6,7 +6,7 @@ exactly (`template_of`); a gate that no template can show is left to the adminis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from django import forms
@@ -21,7 +21,7 @@ from apps.gates.models import GateVersion
 from apps.gates.schemas import GateSpec
 from apps.gates.services.versions import LONGEST_NOTE
 from apps.gates.validation import problems_of
-from kernel.language import gettext, gettext_lazy
+from kernel.language import gettext, gettext_lazy, ngettext
 
 _MESSAGES = {
     GateTrigger.EVERY_USER_MESSAGE: gettext_lazy("Messages of visitors"),
@@ -66,9 +66,13 @@ class TemplateForm(forms.Form):
     spec: GateSpec
     named = ""
 
-    def __init__(self, *args: Any, escalation: str = "", **kwargs: Any) -> None:
-        """`escalation` is the name of an escalation of the goal that the gate already has."""
+    def __init__(
+        self, *args: Any, escalation: str = "", known_tools: Collection[str] | None = None, **kwargs: Any
+    ) -> None:
+        """`escalation` is the name of an escalation of the goal that the gate already has; `known_tools` are those that
+        it may name, None for any."""
         super().__init__(*args, **kwargs)
+        self.known_tools = known_tools
         field = self.fields["on_block"]
         assert isinstance(field, forms.ChoiceField)
         if escalation and escalation not in ON_BLOCK:
@@ -121,15 +125,41 @@ class TemplateForm(forms.Form):
         self.add_error(name, f"{problem[:1].upper()}{problem[1:]}.")
 
 
-class LimitForm(TemplateForm):
-    key = "limit"
+class ToolsForm(TemplateForm):
+    """A template that checks the use of some tools."""
+
     trigger = GateTrigger.ON_TOOL_CALL
+    settings_field = "tools"
+
+    tools = forms.CharField(
+        label=gettext_lazy("Tools"),
+        help_text=gettext_lazy("Separated by commas"),
+        max_length=2000,
+        widget=forms.TextInput(attrs={"list": "known-tools"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.known_tools:
+            self.fields["tools"].help_text = gettext("Separated by commas. Available: {tools}").format(
+                tools=", ".join(self.known_tools)
+            )
+
+    def clean_tools(self) -> str:
+        text: str = self.cleaned_data["tools"]
+        unknown = [] if self.known_tools is None else [one for one in _listed(text) if one not in self.known_tools]
+        if unknown:
+            message = ngettext("There is no tool named {names}.", "There are no tools named {names}.", len(unknown))
+            raise forms.ValidationError(message.format(names=", ".join(unknown)))
+        return text
+
+
+class LimitForm(ToolsForm):
+    key = "limit"
     title = gettext_lazy("Number limit")
     about = gettext_lazy("For example, refunds up to 50 are allowed, and refunds up to 500 need approval.")
     sample_label = gettext_lazy("Number to try")
-    settings_field = "tools"
 
-    tools = forms.CharField(label=gettext_lazy("Tools"), help_text=gettext_lazy("Separated by commas"), max_length=2000)
     extract = forms.CharField(
         label=gettext_lazy("Value"),
         help_text=gettext_lazy("The argument of the tool that is limited"),
@@ -186,15 +216,11 @@ class LimitForm(TemplateForm):
         return {"tool_name": names[0], "tool_args": {self.cleaned_data["extract"]: sample}}
 
 
-class ApprovalForm(TemplateForm):
+class ApprovalForm(ToolsForm):
     key = "approval"
-    trigger = GateTrigger.ON_TOOL_CALL
     title = gettext_lazy("Tool needs approval")
     about = gettext_lazy("A person approves every use of a tool.")
     sample_label = None
-    settings_field = "tools"
-
-    tools = forms.CharField(label=gettext_lazy("Tools"), help_text=gettext_lazy("Separated by commas"), max_length=2000)
 
     def content(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {

@@ -79,6 +79,12 @@ def tools(server_id: UUID) -> QuerySet[OutsideTool]:
     return rows
 
 
+def accepted_aliases() -> list[str]:
+    """The names under which the accepted tools of all servers are used."""
+    rows = OutsideTool.objects.filter(state=ToolState.ACCEPTED, server__removed=False)
+    return list(rows.values_list("alias", flat=True))
+
+
 def tool(server_id: UUID, tool_id: UUID) -> OutsideTool:
     """Return the tool of this server. Raises `NotFound`."""
     row = tools(server_id).filter(pk=tool_id).first()

@@ -83,6 +83,11 @@ _PERSON = _pattern(
     people=_PEOPLE,
     real=_REAL,
 )
+_WHY = _pattern(r"^\W*(?:(?:and|but|ok(?:ay)?|so)\W+)*(?:why|how come)(?: not)?\W*$")
+_WHY_DECLINED = _pattern(
+    r"\b(?:why|how come|reasons?)\b.*\b(?:declin\w+|refus\w+|reject\w+|den(?:ied|y)|turned down|stopped"
+    r"|(?:not|n['\u2019]t)(?: \w+)? (?:approved?|allowed|changed?|done|do))\b"
+)
 _ABOUT_ME = _pattern("<about>", about=_ABOUT_ME_WORDS)
 _CAPABILITIES = _pattern("<can>", can=_CAPABILITY_WORDS)
 _QUESTION = _pattern(r"^\s*(?:(?:and|but|so|also|ok(?:ay)?,?) )*<question>\b", question=_QUESTION_WORDS)
@@ -133,6 +138,15 @@ def is_cancel(text: str) -> bool:
 
 def wants_person(text: str) -> bool:
     return bool(_PERSON.search(text))
+
+
+def asks_why(text: str) -> bool:
+    """Nothing but "why?" or "why not?"."""
+    return bool(_WHY.match(text))
+
+
+def asks_why_declined(text: str) -> bool:
+    return bool(_WHY_DECLINED.search(text)) and len(words(text)) <= 16
 
 
 def asks_about_me(text: str) -> bool:

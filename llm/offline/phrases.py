@@ -39,6 +39,17 @@ WHICH = "Which of these do you mean?"
 CAN_DO = "I can help with that."
 THANK_YOU = "Thank you."
 NOT_CONFIRMED = "I could not confirm who you are with that."
+DECLINED = "A colleague declined this, and nothing was changed:"
+NO_REASON = "No reason was given."
+# The reason that the visitor was told, by its name.
+DECLINED_BECAUSE = {
+    "wrong_details": "Some of the details are not right. Please check them and ask again.",
+    "missing_information": "Some information is missing. Please tell us more and ask again.",
+    "not_verified": "We could not verify your identity. Please verify it and ask again.",
+    "against_policy": "Our policy does not allow it. Our team can tell you what is possible.",
+    "already_done": "It has already been requested or done.",
+    "not_needed": "It is no longer needed. If you still need it, please ask again.",
+}
 PREPARED = "I have prepared this for you:"
 AS_APPROVED = "Make the calls of the plan that are not done yet, as they were approved, and in their order."
 WILL_TELL = "I will tell you here how it goes."

@@ -118,6 +118,19 @@ def _form(here: Situation) -> Move | None:
     return here.say(phrases.FORM_RECEIVED, "form_received") if here.briefing.is_form else None
 
 
+def _why_declined(here: Situation) -> Move | None:
+    """Tell why a colleague declined the latest request, in the words that the visitor was told."""
+    asked = here.before.task or here.before.held
+    if not here.briefing.declined:
+        return None
+    if not intents.asks_why_declined(here.text) and (asked or not intents.asks_why(here.text)):
+        return None
+    title, why = here.briefing.declined[-1]
+    reason = phrases.DECLINED_BECAUSE.get(why)
+    message = f"{phrases.DECLINED} {title}. {reason or f'{phrases.NO_REASON} {phrases.OFFER}'}"
+    return here.say(message, "declined_because")
+
+
 def _small_talk(here: Situation) -> Move | None:
     text = here.text
     if intents.is_greeting(text):
@@ -245,6 +258,7 @@ _RULES: tuple[Callable[[Situation], Move | None], ...] = (
     _cancel,
     _answered,
     _form,
+    _why_declined,
     _small_talk,
     _who,
     _wish,

@@ -166,10 +166,19 @@ def test_draft_that_is_not_reworded_is_refused(tenant: Any, owner: Any, text: st
     assert refused.code == code
 
 
-@pytest.mark.parametrize("text", ["", MAIL, MAIL.replace("\n", "\r\n"), f"{MAIL}\n"])
-def test_draft_is_approved_with_the_wording_that_was_shown(tenant: Any, owner: Any, text: str) -> None:
+@pytest.mark.parametrize("text", [None, MAIL, MAIL.replace("\n", "\r\n"), f"{MAIL}\n"])
+def test_draft_is_approved_with_the_wording_that_was_shown(tenant: Any, owner: Any, text: str | None) -> None:
     card = make_kind(tenant, CardKind.DRAFT_REVIEW)
     assert isinstance(answer(card, owner, kinds.APPROVE, text=text), Decision)
+
+
+@pytest.mark.parametrize("text", ["", " \r\n"])
+def test_draft_is_not_approved_with_an_emptied_wording(tenant: Any, owner: Any, text: str) -> None:
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW)
+    refused = answer(card, owner, kinds.APPROVE, text=text)
+    assert isinstance(refused, SilasError)
+    assert refused.code == "text_missing"
+    assert tokens(card) == 0
 
 
 def test_draft_is_not_approved_with_a_wording_that_was_not_saved(tenant: Any, owner: Any) -> None:

@@ -230,6 +230,16 @@ def test_reworded_draft_is_asked_anew(tenant: Any, owner: Any) -> None:
     assert stored(card).status == CardStatus.DECIDED
 
 
+def test_emptied_draft_is_not_approved_and_does_not_stop_a_decline(tenant: Any, owner: Any) -> None:
+    card = make_kind(tenant, CardKind.DRAFT_REVIEW)
+    refused = press(owner, card, "approve", text="", confirmed="approve")
+    assert refused.status_code == 400
+    assert "Write what should be sent." in refused.content.decode()
+    assert stored(card).is_open is True
+    press(owner, card, "decline", text="")
+    assert stored(card).is_open is False
+
+
 @pytest.mark.parametrize("gesture", [{}, {"confirmed": "approve"}])
 def test_wording_that_was_not_saved_is_neither_approved_nor_lost(
     tenant: Any, owner: Any, gesture: dict[str, str]

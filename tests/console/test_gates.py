@@ -22,11 +22,12 @@ from apps.work.services import install_goal
 from kernel.tenancy import tenant_scope
 from tests.factories.console import browser
 from tests.factories.sessions import make_session, say
+from tests.factories.skills import install, make_folder, read_tool
 from tests.factories.tenants import make_deployment, make_member
 from tests.gates.conftest import STAND_IN
 from tests.gates.test_rows import spec
 
-PAGES = ["console-gates", "console-gate-new", "console-gate", "console-gate-edit", "console-gate-compare"]
+PAGES = ["console-gates", "console-gate", "console-gate-edit", "console-gate-compare"]
 PRESSES = ["console-gate-activate", "console-gate-roll-back", "console-gate-retire", "console-gate-try"]
 FILLED = {"on": "every_user_message", "order": 100, "on_block": "report", "do": "save"}
 
@@ -44,6 +45,11 @@ escalation:
 ---
 Be kind.
 """
+
+
+@pytest.fixture
+def tools(tenant: Any, tmp_path: Path) -> None:
+    install(tenant, make_folder(tmp_path, tools=[read_tool(name="refund"), read_tool(name="pay_out")]))
 
 
 def governed_by(tenant: Any, name: str, *, said: str = "Please ask a person.") -> WorkItem:
@@ -64,7 +70,7 @@ def gate(tenant: Any, deployment: Any) -> Gate:
 
 
 def address(name: str, gate_id: Any) -> str:
-    plain = name in ("console-gates", "console-gate-new")
+    plain = name == "console-gates"
     query = "?before=1&after=2" if name == "console-gate-compare" else ""
     return reverse(name, args=[] if plain else [gate_id]) + query
 
@@ -286,6 +292,7 @@ def test_gate_that_would_not_work_is_refused_beside_the_field(
         ("limit", {"tools": "refund", "extract": "amount", "allowed": "nan"}),
         ("limit", {"tools": " , ", "extract": "amount", "allowed": "9"}),
         ("approval", {"tools": ""}),
+        ("approval", {"tools": "refnd"}),
         ("words", {"words": " \n "}),
         ("words", {"words": "x" * 81}),
         ("topics", {"topics": ["weather"]}),
@@ -322,6 +329,7 @@ def test_every_template_has_fields_to_test() -> None:
     assert set(TEMPLATE_FIELDS) == set(TEMPLATES)
 
 
+@pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize("key", TEMPLATES)
 def test_gate_is_edited_with_the_template_that_wrote_it(tenant: Any, owner: Any, key: str) -> None:
     template(owner, key, **TEMPLATE_FIELDS[key], do="activate")
@@ -346,6 +354,7 @@ def test_gate_that_no_template_shows_leads_to_the_administration_and_is_not_writ
         assert len(versions_of(odd)) == 1
 
 
+@pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize(
     ("key", "sample", "said"),
     [
@@ -375,12 +384,51 @@ def test_hostile_sample_and_fields_are_shown_as_words(owner: Any) -> None:
     assert "<script>alert" not in page.content.decode()
 
 
+@pytest.mark.usefixtures("tools")
 def test_new_gate_of_a_known_name_is_refused(tenant: Any, owner: Any) -> None:
     template(owner, "approval", tools="refund")
     answer = template(owner, "approval", tools="pay_out", do="activate")
     assert answer.status_code == 422
     with tenant_scope(tenant):
         assert Gate.objects.get().active is None
+
+
+@pytest.mark.usefixtures("tools")
+def test_gate_names_only_tools_that_there_are(tenant: Any, owner: Any) -> None:
+    form = browser(owner).get(reverse("console-gate-template", args=["limit"])).content.decode()
+    assert "Available: memory_op, pay_out, refund, web_search" in form
+    assert '<option value="pay_out">' in form
+    refused = template(owner, "approval", tools="refund, refnd, x<y", do="activate")
+    assert refused.status_code == 422
+    assert "There are no tools named refnd, x&lt;y." in refused.content.decode()
+    with tenant_scope(tenant):
+        assert not Gate.objects.exists()
+
+
+def test_tool_that_is_gone_stays_in_its_gate(tenant: Any, owner: Any) -> None:
+    with tenant_scope(tenant):
+        old = save_gate(GateSpec(name="old", on="on_tool_call", type="approval_always", config={"tools": ["gone"]}))
+    edited = browser(owner).post(
+        address("console-gate-edit", old.pk), {**FILLED, "tools": "gone", "note": "Later", "seen": 1, "order": 200}
+    )
+    assert edited.status_code == 302
+    with tenant_scope(tenant):
+        assert len(versions_of(old)) == 2
+
+
+def test_draft_is_saved_and_tested_with_one_press(tenant: Any, owner: Any) -> None:
+    place = make_deployment(tenant)
+    tested = template(owner, "words", words="refund", deployment=str(place.pk), do="test")
+    assert tested.status_code == 200
+    assert "Activate version 1" in tested.content.decode()
+    with tenant_scope(tenant):
+        assert Gate.objects.get(name="fresh").active is None
+
+
+def test_templates_are_on_the_page_of_all_gates(owner: Any) -> None:
+    found = browser(owner).get(reverse("console-gates")).content.decode()
+    for key in TEMPLATES:
+        assert f'href="{reverse("console-gate-template", args=[key])}"' in found
 
 
 def test_template_that_does_not_exist_is_not_found(owner: Any) -> None:

@@ -29,7 +29,7 @@ TABLE = {
     console-verify console-export console-webhook-add console-webhook-delete console-webhook-test
     console-webhook-replay console-webhook-rotate
     console-begin console-begin-model
-    console-begin-knowledge console-begin-sites console-begin-ready console-gates console-gate-new
+    console-begin-knowledge console-begin-sites console-begin-ready console-gates
     console-gate-template console-gate console-gate-edit console-gate-compare console-gate-try
     console-gate-activate console-gate-roll-back
     console-gate-retire console-source-new console-source-run console-source-turn console-source-remove

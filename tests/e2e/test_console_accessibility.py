@@ -386,7 +386,6 @@ PAGES: dict[str, Callable[[House], str]] = {
     "gates-empty": _at("/console/gates/"),
     "gate": _gate,
     "gate-edit": lambda house: f"{_gate(house)}edit/",
-    "gate-new": _at("/console/gates/new/"),
     "gate-new-pattern": _at("/console/gates/new/pattern/"),
     "gate-compare": lambda house: f"{_gate(house)}compare/?before=1",
     "insights": _insights,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,10 +31,10 @@ from tests.e2e.hands import Hands, shoot
 from tests.factories.bus import carry_out_due
 from tests.factories.console import make_card
 from tests.factories.sessions import make_session, say
+from tests.factories.skills import install, make_folder, read_tool
 
 WIDE = {"viewport": {"width": 1366, "height": 768}}
-# The bound of the refund limit is 4; docs/performance.md says what is missing.
-LIMIT_PRESSES, GATE_PRESSES = 5, 6
+LIMIT_PRESSES, GATE_PRESSES = 4, 5
 
 
 async def _to_gates(page: Page, hands: Hands) -> None:
@@ -44,11 +45,11 @@ async def _to_gates(page: Page, hands: Hands) -> None:
 
 
 async def test_refund_limit_is_set_from_review(
-    web: str, open_page: Any, tenant: Any, deployment: Any, owner: Any
+    web: str, open_page: Any, tenant: Any, deployment: Any, owner: Any, tmp_path: Path
 ) -> None:
+    await in_thread(install, tenant, make_folder(tmp_path, tools=[read_tool(name="refund")]))
     page, hands = await log_in(open_page, web, owner, "/console/review/", **WIDE), Hands()
     await _to_gates(page, hands)
-    await hands.press(page.get_by_role("link", name="New gate").first)
     await hands.press(page.get_by_role("link", name="Number limit"))
     await hands.type(page.get_by_label("Tools"), "refund")
     await hands.type(page.get_by_label("Allowed up to"), "50")
@@ -67,7 +68,6 @@ async def test_gate_from_a_template_is_tried_and_activated_from_review(
 ) -> None:
     page, hands = await log_in(open_page, web, owner, "/console/review/", **WIDE), Hands()
     await _to_gates(page, hands)
-    await hands.press(page.get_by_role("link", name="New gate").first)
     await hands.press(page.get_by_role("link", name="Blocked words"))
     await hands.type(page.get_by_label("Words", exact=True), "lawsuit")
     await hands.type(page.get_by_label("Text to try"), "I will start a lawsuit")

@@ -92,7 +92,6 @@ OPERATIONS = {
     "console-erasure-receipt": "erasures_receipt",
     # Gates
     "console-gates": "gates_list",
-    "console-gate-new": "gates_create",
     "console-gate-template": "gates_create",
     "console-gate": "gates_read",
     "console-gate-edit": "gates_write_version",
@@ -321,7 +320,7 @@ NO_API = {
     "Starting page, files of the browser and parts of a page that are drawn anew.": """
         console console-rail console-service-worker console-offline console-review-news
         console-card-news console-card-parts
-        console-lookers
+        console-lookers console-draft-preview
     """,
     "Searches pages of the console; a program asks each list.": "console-palette console-settings",
     "A person logs in; a program has a key.": """

@@ -112,14 +112,15 @@ class CardText:
 class AnswerDetails:
     """What a person sends beside the chosen button.
 
-    `selected` are the items of a batch to keep, `text` the new wording of a draft. `ticked` are the boxes that were
-    ticked when the whole batch was approved; None from a page without boxes. `reason` is why the card is declined.
+    `selected` are the items of a batch to keep. `text` is the wording of a draft, None if none was sent. `ticked` are
+    the boxes that were ticked when the whole batch was approved; None from a page without boxes. `reason` is why the
+    card is declined.
     """
 
     freetext: str = ""
     reason: DeclineReason | None = None
     selected: Sequence[str] = ()
-    text: str = ""
+    text: str | None = None
     ticked: Sequence[str] | None = None
 
 

@@ -113,6 +113,7 @@ def briefing_of(state: TurnState, instruction: str) -> Briefing:
         today=now().date().isoformat(),
         reference=str(state.turn_id),
         attachments=state.attachments,
+        declined=state.declined_work,
         is_form=state.message.is_form,
     )
 

@@ -39,6 +39,8 @@ from llm.context.subscriptions import MEMORY_QUERY, subscribe
 from llm.enums import MemoryOpType
 from llm.schemas import MemoryOp
 
+# Under this name tool gates check what the model asks to remember.
+MEMORY_TOOL = "memory_op"
 MAX_OPS = 10
 SHORT = 2_000
 _RAW = {
@@ -158,7 +160,7 @@ async def _gated(state: TurnState, wanted: Sequence[MemoryOp]) -> list[MemoryOp]
 
 
 async def _passed(state: TurnState, op: MemoryOp) -> MemoryOp | None:
-    context: dict[str, Any] = {"tool_name": "memory_op", "tool_args": op.model_dump(mode="json")}
+    context: dict[str, Any] = {"tool_name": MEMORY_TOOL, "tool_args": op.model_dump(mode="json")}
     report = await run_gates(state, GateTrigger.ON_TOOL_CALL, context)
     if report.blocked is None and report.needs_approval is None:
         try:

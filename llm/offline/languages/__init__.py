@@ -132,6 +132,19 @@ _SAYS: Mapping[str, tuple[tuple[re.Pattern[str], str], ...]] = {
         (_whole(r"إلغاء|لا يهم|انس الأمر|اترك ذلك"), "cancel"),
     ),
 }
+# How a visitor asks why something was declined; looked for only where something was.
+_WHY = {
+    "de": r"^\W*(?:(?:und|aber)\W+)?(?:warum|wieso|weshalb)(?: (?:denn )?nicht| denn)?\W*$"
+    r"|\b(?:warum|wieso|weshalb|grund)\b.*\b(?:abgelehnt|verweigert|nicht (?:\w+ )?(?:genehmigt|geändert|gemacht))\b",
+    "fr": r"^\W*(?:(?:et|mais)\W+)?pourquoi(?: pas)?\W*$"
+    r"|\b(?:pourquoi|raison)\b.*\b(?:refus\w+|rejet\w+|pas (?:été )?(?:accept\w+|approuv\w+|modifi\w+))",
+    "es": r"^\W*(?:(?:y|pero)\W+)?por ?qué(?: no)?\W*$"
+    r"|\b(?:por ?qué|razón|motivo)\b.*\b(?:rechaz\w+|deneg\w+|no (?:se (?:ha )?)?(?:aprob\w+|acept\w+|cambi\w+))",
+    "nl": r"^\W*(?:(?:en|maar)\W+)?waarom(?: niet| dan)?\W*$"
+    r"|\b(?:waarom|reden)\b.*\b(?:afgewezen|geweigerd|niet (?:\w+ )?(?:goedgekeurd|gewijzigd|gedaan))\b",
+    "ar": r"^\W*(?:لكن\W+|و)?لماذا(?: لا)?\W*$|(?:لماذا|سبب).*رفض",
+}
+_ASKS_WHY = tuple(re.compile(pattern, re.IGNORECASE) for pattern in _WHY.values())
 _ENGLISH = {
     "person": "Talk to a person",
     "hello": "Hello",
@@ -199,6 +212,8 @@ def briefing_in_english(briefing: Briefing, language: str) -> Briefing:
     """
     history = tuple(map(_message_in_english, briefing.history))
     text = to_english(briefing.text)
+    if briefing.declined and len(text) <= _SHORT and any(pattern.search(text) for pattern in _ASKS_WHY):
+        text = "Why was it declined?"
     greeting = briefing.greeting if detect_language([briefing.greeting]) == language else ""
     if (text, history, greeting) == (briefing.text, briefing.history, briefing.greeting):
         return briefing

@@ -67,9 +67,13 @@ class DraftReview(Kind):
         return True
 
     def check_approval(self, card: Card, details: AnswerDetails) -> None:
-        """Refuse an approval that comes with another wording than the one it would send."""
+        """Refuse an approval that comes with no words or with others than those it would send."""
+        if details.text is None:
+            return
         text = details.text.replace("\r\n", "\n").strip()
-        if text and text != card.body["draft"].replace("\r\n", "\n").strip():
+        if not text:
+            raise SilasError(ErrorCode.TEXT_MISSING)
+        if text != card.body["draft"].replace("\r\n", "\n").strip():
             raise SilasError(
                 ErrorCode.EDIT_UNFIT,
                 gettext("You changed the message. Save your wording first; it needs an approval of its own."),
@@ -79,7 +83,7 @@ class DraftReview(Kind):
         """The same call with another text to send, wherever the call would have sent the draft."""
         if choice.value != EDIT:
             return None
-        if not details.text.strip() or len(details.text) > MAX_DRAFT:
+        if not details.text or not details.text.strip() or len(details.text) > MAX_DRAFT:
             raise SilasError(ErrorCode.TEXT_MISSING)
         draft, text = card.body["draft"], details.text.replace("\r\n", "\n")
         if text == draft:

@@ -8,7 +8,6 @@ from apps.console.pages.gates import views
 
 urlpatterns = [
     path("gates/", views.listing, name="console-gates"),
-    path("gates/new/", views.new, name="console-gate-new"),
     path("gates/new/<slug:template>/", views.new_from_template, name="console-gate-template"),
     path("gates/<uuid:gate_id>/", views.gate, name="console-gate"),
     path("gates/<uuid:gate_id>/edit/", views.edit, name="console-gate-edit"),

@@ -5,6 +5,7 @@ A gate is tried on a typed text before it is saved, and a draft on recorded mess
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.template.response import SimpleTemplateResponse
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
@@ -31,8 +33,12 @@ from apps.gates.providers import PROVIDERS
 from apps.gates.providers.base import Request
 from apps.gates.schemas import GateSpec
 from apps.gates.template_forms import TEMPLATES, TemplateForm, template_of
+from apps.sessions.steps.memory import MEMORY_TOOL
+from apps.skills import queries as skills
+from apps.skills.outside_tools import WEB_SEARCH
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
+from apps.toolservers import queries as toolservers
 from apps.work.models import WorkItem
 from apps.work.queries import deployments_with_goals
 from apps.work.schemas import WorkItemSpec
@@ -102,6 +108,7 @@ def listing(request: StaffRequest) -> HttpResponseBase:
     halted = queries.gates_missing_library([gate for _, goal in governing for gate in goal.spec.gates])
     stages = _stages(queries.active_versions(), governing)
     shown: dict[str, Any] = {"groups": groups, "none": not rows, "goals": goals, "halted": halted, "stages": stages}
+    shown["templates"] = TEMPLATES.values()
     return page(request, "console/gates.html", at="gates", **shown)
 
 
@@ -135,27 +142,38 @@ def gate(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
     return _render(request, queries.gate_by_id(gate_id))
 
 
-@require_safe
-@staff_view(Role.OWNER)
-def new(request: StaffRequest) -> HttpResponseBase:
-    """The templates for gates."""
-    return page(request, "console/gate_templates.html", at="gates", templates=TEMPLATES.values())
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_view(Role.OWNER, scoped=False)
+def new_from_template(request: StaffRequest, template: str) -> HttpResponseBase:
+    return _saved_and_tested(request, lambda: _new(request, template))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@staff_view(Role.OWNER)
-def new_from_template(request: StaffRequest, template: str) -> HttpResponseBase:
+@staff_view(Role.OWNER, scoped=False)
+def edit(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
+    """Edit a gate with its template; a gate that no template can show is edited in the administration."""
+    return _saved_and_tested(request, lambda: _edit(request, gate_id))
+
+
+def _saved_and_tested(request: StaffRequest, write: Callable[[], HttpResponseBase | GateVersion]) -> HttpResponseBase:
+    """Answer within the scope; a draft that is to be tested is tested after it, outside of any scope."""
+    with tenant_scope(request.member.tenant):
+        written = write()
+        if not isinstance(written, GateVersion):
+            return written.render() if isinstance(written, SimpleTemplateResponse) else written
+    return _test(request, written.gate_id, written.number)
+
+
+def _new(request: StaffRequest, template: str) -> HttpResponseBase | GateVersion:
     form_class = TEMPLATES.get(template)
     if form_class is None:
         raise NotFound()
-    form = form_class(request.POST or None, initial={"name": queries.free_name(template)})
+    initial = {"name": queries.free_name(template)}
+    form = form_class(request.POST or None, initial=initial, known_tools=_known_tools())
     return _answer(request, form, None, PlaceForm(request.POST or None))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@staff_view(Role.OWNER)
-def edit(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
-    """Edit a gate with its template; a gate that no template can show is edited in the administration."""
+def _edit(request: StaffRequest, gate_id: UUID) -> HttpResponseBase | GateVersion:
     row = queries.gate_by_id(gate_id)
     version = queries.version_of(row, row.newest)
     found = template_of(version)
@@ -163,7 +181,8 @@ def edit(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
         refused = request.method == "POST"
         return page(request, "console/gate_advanced.html", at="gates", status=409 if refused else 200, gate=row)
     form_class, values = found
-    form = form_class(request.POST or None, initial=values, escalation=str(values["on_block"]))
+    known = _known_tools(version)
+    form = form_class(request.POST or None, initial=values, escalation=str(values["on_block"]), known_tools=known)
     form.keep_name(row.name)
     return _answer(request, form, row, None)
 
@@ -181,12 +200,17 @@ def compare(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
 @require_POST
 @staff_view(Role.OWNER, scoped=False)
 def dry_run(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
-    """Test a version on recorded messages, outside of any scope because it can take a while."""
+    """Test a version on recorded messages."""
+    return _test(request, gate_id, _number(request, "version"))
+
+
+def _test(request: StaffRequest, gate_id: UUID, version: int) -> HttpResponseBase:
+    """Outside of any scope because it can take a while."""
     chosen, many = request.POST.get("deployment", ""), request.POST.get("messages", "")
     result = backtest_version(
         request.member.tenant.pk,
         gate_id,
-        _number(request, "version"),
+        version,
         actor=_actor(request),
         deployment_id=sent_id(chosen) if chosen else None,
         messages=int(many) if many in map(str, TRIALS) else TRIALS[1],
@@ -239,24 +263,28 @@ def _render(request: StaffRequest, row: Gate) -> HttpResponseBase:
     )
 
 
-def _answer(request: StaffRequest, form: TemplateForm, row: Gate | None, place: PlaceForm | None) -> HttpResponseBase:
-    """Show the form, say what the gate would do, try it on a typed text, save a draft, or activate it."""
+def _answer(
+    request: StaffRequest, form: TemplateForm, row: Gate | None, place: PlaceForm | None
+) -> HttpResponseBase | GateVersion:
+    """Show the form, say what the gate would do, try it on a typed text, save a draft, or activate it. Returns the
+    draft if it is to be tested."""
     wanted, sample = request.POST.get("do", ""), request.POST.get("sample", "")[:LONGEST_SAMPLE]
     valid = form.is_valid() and (place is None or place.is_valid())
-    if request.method == "POST" and wanted in ("save", "activate") and valid:
+    if request.method == "POST" and wanted in ("save", "activate", "test") and valid:
         chosen = place.cleaned_data["deployment"] if place else None
         where = row.deployment_id if row else chosen and chosen.pk
         try:
-            return redirect("console-gate", _write(request, form, row, where, activate=wanted == "activate"))
+            version = _write(request, form, row, where, activate=wanted == "activate")
         except SilasError as refusal:
             return _form(request, form, row, place, refusal=refusal)
+        return version if wanted == "test" else redirect("console-gate", version.gate_id)
     tried = _tried(form, sample) if valid and wanted == "try" and form.sample_label else None
     return _form(request, form, row, place, tried=tried, sample=sample)
 
 
 def _write(
     request: StaffRequest, form: TemplateForm, row: Gate | None, deployment_id: UUID | None, *, activate: bool
-) -> UUID:
+) -> GateVersion:
     """Write a version, and activate it if wanted: both or none."""
     cleaned = form.cleaned_data
     with transaction.atomic():
@@ -270,7 +298,7 @@ def _write(
         )
         if activate:
             services.activate(version.gate_id, version.number, actor=_actor(request))
-    return version.gate_id
+    return version
 
 
 def _form(
@@ -286,7 +314,8 @@ def _form(
     typing = request.POST.get("do") in ("try", "say")
     asked = (form, place) if place else (form,)
     wrong = refusal is not None or any(one.is_bound and not one.is_valid() for one in asked)
-    shown = form if form.is_bound else type(form)(form.initial, escalation=str(form.initial.get("on_block") or ""))
+    escalation = str(form.initial.get("on_block") or "")
+    shown = form if form.is_bound else type(form)(form.initial, escalation=escalation, known_tools=form.known_tools)
     return page(
         request,
         "console/gate_edit.html",
@@ -331,6 +360,14 @@ def _between(old: GateVersion, new: GateVersion) -> tuple[Difference, ...]:
 def _trigger(version: GateVersion) -> str:
     on = version.content.get("on")
     return TRIGGERS.get(on, "") if isinstance(on, str) else ""  # type: ignore[call-overload]  # as stored
+
+
+def _known_tools(version: GateVersion | None = None) -> list[str]:
+    """The names that a gate on tool use may have: the tools of the skills and servers here, the built-in ones, and
+    those that the gate already has."""
+    own = {tool.name for one in skills.active_versions() for tool in skills.tools_of(one)}
+    named = (version.content.get("config") or {}).get("tools") or () if version else ()
+    return sorted({*own, *toolservers.accepted_aliases(), WEB_SEARCH, MEMORY_TOOL, *map(str, named)})
 
 
 def _number(request: HttpRequest, name: str) -> int:

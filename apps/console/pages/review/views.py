@@ -140,7 +140,7 @@ def decide(request: StaffRequest, card_id: UUID) -> HttpResponseBase:
         freetext=request.POST.get("note", "")[:MAX_NOTE] or request.POST.get("freetext", ""),
         reason=DeclineReason(reason) if reason in DeclineReason.values else None,
         selected=selected,
-        text=request.POST.get("text", ""),
+        text=request.POST.get("text"),
         ticked=selected,
     )
     step_up = request.POST.get("step_up", "")
