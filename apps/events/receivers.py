@@ -67,7 +67,8 @@ def _conversation_rated(rating: Rating) -> None:
 @sla_missed.connect
 def _sla_missed(clock: SlaClock, responsible: Collection[UUID]) -> None:
     due = clock.due_at.isoformat() if clock.due_at else ""
-    emit("sla.missed", session_id=clock.session_id, target=clock.target, policy=str(clock.policy_id), due_at=due)
+    policy = str(clock.policy_id) if clock.policy_id else ""  # deleted meanwhile
+    emit("sla.missed", session_id=clock.session_id, target=clock.target, policy=policy, due_at=due)
 
 
 @card_changed.connect

@@ -50,8 +50,9 @@ async def test_policy_is_set_and_the_inbox_shows_what_is_due(
 ) -> None:
     page = await log_in(open_page, web, owner, "/console/sla-policies/new/")
     await page.get_by_label("Name", exact=True).fill("Standard")
-    await page.get_by_label("First reply, in minutes").fill("90")
-    await page.get_by_label("Resolution, in minutes").fill("2880")
+    await page.get_by_label("First reply", exact=True).fill("90")
+    await page.get_by_label("Resolution", exact=True).fill("48")
+    await page.get_by_label("Resolution: unit").select_option(label="hours")
     await page.get_by_label("Count time").select_option(label="Around the clock")
     await _look(page, "sla-policy-new")
     await page.get_by_role("button", name="Create policy").click()

@@ -269,7 +269,7 @@ async def test_lead_sets_targets_finds_what_is_late_keeps_the_view_and_reads_the
 ) -> None:
     page = await log_in(open_page, web, owner, "/console/sla-policies/new/", **WIDE)
     await page.get_by_label("Name", exact=True).fill("Standard")
-    await page.get_by_label("First reply, in minutes").fill("60")
+    await page.get_by_label("First reply", exact=True).fill("60")
     await page.get_by_label("Count time").select_option(label="Around the clock")
     await page.get_by_role("button", name="Create policy").click()
     await expect(page.get_by_role("button", name="Delete policy")).to_be_visible()

@@ -19,6 +19,7 @@ from apps.inbox import handoff, queries, services, sla_policies, teams
 from apps.inbox.enums import SlaOutcome, SlaTarget, Sort
 from apps.inbox.models import SlaClock, SlaMoment, SlaPolicy
 from apps.inbox.queries import Asked
+from apps.inbox.signals import sla_missed
 from apps.inbox.sla_policies import PolicyFields
 from apps.inbox.teams import TeamFields
 from apps.sessions import person_wanted, retention
@@ -170,11 +171,20 @@ def test_missed_target_is_said_once(tenant: Any, session: ChatSession, policy: S
     assert notice.counts == {"times": 1}
     assert event.data["target"] == "first_reply"
     assert event.data["policy"] == str(policy.pk)
+    opened = browser(agent).post(reverse("console-notice-read", args=[notice.pk]))
+    assert opened["Location"] == "/console/inbox/?overdue=1&sort=due"
     act(session, handoff.reply, agent, "Sorry")
     run(session)
     missed = clock(session, SlaTarget.FIRST_REPLY)
     assert missed.outcome == SlaOutcome.MISSED
     assert missed.ended_at is not None
+
+
+def test_event_of_a_policy_that_is_gone_names_none(tenant: Any, session: ChatSession) -> None:
+    with tenant_scope(tenant):
+        sla_missed(SlaClock(session=session, target=SlaTarget.FIRST_REPLY, due_at=now()), set())
+    with tenant_scope(tenant):
+        assert Event.objects.get(type="sla.missed").data["policy"] == ""
 
 
 def test_job_is_due_when_the_clock_is(session: ChatSession, policy: SlaPolicy) -> None:
@@ -353,6 +363,8 @@ def test_inbox_shows_what_is_due_and_overdue(tenant: Any, agent: Any, session: C
     shown = client.get("/console/inbox/?overdue=1").content.decode()
     assert "Overdue by" in shown
     assert "Reply due" not in shown
+    assert "Clear filter: Overdue" in shown
+    assert "Clear filter: Overdue" not in client.get("/console/inbox/").content.decode()
     activity = client.get("/console/activity/?show=everything").content.decode()
     assert "An SLA target was missed" in activity
 
@@ -392,7 +404,8 @@ def test_owner_sets_a_policy_on_its_page(tenant: Any, owner: Any, deployment: An
         "name": " Gold ",
         "first_reply": "90",
         "next_reply": "",
-        "resolution": "2880",
+        "resolution": "48",
+        "resolution_unit": "60",
         "in_opening_hours": "1",
         "deployments": [str(deployment.pk)],
         "position": "1",
@@ -406,6 +419,19 @@ def test_owner_sets_a_policy_on_its_page(tenant: Any, owner: Any, deployment: An
     assert policy.deployments == [str(deployment.pk)]
     shown = client.get(reverse("console-sla-policies")).content.decode()
     assert "First reply within 1 h 30 min · Resolution within 2 days · in opening hours" in shown
+    form = client.get(made["Location"])
+    assert form.context["targets"] == [
+        ("first_reply", SlaTarget.FIRST_REPLY.label, 90, "1"),
+        ("next_reply", SlaTarget.NEXT_REPLY.label, None, "1"),
+        ("resolution", SlaTarget.RESOLUTION.label, 48, "60"),
+    ]
+    assert '<option value="60" selected>hours</option>' in form.content.decode()
+    unknown = client.post(made["Location"], sent | {"first_reply": "90", "first_reply_unit": "x"})
+    assert unknown.status_code == 302
+    with tenant_scope(tenant):
+        assert SlaPolicy.objects.get().first_reply == 90
+    too_long = client.post(made["Location"], sent | {"first_reply": "999999", "first_reply_unit": "60"})
+    assert too_long.status_code == 400
     wrong = client.post(made["Location"], sent | {"first_reply": "soon"})
     assert wrong.status_code == 400
     assert "A time must be between" in wrong.content.decode()

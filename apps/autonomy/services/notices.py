@@ -140,8 +140,10 @@ PLACES: dict[SetAside, tuple[str | Promise, str]] = {
     SetAside.TOOL_SERVER: (gettext_lazy("View tool servers"), "console-tool-servers"),
     SetAside.WEBHOOK: (gettext_lazy("View webhooks"), "console-autonomy"),
     SetAside.TRANSCRIPT: (gettext_lazy("View activity"), "console-activity"),
-    SetAside.SLA_MISSED: (gettext_lazy("View inbox"), "console-inbox"),
+    SetAside.SLA_MISSED: (gettext_lazy("View overdue conversations"), "console-inbox"),
 }
+# What the page is asked for.
+_QUERIES = {SetAside.SLA_MISSED: "?overdue=1&sort=due"}
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def line_for(notice: Notification) -> Line:
     if notice.about:
         what = SetAside(notice.about)
         button, page = PLACES[what]
-        return Line(notice, str(what.label), "", str(button), reverse(page))
+        return Line(notice, str(what.label), "", str(button), reverse(page) + _QUERIES.get(what, ""))
     if notice.trigger is not None:
         path = reverse("console-task", args=[notice.trigger.task_id])
         return Line(notice, notice.trigger.task.name, gettext("A trigger was turned off"), gettext("Open task"), path)

@@ -167,6 +167,7 @@ def _list(request: StaffRequest, query: desk.Asked) -> dict[str, Any]:
         "sorts": Sort.choices,
         "kept": parameters_without_search(query),
         "unsearched": urlencode(parameters_without_search(query)),
+        "not_overdue": query_string(query, overdue=False),
         "counted": desk.COUNTED,
         "found_elsewhere": history.search(query.words) if query.words else [],
         "deployments": list(Deployment.objects.order_by("title")),

@@ -9,6 +9,7 @@ from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.console.base import page
@@ -22,6 +23,10 @@ from apps.tenants.enums import Capability
 from apps.tenants.models import Deployment
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
+
+HOUR = 60
+# The minutes in a unit, as the form sends them, and its name.
+UNITS = {"1": gettext_lazy("minutes"), str(HOUR): gettext_lazy("hours")}
 
 
 @require_safe
@@ -81,12 +86,13 @@ def _policy(request: StaffRequest, row: SlaPolicy | None) -> HttpResponseBase:
         fields=fields,
         refusal=refusal,
         saved="saved" in request.GET and refusal is None,
-        targets=[(target.value, target.label, getattr(fields, target)) for target in SlaTarget],
+        targets=[(target.value, target.label, *_in_units(getattr(fields, target))) for target in SlaTarget],
+        units=UNITS,
         groups=[
             ("teams", _("Teams"), _("All teams, and conversations without one"), _ticks(_teams(), fields.teams)),
             ("deployments", _("Chatbots"), _("All chatbots"), _ticks(_chatbots(), fields.deployments)),
         ],
-        most_minutes=MAX_MINUTES,
+        most_number=MAX_MINUTES,
         most_position=MAX_POSITION,
     )
 
@@ -123,14 +129,27 @@ def _targets_in_words(policy: SlaPolicy) -> list[str]:
 def _fields_from(posted: QueryDict) -> PolicyFields:
     return PolicyFields(
         name=posted.get("name", ""),
-        first_reply=_number(posted, SlaTarget.FIRST_REPLY),
-        next_reply=_number(posted, SlaTarget.NEXT_REPLY),
-        resolution=_number(posted, SlaTarget.RESOLUTION),
+        first_reply=_minutes(posted, SlaTarget.FIRST_REPLY),
+        next_reply=_minutes(posted, SlaTarget.NEXT_REPLY),
+        resolution=_minutes(posted, SlaTarget.RESOLUTION),
         in_opening_hours=posted.get("in_opening_hours") == "1",
         teams=posted.getlist("teams"),
         deployments=posted.getlist("deployments"),
         position=_number(posted, "position") or 0,
     )
+
+
+def _minutes(posted: QueryDict, target: SlaTarget) -> int | None:
+    """The time of a target, entered as a number and its unit; minutes for an unknown unit."""
+    number, unit = _number(posted, target), posted.get(f"{target}_unit", "")
+    return number * (int(unit) if unit in UNITS else 1) if number is not None else None
+
+
+def _in_units(minutes: int | None) -> tuple[int | None, str]:
+    """The number and unit that a time is shown in: hours where they are whole."""
+    if minutes and minutes % HOUR == 0:
+        return minutes // HOUR, str(HOUR)
+    return minutes, "1"
 
 
 def _number(posted: QueryDict, name: str) -> int | None:
