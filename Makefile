@@ -4,7 +4,7 @@ export PYTHONUNBUFFERED := 1
 # A machine that forbids to keep what was compiled makes each process compile all of the platform anew: 0.6 s a start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run quick test chaos bench attack eval-gates eval-chat words check openapi clients translations screenshots guardrails environment environment-dev
+.PHONY: run quick test chaos bench bench-scale attack eval-gates eval-chat words check openapi clients translations screenshots guardrails environment environment-dev
 
 run: environment
 	@exec $(PYTHON_IN_VENV) manage.py up
@@ -20,6 +20,9 @@ chaos: environment-dev
 
 bench: environment-dev
 	@exec $(PYTHON_IN_VENV) -m bench
+
+bench-scale: environment-dev
+	@exec $(PYTHON_IN_VENV) -m bench scale
 
 attack: environment-dev
 	@exec $(PYTHON_IN_VENV) -m attack $(ATTACK)

@@ -1,4 +1,5 @@
 """`python -m bench [NAME…]`: run every benchmark, or those named, print one table and write bench/results/latest.json.
+`python -m bench scale` runs those of `SCALE`, which take long or several processes.
 
 Each runs in a process of its own, because each has servers and settings of its own. A module here needs one
 function, `run() -> list[Row]`. A benchmark that breaks is named at the end, and the exit code is 1; a missed bound is
@@ -47,8 +48,11 @@ MODULES = (
     "traces",
 )
 
+SCALE = ("cluster", "idle")
+
 
 def main(names: list[str]) -> int:
+    names = list(SCALE) if names == ["scale"] else names
     rows: list[report.Row] = []
     broken = []
     for name in names or MODULES:

@@ -59,7 +59,7 @@ def stage(
         with _echo_table() as cursor:
             cursor.execute(_ECHO_TABLE)
         url, process = start_web(env, stack)
-        yield Stage(url, env, _deployment(model), process)
+        yield Stage(url, env, deployment(model), process)
 
 
 @contextlib.contextmanager
@@ -124,7 +124,7 @@ def _echo_table() -> Any:
     return connections["owner"].cursor()
 
 
-def _deployment(model: str) -> Any:
+def deployment(model: str) -> Any:
     from apps.tenants.models import Deployment, Tenant
     from kernel.tenancy import tenant_scope
 

@@ -12,7 +12,7 @@ import threading
 import time
 from uuid import UUID
 
-from celery.signals import worker_process_shutdown, worker_shutdown, worker_shutting_down
+from celery.signals import worker_shutting_down
 from django.db import connection
 
 from apps.bus import services
@@ -64,9 +64,8 @@ def _stop(**_: object) -> None:
     _stopping.set()
 
 
-@worker_shutdown.connect
-@worker_process_shutdown.connect
-def _wait_for_threads(**_: object) -> None:
+def end() -> None:
+    """Give the threads of this process a moment to finish. Called once, when it ends."""
     _stopping.set()
     ends = time.monotonic() + STOP_SECONDS
     for thread in list(_running):

@@ -5,12 +5,17 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import threading
+import time
 
+import pytest
 from celery.signals import task_postrun, worker_shutdown
 from django.db import connection
 
-import silas_platform.celery  # noqa: F401  (connects the receivers)
+import silas_platform.celery
+from apps.bus import threads
 from apps.bus.tasks import release_leases
+from silas_platform.telemetry import instruments, traces
 from silas_platform.up.programs import AS_ROOT
 
 _WARNS = """
@@ -37,6 +42,25 @@ def test_worker_that_ends_takes_nothing_apart() -> None:
     finally:
         gc.unfreeze()
         gc.enable()
+
+
+def test_spans_of_deliveries_in_threads_are_sent_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+
+    def deliver() -> None:
+        time.sleep(0.3)
+        happened.append("delivered")
+
+    delivery = threading.Thread(target=deliver)
+    monkeypatch.setattr(threads, "_running", {delivery})
+    monkeypatch.setattr(traces, "stop", lambda: happened.append("sent"))
+    monkeypatch.setattr(instruments, "stop", lambda: None)
+    delivery.start()
+    try:
+        silas_platform.celery._end_threads_and_send_last_telemetry()
+    finally:
+        threads._stopping.clear()
+    assert happened == ["delivered", "sent"]
 
 
 def test_worker_started_here_is_spared_the_warning_of_root_and_no_other() -> None:
