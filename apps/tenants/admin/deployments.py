@@ -88,7 +88,9 @@ class DeploymentForm(TenantRowForm):
         titles = {str(pk): title for pk, title in goals.order_by("-created_at").values_list("pk", "title")[:100]}
         if current is not None:
             titles.setdefault(str(current), str(current))
-        self.fields["active_goal_id"].choices = [("", _("No goal")), *titles.items()]
+        goal = self.fields["active_goal_id"]
+        assert isinstance(goal, forms.ChoiceField)
+        goal.choices = [("", _("No goal")), *titles.items()]
         self.initial["active_goal_id"] = "" if current is None else str(current)
 
     def clean(self) -> dict[str, Any]:
