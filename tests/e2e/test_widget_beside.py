@@ -106,6 +106,38 @@ async def test_rating_is_kept_and_shown_again(open_page: OpenPage, demo: str, de
     await expect(widget.frame.get_by_role("radio", name="4 of 5")).to_be_checked()
 
 
+async def test_chat_opens_on_a_home_screen_where_there_are_earlier_conversations(
+    open_page: OpenPage, demo: str, deployment: Any
+) -> None:
+    await in_thread(offer, deployment, conversations=True)
+    page = await open_page(demo, viewport={"width": 1366, "height": 768})
+    widget = await opened(page)
+    home = widget.frame.locator(".home")
+    await expect(home).to_be_hidden()
+    await widget.say("Is my <b>piano</b> covered?")
+    await expect(widget.log.locator(".mine[data-seq='1'], .you").first).to_be_visible()
+    await expect(widget.bot).not_to_have_count(0)
+    await widget.close()
+    async with page.expect_event("requestfinished", lambda request: request.url.endswith("/conversations")):
+        await page.reload()
+    await expect(widget.bubble).to_be_visible()
+    await widget.bubble.click()
+    await expect(home).to_be_visible()
+    await expect(widget.field).to_be_hidden()
+    await expect(home.get_by_role("heading").first).not_to_be_empty()
+    await expect(widget.button("New conversation")).to_be_focused()
+    await home.locator("button.talk").click()
+    await expect(widget.mine).to_have_text(["Is my <b>piano</b> covered?"])
+    await expect(widget.field).to_be_focused()
+    async with page.expect_event("requestfinished", lambda request: request.url.endswith("/conversations")):
+        await page.reload()
+    await expect(widget.bubble).to_be_visible()
+    await page.evaluate("Silas.open()")
+    await widget.button("New conversation").click()
+    await expect(widget.field).to_be_visible()
+    await expect(widget.mine).to_have_count(0)
+
+
 async def _wrong(page: Page) -> list[str]:
     """The first heading is that of the page around the frame."""
     found = [each for each in await violations(page) if each["id"] != "page-has-heading-one"]

@@ -1,5 +1,7 @@
-/* Lists this browser's earlier conversations. Each is opened with its own resume token, which only this browser has. */
+/* Lists this browser's earlier conversations, behind More and on the home screen. Each is opened with its own resume token,
+   which only this browser has. */
 
+import { wireHome } from "./home.js";
 import { clock, el } from "./dom.js";
 import { dateLocale, panelText } from "./i18n.js";
 import { onOffers, requestJson } from "./offers.js";
@@ -34,28 +36,38 @@ export function wireConversations(chat) {
       el("button", { type: "button", class: "choice", onclick: () => switchTo("") }, panelText("fresh")), list);
   }
 
+  /* The conversations, last active first, each with its token and whether it is the one that is open. */
+  async function load() {
+    const now = await session.current();
+    const tokens = known();
+    const found = await requestJson(chat, "conversations", { method: "POST", json: { resume_tokens: tokens } });
+    return found.map((conversation) => ({ ...conversation, token: tokens[conversation.place], isHere: conversation.session_id === now.id }));
+  }
+
   async function fill(list) {
     try {
-      const now = await session.current();
-      const tokens = known();
-      const conversations = await requestJson(chat, "conversations", { method: "POST", json: { resume_tokens: tokens } });
-      list.replaceChildren(...conversations.map((conversation) => el("li", {}, entry(conversation, tokens[conversation.place], now.id))));
+      const conversations = await load();
+      list.replaceChildren(...conversations.map((conversation) => el("li", {}, entry(conversation))));
       if (!conversations.length) list.replaceChildren(el("li", { class: "quiet" }, panelText("none")));
     } catch {
       list.replaceChildren(el("li", { class: "quiet" }, panelText("failed")));
     }
   }
 
-  function entry({ session_id: id, preview, last_active_at: at }, token, here) {
+  /* `stay` is what pressing the open conversation does; without it, it is no button. */
+  function entry({ preview, last_active_at: at, token, isHere }, stay) {
     const line = [el("span", { class: "last" }, preview || "…"), el("time", { datetime: at, class: "quiet" }, clock(Date.parse(at), dateLocale()))];
-    if (id === here) return el("div", { class: "talk", "aria-current": "true" }, ...line);
+    if (isHere && stay) return el("button", { type: "button", class: "talk", onclick: stay }, ...line);
+    if (isHere) return el("div", { class: "talk", "aria-current": "true" }, ...line);
     return el("button", { type: "button", class: "talk", onclick: () => switchTo(token) }, ...line);
   }
 
+  const home = wireHome(chat, { load, entry, begin: () => switchTo("") });
   chat.on("given", ({ resume_token: token }) => keep(token));
   onOffers(chat, ({ conversations }) => {
     isOffered = conversations;
     keep(storage.get("resume"));
     sheetOf(chat).put("conversations", conversations && section);
+    if (conversations) home.prepare();
   });
 }
