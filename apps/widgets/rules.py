@@ -54,7 +54,7 @@ def frame_policy(listed: Iterable[object] | None, *, host: str) -> str:
         "default-src": "'none'",
         "script-src": "'self'",
         "style-src": "'self'",
-        "img-src": "'self'",
+        "img-src": "'self' blob:",
         "font-src": "'self'",
         "connect-src": sockets,
         "base-uri": "'none'",

@@ -90,6 +90,7 @@ TEXTS: dict[str, str | Counted] = {
     "secretGuide": "Where to find it",
     "notStored": "We couldn't save this. Check your connection and try again.",
     "source": "Source",
+    "sources": "Sources ({n})",
     "openSource": "Open the original",
     "closeSource": "Back to the conversation",
     "reading": "Opening the passage",

@@ -1,8 +1,20 @@
 /* The inbox: Alt and a letter trigger the element that carries it, menus close after a click, and the list is refreshed when
-   a snoozed conversation is due. A refresh leaves the contact panel alone while one of its parts is in use. */
+   a snoozed conversation is due. A refresh leaves the contact panel alone while one of its parts is in use. The conversations
+   next to the open one are fetched before they are asked for and shown at once. Fetching one marks nothing as read: what is
+   shown does (company.js). */
 
 const LONGEST_TIMER = 2147483647;
+const SETTLE = 350;
+const RENEW = 2000;
+const AHEAD = 2;
+const PARTS = ["thread", "contact"];
+const ADDRESSES = ["href", "action", "hx-get", "hx-post"];
 let due;
+let later;
+/* The parts of each fetched conversation by its address, null while they are on their way. */
+const fetched = new Map();
+/* Something changed since they were fetched. What is shown is refreshed too. */
+let isOld = false;
 
 export function watchInbox() {
   document.addEventListener("keydown", onKey);
@@ -16,6 +28,93 @@ export function watchInbox() {
   document.addEventListener("toggle", lookAgain, true);
   document.addEventListener("htmx:afterSettle", awaitDue);
   awaitDue();
+  document.addEventListener("click", onRow);
+  document.addEventListener("htmx:afterSettle", () => prefetchSoon(SETTLE));
+  document.body.addEventListener("silas:inbox", () => {
+    isOld = true;
+    prefetchSoon(RENEW);
+  });
+  prefetchSoon(SETTLE);
+}
+
+const rows = () => [...document.querySelectorAll("#conversations li > a")];
+const openRow = (all) => all.findIndex((each) => each.ariaCurrent === "true");
+
+/* --- the conversations next to the open one */
+
+function prefetchSoon(wait) {
+  clearTimeout(later);
+  later = setTimeout(prefetch, wait);
+}
+
+function prefetch() {
+  const all = rows();
+  const at = openRow(all);
+  if (at < 0 || document.hidden) return;
+  const near = [...all.slice(at + 1, at + 1 + AHEAD), ...all.slice(Math.max(0, at - 1), at)].map((row) => row.href);
+  for (const address of fetched.keys()) if (!near.includes(address)) fetched.delete(address);
+  near.filter((address) => isOld || !fetched.has(address)).forEach(bring);
+  isOld = false;
+}
+
+async function bring(address) {
+  if (!fetched.has(address)) fetched.set(address, null);
+  try {
+    const response = await fetch(address, { headers: { "HX-Request": "true", "HX-Target": "log" } });
+    if (!response.ok || response.redirected) throw new Error(String(response.status));
+    const found = new DOMParser().parseFromString(await response.text(), "text/html");
+    const parts = PARTS.map((id) => found.getElementById(id));
+    if (parts.includes(null)) throw new Error("no conversation");
+    if (fetched.has(address)) fetched.set(address, parts);
+  } catch {
+    fetched.delete(address);
+  }
+}
+
+function onRow(event) {
+  const row = event.target.closest?.("#conversations li > a");
+  const parts = row && fetched.get(row.href);
+  // A page with unsent files asks before it is left.
+  if (!parts || document.querySelector("#attached button") || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  show(row, parts);
+}
+
+function show(row, parts) {
+  const before = location.pathname;
+  const hadFocus = document.querySelector("#thread").contains(document.activeElement);
+  fetched.delete(row.href);
+  for (const part of parts) document.getElementById(part.id).replaceWith(document.adoptNode(part));
+  rows()[openRow(rows())]?.removeAttribute("aria-current");
+  row.setAttribute("aria-current", "true");
+  row.classList.remove("unread");
+  row.querySelector(".badge")?.remove();
+  row.scrollIntoView({ block: "nearest" });
+  history.replaceState(history.state, "", row.href);
+  lead(before, location.pathname);
+  if (hadFocus) document.querySelector("#main").focus({ preventScroll: true });
+  for (const part of parts) htmx.process(part);
+  const [thread] = parts;
+  const log = thread.querySelector("#log");
+  log.scrollTop = log.scrollHeight;
+  htmx.trigger(thread, "htmx:load");
+  htmx.trigger(thread, "htmx:afterSettle");
+  clearTimeout(later);
+  later = setTimeout(() => {
+    htmx.trigger(document.body, `silas:session:${thread.dataset.session}`);
+    prefetch();
+  }, SETTLE);
+}
+
+/* What the list leads to stays beside the conversation that is open now. */
+function lead(before, now) {
+  const list = document.querySelector("#list");
+  for (const name of ADDRESSES) {
+    for (const one of list.querySelectorAll(`[${name}^="${before}"]`)) {
+      if (!one.matches("#conversations li > a")) one.setAttribute(name, now + one.getAttribute(name).slice(before.length));
+    }
+  }
+  htmx.process(list);
 }
 
 function onKey(event) {
@@ -30,8 +129,8 @@ function onKey(event) {
 
 /* Open the next or previous conversation of the list; the first if none is open. */
 function go(step) {
-  const all = [...document.querySelectorAll("#conversations li > a")];
-  const at = all.findIndex((each) => each.ariaCurrent === "true");
+  const all = rows();
+  const at = openRow(all);
   (at < 0 ? all[0] : all[at + step])?.click();
 }
 

@@ -9,11 +9,10 @@ from playwright.async_api import Page
 
 # Whoever asks for more than violations pays for a selector of each element that is well.
 _ASKED = {"resultTypes": ["violations"]}
-# Every rule but those of level AAA: also the experimental ones, which axe leaves out by itself. Left out are
-# focus-order-semantics, which forbids the focus that scrollable-region-focusable demands of a wide table, and
-# label-content-name-mismatch, until the buttons of lists are named by their text and their row.
+# Every rule but those of level AAA: also the experimental ones, which axe leaves out by itself. Left out is
+# focus-order-semantics, which forbids the focus that scrollable-region-focusable demands of a wide table.
 _RUN = """async options => {
-  const left = ["focus-order-semantics", "label-content-name-mismatch"];
+  const left = ["focus-order-semantics"];
   const tagged = (rule, end) => rule.tags.some((tag) => tag.endsWith(end));
   const rules = axe.getRules().filter((rule) => !tagged(rule, "aaa") && !tagged(rule, "deprecated"));
   const enabled = rules.filter((rule) => !left.includes(rule.ruleId)).map((rule) => [rule.ruleId, { enabled: true }]);

@@ -86,6 +86,34 @@ async def test_drafts_wait_where_they_were_written_and_notes_stay_inside(
     await expect(page.locator("#note-text")).to_have_value("")
 
 
+async def test_conversation_beside_the_open_one_is_fetched_unread_and_shown_without_a_page_load(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    first, second = await _said(deployment, "Hello"), await _said(deployment, "Good day")
+    await in_scope(deployment.tenant_id, handoff.take_over, first.pk, agent)
+    page = await log_in(open_page, web, agent, _at(first))
+    async with page.expect_response(re.compile(str(second.pk))):
+        await page.reload()
+    await page.fill("#reply-text", "Half a sent")
+    await expect(page.locator(f"#c-{second.pk} .badge")).to_have_text("1")
+    await page.wait_for_timeout(500)
+    await page.evaluate("window.isSamePage = true")
+    await page.locator(f"#c-{second.pk}").click()
+    await expect(page.locator("#log")).to_contain_text("Good day")
+    await expect(page).to_have_url(re.compile(str(second.pk)))
+    await expect(page.locator(f"#c-{second.pk}")).to_have_attribute("aria-current", "true")
+    await expect(page.locator(f"#c-{second.pk} .badge")).to_have_count(0)
+    await expect(page.locator("#tab-all")).to_have_attribute("href", re.compile(f"^{_at(second)}"))
+    assert await page.evaluate("window.isSamePage") is True
+    await in_thread(say, second, "Are you there?")
+    await expect(page.locator("#log")).to_contain_text("Are you there?")
+    await page.keyboard.press("Alt+k")
+    if not await page.locator("#reply-text").count():
+        await page.keyboard.press("Alt+j")
+    await expect(page.locator("#reply-text")).to_have_value("Half a sent")
+    assert await page.evaluate("window.isSamePage") is True
+
+
 async def test_canned_reply_is_chosen_with_keys_and_without_a_line(
     web: str, open_page: Any, deployment: Any, agent: Any
 ) -> None:

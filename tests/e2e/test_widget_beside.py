@@ -71,12 +71,35 @@ async def test_file_is_sent_and_saved_again(open_page: OpenPage, demo: str, depl
     async with page.expect_file_chooser() as chooser:
         await widget.button("Send a file").click()
     await (await chooser.value).set_files(notes)
-    saved = widget.log.get_by_role("button", name="Save notes.txt")
+    saved = widget.log.get_by_role("button", name="notes.txt")
     await expect(saved).to_have_count(1)
     async with page.expect_download() as download:
         await saved.click()
     await (await download.value).save_as(tmp_path / "saved")
     assert (tmp_path / "saved").read_text() == "Seen by nobody else"
+
+
+async def test_picture_has_a_thumbnail_of_a_fixed_size_also_after_a_reload(
+    open_page: OpenPage, demo: str, deployment: Any, tmp_path: Path
+) -> None:
+    await in_thread(offer, deployment, **FILES)
+    page = await open_page(demo)
+    widget = await opened(page)
+    shot = tmp_path / "shot.png"
+    shot.write_bytes(await page.screenshot(clip={"x": 0, "y": 0, "width": 40, "height": 30}))
+    async with page.expect_file_chooser() as chooser:
+        await widget.button("Send a file").click()
+    await (await chooser.value).set_files(shot)
+    saved = widget.log.get_by_role("button", name="shot.png")
+    await expect(saved).to_have_count(1)
+    await page.reload()
+    widget = await opened(page)
+    picture = widget.log.get_by_role("img", name="shot.png")
+    await expect(picture).to_have_js_property("naturalWidth", 40)
+    box = await picture.bounding_box()
+    assert box
+    assert box["width"] == 200
+    assert box["height"] == 150
 
 
 async def test_visitor_goes_back_to_an_earlier_conversation(open_page: OpenPage, demo: str, deployment: Any) -> None:

@@ -166,6 +166,7 @@ async def test_citation_with_a_script_address_offers_no_original(open_page: Open
     found = {"title": "T", "url": "javascript:alert(1)", "before": "a ", "quote": "b", "after": " c"}
     await page.route("**/passage/**", lambda route: route.fulfill(json=found))
     peer.say(text="So.", citations=[{"title": "Terms", "document_id": "d", "start": 2, "end": 3, "quote": "b"}])
+    await widget.log.get_by_text("Sources (1)").click()
     await widget.button("Source: Terms").click()
     await expect(widget.frame.locator("dialog mark")).to_have_text("b")
     await expect(widget.frame.get_by_role("link", name="Open the original")).to_be_hidden()
@@ -308,6 +309,20 @@ async def test_citation_in_the_text_opens_its_passage(open_page: OpenPage, demo:
     await expect(widget.frame.get_by_role("dialog")).to_contain_text("Before. Covered. After.")
 
 
+async def test_sources_that_the_text_does_not_name_are_folded_under_it(
+    open_page: OpenPage, demo: str, peer: Peer
+) -> None:
+    _, widget = await talking(open_page, demo, peer)
+    place = {"document_id": "d", "start": 0, "end": 1, "quote": "x"}
+    peer.say(text="Yes [2].", citations=[{"title": title, **place} for title in ("Terms", "Prices", "Opening hours")])
+    await expect(widget.log.locator(".cite")).to_have_count(3)
+    await expect(widget.button("Source: Prices")).to_be_visible()
+    await expect(widget.log.get_by_text("Terms")).to_be_hidden()
+    await widget.log.get_by_text("Sources (2)").press("Enter")
+    await expect(widget.button("Source: Terms")).to_be_visible()
+    await expect(widget.button("Source: Opening hours")).to_be_visible()
+
+
 async def test_citation_of_a_section_is_short(open_page: OpenPage, demo: str, peer: Peer) -> None:
     _, widget = await talking(open_page, demo, peer)
     place = {"document_id": "d", "start": 0, "end": 1, "quote": "x"}
@@ -320,6 +335,7 @@ async def test_passage_that_may_not_be_seen_says_so(open_page: OpenPage, demo: s
     gone = {"error": {"code": "not_found", "message": "Not found.", "extra": {}}}
     await page.route("**/passage/**", lambda route: route.fulfill(status=404, json=gone))
     peer.say(text="Yes.", citations=[{"title": "4.2", "document_id": "d", "start": 0, "end": 1, "quote": "x"}])
+    await widget.log.get_by_text("Sources (1)").click()
     await widget.button("Source: 4.2").click()
     await expect(widget.frame.get_by_role("dialog")).to_contain_text("no longer available")
     open_page.errors.clear()
@@ -403,6 +419,7 @@ async def test_tenants_colour_is_made_readable(
     await asyncio.to_thread(make_deployment, tenant, theme={"accent": "#ffe14d"})
     _, widget = await talking(open_page, f"{web}/demo/{tenant.slug}/", peer, color_scheme=scheme)
     peer.say(text="So.", citations=[{"title": "Terms", "document_id": "d", "start": 0, "end": 1, "quote": "q"}])
+    await widget.log.get_by_text("Sources (1)").click()
     text, back = await widget.button("Source: Terms").evaluate(
         "(node) => [getComputedStyle(node).color, getComputedStyle(node).backgroundColor]"
     )

@@ -181,3 +181,12 @@ def _line_with_seen(user: Any, session: ChatSession) -> str:
     before, seen, _ = page.partition('id="read-state"')
     assert seen
     return "line-" + before.rpartition('id="line-')[2].partition('"')[0]
+
+
+def test_conversation_that_is_fetched_ahead_stays_unread(agent: Any, session: ChatSession) -> None:
+    ahead = {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "log"}
+    found = browser(agent).get(reverse("console-conversation", args=[session.pk]), **ahead).content.decode()
+    assert 'id="thread"' in found
+    assert 'id="contact"' in found
+    assert 'id="conversations"' not in found
+    assert _unread(session, agent) == 2

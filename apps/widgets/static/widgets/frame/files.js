@@ -1,5 +1,5 @@
 /* Sends files that the visitor picks, drops or pastes. Each is shown at once, sent once, and downloaded with the
-   conversation's token. The server checks what a file really is. */
+   conversation's token; pictures are shown as thumbnails of a fixed size. The server checks what a file really is. */
 
 import { part } from "./chat.js";
 import { el, icon } from "./dom.js";
@@ -8,6 +8,8 @@ import { newId, onOffers, request, requestJson } from "./offers.js";
 
 const clip = () => icon("M20 11l-8.5 8.5a5 5 0 0 1-7-7L13 4a3.3 3.3 0 0 1 4.7 4.7l-8.5 8.5a1.7 1.7 0 0 1-2.4-2.4L14.5 7");
 const AT_ONCE = 5;
+const PICTURES = ["png", "jpeg", "webp", "gif"];
+const THUMBNAIL = { width: 200, height: 150 };
 const PROBLEMS = { file_kind: "fileKind", file_too_large: "fileLarge", files_full: "filesFull", rate_limited: "often" };
 
 export function wireFiles(chat) {
@@ -52,7 +54,7 @@ export function wireFiles(chat) {
 
   function start(file) {
     const { endings, most_bytes: most } = offer;
-    const row = place(file.name, file.size, { pending: true, timestamp: new Date().toISOString() });
+    const row = place(file.name, file.size, { pending: true, timestamp: new Date().toISOString() }, { picture: isPicture(file) && file });
     const isKnown = endings.some((ending) => file.name.toLowerCase().endsWith(ending));
     if (!isKnown || file.size > most) fail(row, panelText(isKnown ? "fileLarge" : "fileKind"));
     else send(row, file, newId());
@@ -67,7 +69,7 @@ export function wireFiles(chat) {
     try {
       const kept = await requestJson(chat, "files", { method: "POST", body });
       row.remove();
-      if (conversation === here) show({ ...kept, timestamp: row.dataset.at });
+      if (conversation === here) show({ ...kept, timestamp: row.dataset.at }, file);
     } catch (refusal) {
       const known = PROBLEMS[refusal.code];
       if (known) fail(row, panelText(known));
@@ -75,10 +77,34 @@ export function wireFiles(chat) {
     }
   }
 
-  function place(name, size, options, action) {
+  /* `picture` is what its thumbnail shows: a blob, or a function that brings one once it is in sight. */
+  function place(name, size, options, { action = null, picture = null } = {}) {
     const text = [el("span", { class: "name" }, name), el("span", { class: "size" }, sized(size))];
-    const card = action ? el("button", { type: "button", class: "file", onclick: action, "aria-label": panelText("save", { name }) }, ...text) : el("div", { class: "file" }, ...text);
+    const content = [picture && thumbnail(name, picture), ...text];
+    const look = picture ? "file picture" : "file";
+    const card = action ? el("button", { type: "button", class: look, onclick: action, title: panelText("save", { name }) }, ...content) : el("div", { class: look }, ...content);
     return log.place(el("div", { class: options.sender === "human" ? "row" : "row mine" }, sender(options), card), options);
+  }
+
+  function thumbnail(name, picture) {
+    const image = el("img", { alt: name, ...THUMBNAIL });
+    if (picture instanceof Blob) paint(image, picture);
+    else {
+      const sight = new IntersectionObserver(async ([seen]) => {
+        if (!seen.isIntersecting) return;
+        sight.disconnect();
+        const blob = await picture();
+        if (blob) paint(image, blob);
+      });
+      sight.observe(image);
+    }
+    return image;
+  }
+
+  function paint(image, blob) {
+    const address = URL.createObjectURL(blob);
+    image.onload = image.onerror = () => URL.revokeObjectURL(address);
+    image.src = address;
   }
 
   /* The name of the agent who sent it; a file without one is the visitor's own. */
@@ -96,9 +122,15 @@ export function wireFiles(chat) {
   }
 
   /* Shows a stored file, from its recorded frame or the response to our own request, whichever comes first. */
-  function show(frame) {
+  function show(frame, file = null) {
     if (shown.has(frame.file_id)) return;
-    shown.set(frame.file_id, place(frame.name, frame.size, frame, () => save(frame)));
+    const picture = PICTURES.includes(frame.kind) && (file ?? (() => load(frame)));
+    shown.set(frame.file_id, place(frame.name, frame.size, frame, { action: () => save(frame), picture }));
+  }
+
+  async function load({ file_id: id }) {
+    const response = await request(chat, `files/${id}`).catch(() => null);
+    return response?.ok ? response.blob() : null;
   }
 
   async function save({ file_id: id, name }) {
@@ -115,13 +147,17 @@ export function wireFiles(chat) {
     setTimeout(() => URL.revokeObjectURL(href), 60000);
   }
 
-  chat.onFrame("file", show);
+  chat.onFrame("file", (frame) => show(frame));
   chat.on("language", name);
   chat.on("forgotten", () => {
     conversation += 1;
     shown.clear();
   });
   onOffers(chat, wire);
+}
+
+function isPicture(file) {
+  return PICTURES.some((kind) => file.type === `image/${kind}`);
 }
 
 function sized(bytes) {

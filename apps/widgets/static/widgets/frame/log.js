@@ -101,7 +101,8 @@ export class Log {
     return row;
   }
 
-  /* The server's HTML, or for a message without it the text rendered here. */
+  /* The server's HTML, or for a message without it the text rendered here. Sources that the text does not name are folded
+     under it. */
   body(text, html, citations) {
     const used = new Set();
     const cite = (n) => {
@@ -113,18 +114,15 @@ export class Log {
     if (html) for (const place of nodes.flatMap((node) => [...node.querySelectorAll("[data-cite]")])) place.replaceWith(cite(Number(place.dataset.cite)) ?? place.textContent);
     const rest = citations.filter((_, index) => !used.has(index));
     if (!rest.length) return nodes;
-    const last = nodes.at(-1);
     const labels = rest.flatMap((citation) => [" ", this.cite(citation)]);
-    if (last?.tagName === "P") last.append(...labels);
-    else nodes.push(el("p", {}, ...labels));
-    return nodes;
+    return [...nodes, el("details", { class: "sources" }, el("summary", {}, t("sources", { n: rest.length })), el("p", {}, ...labels))];
   }
 
   cite(citation) {
     const title = citation.title || t("source");
     const path = title.split(" › ");
     const label = path.length > 1 ? `${path[0]}, ${path.at(-1)}` : title;
-    return el("button", { type: "button", class: "cite", "aria-label": `${t("source")}: ${title}`, onclick: (event) => this.onCite(citation, event.currentTarget) }, label);
+    return el("button", { type: "button", class: "cite", "aria-label": `${t("source")}: ${label}`, title: title === label ? null : title, onclick: (event) => this.onCite(citation, event.currentTarget) }, label);
   }
 
   quiet(text, options) {

@@ -75,6 +75,7 @@ export const ar = {
   secretGuide: "أين تجده",
   notStored: "لم يُحفظ. تحقق من الاتصال وحاول مرة أخرى.",
   source: "المصدر",
+  sources: "Sources ({n})",
   openSource: "فتح الأصل",
   closeSource: "العودة إلى المحادثة",
   reading: "جارٍ فتح المقطع",

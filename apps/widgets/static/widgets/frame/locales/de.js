@@ -75,6 +75,7 @@ export const de = {
   secretGuide: "Wo Sie es finden",
   notStored: "Es wurde nicht gespeichert. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
   source: "Quelle",
+  sources: "Sources ({n})",
   openSource: "Original öffnen",
   closeSource: "Zurück zum Gespräch",
   reading: "Die Stelle wird geöffnet",

@@ -75,6 +75,7 @@ export const es = {
   secretGuide: "Dónde encontrarlo",
   notStored: "No se guardó. Compruebe la conexión e inténtelo de nuevo.",
   source: "Fuente",
+  sources: "Sources ({n})",
   openSource: "Abrir el original",
   closeSource: "Volver a la conversación",
   reading: "Abriendo el pasaje",

@@ -75,6 +75,7 @@ export const fr = {
   secretGuide: "Où le trouver",
   notStored: "Rien n’a été enregistré. Vérifiez la connexion et réessayez.",
   source: "Source",
+  sources: "Sources ({n})",
   openSource: "Ouvrir l’original",
   closeSource: "Retour à la conversation",
   reading: "Ouverture du passage",

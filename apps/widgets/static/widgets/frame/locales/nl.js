@@ -75,6 +75,7 @@ export const nl = {
   secretGuide: "Waar u het vindt",
   notStored: "We konden dit niet opslaan. Controleer uw verbinding en probeer het opnieuw.",
   source: "Bron",
+  sources: "Sources ({n})",
   openSource: "Het origineel openen",
   closeSource: "Terug naar het gesprek",
   reading: "De passage wordt geopend",
