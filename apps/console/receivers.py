@@ -92,7 +92,7 @@ def _entries_appended(session: ChatSession, entries: Sequence[ChronicleEntry]) -
     if not written or session.is_test:
         return
     if session.owner == Owner.HUMAN:
-        concerned = {session.owner_user_id} - {None}
+        concerned = {session.owner_user_id} if session.owner_user_id else set()
     elif session.wanted_person_at is not None and len(responsible := responsible_for(session)) == 1:
         concerned = responsible
     else:

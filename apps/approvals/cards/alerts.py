@@ -206,7 +206,7 @@ def claim_alerts(moment: datetime) -> list[Push | AlertEmail]:
 def next_alert_at(card_id: UUID, moment: datetime) -> datetime | None:
     """Return when the next alert about this card may be due, None if none will be. The choices are locked, so that a
     member who changes theirs meanwhile is not missed."""
-    card = _open_cards(moment).filter(pk=card_id).first()
+    card: Card | None = _open_cards(moment).filter(pk=card_id).first()
     if card is None:
         return None
     due: list[datetime] = []
@@ -219,8 +219,9 @@ def next_alert_at(card_id: UUID, moment: datetime) -> datetime | None:
     return max(min(due), moment + timedelta(seconds=PUSH_SECONDS)) if due else None
 
 
-def _open_cards(moment: datetime) -> QuerySet[Card]:
-    cards: QuerySet[Card] = Card.objects.filter(status__in=OPEN_STATUSES, expires_at__gt=moment)
+def _open_cards(moment: datetime) -> QuerySet[Any]:
+    """Cards with their `queued_at`."""
+    cards: QuerySet[Any] = Card.objects.filter(status__in=OPEN_STATUSES, expires_at__gt=moment)
     return cards.annotate(queued_at=queries.queued_at())
 
 
