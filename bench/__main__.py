@@ -42,6 +42,7 @@ MODULES = (
     "connections",
     "takeover",
     "paint",
+    "interactions",
     "email",
     "backup",
     "person",

@@ -138,7 +138,7 @@ async def _painted(browser: Browser, house: House, line: Line, path: str) -> flo
     context = await browser.new_context(storage_state=None if path == PAGES["login"] else house.kept)
     try:
         page = await context.new_page()
-        await _slow_down(await context.new_cdp_session(page), line)
+        await slow_down(await context.new_cdp_session(page), line)
         answer = await page.goto(house.address(path), wait_until="commit")
         at = urlsplit(page.url).path
         if answer is None or not answer.ok or at != urlsplit(house.address(path)).path:
@@ -148,7 +148,7 @@ async def _painted(browser: Browser, house: House, line: Line, path: str) -> flo
         await context.close()
 
 
-async def _slow_down(devtools: Any, line: Line) -> None:
+async def slow_down(devtools: Any, line: Line) -> None:
     each_way = {"downloadThroughput": line.bits / 8, "uploadThroughput": line.bits / 8}
     await devtools.send("Network.enable")
     await devtools.send("Network.emulateNetworkConditions", {"offline": False, "latency": line.trip, **each_way})

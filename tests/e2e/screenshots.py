@@ -4,6 +4,7 @@ start them.
 A picture for the documents is a line in STATES (docs/screenshots): its name, where it is, in which looks, as whom, and
 what is done on the page before. STRAINED is for the eyes of whoever changed a page (var/screenshots, not committed):
 every page on a laptop, in German and at 200 %, with long names, open menus and 1,000 rows, and the widget in Arabic.
+The console has no language that is written from right to left.
 No test: nothing here says whether it works, and `make test` leaves it out.
 """
 
@@ -280,6 +281,7 @@ STRAINED = [
     State("inbox-canned", lambda scene: f"/console/inbox/{scene.mine().pk}/", "laptop phone", "agent", _canned),
     State("review-scrolled", "/console/review/", "laptop phone", act=_scrolled),
     State("contacts", "/console/contacts/", "laptop phone"),
+    State("settings", "/console/settings/", "laptop phone zoom german"),
 ]
 
 

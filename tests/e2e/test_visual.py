@@ -37,7 +37,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "dark": {"color_scheme": "dark", "viewport": LAPTOP},
     "phone": {"color_scheme": "light", "viewport": PHONE, "has_touch": True},
 }
-VARYING = ("time", "[data-varies]", "#rail .count")
+VARYING = ("time", "[data-varies]", "#rail .count", "[data-preview]", "input[type=date]")
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,10 @@ PAGES: dict[str, tuple[str | Callable[[Company], str], str]] = {
     "gates": ("/console/gates/", "light"),
     "account": ("/console/account/", "light"),
     "knowledge": ("/console/knowledge/", "light phone"),
+    "settings": ("/console/settings/", "light phone"),
+    "insights": ("/console/insights/", "light"),
+    "studio": (lambda company: f"/console/studio/{company.deployment.pk}/", "light"),
+    "first-run": ("/console/begin/", "light"),
 }
 
 
@@ -93,6 +97,12 @@ async def test_page_looks_as_before(web: str, open_page: OpenPage, company: Comp
 
 async def test_login_looks_as_before(web: str, open_page: OpenPage, database: None) -> None:
     await _compare(await open_page(f"{web}/console/login/", **LOOKS["light"]), "login-light")
+
+
+async def test_administration_looks_as_before(web: str, open_page: OpenPage, company: Company) -> None:
+    page = await log_in(open_page, web, company.owner, "/console/account/", **LOOKS["light"], reduced_motion="reduce")
+    await page.goto(f"{web}/admin/")
+    await _compare(page, "admin-light")
 
 
 @pytest.mark.parametrize("look", ["light", "phone"])
