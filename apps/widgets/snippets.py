@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
+from html import unescape
 from urllib.parse import urlsplit
 
 from django.urls import reverse
@@ -24,6 +27,7 @@ class Builder:
 
 # The id of the element that holds an inline chat; a website can change its height.
 PLACE = "silas-chat"
+DEFAULT_ACCENT = "#2c49d4"
 
 
 def snippet(address: str, place: Deployment, *, integrity: str = "") -> str:
@@ -31,8 +35,18 @@ def snippet(address: str, place: Deployment, *, integrity: str = "") -> str:
     src = f"{address.rstrip('/')}{reverse('widget-loader')}"
     pinned = f' integrity="{integrity}" crossorigin="anonymous"' if integrity else ""
     inline = f' data-inline="#{PLACE}"' if is_inline(place) else ""
-    script = f'<script src="{escape(src)}" data-deployment="{escape(place.public_key)}"{inline}{pinned} async></script>'
+    look = "" if inline else "".join(f' data-{name}="{escape(value)}"' for name, value in first_look(place).items())
+    key = escape(place.public_key)
+    script = f'<script src="{escape(src)}" data-deployment="{key}"{look}{inline}{pinned} async></script>'
     return f'<div id="{PLACE}" style="height: 600px"></div>\n{script}' if inline else script
+
+
+def first_look(place: Deployment) -> dict[str, str]:
+    """Return what the loader needs to show the button before the frame has loaded, which corrects what is outdated."""
+    look = {"accent": DEFAULT_ACCENT} | {name: str(place.theme.get(name) or "") for name in ("position", "launcher")}
+    if accent := place.theme.get("accent"):
+        look["accent"] = str(accent)
+    return {name: value for name, value in look.items() if value}
 
 
 def is_inline(place: Deployment) -> bool:
@@ -53,20 +67,25 @@ def builders(code: str, *, inline: bool = False) -> list[Builder]:
 
 
 def _wrapped(slug: str, code: str) -> str:
-    """Return the code for a builder. A tag manager drops attributes, so the key is set in code there."""
+    """Return the code for a builder. A tag manager drops attributes, so they are set in code there."""
     if slug != "tag-manager":
         return code
     src = code.partition('src="')[2].partition('"')[0]
-    key = code.partition('data-deployment="')[2].partition('"')[0]
+    data = re.findall(r' data-([a-z]+)="([^"]*)"', code)
     return (
         "<script>\n"
         '  var s = document.createElement("script");\n'
         f'  s.src = "{src}";\n'
-        f'  s.dataset.deployment = "{key}";\n'
-        "  s.async = true;\n"
+        + "".join(f"  s.dataset.{name} = {_quoted(unescape(value))};\n" for name, value in data)
+        + "  s.async = true;\n"
         "  document.head.appendChild(s);\n"
         "</script>"
     )
+
+
+def _quoted(text: str) -> str:
+    """As a string of JavaScript inside a script element."""
+    return json.dumps(text).replace("<", "\\u003c")
 
 
 _PLACES = (

@@ -21,7 +21,7 @@ from django.views.decorators.http import condition, require_safe
 from apps.releases.served import live_settings
 from apps.tenants import install_pings
 from apps.tenants.hours import team_status
-from apps.widgets import queries, rules
+from apps.widgets import queries, rules, snippets
 from kernel.clock import now
 from kernel.errors import NotFound
 from kernel.language import LANGUAGES
@@ -122,7 +122,8 @@ def demo(request: HttpRequest, tenant_slug: str) -> HttpResponse:
     deployment = queries.demo_deployment(tenant_slug) if settings.DEMO else None
     if deployment is None:
         raise Http404
-    return render(request, "widgets/demo.html", {"deployment": deployment, "tenant": deployment.tenant})
+    look = snippets.first_look(deployment)
+    return render(request, "widgets/demo.html", {"deployment": deployment, "tenant": deployment.tenant, "look": look})
 
 
 @require_safe

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from apps.tenants.models import Deployment
 from apps.widgets.snippets import policy_lines
@@ -61,6 +61,52 @@ async def test_site_with_an_unknown_key_gets_no_widget(open_page: OpenPage, site
     page = await open_page(site.origin)
     await asyncio.sleep(1.5)
     await expect(Widget(page).bubble).to_be_hidden()
+    open_page.errors.clear()
+
+
+def with_look(site: Site) -> None:
+    look = 'data-accent="#b3123d" data-position="left" data-launcher="Ask us"'
+    site.body = site.body.replace(" async>", f" {look} async>")
+
+
+async def test_button_is_there_before_the_frame_as_the_page_s_code_says(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    with_look(embedded)
+    page = await open_page("about:blank", peer=peer)
+    held = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await held.wait()
+        await route.continue_()
+
+    await page.route(re.compile(r"/widget/v1/[^/]+/$"), hold)
+    await page.goto(embedded.origin, wait_until="commit")
+    bubble = Widget(page).bubble
+    await expect(bubble).to_have_text("Ask us")
+    await expect(bubble).to_have_css("background-color", "rgb(179, 18, 61)")
+    await expect(bubble).to_have_class(re.compile(r"\bleft\b"))
+    await bubble.click()
+    held.set()
+    await expect(Widget(page).panel).to_be_visible()
+
+
+async def test_button_of_a_later_page_is_there_before_the_frame(
+    open_page: OpenPage, embedded: Site, peer: Peer
+) -> None:
+    page = await open_page(embedded.origin, peer=peer)
+    await expect(Widget(page).bubble).to_be_visible()
+    await page.route(re.compile(r"/widget/v1/[^/]+/$"), lambda route: asyncio.sleep(30))
+    await page.reload(wait_until="commit")
+    await expect(Widget(page).bubble).to_be_visible()
+
+
+async def test_button_goes_from_a_site_whose_frame_is_refused(open_page: OpenPage, embedded: Site, peer: Peer) -> None:
+    with_look(embedded)
+    stranger = embedded.origin.replace("localhost", "127.0.0.1")
+    page = await open_page(stranger, peer=peer)
+    await expect(Widget(page).bubble).to_be_hidden(timeout=6000)
+    assert await page.evaluate("document.querySelector('[data-silas]') !== null")
     open_page.errors.clear()
 
 

@@ -118,7 +118,8 @@ def test_demo_on_a_real_platform_is_404(client: Client, deployment: Deployment) 
 
 def test_demo_embeds_the_tenants_widget_as_a_site_would(client: Client, deployment: Deployment) -> None:
     page = client.get(f"/demo/{deployment.tenant.slug}/").content.decode()
-    assert f'<script src="/widget/v1/loader.js" data-deployment="{deployment.public_key}" async></script>' in page
+    tag = f'<script src="/widget/v1/loader.js" data-deployment="{deployment.public_key}" data-accent="#2c49d4" async>'
+    assert tag in page
 
 
 def test_demo_shows_a_tenants_name_escaped(client: Client, tenant: Any, deployment: Deployment) -> None:

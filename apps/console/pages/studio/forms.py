@@ -13,6 +13,7 @@ from apps.tenants.hours import DAYS
 from apps.tenants.models import Deployment
 from apps.tenants.rules import MODEL_ROLES, OPTIONAL_ROLES, theme_problems, typed_origins
 from apps.tenants.services import deployment_problems
+from apps.widgets.snippets import DEFAULT_ACCENT
 from kernel.language import LANGUAGES
 from kernel.unicode_safety import replace_unstorable
 
@@ -203,7 +204,7 @@ def initial_of(place: Deployment) -> dict[str, object]:
         "suggestions": "\n".join(place.suggestions),
         "allowed_origins": "\n".join(place.allowed_origins),
         **{name: place.theme.get(name, "") for name in _LOOKS},
-        "accent": place.theme.get("accent") or "#2c49d4",
+        "accent": place.theme.get("accent") or DEFAULT_ACCENT,
         "mode": place.theme.get("mode") or "auto",
         "position": place.theme.get("position") or "right",
         "placement": place.theme.get("placement") or "bubble",

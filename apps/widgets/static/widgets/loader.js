@@ -106,7 +106,48 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
       opened = true;
     }
     (inline || document.body).append(host);
-    setTimeout(() => parts?.host === host && !live && emit("error", { code: "unavailable" }), 15000);
+    const look = firstLook();
+    if (look) wear(look);
+    // A frame that has loaded and says nothing was refused: this website is not listed, or the key is unknown.
+    frame.onload = () => setTimeout(() => hideDead(host), 1000);
+    setTimeout(() => hideDead(host) && emit("error", { code: "unavailable" }), 15000);
+  }
+
+  // Shows the button before the frame has loaded: as on this tab's last page, or as the page's code says.
+  function firstLook() {
+    try {
+      const last = JSON.parse(sessionStorage.getItem(`${store()}:look`));
+      if (last) return last;
+    } catch {
+      // Storage is blocked in the page.
+    }
+    const { accent = "", position: side, launcher } = { ...settings, ...mode(settings.theme) };
+    const labels = { title: "Chat", open: "Chat" };
+    return /^#[0-9a-f]{6}$/i.test(accent) && { colours: { accent, ink: inkOn(accent) }, side, launcher, labels };
+  }
+
+  function hideDead(host) {
+    if (live || parts?.host !== host) return false;
+    shown = false;
+    render();
+    return true;
+  }
+
+  // Much the same as the frame's, whose answer comes later.
+  function inkOn(hex) {
+    const [r, g, b] = [1, 3, 5].map((at) => (parseInt(hex.slice(at, at + 2), 16) / 255) ** 2.2);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? "#0e1230" : "#fff";
+  }
+
+  function wear({ colours, side, launcher, labels }) {
+    for (const key in colours) parts.host.style.setProperty(`--silas-${key}`, colours[key]);
+    for (const part of [parts.bubble, parts.nudge, parts.panel]) part.classList.toggle("left", side === "left");
+    parts.words.textContent = launcher || "";
+    parts.words.hidden = !launcher;
+    parts.bubble.classList.toggle("worded", Boolean(launcher));
+    parts.labels = labels;
+    shown = true;
+    render();
   }
 
   // The container of an inline chat: an element, or a selector of one.
@@ -189,15 +230,13 @@ iframe { display: block; width: 100%; height: 100%; border: 0; color-scheme: nor
       for (const [silas, data] of waiting.splice(0)) tell(silas, data);
       render();
     },
-    look({ colours, side, launcher, labels }) {
-      for (const key in colours) parts.host.style.setProperty(`--silas-${key}`, colours[key]);
-      for (const part of [parts.bubble, parts.nudge, parts.panel]) part.classList.toggle("left", side === "left");
-      parts.words.textContent = launcher || "";
-      parts.words.hidden = !launcher;
-      parts.bubble.classList.toggle("worded", Boolean(launcher));
-      parts.labels = labels;
-      shown = true;
-      render();
+    look({ silas, ...look }) {
+      wear(look);
+      try {
+        sessionStorage.setItem(`${store()}:look`, JSON.stringify(look));
+      } catch {
+        // Storage is blocked in the page: the next one shows the button when its frame has loaded.
+      }
     },
     unread({ count, shown: number, text }) {
       parts.count.textContent = number;
