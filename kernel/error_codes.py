@@ -116,6 +116,8 @@ class ErrorCode(StrEnum):
         _("The program's key may not decide this kind of approval, or not at this risk."),
     )
     COLLECTION_MISSING = "collection_missing", 409, _("The collection that this would be added to no longer exists.")
+    COMPANY_CLOSED = "company_closed", 503, _("This company is closed for maintenance. Try again later.")
+    COMPANY_MOVED = "company_moved", 410, _("This company has moved. Reload the page to reach it.")
     CONDITIONS_MISSING = "conditions_missing", 400, _("Enter your conditions.")
     CONDITIONS_NOT_ALLOWED = (
         "conditions_not_allowed",

@@ -7,6 +7,8 @@ stops meanwhile (ADR 77).
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.conf import settings
 
@@ -36,6 +38,17 @@ def is_sealed_with_current_key(sealed: bytes, *, belongs_to: str) -> bool:
     except SilasError:
         return False
     return True
+
+
+@contextmanager
+def using_keys(*, current: str, old: str) -> Iterator[None]:
+    """Seal with `current` and unseal with both for the block. For a command that is alone in its process."""
+    before = settings.SILAS_SECRETS_KEY, settings.SILAS_SECRETS_KEY_OLD
+    settings.SILAS_SECRETS_KEY, settings.SILAS_SECRETS_KEY_OLD = current, old
+    try:
+        yield
+    finally:
+        settings.SILAS_SECRETS_KEY, settings.SILAS_SECRETS_KEY_OLD = before
 
 
 def key_fingerprint() -> str:

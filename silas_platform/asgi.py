@@ -17,11 +17,13 @@ from apps.console.routing import websocket_urlpatterns as console_sockets
 from apps.protocols.mcp_server import with_deployments
 from apps.safety.mcp_server import with_safety
 from apps.sessions.routing import websocket_urlpatterns as visitor_sockets
+from kernel.tenancy import refuse_closed_companies
 from silas_platform import connection_limits
 from silas_platform.background import with_background
 from silas_platform.client_address import with_client_address
 from silas_platform.telemetry import instruments, traces
 
+refuse_closed_companies()
 connection_limits.install()
 instruments.start("web")
 traces.start("web")

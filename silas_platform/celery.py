@@ -55,10 +55,12 @@ def _refuse_wrong_rights(options: dict[str, Any], **_: Any) -> None:
     """
     from django.core.exceptions import ImproperlyConfigured
 
+    from kernel.tenancy import refuse_closed_companies
     from silas_platform.checks import refuse_wrong_keys
 
     given = options.get("queues") or list(app.conf.task_queues)
     queues = given.split(",") if isinstance(given, str) else list(given)
+    refuse_closed_companies()
     try:
         refuse_wrong_keys(queues)
         _check_database_with_retry(trusted=queues == [Worker.TRUSTED])

@@ -26,7 +26,7 @@ from apps.tenants.enums import Capability, Role
 from apps.tenants.models import Membership, Tenant, User
 from apps.tenants.rules import TENANT_IN_SESSION, forbidden_role, roles_with
 from kernel.errors import SilasError
-from kernel.tenancy import tenant_scope
+from kernel.tenancy import COMPANY_CLOSED, tenant_scope
 from kernel.timezones import get_timezone
 
 DECIDING_ROLES = roles_with(Capability.DECIDE)
@@ -168,7 +168,8 @@ def _redirect(request: StaffRequest, address: str) -> HttpResponse:
 def refused(request: Any, refusal: SilasError) -> HttpResponse:
     """Render the refusal as a page, or for HTMX as the notice above the page."""
     if not request.htmx:
-        return render(request, "console/refused.html", {"refusal": refusal}, status=refusal.status)
+        name = "closed" if refusal.code in COMPANY_CLOSED else "refused"
+        return render(request, f"console/{name}.html", {"refusal": refusal}, status=refusal.status)
     response = render(request, "console/_notice.html", {"refusal": refusal}, status=refusal.status)
     response["HX-Retarget"], response["HX-Reswap"] = "#notice", "innerHTML"
     response["HX-Reselect"] = "p"

@@ -48,7 +48,7 @@ from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
 from kernel.language import gettext, gettext_lazy, in_language
 from kernel.ratelimit.token_buckets import Penalties, TokenBucket
-from kernel.tenancy import in_scope, in_thread
+from kernel.tenancy import COMPANY_CLOSED, in_scope, in_thread
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -64,6 +64,12 @@ BAD_FRAMES, BAD_FRAMES_A_SECOND = 10, 0.1
 UNAVAILABLE = gettext_lazy("We can't receive messages right now. Yours will be sent again automatically.")
 
 _penalties = Penalties()
+
+
+def _close_code(error: Exception) -> int:
+    """A closed company opens again, perhaps in another installation: its visitors keep trying."""
+    refused = isinstance(error, SilasError) and error.code not in COMPANY_CLOSED
+    return FORBIDDEN if refused else TRY_LATER
 
 
 class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
@@ -108,8 +114,8 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         self.key = self.scope["url_route"]["kwargs"]["key"]
         try:
             deployment = await in_thread(open_deployment, self.key)
-        except DatabaseError:
-            await self.close(TRY_LATER)
+        except (SilasError, DatabaseError) as error:
+            await self.close(_close_code(error))
             return
         if deployment is None or not _own_origin(self.scope["headers"]):
             await self.close(FORBIDDEN)
@@ -148,7 +154,7 @@ class VisitorConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels
         try:
             arrival = await in_scope(visitor.tenant_id, presence.arrive, visitor, frame.after_seq)
         except (SilasError, DatabaseError) as error:
-            await self.close(FORBIDDEN if isinstance(error, SilasError) else TRY_LATER)
+            await self.close(_close_code(error))
             return
         most = arrival.bounds.sockets
         if not await open_sockets.sit_down(visitor, self.channel_name, group=self._group, most=most):

@@ -5,6 +5,14 @@ from django.db.models import TextChoices
 from kernel.language import gettext_lazy as _
 
 
+class Closed(TextChoices):
+    """Whether an operator has closed a company, and whether another installation has it now."""
+
+    NO = "", _("Open")
+    CLOSED = "closed", _("Closed")
+    MOVED = "moved", _("Moved to another installation")
+
+
 class Role(TextChoices):
     """A member's role: owners administer, approvers decide cards, agents answer visitors, viewers read."""
 

@@ -6,6 +6,7 @@ from kernel.tenancy.models import TenantModel
 from kernel.tenancy.reads import Read, read_rows, read_together
 from kernel.tenancy.replica import read_from_replica
 from kernel.tenancy.scope import (
+    COMPANY_CLOSED,
     INSTALLATION,
     ScopeError,
     before_commit,
@@ -15,6 +16,7 @@ from kernel.tenancy.scope import (
     in_tenant_scope,
     lookup_scope,
     platform_scope,
+    refuse_closed_companies,
     run_isolated,
     savepoint,
     tenant_scope,
@@ -22,6 +24,7 @@ from kernel.tenancy.scope import (
 from kernel.tenancy.threads import in_scope, in_thread, with_retry
 
 __all__ = [
+    "COMPANY_CLOSED",
     "INSTALLATION",
     "Read",
     "ScopeError",
@@ -38,6 +41,7 @@ __all__ = [
     "read_from_replica",
     "read_rows",
     "read_together",
+    "refuse_closed_companies",
     "run_isolated",
     "savepoint",
     "tenant_scope",

@@ -37,6 +37,18 @@ _SET_SCOPE = (
     "SELECT set_config('silas.tenant', %s, true), set_config('silas.platform', %s, true),"
     " set_config('silas.lookup', %s, true)"
 )
+_SET_OPEN_SCOPE = _SET_SCOPE + ", (SELECT closed FROM tenants_tenant WHERE id = nullif(%s, '')::uuid)"  # noqa: S608 (a text of ours)
+_CLOSED = {"closed": ErrorCode.COMPANY_CLOSED, "moved": ErrorCode.COMPANY_MOVED}
+# Why a company's scope is refused.
+COMPANY_CLOSED = frozenset(_CLOSED.values())
+_refuses_closed = False
+
+
+def refuse_closed_companies(*, on: bool = True) -> None:
+    """From now on this process opens no scope of a company that an operator has closed or moved away. Called by the
+    processes that serve visitors, members and jobs; commands of the operator still reach a closed company."""
+    global _refuses_closed
+    _refuses_closed = on
 
 
 class ScopeError(SilasError):
@@ -117,7 +129,8 @@ def before_commit(flush: Flush, item: Any, *, last: bool = False, numbered: bool
 def tenant_scope(tenant: Any) -> Iterator[UUID]:
     """Open a transaction that sees `tenant` (a row or its id) only; joins a scope of the same tenant.
 
-    Raises `ScopeError` for None and inside a scope of another tenant. Inside a platform scope it narrows.
+    Raises `ScopeError` for None and inside a scope of another tenant; 503 `company_closed` and 410 `company_moved`
+    where closed companies are refused. Inside a platform scope it narrows.
     """
     tenant_id = _tenant_id(tenant)
     outer = _current.get()
@@ -182,11 +195,16 @@ def for_each_tenant(tenant_ids: Iterable[UUID], work: Callable[[UUID], int | Non
     for tenant_id in tenant_ids:
         try:
             done += work(tenant_id) or 0
+        except SilasError as error:
+            if error.code not in COMPANY_CLOSED:
+                _log_left_out(tenant_id, work, error)
         except Exception as error:  # noqa: BLE001 (an error of one tenant must not stop the others)
-            _log.error(
-                "company_left_out tenant=%s work=%s error=%s", tenant_id, _qualified_name(work), type(error).__name__
-            )
+            _log_left_out(tenant_id, work, error)
     return done
+
+
+def _log_left_out(tenant_id: UUID, work: Any, error: Exception) -> None:
+    _log.error("company_left_out tenant=%s work=%s error=%s", tenant_id, _qualified_name(work), type(error).__name__)
 
 
 def in_tenant_scope(step: Callable[[], Out]) -> Callable[[UUID], Out]:
@@ -241,7 +259,10 @@ def _enter_scope(scope: Scope, outer: Scope | None) -> Iterator[None]:
     if not joined:
         _renew_lost_connection()
     with nullcontext() if joined else transaction.atomic():
-        _set_database_scope(scope)
+        if closed := _set_database_scope(scope):
+            if joined:
+                _set_database_scope(outer or Scope())
+            raise SilasError(closed)
         token = _current.set(scope)
         try:
             yield
@@ -289,9 +310,15 @@ def _is_connection_lost(line: psycopg.Connection[Any]) -> bool:
     return line.pgconn.status != ConnStatus.OK
 
 
-def _set_database_scope(scope: Scope) -> None:
+def _set_database_scope(scope: Scope) -> ErrorCode | None:
+    """The error with which the scope of a closed company is refused."""
     with connection.cursor() as cursor:
-        cursor.execute(_SET_SCOPE, scope.settings())
+        if not _refuses_closed or scope.tenant_id is None:
+            cursor.execute(_SET_SCOPE, scope.settings())
+            return None
+        cursor.execute(_SET_OPEN_SCOPE, [*scope.settings(), str(scope.tenant_id)])
+        (*_, closed) = cursor.fetchone()
+        return _CLOSED.get(closed)
 
 
 def _tenant_id(tenant: Any) -> UUID:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -36,19 +37,28 @@ def read_passphrase(path: Path) -> str:
 
 def seal(passphrase: str) -> bytes:
     """The keys of this process, sealed."""
-    plain = json.dumps({name: env.text(name) for name in KEYS}).encode()
+    return seal_values({name: env.text(name) for name in KEYS}, passphrase)
+
+
+def unseal(text: bytes, passphrase: str) -> dict[str, str]:
+    """The keys by name. Raises `BackupRefused` for another passphrase and for changed bytes."""
+    return {name: value for name, value in unseal_values(text, passphrase).items() if name in KEYS}
+
+
+def seal_values(values: Mapping[str, str], passphrase: str) -> bytes:
+    plain = json.dumps(dict(values)).encode()
     salt, nonce = os.urandom(16), os.urandom(12)
     sealed = AESGCM(_key(passphrase, salt)).encrypt(nonce, plain, _PURPOSE)
     parts = {"salt": salt, "nonce": nonce, "sealed": sealed}
     return json.dumps({name: base64.b64encode(value).decode() for name, value in parts.items()}).encode()
 
 
-def unseal(text: bytes, passphrase: str) -> dict[str, str]:
-    """The keys by name. Raises `BackupRefused` for another passphrase and for changed bytes."""
+def unseal_values(text: bytes, passphrase: str) -> dict[str, str]:
+    """Raises `BackupRefused` for another passphrase and for changed bytes."""
     try:
         parts = {name: base64.b64decode(value) for name, value in json.loads(text).items()}
         plain = AESGCM(_key(passphrase, parts["salt"])).decrypt(parts["nonce"], parts["sealed"], _PURPOSE)
-        return {name: str(value) for name, value in json.loads(plain).items() if name in KEYS}
+        return {name: str(value) for name, value in json.loads(plain).items()}
     except (ValueError, KeyError, TypeError, AttributeError, InvalidTag):
         raise BackupRefused("E_BACKUP_PASSPHRASE", "The keys do not open with this passphrase.") from None
 

@@ -8,10 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,9 +21,8 @@ from moto.server import ThreadedMotoServer
 from silas_platform.backup import database, keys
 from silas_platform.backup.making import restore
 from silas_platform.backup.manifest import DATABASE, NAME, BackupRefused, Manifest, measured, source, target
-from silas_platform.up.embedded import start_postgres
-from silas_platform.up.environment import ROOT
 from tests import prepared
+from tests.platform.installation import Installation, await_quiet, execute
 from tests.platform.runs import eventually
 
 PASSPHRASE = "correct horse battery staple"
@@ -34,26 +30,6 @@ STORE = (
     "from django.core.files.storage import storages; from django.core.files.base import ContentFile;"
     "storages['files'].save('aa/bb', ContentFile(b'a picture'))"
 )
-_OWN = ("DATABASE_URL", "DATABASE_OWNER_URL", "DATABASE_WORK_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
-
-
-@dataclass
-class Installation:
-    """An installation of one machine on its own `var`; its servers run while a command does."""
-
-    var: Path
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        env = {name: value for name, value in os.environ.items() if name not in _OWN} | {"SILAS_VAR": str(self.var)}
-        argv = [sys.executable, "manage.py", *arguments]
-        return subprocess.Popen(
-            argv, cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-        )
-
-    def run(self, *arguments: str) -> tuple[int, str]:
-        process = self.start(*arguments)
-        said, _ = process.communicate(timeout=300)
-        return process.returncode, said
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +99,7 @@ def test_verification_names_everything_that_was_altered(restored: Installation, 
     altered = Installation(tmp_path / "altered")
     subprocess.run(["cp", "-a", restored.var, altered.var], check=True)
     for statement in ALTERED.values():
-        _execute(altered.var, statement)
+        execute(altered.var, statement)
     (altered.var / "files" / "aa" / "bb").unlink()
     code, said = altered.run("restore", str(copy), "--verify")
     assert code == 1
@@ -137,7 +113,7 @@ def test_backup_that_was_killed_leaves_nothing_and_the_next_one_works(house: Ins
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert not place.exists()
-    _await_quiet(house.var)
+    await_quiet(house.var)
     code, said = house.run("backup", str(place))
     assert code == 0, said
     assert "Keys are not in it" in said
@@ -156,7 +132,7 @@ def test_restore_needs_the_keys_and_is_repeated_when_it_was_killed(
     assert eventually(lambda: (made.var / "files" / "aa" / "bb").exists(), seconds=120)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    _await_quiet(made.var)
+    await_quiet(made.var)
     code, said = made.run("restore", str(copy), "--with-keys", str(passphrase))
     assert code == 0, said
 
@@ -334,26 +310,3 @@ def _s3() -> Any:
 def test_bucket_needs_a_prefix(place: str) -> None:
     with pytest.raises(BackupRefused, match="E_BACKUP_PLACE"), target(place):
         pass
-
-
-def _await_quiet(var: Path) -> None:
-    """Until no program of a killed run works in this `var`."""
-    lock = var / "up.lock"
-    give_up = time.monotonic() + 60
-    while lock.exists() and time.monotonic() < give_up:
-        busy = subprocess.run(["flock", "--nonblock", str(lock), "true"]).returncode
-        if not busy:
-            return
-        time.sleep(0.2)
-
-
-def _execute(var: Path, statement: str) -> None:
-    """As a hostile administrator of the database, with every trigger asleep."""
-    server = start_postgres(var, fsync=False)
-    try:
-        with psycopg.connect(server.superuser_dsn) as connection:
-            connection.execute("SET session_replication_role = replica")
-            changed = connection.execute(statement.encode())
-            assert changed.rowcount > 0
-    finally:
-        server.stop()

@@ -6,6 +6,7 @@ and values exist. The tests of the steps, which the guide names, run the process
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shlex
@@ -27,7 +28,7 @@ COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 VALUES = yaml.safe_load((ROOT / "deploy/helm/silas/values.yaml").read_text())
 HAPROXY = "/usr/sbin/haproxy"
 # Steps of these guides are numbered.
-GUIDES = ("Set it up on one machine", "Several machines", "Kubernetes", "Upgrades", "Backups")
+GUIDES = ("Set it up on one machine", "Several machines", "Kubernetes", "Upgrades", "Backups", "Move a company")
 _CODE = re.compile(r"```sh\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 _NUMBERED = re.compile(r"^(\d+)\. ", re.MULTILINE)
 _ROW = re.compile(r"^\| ([^|]+) \| ([\d, to]+) \| ([^|]+) \|$", re.MULTILINE)
@@ -62,7 +63,10 @@ def numbers(words: str) -> set[int]:
 def test_management_command_exists_with_its_options(words: list[str]) -> None:
     name, *given = words
     parser = load_command_class(get_commands()[name], name).create_parser("manage.py", name)
-    known = parser._option_string_actions
+    known = set(parser._option_string_actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) and given:
+            known |= set(action.choices[given[0]]._option_string_actions)
     assert [word for word in given if word.startswith("--") and word.partition("=")[0] not in known] == []
 
 

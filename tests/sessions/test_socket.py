@@ -17,11 +17,13 @@ from apps.sessions import catch_up, consumers
 from apps.sessions.models import ChatSession
 from apps.sessions.routing import websocket_urlpatterns
 from apps.sessions.schemas import MAX_FRAME_BYTES
+from apps.tenants.enums import Closed
+from apps.tenants.models import Tenant
 from apps.visitors.prompt_forms import FormWanted
 from apps.visitors.prompts import Question, ask_visitor, fill
 from kernel import live
 from kernel.presence import open_presences
-from kernel.tenancy import in_scope, in_thread
+from kernel.tenancy import in_scope, in_thread, scope
 from tests.factories.sessions import make_session, say, visitor_of
 from tests.factories.tenants import make_deployment, make_member
 from tests.factories.visitors import offer
@@ -129,6 +131,15 @@ async def test_key_that_cannot_be_one_closes_4003(database: None, key: str) -> N
 async def test_disabled_deployment_closes_4003(tenant: Any) -> None:
     socket = await _open(await in_thread(make_deployment, tenant, enabled=False))
     assert await socket.close_code() == 4003
+
+
+async def test_closed_company_closes_1013_so_that_the_widget_tries_again(
+    deployment: Any, session: ChatSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_thread(Tenant.objects.filter(pk=deployment.tenant_id).update, closed=Closed.MOVED)
+    monkeypatch.setattr(scope, "_refuses_closed", True)
+    socket = await _open(deployment, subprotocols=[f"bearer.{tokens.mint(visitor_of(deployment, session.pk))}"])
+    assert await socket.close_code() == 1013
 
 
 @pytest.mark.parametrize("origin", [b"http://evil.test", b"null", b"http://[", b"http://site.test"])

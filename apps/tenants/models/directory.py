@@ -15,7 +15,7 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 
-from apps.tenants.enums import IdentityAlgorithm, Role
+from apps.tenants.enums import Closed, IdentityAlgorithm, Role
 from apps.tenants.hours import Schedule
 from kernel.clock import now
 from kernel.language import gettext_lazy as _
@@ -26,7 +26,9 @@ from llm.models import GROUNDED
 
 
 class Tenant(models.Model):
-    """A customer company of the platform, or the copy of one in which simulations run (`is_simulated`)."""
+    """A customer company of the platform, or the copy of one in which simulations run (`is_simulated`).
+
+    `closed`: nothing of it is served, see `kernel.tenancy.refuse_closed_companies`."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     slug = models.SlugField(unique=True, max_length=60)
@@ -39,6 +41,14 @@ class Tenant(models.Model):
         default=False, db_default=False, help_text=_("May MCP clients register themselves as apps?")
     )
     is_simulated = models.BooleanField(default=False, db_default=False, editable=False)
+    closed = models.CharField(
+        max_length=8,
+        choices=Closed.choices,
+        blank=True,
+        default=Closed.NO,
+        db_default=Closed.NO,
+        editable=False,
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -124,9 +124,9 @@ def log_out(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_POST
-@staff_view()
+@staff_view(scoped=False)
 def change_tenant(request: StaffRequest) -> HttpResponseBase:
-    """Open another of the person's own tenants; any other answers 404."""
+    """Open another of the person's own tenants; any other answers 404. Works from a closed one too."""
     slug, tenants = request.POST.get("tenant", ""), (*request.member.others, request.member.tenant)
     chosen = next((tenant for tenant in tenants if tenant.slug == slug), None)
     if chosen is None:
