@@ -18,6 +18,7 @@ _DOCUMENT = "8d4e2b6a-1f7c-4d92-a3e5-6b0c8f1d2a44"
 _VERSION = "3a9c7e1d-2b5f-4e80-9c46-d8f0b7a5e155"
 _WEBHOOK = "f1d8c3b7-9e2a-4b54-8f60-a7c5d3e0b266"
 _MOMENT = "2026-11-27T09:30:00Z"
+_ARTICLE = {"document_id": _DOCUMENT, "title": "Returns", "sentence": "Parcels come back within thirty days."}
 _HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 _CONVERSATION: dict[str, Any] = {
@@ -155,6 +156,10 @@ EXAMPLES: Mapping[str, list[OpenApiExample]] = MappingProxyType(
         "knowledge_search": [
             _sent({"question": "How long can I return a parcel?", "deployment": _CHATBOT, "level": "public"}),
             _answered({"passages": [_PASSAGE], "answers": True}),
+        ],
+        "widget_article_search": [
+            _sent({"query": "send it back"}),
+            _answered({"articles": [_ARTICLE]}),
         ],
         "events_stream": [_answered(_EVENT, media_type="text/event-stream")],
         "webhooks_create": [

@@ -369,9 +369,7 @@ def _open_card(topic: GapTopic, collection: DocumentCollection, actor: str) -> C
         ),
         text=CardText(
             intent=truncate(escape_hidden(stored_text("Publish an answer: {title}").format(title=topic.title)), 300),
-            rationale=stored_text(
-                "{count:d} visitors asked this and got no good answer. The bot will answer from this text."
-            ).format(count=max(topic.visitors, 1)),
+            rationale=_rationale(topic.visitors),
             consequence={
                 PUBLISH: stored_text("Publish it in {collection}").format(collection=str(collection)),
                 "decline": stored_text("Don't publish it"),
@@ -381,6 +379,15 @@ def _open_card(topic: GapTopic, collection: DocumentCollection, actor: str) -> C
         ),
         seconds=_CARD_SECONDS,
     )
+
+
+def _rationale(visitors: int) -> str:
+    """Two texts, because a stored one has no plural forms."""
+    if visitors <= 1:
+        return stored_text("A visitor asked this and got no good answer. The bot will answer from this text.")
+    return stored_text(
+        "{count:d} visitors asked this and got no good answer. The bot will answer from this text."
+    ).format(count=visitors)
 
 
 def _digest(topic: GapTopic) -> str:

@@ -19,7 +19,7 @@ from django.db.models import OuterRef, Subquery
 
 from apps.guard.schemas import RunRef
 from apps.knowledge import provider_vectors, reranking
-from apps.knowledge.models import Collection, Document, DocumentVersion
+from apps.knowledge.models import Chunk, Collection, Document, DocumentVersion
 from apps.knowledge.provider_vectors import QuestionVector
 from kernel.canonical import sha256_hex
 from kernel.errors import NotFound
@@ -234,14 +234,19 @@ def read_quotes(places: Iterable[str]) -> dict[str, tuple[str, str]]:
     For staff: access levels are not checked.
     """
     matches = {place: match for place in places if (match := _PLACE.fullmatch(place))}
-    rows = DocumentVersion.objects.filter(id__in={match[1] for match in matches.values()}).select_related("document")
-    stored = {str(row.id): (row.document.title, row.text.encode()) for row in rows}
+    stored = read_versions({match[1] for match in matches.values()})
     quotes = {}
     for place, match in matches.items():
         if match[1] in stored:
             title, text = stored[match[1]]
-            quotes[place] = (title, text[int(match[2]) : int(match[3])].decode("utf-8", "replace"))
+            quotes[place] = (title, text.encode()[int(match[2]) : int(match[3])].decode("utf-8", "replace"))
     return quotes
+
+
+def read_versions(version_ids: Words[str]) -> dict[str, tuple[str, str]]:
+    """The title and the whole text of document versions, by id. In a scope; access levels are not checked."""
+    rows = DocumentVersion.objects.filter(id__in=version_ids).select_related("document")
+    return {str(row.id): (row.document.title, row.text) for row in rows}
 
 
 def open_passage(
@@ -320,14 +325,36 @@ def content_digest() -> tuple[int, str]:
 def read_document(collection: str, reference: str) -> DocumentText | None:
     """The newest text of a document, or None. In a scope."""
     rows = DocumentVersion.objects.select_related("document__collection").order_by("-number")
-    newest = rows.filter(document__collection__name=collection, document__source_ref=reference).first()
+    return _as_text(rows.filter(document__collection__name=collection, document__source_ref=reference).first())
+
+
+def read_within_reach(document_id: UUID, *, levels: Words[str]) -> DocumentText | None:
+    """The newest text of a document that these levels reach, or None; of an emptied one None as well. In a scope."""
+    rows = DocumentVersion.objects.select_related("document__collection").order_by("-number")
+    newest = rows.filter(document_id=document_id, document__collection__min_level__in=list(levels)).first()
+    return _as_text(newest if newest is not None and newest.text.strip() else None)
+
+
+def _as_text(newest: DocumentVersion | None) -> DocumentText | None:
     if newest is None:
         return None
     document = newest.document
     home = document.collection
     return DocumentText(
-        home.pk, home.name, home.min_level, reference, document.title, document.url, newest.number, newest.text
+        home.pk,
+        home.name,
+        home.min_level,
+        document.source_ref,
+        document.title,
+        document.url,
+        newest.number,
+        newest.text,
     )
+
+
+def can_find(levels: Words[str]) -> bool:
+    """Whether a search at these levels can find anything. In a scope."""
+    return bool(Chunk.objects.filter(collection__min_level__in=list(levels)).exists())
 
 
 def version_text(collection: str, reference: str, number: int) -> str | None:

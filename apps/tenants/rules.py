@@ -72,6 +72,7 @@ _THEME = {
     "font": re.compile(r"[\w\s\"',.-]{1,200}"),
     "launcher": re.compile(r"(?!\s)[^\x00-\x1f\x7f\u2028-\u202e\u2066-\u2069<>]{1,40}(?<!\s)"),
     "placement": re.compile(r"bubble|inline"),
+    "home": re.compile(r"on|off"),
 }
 THEME_PARTS = tuple(_THEME)
 _THEME_PROBLEMS = {
@@ -81,6 +82,7 @@ _THEME_PROBLEMS = {
     "font": gettext_lazy("{name} must be a list of font names."),
     "launcher": gettext_lazy("{name} must be one line of at most 40 characters, without < and >."),
     "placement": gettext_lazy("{name} must be bubble or inline."),
+    "home": gettext_lazy("{name} must be on or off."),
 }
 
 

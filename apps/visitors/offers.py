@@ -16,7 +16,7 @@ from django.core.exceptions import ValidationError
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.tenants.models import Deployment
-from apps.visitors import proactive_messages
+from apps.visitors import articles, proactive_messages
 from apps.visitors.enums import QuestionKind
 from apps.visitors.file_types import KINDS
 from apps.visitors.models import FormQuestion, VisitorOffers
@@ -67,6 +67,7 @@ def shown(deployment: Deployment) -> dict[str, Any]:
         "consent": consent if offers.consent_text else None,
         "form": [_question(each) for each in questions],
         "conversations": offers.conversations,
+        "articles": articles.is_offered(deployment),
         "transcripts": offers.transcripts and bool(settings.EMAIL_HOST),
         "rating": offers.rating,
         "proactive_messages": proactive_messages.shown_to_visitors(deployment.pk),

@@ -41,6 +41,8 @@ urlpatterns = [
     path("api/v1/widget/<str:key>/files", widget.WidgetFiles.as_view(), name="widget-files"),
     path("api/v1/widget/<str:key>/files/<uuid:file_id>", widget.WidgetFile.as_view(), name="widget-file"),
     path("api/v1/widget/<str:key>/conversations", widget.WidgetConversations.as_view(), name="widget-list"),
+    path("api/v1/widget/<str:key>/articles/search", widget.WidgetArticleSearch.as_view(), name="widget-article-search"),
+    path("api/v1/widget/<str:key>/articles/<uuid:document_id>", widget.WidgetArticle.as_view(), name="widget-article"),
     path("api/v1/widget/<str:key>/transcripts", widget.WidgetTranscripts.as_view(), name="widget-transcripts"),
     path(
         "api/v1/widget/<str:key>/transcripts/<uuid:request_id>",

@@ -5,7 +5,7 @@ import { offersIn } from "./studio_offers.js";
 import { text as translated } from "./texts.js";
 
 const HEX = /^#[0-9a-f]{6}$/i;
-const LOOKS = ["accent", "mode", "position", "font", "launcher", "placement"];
+const LOOKS = ["accent", "mode", "position", "font", "launcher", "placement", "home"];
 
 export function watchStudio() {
   const stand = document.querySelector("[data-preview]");

@@ -170,7 +170,8 @@ OPEN = """
     console-second console-login-passkey-begin console-login-passkey-finish console-forgotten console-reset
     console-company console-company-go console-company-back console-invitation console-tenant schema docs safety
     widget-sessions widget-offers widget-form widget-files widget-file widget-list widget-transcripts
-    widget-transcript widget-card widget-rating widget-email-answers widget-continue api-agents-agui
+    widget-transcript widget-card widget-rating widget-email-answers widget-continue widget-article
+    widget-article-search api-agents-agui
     api-agents-a2a api-agents-a2a-card
 """
 ALLOWED = {name: roles for roles, names in TABLE.items() for name in names.split()}

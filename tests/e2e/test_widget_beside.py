@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from kernel.tenancy import in_scope, in_thread
 from tests.e2e.axe import violations
 from tests.e2e.conftest import OpenPage
 from tests.e2e.widget import Widget, opened
+from tests.factories.knowledge import ingest_texts
 from tests.factories.visitors import FILES, ask, offer
 
 
@@ -159,6 +161,87 @@ async def test_chat_opens_on_a_home_screen_where_there_are_earlier_conversations
     await widget.button("New conversation").click()
     await expect(widget.field).to_be_visible()
     await expect(widget.mine).to_have_count(0)
+
+
+async def _come_back(page: Page, *, loads: str = "/conversations", locale: str = "en") -> Widget:
+    """The widget of a visitor who wrote, closed the chat, and opens it on another page, which `loads` something."""
+    widget = await opened(page)
+    await _said(widget, "Hello")
+    await expect(widget.bot).not_to_have_count(0)
+    await widget.close()
+    async with page.expect_event("requestfinished", lambda request: request.url.endswith(loads)):
+        await page.reload()
+    await expect(widget.bubble).to_be_visible()
+    await page.evaluate("(locale) => Silas.setLocale(locale)", locale)
+    await expect(widget.frame.locator("html")).to_have_attribute("lang", locale)
+    await widget.bubble.click()
+    return widget
+
+
+async def test_visitor_searches_articles_and_asks_about_one(
+    open_page: OpenPage, demo: str, deployment: Any, tmp_path: Path
+) -> None:
+    await in_thread(offer, deployment, conversations=True)
+    text = "# Burst pipes\n\nSudden escape of water is covered up to £50,000.\n\nSlow leaks are **not** covered.\n"
+    await in_thread(partial(ingest_texts, deployment.tenant_id, tmp_path, pipes=text))
+    page = await open_page(demo, viewport={"width": 1366, "height": 768})
+    widget = await _come_back(page)
+    home = widget.frame.locator(".home")
+    await expect(home).to_be_visible()
+    assert await _wrong(page) == []
+    await home.get_by_label("Search help articles").fill("xyzzy")
+    await page.keyboard.press("Enter")
+    await expect(home.get_by_role("status")).to_have_text("No articles found. Try other words, or ask us.")
+    await home.get_by_label("Search help articles").fill("escape of water")
+    await page.keyboard.press("Enter")
+    await expect(home.get_by_role("status")).to_have_text("1 article found")
+    found = home.get_by_role("button", name="Burst pipes")
+    await expect(found).to_contain_text("Sudden escape of water is covered up to £50,000.")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Tab")
+    await expect(found).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(home.get_by_role("heading", name="Burst pipes").first).to_be_focused()
+    await expect(home.locator("strong", has_text="not")).to_be_visible()
+    assert await _wrong(page) == []
+    await widget.button("Back").click()
+    await expect(found).to_be_focused()
+    await expect(home.get_by_role("status")).to_have_text("1 article found")
+    await found.click()
+    await widget.button("Ask about this").click()
+    await expect(widget.field).to_be_focused()
+    await expect(widget.field).to_have_value("I have a question about “Burst pipes”: ")
+    await expect(widget.mine).to_have_count(0)
+
+
+async def test_home_screen_fits_a_phone_from_right_to_left(
+    open_page: OpenPage, demo: str, deployment: Any, tmp_path: Path
+) -> None:
+    await in_thread(offer, deployment, conversations=True)
+    await in_thread(
+        partial(ingest_texts, deployment.tenant_id, tmp_path, pipes="# Pipes\n\nBurst pipes are covered.\n")
+    )
+    page = await open_page(demo, viewport={"width": 390, "height": 800}, has_touch=True)
+    widget = await _come_back(page, locale="ar")
+    home = widget.frame.locator(".home")
+    await expect(home).to_be_visible()
+    await expect(widget.frame.locator("html")).to_have_attribute("dir", "rtl")
+    await home.get_by_role("searchbox").fill("burst pipes")
+    await page.keyboard.press("Enter")
+    await expect(home.locator("button.article")).to_have_count(1)
+    assert await home.evaluate("(home) => home.scrollWidth <= home.clientWidth")
+    assert await _wrong(page) == []
+
+
+async def test_chatbot_without_a_home_screen_opens_on_the_conversation(
+    open_page: OpenPage, demo: str, deployment: Any
+) -> None:
+    await in_thread(offer, deployment, conversations=True)
+    await in_scope(deployment.tenant_id, lambda: type(deployment).objects.update(theme={"home": "off"}))
+    widget = await _come_back(await open_page(demo), loads="/offers")
+    await expect(widget.field).to_be_visible()
+    await expect(widget.mine).to_have_text(["Hello"])
+    await expect(widget.frame.locator(".home")).to_be_hidden()
 
 
 async def _wrong(page: Page) -> list[str]:

@@ -238,7 +238,7 @@ async def test_work_card_says_what_changes_how_long_it_takes_and_keeps_it_with_t
     await expect(widget.work.locator(".changes")).to_have_text("addressbefore: Old Street 1 after: <b>New Street 5</b>")
     await expect(widget.work.locator("del")).to_have_text("Old Street 1")
     await expect(widget.work).to_contain_text("Waiting for our team to confirm")
-    await expect(widget.work).to_contain_text("This usually takes about 5 min.")
+    await expect(widget.work).to_contain_text("This usually takes about 5 minutes.")
     peer.say("status", status="done", text="Done: Change your address.", next_steps=["Tell your bank."], **frame)
     await expect(widget.work.locator("ins")).to_have_text("<b>New Street 5</b>")
     await expect(widget.work).to_contain_text("Tell your bank.")

@@ -69,7 +69,7 @@ async def test_visitor_whom_the_site_vouches_for_sees_their_level_and_how_long_i
 ) -> None:
     page, widget = await shown(open_page, embedded, await in_thread(signer.sign))
     await expect(widget.level).to_have_text("verified · 10 min")
-    await expect(widget.level).to_have_attribute("title", "You're verified for another 10 min.")
+    await expect(widget.level).to_have_attribute("title", "You're verified for another 10 minutes.")
     assert await levels(desk) == [("verified", "C-1")]
     assert await page.evaluate("seen") == []
 

@@ -414,3 +414,8 @@ def test_every_decision_is_in_the_audit_log(tenant: Any, owner: Any, topic: GapT
     with tenant_scope(tenant):
         entries = AuditEntry.objects.filter(event="gap_changed").order_by("seq")
         assert [json.loads(entry.data)["verb"] for entry in entries] == ["draft", "publish", "reopen", "dismiss"]
+
+
+@pytest.mark.parametrize(("visitors", "said"), [(0, "A visitor asked this"), (1, "A visitor asked"), (2, "2 visitors")])
+def test_card_counts_the_visitors_who_asked(visitors: int, said: str) -> None:
+    assert gaps._rationale(visitors).startswith(said)

@@ -113,6 +113,7 @@ def test_origins_that_are_no_list_are_refused(listed: Any) -> None:
         {"accent": "#1f5f8b"},
         {"accent": "#ABCDEF", "mode": "dark", "position": "left", "font": "Inter, 'Open Sans'"},
         {"launcher": "Fragen? Wir helfen \u2013 t\u00e4glich", "placement": "inline"},
+        {"home": "off"},
         {"launcher": "\u0627\u0633\u0623\u0644\u0646\u0627"},
     ],
 )
@@ -130,6 +131,7 @@ def test_theme_that_the_widget_understands_is_accepted(theme: Any) -> None:
         ({"mode": "sepia"}, "mode must be"),
         ({"position": "top"}, "position must be"),
         ({"placement": "above"}, "placement must be"),
+        ({"home": "maybe"}, "home must be on or off"),
         ({"launcher": ""}, "launcher must be"),
         ({"launcher": " Ask us"}, "launcher must be"),
         ({"launcher": "Ask\nus"}, "launcher must be"),

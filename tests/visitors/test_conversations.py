@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from apps.sessions.models import ChatSession
+from apps.sessions.models import ChatSession, ChronicleEntry
 from apps.sessions.services import start_session
 from apps.tenants.models import Deployment
+from apps.visitors.models import VisitorCard
+from apps.work.models import WorkItem
+from kernel.clock import now
 from kernel.tenancy import tenant_scope
 from tests.factories.sessions import make_session, say
 from tests.factories.tenants import make_deployment
@@ -122,3 +128,73 @@ def test_token_of_a_disabled_deployment_opens_nothing(open_house: Deployment) ->
     with tenant_scope(open_house.tenant_id):
         Deployment.objects.filter(pk=open_house.pk).update(enabled=False)
     assert visitor.post("conversations", {"resume_tokens": []}).status_code == 404
+
+
+def _marks(deployment: Deployment, session: ChatSession, token: str) -> dict[str, Any]:
+    listed = _listed(deployment, session, token).json()[0]
+    return {name: listed[name] for name in ("unread", "needs_answer", "awaits_approval")}
+
+
+def test_unread_messages_of_bot_and_agents_are_counted(open_house: Deployment) -> None:
+    mine, token = begun(open_house, "Mine")
+    assert _marks(open_house, mine, token)["unread"] == 0
+    with tenant_scope(mine.tenant_id):
+        for number, sender in enumerate(("bot", "human", "system", "visitor"), start=2):
+            ChronicleEntry.objects.create(
+                session=mine, seq=number, kind="message", sender=sender, text="x", taint="external", created_at=now()
+            )
+        ChatSession.objects.filter(pk=mine.pk).update(seq=5)
+    assert _marks(open_house, mine, token)["unread"] == 2
+    with tenant_scope(mine.tenant_id):
+        ChatSession.objects.filter(pk=mine.pk).update(visitor_read_seq=2)
+    assert _marks(open_house, mine, token)["unread"] == 1
+
+
+def test_question_that_waits_for_the_visitor_is_marked_until_it_expires(open_house: Deployment) -> None:
+    mine, token = begun(open_house, "Mine")
+    with tenant_scope(mine.tenant_id):
+        card = VisitorCard.objects.create(
+            session=mine,
+            kind="decision",
+            payload={},
+            asked_by="user:test",
+            created_at=now(),
+            expires_at=now() + timedelta(hours=1),
+        )
+    assert _marks(open_house, mine, token)["needs_answer"] is True
+    with tenant_scope(mine.tenant_id):
+        VisitorCard.objects.filter(pk=card.pk).update(
+            created_at=now() - timedelta(hours=2), expires_at=now() - timedelta(hours=1)
+        )
+    assert _marks(open_house, mine, token)["needs_answer"] is False
+
+
+def test_request_that_waits_for_approval_is_marked(open_house: Deployment) -> None:
+    mine, token = begun(open_house, "Mine")
+    other, others_token = begun(open_house, "Other")
+    with tenant_scope(mine.tenant_id):
+        item = WorkItem.objects.create(
+            session_id=mine.pk,
+            type="task",
+            title="Refund",
+            plan="{}",
+            plan_hash="0" * 64,
+            trace_id="t",
+            created_at=now(),
+            updated_at=now(),
+        )
+    assert _marks(open_house, mine, token)["awaits_approval"] is True
+    assert _marks(open_house, other, others_token)["awaits_approval"] is False
+    with tenant_scope(mine.tenant_id):
+        WorkItem.objects.filter(pk=item.pk).update(status="blocked", reason="declined")
+    assert _marks(open_house, mine, token)["awaits_approval"] is False
+
+
+def test_list_costs_the_same_queries_for_one_and_for_many(open_house: Deployment) -> None:
+    mine, token = begun(open_house, "Mine")
+    tokens = [token, *(begun(open_house, str(number))[1] for number in range(4))]
+    with CaptureQueriesContext(connection) as one:
+        _listed(open_house, mine, token)
+    with CaptureQueriesContext(connection) as many:
+        assert len(_listed(open_house, mine, *tokens).json()) == 5
+    assert len(many) == len(one)

@@ -28,7 +28,7 @@ def _shown(deployment: Deployment, **headers: str) -> Any:
 
 def test_nothing_is_offered_where_nobody_said_so(deployment: Deployment) -> None:
     nothing = {"files": None, "consent": None, "form": [], "conversations": False, "transcripts": False, "rating": ""}
-    nowhere_else = {"email_answers": False, "continue_in": [], "proactive_messages": []}
+    nowhere_else = {"articles": False, "email_answers": False, "continue_in": [], "proactive_messages": []}
     assert _shown(deployment).json() == nothing | nowhere_else
 
 

@@ -43,7 +43,9 @@ def test_whole_widget_in_all_languages_is_at_most_90_kb_gzipped() -> None:
 def test_what_few_visitors_use_is_not_in_the_first_load() -> None:
     first = views.first_modules()
     assert {"chat.js", "composer.js", "socket.js"} <= set(first)
-    assert not {"files.js", "rating.js", "secret.js", "passage.js", "cards.js", "prechat.js"} & set(first)
+    assert not {"files.js", "rating.js", "secret.js", "passage.js", "cards.js", "prechat.js", "articles.js"} & set(
+        first
+    )
     assert not [name for name in first if name.startswith("locales/")]
 
 
@@ -57,6 +59,7 @@ def test_script_never_parses_text_as_html_or_code(script: Path) -> None:
 def test_only_html_that_the_server_rendered_is_parsed() -> None:
     calls = {script.name: re.findall(r"\bparsed\(([^)]*)\)", script.read_text()) for script in SCRIPTS}
     assert {name: arguments for name, arguments in calls.items() if arguments} == {
+        "articles.js": ["html"],
         "dom.js": ["html"],
         "log.js": ["html"],
     }

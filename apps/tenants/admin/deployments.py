@@ -35,6 +35,7 @@ _THEME_NAMES = {
     "font": gettext_lazy("Font"),
     "launcher": gettext_lazy("Text on the bubble"),
     "placement": gettext_lazy("Bubble or inline"),
+    "home": gettext_lazy("Home screen"),
 }
 _ROLE_NAMES = {
     "proxy": gettext_lazy("Talks to visitors"),

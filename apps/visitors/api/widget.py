@@ -1,5 +1,5 @@
-"""HTTP endpoints of what a visitor does beside talking: offers, the pre-chat form, files, conversations, transcripts,
-ratings.
+"""HTTP endpoints of what a visitor does beside talking: offers, the pre-chat form, files, conversations, articles,
+transcripts, ratings.
 
 A URL belongs to one deployment and an answer to one conversation: the token names it, nothing in the body does.
 """
@@ -20,11 +20,11 @@ from rest_framework.views import APIView
 
 from apps.access.tokens import Visitor
 from apps.sessions.api import deployment_for, visitor_of
-from apps.sessions.models import ChatSession
 from apps.sessions.queries import session_by_id
 from apps.sessions.schemas import MAX_CLIENT_ID
 from apps.tenants.api_auth import RequestSerializer
 from apps.visitors import (
+    articles,
     conversation_list,
     file_serving,
     files,
@@ -34,6 +34,7 @@ from apps.visitors import (
     ratings,
     transcripts,
 )
+from apps.visitors.conversation_list import ListedConversation
 from apps.visitors.models import VisitorFile, VisitorOffers
 from apps.visitors.models.visitors import MOST_MEGABYTES
 from kernel.error_codes import ErrorCode
@@ -90,6 +91,7 @@ class Offers(serializers.Serializer[Any]):
     consent = ConsentAsked(allow_null=True)
     form = Question(many=True)
     conversations = serializers.BooleanField()
+    articles = serializers.BooleanField(help_text="There are articles that a visitor who is not verified can find")
     transcripts = serializers.BooleanField()
     email_answers = serializers.BooleanField(help_text="Answers can be sent to an address while the visitor is away")
     continue_in = PlaceOffered(many=True)
@@ -198,6 +200,9 @@ class Conversation(serializers.Serializer[Any]):
     sender = serializers.CharField()
     last_active_at = serializers.DateTimeField()
     seq = serializers.IntegerField()
+    unread = serializers.IntegerField(help_text="Messages of bot and agents that no window of the visitor has shown")
+    needs_answer = serializers.BooleanField(help_text="A question to the visitor is open")
+    awaits_approval = serializers.BooleanField(help_text="A request waits for the team's approval")
 
 
 class WidgetConversations(APIView):
@@ -218,7 +223,58 @@ class WidgetConversations(APIView):
         with tenant_scope(visitor.tenant_id):
             _require_offered(visitor, "conversations")
             found = conversation_list.conversations(visitor.session_id, shown)
-        return Response([_listed(shown.index(token), row) for token, row in found], headers=_NOT_STORED)
+        return Response([_listed(shown.index(each.token), each) for each in found], headers=_NOT_STORED)
+
+
+class ArticleSearchRequest(RequestSerializer):
+    query = serializers.CharField(max_length=articles.LONGEST_QUERY)
+
+
+class ArticleFound(serializers.Serializer[Any]):
+    document_id = serializers.UUIDField()
+    title = serializers.CharField()
+    sentence = serializers.CharField(help_text="What it says about the query")
+
+
+class ArticlesFound(serializers.Serializer[Any]):
+    articles = ArticleFound(many=True)
+
+
+class WidgetArticleSearch(APIView):
+    """The articles that answer a query, best first. A POST, so that what is searched for is in no URL."""
+
+    @extend_schema(
+        operation_id="widget_article_search",
+        tags=["widget"],
+        request=ArticleSearchRequest,
+        responses={200: ArticlesFound, **_REFUSED},
+    )
+    def post(self, request: Request, key: str) -> Response:
+        visitor = present_visitor(request, key)
+        wanted = ArticleSearchRequest(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        ratelimit.count("search", visitor.session_id, most=60, address=_address(request), most_there=300, seconds=600)
+        found = articles.search(visitor.tenant_id, visitor.session_id, wanted.validated_data["query"])
+        return Response(ArticlesFound({"articles": found}).data, headers=_NOT_STORED)
+
+
+class ArticleAnswer(serializers.Serializer[Any]):
+    document_id = serializers.UUIDField()
+    title = serializers.CharField()
+    url = serializers.CharField(allow_blank=True, help_text="The original; empty where there is none")
+    html = serializers.CharField(help_text="Rendered and cleaned, as messages are")
+    is_whole = serializers.BooleanField(help_text="False for a long article, whose end is left out")
+
+
+class WidgetArticle(APIView):
+    """One article, for the visitor whose level reaches it."""
+
+    @extend_schema(operation_id="widget_article", tags=["widget"], responses={200: ArticleAnswer, **_REFUSED})
+    def get(self, request: Request, key: str, document_id: UUID) -> Response:
+        visitor = present_visitor(request, key)
+        ratelimit.count("article", visitor.session_id, most=120, address=_address(request), most_there=600, seconds=600)
+        found = articles.open_article(visitor.tenant_id, visitor.session_id, document_id)
+        return Response(ArticleAnswer(found).data, headers=_NOT_STORED)
 
 
 class TranscriptAsked(RequestSerializer):
@@ -331,6 +387,16 @@ def _shown(row: VisitorFile) -> dict[str, Any]:
     return {"file_id": row.pk, "seq": row.seq, "name": row.name, "kind": row.kind, "size": row.size}
 
 
-def _listed(place: int, row: ChatSession) -> dict[str, Any]:
-    shown = {"place": place, "session_id": row.pk, "preview": row.preview, "sender": row.last_sender, "seq": row.seq}
-    return shown | {"last_active_at": row.last_active_at}
+def _listed(place: int, listed: ListedConversation) -> dict[str, Any]:
+    row = listed.session
+    return {
+        "place": place,
+        "session_id": row.pk,
+        "preview": row.preview,
+        "sender": row.last_sender,
+        "last_active_at": row.last_active_at,
+        "seq": row.seq,
+        "unread": listed.unread,
+        "needs_answer": listed.needs_answer,
+        "awaits_approval": listed.awaits_approval,
+    }

@@ -27,10 +27,10 @@ _ROLE_NAMES = {
     "executor": gettext_lazy("Carries out approved work"),
     "scorer": gettext_lazy("Shortens long conversations"),
 }
-_LOOKS = ("accent", "mode", "position", "font", "launcher", "placement")
+_LOOKS = ("accent", "mode", "position", "font", "launcher", "placement", "home")
 GROUPS = (
     (gettext_lazy("Appearance"), ("title", "greeting", "suggestions", "accent", "mode", "font")),
-    (gettext_lazy("Placement"), ("placement", "position", "launcher")),
+    (gettext_lazy("Placement"), ("placement", "position", "launcher", "home")),
     (gettext_lazy("Languages"), ("languages", "first_language")),
     (gettext_lazy("Tone of voice"), ("persona",)),
     (gettext_lazy("Allowed websites"), ("allowed_origins",)),
@@ -96,6 +96,14 @@ class DeploymentForm(forms.Form):
         label=gettext_lazy("Text on the bubble"),
         required=False,
         help_text=gettext_lazy("Up to 40 characters, such as: Ask us. Leave empty for the icon only"),
+    )
+    home = forms.ChoiceField(
+        label=gettext_lazy("Home screen"),
+        choices=[("on", gettext_lazy("For visitors with earlier conversations")), ("off", gettext_lazy("Off"))],
+        required=False,
+        help_text=gettext_lazy(
+            "Opens the chat on the greeting, earlier conversations and help articles. Requires several conversations"
+        ),
     )
     languages = forms.MultipleChoiceField(
         label=gettext_lazy("Widget languages"),
@@ -208,6 +216,7 @@ def initial_of(place: Deployment) -> dict[str, object]:
         "mode": place.theme.get("mode") or "auto",
         "position": place.theme.get("position") or "right",
         "placement": place.theme.get("placement") or "bubble",
+        "home": place.theme.get("home") or "on",
         "languages": place.languages,
         "first_language": place.languages[0] if place.languages else "",
         **{f"model_{role}": place.model_names.get(role, "") for role in (*MODEL_ROLES, *OPTIONAL_ROLES)},

@@ -355,7 +355,7 @@ class Operations(Transport):
         return answer
 
     def cards_assign(self, card_id: str, body: t.AssigneeRequest) -> t.CardDetail:
-        """Assign a card to a member, or to nobody. Everybody else who may decide it still can."""
+        """Assign a card to a member, or remove the assignment. Everyone else who may decide it still can."""
         answer: t.CardDetail = self.call("PUT", f"/api/v1/cards/{self.segment(card_id)}/assignee", body=body)
         return answer
 
@@ -2152,7 +2152,7 @@ class Operations(Transport):
         return answer
 
     def session_files_download(self, file_id: str, session_id: str, *, fields: str | None = None) -> bytes:
-        """Download a file. Its media type is ours for its kind, whatever the visitor's browser said."""
+        """Download a file. Its media type follows its kind, not what the visitor's browser said."""
         answer: bytes = self.read(
             "GET",
             f"/api/v1/sessions/{self.segment(session_id)}/files/{self.segment(file_id)}",
@@ -2808,6 +2808,18 @@ class Operations(Transport):
         answer: t.TestAnswer = self.call(
             "POST", f"/api/v1/webhooks/{self.segment(webhook_id)}/test", headers={"Idempotency-Key": idempotency_key}
         )
+        return answer
+
+    def widget_article(self, document_id: str, key: str) -> t.ArticleAnswer:
+        """One article, for the visitor whose level reaches it."""
+        answer: t.ArticleAnswer = self.call(
+            "GET", f"/api/v1/widget/{self.segment(key)}/articles/{self.segment(document_id)}"
+        )
+        return answer
+
+    def widget_article_search(self, key: str, body: t.ArticleSearchRequest) -> t.ArticlesFound:
+        """The articles that answer a query, best first. A POST, so that what is searched for is in no URL."""
+        answer: t.ArticlesFound = self.call("POST", f"/api/v1/widget/{self.segment(key)}/articles/search", body=body)
         return answer
 
     def widget_card_fill(self, card_id: str, key: str, body: t.FillRequest) -> t.FillAnswer:

@@ -23,6 +23,28 @@ class AgentRunRequest(TypedDict):
 ApprovalStateEnum: TypeAlias = Literal["holds", "used_up", "ran_out", "taken_back", "void"]
 
 
+class ArticleAnswer(TypedDict):
+    document_id: str
+    title: str
+    url: str
+    html: str
+    is_whole: bool
+
+
+class ArticleFound(TypedDict):
+    document_id: str
+    title: str
+    sentence: str
+
+
+class ArticleSearchRequest(TypedDict):
+    query: str
+
+
+class ArticlesFound(TypedDict):
+    articles: list[ArticleFound]
+
+
 ArtifactKindEnum: TypeAlias = Literal["markdown", "table", "text"]
 
 
@@ -335,9 +357,7 @@ class ContactEdit(TypedDict):
     attributes: NotRequired[dict[str, Any]]
 
 
-ContactIdentityAnswerKindEnum: TypeAlias = Literal[
-    "customer", "email", "phone", "telegram", "whatsapp", "slack", "teams", "imported"
-]
+ContactIdentityAnswerKindEnum: TypeAlias = Literal["customer", "email", "phone", "imported"]
 
 
 ContactImportAnswerStateEnum: TypeAlias = Literal["running", "done", "failed"]
@@ -375,6 +395,9 @@ class Conversation(TypedDict):
     sender: str
     last_active_at: str
     seq: int
+    unread: int
+    needs_answer: bool
+    awaits_approval: bool
 
 
 class ConversationDay(TypedDict):
@@ -3139,6 +3162,7 @@ class Offers(TypedDict):
     consent: ConsentAsked | None
     form: list[Question]
     conversations: bool
+    articles: bool
     transcripts: bool
     email_answers: bool
     continue_in: list[PlaceOffered]

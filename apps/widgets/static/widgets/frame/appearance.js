@@ -13,7 +13,7 @@ export function wireAppearance(chat) {
   function applyAppearance({ title, theme, greeting, suggestions, languages }) {
     const before = chat.appearance;
     if (languages && allow(languages)) useLocale(requestedLocale);
-    chat.appearance = { title: title || before.title, greeting: greeting ?? before.greeting, suggestions: suggestions ?? before.suggestions };
+    chat.appearance = { title: title || before.title, greeting: greeting ?? before.greeting, suggestions: suggestions ?? before.suggestions, hasHome: theme?.home !== "off" };
     part("title").textContent = chat.appearance.title;
     part("face").textContent = chat.appearance.title.charAt(0);
     document.title = t("chat", chat.appearance);

@@ -71,7 +71,7 @@ export class Chat {
   }
 
   /* Events of the frame: socket, language, locale, appearance, init, begun, opened, closed, alone, previewed, given, message,
-     stored, owner, say, cite, forgotten, renewed. */
+     stored, owner, say, draft, cite, forgotten, renewed. */
   on(event, fn) {
     (this.listeners[event] ||= []).push(fn);
   }

@@ -33,6 +33,13 @@ export class Composer {
     this.onSay(text);
   }
 
+  /* Begins a message that the visitor goes on writing; what they have begun themselves stays. */
+  draft(text) {
+    this.field.value ||= text;
+    this.changed();
+    this.focus();
+  }
+
   changed() {
     this.field.rows = 1;
     const line = parseFloat(getComputedStyle(this.field).lineHeight) || 22;

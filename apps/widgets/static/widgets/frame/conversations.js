@@ -3,7 +3,7 @@
 
 import { wireHome } from "./home.js";
 import { clock, el } from "./dom.js";
-import { dateLocale, panelText } from "./i18n.js";
+import { counted, dateLocale, number, panelText, t } from "./i18n.js";
 import { onOffers, requestJson } from "./offers.js";
 import { sheetOf } from "./sheet.js";
 
@@ -55,8 +55,11 @@ export function wireConversations(chat) {
   }
 
   /* `stay` is what pressing the open conversation does; without it, it is no button. */
-  function entry({ preview, last_active_at: at, token, isHere }, stay) {
-    const line = [el("span", { class: "last" }, preview || "…"), el("time", { datetime: at, class: "quiet" }, clock(Date.parse(at), dateLocale()))];
+  function entry({ preview, last_active_at: at, token, isHere, unread, needs_answer: isAsked, awaits_approval: waits }, stay) {
+    const mark = isAsked ? panelText("needsAnswer") : waits ? t("waiting") : "";
+    const line = [el("span", { class: "last" }, preview || "…"), mark ? el("span", { class: "mark" }, mark) : null,
+      unread ? el("span", { class: "count", "aria-label": counted("unread", unread) }, unread > 9 ? `${number(9)}+` : number(unread)) : null,
+      el("time", { datetime: at, class: "quiet" }, clock(Date.parse(at), dateLocale()))].filter(Boolean);
     if (isHere && stay) return el("button", { type: "button", class: "talk", onclick: stay }, ...line);
     if (isHere) return el("div", { class: "talk", "aria-current": "true" }, ...line);
     return el("button", { type: "button", class: "talk", onclick: () => switchTo(token) }, ...line);
@@ -64,10 +67,10 @@ export function wireConversations(chat) {
 
   const home = wireHome(chat, { load, entry, begin: () => switchTo("") });
   chat.on("given", ({ resume_token: token }) => keep(token));
-  onOffers(chat, ({ conversations }) => {
+  onOffers(chat, ({ conversations, articles }) => {
     isOffered = conversations;
     keep(storage.get("resume"));
     sheetOf(chat).put("conversations", conversations && section);
-    if (conversations) home.prepare();
+    if (conversations) home.prepare({ articles });
   });
 }

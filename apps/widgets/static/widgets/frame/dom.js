@@ -11,7 +11,7 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/* Nodes of HTML that the server rendered from a recorded message (apps/sessions/markdown.py). */
+/* Nodes of HTML that the server rendered from a recorded message or an article (apps/sessions/markdown.py). */
 export function parsed(html) {
   return [...new DOMParser().parseFromString(html, "text/html").body.children].map((node) => document.importNode(node, true));
 }

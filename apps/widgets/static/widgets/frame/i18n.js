@@ -71,11 +71,11 @@ export function moment(time) {
   return new Intl.DateTimeFormat(locale, { ...day, hour: "numeric", minute: "2-digit" }).format(time);
 }
 
-/* A duration in hours from two hours on, in minutes, or in seconds below one minute. */
-export function lasting(seconds) {
+/* A duration in hours from two hours on, in minutes, or in seconds below one minute. In a sentence its unit is written out. */
+export function lasting(seconds, unitDisplay = "long") {
   const [size, unit] = seconds >= 7200 ? [3600, "hour"] : seconds >= 60 ? [60, "minute"] : [1, "second"];
   const value = Math.ceil(seconds / size);
-  return new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay: "short" }).format(value);
+  return new Intl.NumberFormat(locale, { style: "unit", unit, unitDisplay }).format(value);
 }
 
 /* The label of an access level, or its name if there is none. */

@@ -30,9 +30,8 @@ export class Presence {
       return;
     }
     const level = named(this.level);
-    const time = lasting(left);
-    this.chip.textContent = this.until ? t("level", { level, left: time }) : level;
-    this.chip.title = this.until ? t("levelHelp", { level, left: time }) : t("levelOpen", { level });
+    this.chip.textContent = this.until ? t("level", { level, left: lasting(left, "short") }) : level;
+    this.chip.title = this.until ? t("levelHelp", { level, left: lasting(left) }) : t("levelOpen", { level });
     this.chip.classList.toggle("soon", Boolean(this.until) && left < 60);
   }
 

@@ -81,6 +81,7 @@ export function wireSendQueue(chat) {
   chat.onFrame("message", (frame) => frame.sender === "visitor" && showRecorded(frame));
   chat.onFrame("error", onError);
   chat.on("say", say);
+  chat.on("draft", (text) => composer.draft(text));
   chat.on("begun", () => outbox.items.forEach(show));
   chat.on("opened", ({ quietly }) => quietly || composer.focus());
   chat.on("forgotten", () => rows.clear());
