@@ -20,7 +20,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.contacts import erasure, history, queries, services
-from apps.contacts.enums import ContactSource, ErasureState, IdentityKind, Proof
+from apps.contacts.enums import ContactSource, ErasureState, Proof, identity_kinds
 from apps.contacts.export_serving import export_response
 from apps.contacts.models import Contact
 from apps.contacts.person_export import Person, person_of_contact, person_of_visitor
@@ -62,7 +62,7 @@ _EXPORT_REFUSALS: dict[int, Any] = {
 
 
 class ContactIdentityAnswer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=IdentityKind.values)
+    kind = serializers.ChoiceField(choices=list(dict(identity_kinds())))
     value = serializers.CharField()
     proved_by = serializers.ChoiceField(choices=Proof.values, help_text="Empty for an identity that is not verified")
     proved_at = serializers.DateTimeField(allow_null=True)
