@@ -110,7 +110,7 @@ WRITES = {
     "console-client-key-add": ({"public_key": "ab"}, {"owner"}),
     "console-client-key-revoke": ({}, {"owner"}),
 }
-GATE_PAGES = ("", "-new", "-template", "-edit", "-compare", "-try", "-activate", "-roll-back", "-retire")
+GATE_PAGES = ("", "-template", "-edit", "-compare", "-try", "-activate", "-roll-back", "-retire")
 ABOUT_NOTHING = {name for name in WRITES if name.startswith(("console-queue-", "console-work-"))}
 ABOUT_NOTHING |= {"console-passkey-remove", "console-passkey-rename"}
 ABOUT_NOTHING |= {"console-account-passkey-remove", "console-login-end", "console-invite-again", "console-uninvite"}
