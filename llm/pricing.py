@@ -6,7 +6,7 @@ price is `None`, and the caller refuses the run (contract autonomy, unknown pric
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import ROUND_UP, Decimal
 
 from genai_prices import Usage as PricedUsage
@@ -34,6 +34,9 @@ class Rates:
     output_per_million: Decimal
     cache_read_per_million: Decimal | None = None
     cache_write_per_million: Decimal | None = None
+
+
+RATE_FIELDS = tuple(field.name for field in fields(Rates))
 
 
 def is_free(model_name: str) -> bool:

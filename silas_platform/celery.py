@@ -113,12 +113,12 @@ def _start_telemetry_of_threads(sender: Any, **_: Any) -> None:
 @worker_process_shutdown.connect
 @worker_shutdown.connect
 def _end_threads_and_send_last_telemetry(**_: Any) -> None:
-    """Let deliveries in threads end, whose spans are recorded when they do, then send what is left: a child ends
+    """Wait for deliveries in threads, which record their spans when they end, then send what is left: a child ends
     without `atexit`."""
     from apps.bus import threads
     from silas_platform.telemetry import instruments, traces
 
-    threads.end()
+    threads.wait_for_threads()
     traces.stop()
     instruments.stop()
 

@@ -225,10 +225,10 @@ def _partitions() -> Findings:
             ends[each.table] = max(each.until, ends.get(each.table, each.until))
         elif not each.is_empty:
             yield Level.WARNING, f"{each.name} holds rows of no month: run manage.py partitions make."
-    # The month after this one is made two months before it begins, unless no trusted worker runs.
-    soon = (now().date().replace(day=1) + timedelta(days=62)).replace(day=1)
+    # Months are made `MONTHS_AHEAD`: if the next one is missing, no trusted worker has run for months.
+    next_month_end = (now().date().replace(day=1) + timedelta(days=62)).replace(day=1)
     for table, end in ends.items():
-        if end < soon:
+        if end < next_month_end:
             yield Level.WARNING, f"{table} has months until {end} only: run manage.py partitions make."
         else:
             yield Level.OK, f"{table} has its months until {end}."

@@ -1,6 +1,7 @@
 """Delete data whose retention period is over, for each tenant and for the installation, every few hours.
 
-What the database needs from time to time is a step of the installation too (silas_platform.partitions).
+Periodic upkeep of the database is a step of the installation too, such as making partitions
+(silas_platform.partitions).
 
 Rooms register their steps when Django is set up. A step deletes as much as a short transaction can and returns whether
 there may be more; each call is a transaction of its own. An error in one step does not stop the others and is raised at

@@ -64,8 +64,8 @@ def _stop(**_: object) -> None:
     _stopping.set()
 
 
-def end() -> None:
-    """Give the threads of this process a moment to finish. Called once, when it ends."""
+def wait_for_threads() -> None:
+    """Wait up to `STOP_SECONDS` for the threads of this process to finish. Called once, when the process ends."""
     _stopping.set()
     ends = time.monotonic() + STOP_SECONDS
     for thread in list(_running):

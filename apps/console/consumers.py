@@ -245,7 +245,7 @@ class ConsoleConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # Chan
             return
         assert self.tenant_id is not None
         with suppress(DatabaseError, NotFound):
-            if not event["is_open"] or await in_scope(self.tenant_id, concerns, notice, self.scope["user"]):
+            if not event["to_everyone"] or await in_scope(self.tenant_id, concerns, notice, self.scope["user"]):
                 await self.send_json(notice.as_frame(sound=choice.sound, desktop=choice.desktop))
 
     async def console_typing(self, event: dict[str, Any]) -> None:

@@ -65,10 +65,10 @@ class Notice:
 
 
 def publish_notice(notice: Notice, *, to: Collection[UUID] | None = None) -> None:
-    """Publish after commit to these members, None for everyone whom `concerns` names."""
+    """Publish after commit to these members, or with None to every console, which then asks `concerns`."""
     tenant_id = current_tenant_id()
     groups = [group_of(tenant_id)] if to is None else [group_of_member(tenant_id, user_id) for user_id in to]
-    event = {"kind": notice.kind.value, "subject": str(notice.subject), "key": notice.key, "is_open": to is None}
+    event = {"kind": notice.kind.value, "subject": str(notice.subject), "key": notice.key, "to_everyone": to is None}
     for group in groups:
         poke_on_commit(group, {"type": "console.notice", **event})
 

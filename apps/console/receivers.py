@@ -114,7 +114,7 @@ def _members_mentioned(note: Note, user_ids: Collection[UUID]) -> None:
 
 @sla_missed.connect
 def _sla_missed(clock: SlaClock, responsible: Collection[UUID]) -> None:
-    """Notify those who are responsible, or the owners if nobody is."""
+    """Notify those who are responsible, or the owners if there are none."""
     publish_notice(Notice(NoticeKind.SLA, clock.session_id, f"sla:{clock.pk}"), to=responsible or None)
 
 

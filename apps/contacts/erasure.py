@@ -37,7 +37,7 @@ from apps.bus.services import enqueue
 from apps.contacts.enums import ErasureState
 from apps.contacts.models import Contact, ContactIdentity, ContactMerge, ContactNote, Erasure
 from apps.contacts.person_export import Person, lock_erasure_requests, lock_person, running_erasure_of
-from apps.contacts.personal_data import EXPORTED, KEPT, KEPT_OF_CONVERSATIONS, KEPT_OF_LOG, Exported, exported
+from apps.contacts.personal_data import EXPORTED, KEPT, KEPT_OF_CONVERSATIONS, KEPT_OF_LOG, Exported, kind_of
 from apps.knowledge import gaps
 from apps.memory import memories
 from apps.sessions import levels, retention, turn_pauses
@@ -178,6 +178,7 @@ def erase_some(erasure_id: UUID) -> Progress:
 
 def _stop_work(row: Erasure, person: Person) -> Progress | None:
     """Cancel one open work item with its cards, or else withdraw one open card; None when there are none."""
+    # Running work that was cancelled already stops at its next tool call.
     item = _open_work(person).exclude(status=WorkItemStatus.RUNNING, course__cancelled_by__gt="").first()
     if item is not None:
         try:
@@ -201,12 +202,12 @@ def _stop_work(row: Erasure, person: Person) -> Progress | None:
 
 def _open_work(person: Person) -> QuerySet[WorkItem]:
     """Projects before their tasks, which end with them."""
-    rows = person.rows(exported("work.WorkItem")).filter(status__in=OPEN_WORK)
+    rows = person.rows(kind_of("work.WorkItem")).filter(status__in=OPEN_WORK)
     return rows.exclude(type=WorkItemType.GOAL).order_by("type", "pk")
 
 
 def _open_cards(person: Person) -> QuerySet[Card]:
-    return person.rows(exported("approvals.Card")).filter(status__in=OPEN_STATUSES)
+    return person.rows(kind_of("approvals.Card")).filter(status__in=OPEN_STATUSES)
 
 
 def _erase_rows(row: Erasure, person: Person) -> bool:

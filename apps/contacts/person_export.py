@@ -28,7 +28,7 @@ from apps.audit.services import record
 from apps.contacts import queries
 from apps.contacts.enums import IdentityKind
 from apps.contacts.models import Contact, ContactIdentity, Erasure
-from apps.contacts.personal_data import EXPORTED, LEFT_OUT, Exported, Link, exported
+from apps.contacts.personal_data import EXPORTED, LEFT_OUT, Exported, Link, kind_of
 from apps.memory.queries import of_customer
 from apps.memory.schemas import conversation_scope
 from apps.sessions.models import ChatSession
@@ -144,7 +144,7 @@ class Person:
     def audit_entries(self) -> QuerySet[AuditEntry]:
         """What the audit log says of them, their conversations, work and cards, as members see it."""
         chain = AuditEntry.objects.filter(chain=current_tenant_id())
-        cards, work = exported("approvals.Card"), exported("work.WorkItem")
+        cards, work = kind_of("approvals.Card"), kind_of("work.WorkItem")
         subjects = [f"contact:{pk}" for pk in self.contacts] + [f"session:{pk}" for pk in self.sessions]
         subjects += [f"card:{pk}" for pk in self.rows(cards).values_list("pk", flat=True)]
         subjects += [f"work:{pk}" for pk in self.rows(work).values_list("pk", flat=True)]
@@ -250,7 +250,7 @@ def lock_person(person: Person, *, shared: bool) -> bool:
 
 
 def lock_erasure_requests() -> None:
-    """Let the company's erasures be requested one after the other."""
+    """Until the transaction ends, keep other requests for erasures of this company waiting."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"erasures:{current_tenant_id()}"])
 

@@ -162,7 +162,8 @@ EXPORTED: tuple[Exported, ...] = (
 )
 
 
-def exported(model: str) -> Exported:
+def kind_of(model: str) -> Exported:
+    """The exported kind of this model, such as `work.WorkItem`."""
     return next(kind for kind in EXPORTED if kind.model == model)
 
 

@@ -38,8 +38,8 @@ def identify(
 ) -> Contact:
     """The contact to whom this proved identity belongs, created if there is none; for channels and verified visitors.
 
-    An identity that others have only stated is not found: who proves it gets an own contact, and staff may merge
-    the two. `value` is as `rules` writes it.
+    An identity that others have only stated is not found: the person who proves it gets a contact of their own, and
+    staff may merge the two. `value` is as `rules` writes it.
     """
     if not proved_by:
         raise ValueError("only a proved identity says whose contact this is")

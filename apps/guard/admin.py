@@ -20,7 +20,8 @@ class BudgetAdmin(TenantRowAdmin):
     readonly_fields = ("visitor_ref", "task_ref", "window_start", "spent", "reserved")
 
     def get_exclude(self, request: HttpRequest, obj: object = None) -> tuple[str, ...]:
-        """Limits of visitors and tasks are set where those are; here they are changed."""
+        """A new limit is for the company or a chatbot; limits of visitors and tasks are set elsewhere and only changed
+        here."""
         excluded = super().get_exclude(request, obj)
         return excluded if obj else (*excluded, *self.readonly_fields)
 

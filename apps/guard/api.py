@@ -38,7 +38,7 @@ def _money(**options: Any) -> serializers.DecimalField:
     return serializers.DecimalField(max_digits=18, decimal_places=9, normalize_output=True, **options)
 
 
-class BudgetsRequest(RequestSerializer):
+class PageRequest(RequestSerializer):
     limit = serializers.IntegerField(default=50, help_text="Kept between 1 and 200")
     offset = serializers.IntegerField(default=0, help_text="Below 0 is 0")
 
@@ -136,15 +136,13 @@ class Budgets(OwnersView):
     @extend_schema(
         operation_id="budgets_list",
         tags=["budgets"],
-        parameters=[BudgetsRequest],
+        parameters=[PageRequest],
         responses={200: BudgetAnswer(many=True), **_REFUSALS, 400: _WRONG},
     )
     def get(self, request: Request) -> Response:
-        query = validated(BudgetsRequest, request.query_params)
-        offset = min(max(query["offset"], 0), 10_000_000)
-        limit = min(max(query["limit"], 1), 200)
+        page = _page_of(request)
         with tenant_scope(self.caller.tenant_id):
-            rows = Budget.objects.order_by("-pk")[offset : offset + limit]
+            rows = Budget.objects.order_by("-pk")[page]
             return uncached([_serialize(row) for row in rows])
 
     @extend_schema(
@@ -190,15 +188,13 @@ class ModelPrices(OwnersView):
     @extend_schema(
         operation_id="model_prices_list",
         tags=["budgets"],
-        parameters=[BudgetsRequest],
+        parameters=[PageRequest],
         responses={200: PriceAnswer(many=True), **_REFUSALS, 400: _WRONG},
     )
     def get(self, request: Request) -> Response:
-        query = validated(BudgetsRequest, request.query_params)
-        offset = min(max(query["offset"], 0), 10_000_000)
-        limit = min(max(query["limit"], 1), 200)
+        page = _page_of(request)
         with tenant_scope(self.caller.tenant_id):
-            rows = ModelPrice.objects.order_by("model")[offset : offset + limit]
+            rows = ModelPrice.objects.order_by("model")[page]
             return uncached(PriceAnswer(rows, many=True).data)
 
     @extend_schema(
@@ -273,6 +269,12 @@ class ResumeSpending(OwnersView):
         """Resume what reached limits paused. The limits stay: a call that does not fit is still refused."""
         with tenant_scope(self.caller.tenant_id):
             return uncached({"resumed": services.resume_spending(actor=self.caller.actor)})
+
+
+def _page_of(request: Request) -> slice:
+    query = validated(PageRequest, request.query_params)
+    offset = min(max(query["offset"], 0), 10_000_000)
+    return slice(offset, offset + min(max(query["limit"], 1), 200))
 
 
 def _spent_by(column: str, since: date) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
-"""Deletes the words of notes and what SLA clocks are computed from with the words of their conversation, routes
-handovers to teams, enqueues runs of inbox rules, ends the waits of cards for a customer's answer, and writes down what
-SLA clocks are computed from."""
+"""Deletes notes' words and SLA moments with the words of their conversation, routes handovers to teams, enqueues runs
+of inbox rules, ends the waits of cards for a customer's answer, and records SLA moments."""
 
 from __future__ import annotations
 

@@ -207,8 +207,8 @@ def card_facts(tool: ToolSpec, args: Mapping[str, object], customer: str) -> lis
 def values_before(
     tool: ToolSpec, args: Mapping[str, object], customer: str, *, books: Collection[str]
 ) -> dict[str, str]:
-    """Return by argument what the customer's own records in these books hold now, where a card's fact says that the
-    argument replaces it."""
+    """Return, by argument, the value that the customer's own records in these books hold now, where a fact of the card
+    says that the argument replaces it."""
     facts = [fact for fact in tool.facts if fact.book in books and fact.after]
     rows = _records([str(fact.book) for fact in facts], subject=customer) if customer else {}
     return rules.values_before(facts, args, rows)

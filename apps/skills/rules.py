@@ -233,7 +233,8 @@ def card_facts(
 def values_before(
     facts: Sequence[FactSpec], args: Mapping[str, object], rows: Mapping[str, Sequence[Mapping[str, object]]]
 ) -> dict[str, str]:
-    """Return by argument the stored value that it alone replaces (`after: "{name}"`); none where nothing is stored."""
+    """Return the stored values that arguments replace, by argument. Only facts whose new value is one argument as it is
+    (`after: "{name}"`) count, and only where something is stored."""
     shown = [(fact, _fact(fact.model_dump(), args, rows)) for fact in facts]
     replaced = {name: fact["before"] for spec, fact in shown if (name := (spec.after or "")[1:-1]) in args}
     return {name: value for name, value in replaced.items() if value != NOT_ON_RECORD}

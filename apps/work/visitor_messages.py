@@ -72,6 +72,7 @@ class Change:
 
 
 def lines_of(changes: Iterable[Change]) -> str:
+    """The new values, a line each."""
     return "\n".join(change.line for change in changes)
 
 

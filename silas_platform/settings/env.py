@@ -30,7 +30,7 @@ def text(name: str, default: str = "") -> str:
 
 
 def by_name(pattern: str) -> dict[str, str]:
-    """The values of the variables whose whole name matches, by its group in lower case; none that is empty."""
+    """Return the variables whose whole name matches and that are not empty, by the pattern's group in lower case."""
     names = {name.removesuffix("_FILE") for name in os.environ}
     found = {match[1].lower(): text(match[0]) for name in names if (match := re.fullmatch(pattern, name))}
     return {name: value for name, value in found.items() if value}

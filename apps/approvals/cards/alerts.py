@@ -124,6 +124,7 @@ def set_notice_choice(user: User, *, sound: bool, desktop: bool, quiet_hours: Qu
 
 
 def _lock_choice(user: User) -> AlertChoice:
+    """The member's choice, locked; created if there is none, with everything up to now as alerted."""
     moment = now()
     AlertChoice.objects.bulk_create(
         [AlertChoice(user=user, pushed_until=moment, mailed_until=moment)], ignore_conflicts=True
@@ -236,11 +237,11 @@ def _after_quiet_hours(choice: AlertChoice, moment: datetime) -> datetime:
 
 def _is_new(card: Card, choice: AlertChoice) -> bool:
     early = choice.pushed_until - timedelta(seconds=LATE_SECONDS)
-    return card.queued_at > early and _name_of(card) not in choice.pushed
+    return card.queued_at > early and _push_name(card) not in choice.pushed
 
 
-def _name_of(card: Card) -> str:
-    """What `AlertChoice.pushed` calls a card: another name each time that it is back."""
+def _push_name(card: Card) -> str:
+    """The card's name in `AlertChoice.pushed`; a card that is back from the customer gets a new one."""
     is_back = card.queued_at > card.created_at
     return f"{card.pk}@{card.queued_at.isoformat()}" if is_back else str(card.pk)
 
@@ -295,7 +296,7 @@ def _due_pushes(choice: AlertChoice, waiting: _WaitingCards, moment: datetime) -
     if not new:
         return []
     mine = [card for card in new if card.queued_at > choice.pushed_until or choice.pushed]
-    choice.pushed = [*choice.pushed, *(_name_of(card) for card in new)][-_KEPT_IDS:]
+    choice.pushed = [*choice.pushed, *(_push_name(card) for card in new)][-_KEPT_IDS:]
     choice.pushed_until = max(choice.pushed_until, *(card.queued_at for card in new))
     choice.save(update_fields=["pushed", "pushed_until"])
     payloads = _push_payloads([card for card in mine if waiting.may_decide(card, choice.user_id)])

@@ -19,8 +19,8 @@ from kernel.tenancy import current_tenant_id
 # A median decision time below HASTY_SECONDS over HASTY_WINDOW decisions of medium risk or more looks like habit (spec
 # 0.5.4).
 HASTY_SECONDS, HASTY_WINDOW = 1.0, 10
-# A median of fewer decisions is not told.
-USUAL_LEAST = 5
+# Fewer decisions than this do not say what is usual.
+MIN_USUAL_DECISIONS = 5
 # The end of a period without one.
 FAR = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -158,7 +158,7 @@ _TAPS = """
     SELECT avg(taps)::float FROM (SELECT sum(taps) AS taps FROM chain GROUP BY batch) AS batches
 """
 
-_USUAL = """
+_USUAL_WAIT = """
     SELECT count(*), percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM d.decided_at - c.created_at)::float)
     FROM approvals_decision d JOIN approvals_card c ON c.id = d.card_id AND c.tenant_id = d.tenant_id
     WHERE d.tenant_id = %(tenant)s AND d.decided_at >= %(since)s AND c.kind = %(kind)s
@@ -243,9 +243,10 @@ def median_decision_seconds(since: datetime) -> float | None:
 
 
 def usual_wait_seconds(kind: CardKind, since: datetime) -> float | None:
-    """Return the median time from opening a card of this kind to its decision; None with fewer than `USUAL_LEAST`."""
-    count, median = _row(_USUAL, kind=kind.value, since=since)
-    return float(median) if count >= USUAL_LEAST else None
+    """Return the median time from opening a card of this kind to its decision; None with fewer decisions than
+    `MIN_USUAL_DECISIONS`."""
+    count, median = _row(_USUAL_WAIT, kind=kind.value, since=since)
+    return float(median) if count >= MIN_USUAL_DECISIONS else None
 
 
 def is_hasty(user_id: UUID, now: datetime) -> bool:

@@ -180,8 +180,8 @@ def begin_action_step_up(
 
 
 def begin_proof(subject: PasskeySubject, *, user: User, rp_id: str, origin: str) -> dict[str, object]:
-    """Return the options for `navigator.credentials.get` with which this person signs the subject, regardless
-    of policy.
+    """Return the options for `navigator.credentials.get` with which this person signs the subject, regardless of
+    policy.
 
     Raises `SilasError`: `passkey_missing` 403; `passkey_elsewhere` 409.
     """

@@ -121,13 +121,6 @@ def usd(amount: Decimal | float) -> str:
 
 
 @register.filter
-def exact_usd(amount: Decimal) -> str:
-    """An amount in dollars with all of its digits, and at least two after the point."""
-    whole, _, part = f"{amount:,f}".partition(".")
-    return f"${whole}.{part.rstrip('0').ljust(2, '0')}"
-
-
-@register.filter
 def names(users: Iterable[User]) -> str:
     """The names of these users, separated by commas."""
     return ", ".join(user.display_name for user in users)

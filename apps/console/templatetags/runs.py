@@ -1,4 +1,4 @@
-"""Template filters for the amounts of automations."""
+"""Template filters for exact amounts of money."""
 
 from __future__ import annotations
 

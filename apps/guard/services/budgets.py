@@ -37,7 +37,7 @@ def set_budget(
     and pauses only if it is already used up. Raises `SilasError`: `bad_limit` for an invalid amount, `bad_holder` for a
     holder without its id, `forbidden_role` for a `user` who is no owner.
     """
-    _require_owner(user)
+    require_owner(user)
     limit = _amount(limit_usd)
     which = {"period": Period(period), **_holder_columns(Holder(holder), ref)}
     budget: Budget
@@ -61,7 +61,7 @@ def set_platform_budget(period: Period, limit_usd: Decimal, *, actor: str) -> Pl
 
 def remove_budget(budget_id: UUID, *, actor: str, user: User | None = None) -> None:
     """Remove a limit. Raises `NotFound`, and `forbidden_role` for a `user` who is no owner."""
-    _require_owner(user)
+    require_owner(user)
     budget = Budget.objects.select_for_update(no_key=True).filter(pk=budget_id).first()
     if budget is None:
         raise NotFound()
@@ -78,7 +78,7 @@ def resume_spending(*, actor: str) -> int:
     return resumed
 
 
-def _require_owner(user: User | None) -> None:
+def require_owner(user: User | None) -> None:
     """None is a program, whose key was checked where it came in."""
     if user is not None:
         require_role(user, (Role.OWNER,))

@@ -5,7 +5,6 @@ Inside a tenant scope.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from decimal import Decimal
 from uuid import UUID
 
@@ -14,15 +13,12 @@ from django.core.exceptions import ValidationError
 from apps.audit.enums import AuditEvent
 from apps.audit.services import record
 from apps.guard.models import ModelPrice
-from apps.tenants.enums import Role
+from apps.guard.services.budgets import require_owner
 from apps.tenants.models import User
-from apps.tenants.queries import require_role
 from kernel.error_codes import ErrorCode
 from kernel.errors import NotFound, SilasError
 from kernel.language import gettext
-from llm.pricing import Rates
-
-_RATES = tuple(field.name for field in fields(Rates))
+from llm.pricing import RATE_FIELDS, Rates
 
 
 def set_price(model: str, rates: Rates, *, actor: str, user: User | None = None) -> ModelPrice:
@@ -30,8 +26,8 @@ def set_price(model: str, rates: Rates, *, actor: str, user: User | None = None)
 
     Raises `SilasError`: `invalid` 400 for a wrong name or amount, `forbidden_role` for a `user` who is no owner.
     """
-    _require_owner(user)
-    wanted = {name: getattr(rates, name) for name in _RATES}
+    require_owner(user)
+    wanted = {name: getattr(rates, name) for name in RATE_FIELDS}
     try:
         ModelPrice(model=model, **wanted).clean_fields(exclude={"tenant"})
         if negative := [name for name, amount in wanted.items() if amount is not None and amount < 0]:
@@ -42,7 +38,7 @@ def set_price(model: str, rates: Rates, *, actor: str, user: User | None = None)
     row: ModelPrice
     row, is_new = ModelPrice.objects.get_or_create(model=model, defaults=wanted)
     row = ModelPrice.objects.select_for_update(no_key=True).get(pk=row.pk)
-    before = {name: getattr(row, name) for name in _RATES}
+    before = {name: getattr(row, name) for name in RATE_FIELDS}
     if is_new:
         _record_change(row, "added", actor, {}, wanted)
     elif before != wanted:
@@ -56,18 +52,12 @@ def set_price(model: str, rates: Rates, *, actor: str, user: User | None = None)
 def remove_price(price_id: UUID, *, actor: str, user: User | None = None) -> None:
     """Remove a price, so that the public list holds. Raises `NotFound`, and `forbidden_role` for a `user` who is no
     owner."""
-    _require_owner(user)
+    require_owner(user)
     row = ModelPrice.objects.select_for_update(no_key=True).filter(pk=price_id).first()
     if row is None:
         raise NotFound()
-    _record_change(row, "deleted", actor, {name: getattr(row, name) for name in _RATES}, {})
+    _record_change(row, "deleted", actor, {name: getattr(row, name) for name in RATE_FIELDS}, {})
     row.delete()
-
-
-def _require_owner(user: User | None) -> None:
-    """None is a program, whose key was checked where it came in."""
-    if user is not None:
-        require_role(user, (Role.OWNER,))
 
 
 def _record_change(
@@ -77,13 +67,13 @@ def _record_change(
     before: dict[str, Decimal | None],
     after: dict[str, Decimal | None],
 ) -> None:
-    fields = [name for name in _RATES if before.get(name) != after.get(name)]
+    changed = [name for name in RATE_FIELDS if before.get(name) != after.get(name)]
     data = {
         "model": row._meta.label_lower,
         "change": change,
-        "fields": fields,
-        "before": {name: _text(before[name]) for name in fields if name in before},
-        "after": {name: _text(after[name]) for name in fields if name in after},
+        "fields": changed,
+        "before": {name: _text(before[name]) for name in changed if name in before},
+        "after": {name: _text(after[name]) for name in changed if name in after},
     }
     record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)
 

@@ -83,15 +83,15 @@ async def deliver(delivery: Delivery) -> None:
 
 @dataclass(frozen=True)
 class _Clock:
-    """The time that a card has for its decision without its waits for the customer, which moved its deadline.
+    """The time that a card has for its decision, without its waits for the customer, which moved its deadline.
 
-    Passing on is measured by it, so that a question passes nothing on and takes nothing back. `stands_until` is the end
-    of the wait in which the time stands still.
+    Steps are counted by it, so that a question to the customer neither passes the card on nor takes it back.
+    `paused_until` is the end of the current wait, None outside of one.
     """
 
     whole: timedelta
     left: timedelta
-    stands_until: datetime | None
+    paused_until: datetime | None
 
     @property
     def step(self) -> int:
@@ -101,21 +101,22 @@ class _Clock:
         return max(0, int(math.log2(self.whole / self.left)))
 
     def due_at(self, left: timedelta, moment: datetime) -> datetime:
-        """When so much time will be left."""
-        return (self.stands_until or moment) + max(self.left - left, timedelta())
+        """When `left` of the time will remain."""
+        return (self.paused_until or moment) + max(self.left - left, timedelta())
 
 
 def _clock_of(card: Card, moment: datetime) -> _Clock:
     whole = card.expires_at - card.created_at
-    left, stands_until = card.expires_at - moment, None
+    left, paused_until = card.expires_at - moment, None
     for question in queries.questions_about(card):
         end = min(question.ended_at or question.waits_until, question.waits_until)
         whole -= question.waits_until - question.asked_at
         left -= question.waits_until - max(min(end, moment), question.asked_at)
         if end > moment:
-            stands_until = end
-    # Whoever was passed the card keeps it for the time that is left of the waits.
-    return _Clock(whole, max(left, min(SHORTEST_STEP, card.expires_at - moment)), stands_until)
+            paused_until = end
+    # A wait that ended early leaves the card its moved deadline. Until then the last person keeps it: below the
+    # shortest step no step would be counted.
+    return _Clock(whole, max(left, min(SHORTEST_STEP, card.expires_at - moment)), paused_until)
 
 
 def step_at(card: Card, moment: datetime) -> int:
@@ -248,7 +249,7 @@ def _settle(step: _Step, outcome: Sent | NotSent) -> None:
 def _next_due(card_id: UUID) -> datetime | None:
     """When something is to be sent or updated next."""
     card = lock_card(card_id)
-    # Whoever ends a wait changes its row and then moves this job, which is leased meanwhile.
+    # Wait for a transaction that ends a wait: it changes the row, and then moves this job, which is leased now.
     list(CardQuestion.objects.select_for_update(no_key=True).filter(card=card, ended_at=None))
     moment, due = now(), []
     notices = CardNotice.objects.filter(card=card).exclude(progress=_progress(card)).exclude(state=NoticeState.FAILED)

@@ -30,7 +30,7 @@ from apps.work.models import WorkItem
 from apps.work.provenance import origins_in, without_origins
 from apps.work.schemas import VerificationCheck, WorkItemSpec
 from apps.work.services import execution_facts
-from apps.work.services.items import announce
+from apps.work.services.items import announce_waiting
 from kernel.provenance import Origin
 from kernel.stored_texts import stored_text
 from llm.calls import PlannedCall
@@ -132,8 +132,7 @@ def request_approval(
         supersedes=instead_of,
     )
     if instead_of is None:
-        waiting = visitor_messages.about(visitor_messages.WAITING, item.title)
-        announce(item, visitor_messages.join("\n", waiting, visitor_messages.lines_of(changes)), changes=changes)
+        announce_waiting(item, changes)
     return card
 
 

@@ -29,7 +29,7 @@ from apps.work.queries import active_goal, course_of
 from apps.work.schemas import WorkItemSpec
 from apps.work.services import screening
 from apps.work.services.approval_requests import RequestedCall, card_reads_of, card_text_of, highest_risk, title_of
-from apps.work.services.items import announce
+from apps.work.services.items import announce_waiting
 from kernel.clock import now
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -122,8 +122,7 @@ def announce_edit(item: WorkItem) -> None:
     """Tell the conversation what is asked for now, with the values that a colleague set."""
     item = WorkItem.objects.get(pk=item.pk)
     if item.session_id is not None:
-        waiting, changes = visitor_messages.about(visitor_messages.WAITING, item.title), changes_of(item)
-        announce(item, visitor_messages.join("\n", waiting, visitor_messages.lines_of(changes)), changes=changes)
+        announce_waiting(item, changes_of(item))
 
 
 def changes_of(item: WorkItem) -> tuple[visitor_messages.Change, ...]:

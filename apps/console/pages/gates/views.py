@@ -145,21 +145,23 @@ def gate(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_view(Role.OWNER, scoped=False)
 def new_from_template(request: StaffRequest, template: str) -> HttpResponseBase:
-    return _saved_and_tested(request, lambda: _new(request, template))
+    return _save_and_test(request, lambda: _new(request, template))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_view(Role.OWNER, scoped=False)
 def edit(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
     """Edit a gate with its template; a gate that no template can show is edited in the administration."""
-    return _saved_and_tested(request, lambda: _edit(request, gate_id))
+    return _save_and_test(request, lambda: _edit(request, gate_id))
 
 
-def _saved_and_tested(request: StaffRequest, write: Callable[[], HttpResponseBase | GateVersion]) -> HttpResponseBase:
-    """Answer within the scope; a draft that is to be tested is tested after it, outside of any scope."""
+def _save_and_test(request: StaffRequest, write: Callable[[], HttpResponseBase | GateVersion]) -> HttpResponseBase:
+    """Call `write` in the tenant's scope and return its response. A draft that it returns instead is tested after the
+    scope has ended."""
     with tenant_scope(request.member.tenant):
         written = write()
         if not isinstance(written, GateVersion):
+            # Templates read rows, so they are rendered before the scope ends.
             return written.render() if isinstance(written, SimpleTemplateResponse) else written
     return _test(request, written.gate_id, written.number)
 
@@ -205,7 +207,7 @@ def dry_run(request: StaffRequest, gate_id: UUID) -> HttpResponseBase:
 
 
 def _test(request: StaffRequest, gate_id: UUID, version: int) -> HttpResponseBase:
-    """Outside of any scope because it can take a while."""
+    """Test the version outside of any scope, because it can take a while."""
     chosen, many = request.POST.get("deployment", ""), request.POST.get("messages", "")
     result = backtest_version(
         request.member.tenant.pk,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -14,13 +13,12 @@ from apps.guard import rules
 from apps.guard.enums import Holder, Period
 from apps.guard.models import ModelPrice
 from apps.tenants.models import Deployment
-from llm.pricing import Rates
+from llm.pricing import RATE_FIELDS, Rates
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 _COMPANY = "company"
-RATES = tuple(field.name for field in fields(Rates))
 
 
 class LimitForm(forms.Form):
@@ -83,10 +81,10 @@ class PriceForm(forms.Form):
 
     @property
     def rates(self) -> Rates:
-        return Rates(**{name: self.cleaned_data[name] for name in RATES})
+        return Rates(**{name: self.cleaned_data[name] for name in RATE_FIELDS})
 
 
 def price_in_fields(price: ModelPrice) -> dict[str, str]:
     """The initial values of the form, without the zeros that the column keeps."""
-    amounts = {name: amount for name in RATES if (amount := getattr(price, name)) is not None}
+    amounts = {name: amount for name in RATE_FIELDS if (amount := getattr(price, name)) is not None}
     return {"model": price.model, **{name: f"{amount.normalize():f}" for name, amount in amounts.items()}}

@@ -25,7 +25,7 @@ from apps.console.base import page
 from apps.console.charts import columns
 from apps.console.members import DECIDING_ROLES, StaffRequest, staff_view
 from apps.console.names import Names, names_for
-from apps.console.pages.spending.forms import RATES, LimitForm, PriceForm, price_in_fields
+from apps.console.pages.spending.forms import LimitForm, PriceForm, price_in_fields
 from apps.console.templatetags.console import usd
 from apps.guard import queries, services
 from apps.guard.enums import Holder, OnLimit, Origin, Period
@@ -33,6 +33,7 @@ from apps.guard.models import GuardedRun, ModelPrice, SpendingPolicy
 from apps.guard.schemas import ZERO, BudgetFacts
 from apps.tenants.enums import Role
 from apps.tenants.models import Deployment
+from llm.pricing import RATE_FIELDS
 
 SPANS = (7, 30, 90)
 _RUNNING = 20
@@ -157,7 +158,7 @@ def prices(request: StaffRequest) -> HttpResponseBase:
         "console/prices.html",
         at="spending",
         status=422 if form.errors else 200,
-        rows=[(row, [getattr(row, name) for name in RATES]) for row in rows],
+        rows=[(row, [getattr(row, name) for name in RATE_FIELDS]) for row in rows],
         form=form,
     )
 
