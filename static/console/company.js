@@ -14,18 +14,18 @@ export function watchCompany() {
 }
 
 function say() {
-  const now = looked();
+  const now = viewedSubject();
   if (now?.id !== before?.id || now?.seq !== before?.seq || now?.note !== before?.note) tellAgain();
 }
 
 function tellAgain() {
-  const now = looked();
+  const now = viewedSubject();
   if (now || before) tell({ type: "look", [now?.what ?? "card"]: now?.id ?? null, seq: now?.seq, note: now?.note });
   before = now;
 }
 
-/* Which card or conversation is open in a tab that is in sight; null for none. */
-export function looked() {
+/* The card or conversation that is open, null for none and in a tab that is out of sight. */
+export function viewedSubject() {
   const card = document.querySelector("#card[data-open]")?.dataset.card;
   const session = document.querySelector("#thread[data-session]")?.dataset.session;
   if (document.hidden || !(card || session)) return null;

@@ -4,17 +4,19 @@
    shown does (company.js). */
 
 const LONGEST_TIMER = 2147483647;
+/* Milliseconds before prefetching: after a page has settled, and after news. */
 const SETTLE = 350;
 const RENEW = 2000;
+/* Conversations that are fetched below the open one; above it, one is. */
 const AHEAD = 2;
 const PARTS = ["thread", "contact"];
 const ADDRESSES = ["href", "action", "hx-get", "hx-post"];
 let due;
-let later;
+let prefetchTimer;
 /* The parts of each fetched conversation by its address, null while they are on their way. */
 const fetched = new Map();
 /* Something changed since they were fetched. What is shown is refreshed too. */
-let isOld = false;
+let isStale = false;
 
 export function watchInbox() {
   document.addEventListener("keydown", onKey);
@@ -31,7 +33,7 @@ export function watchInbox() {
   document.addEventListener("click", onRow);
   document.addEventListener("htmx:afterSettle", () => prefetchSoon(SETTLE));
   document.body.addEventListener("silas:inbox", () => {
-    isOld = true;
+    isStale = true;
     prefetchSoon(RENEW);
   });
   prefetchSoon(SETTLE);
@@ -43,8 +45,8 @@ const openRow = (all) => all.findIndex((each) => each.ariaCurrent === "true");
 /* --- the conversations next to the open one */
 
 function prefetchSoon(wait) {
-  clearTimeout(later);
-  later = setTimeout(prefetch, wait);
+  clearTimeout(prefetchTimer);
+  prefetchTimer = setTimeout(prefetch, wait);
 }
 
 function prefetch() {
@@ -53,11 +55,11 @@ function prefetch() {
   if (at < 0 || document.hidden) return;
   const near = [...all.slice(at + 1, at + 1 + AHEAD), ...all.slice(Math.max(0, at - 1), at)].map((row) => row.href);
   for (const address of fetched.keys()) if (!near.includes(address)) fetched.delete(address);
-  near.filter((address) => isOld || !fetched.has(address)).forEach(bring);
-  isOld = false;
+  near.filter((address) => isStale || !fetched.has(address)).forEach(prefetchOne);
+  isStale = false;
 }
 
-async function bring(address) {
+async function prefetchOne(address) {
   if (!fetched.has(address)) fetched.set(address, null);
   try {
     const response = await fetch(address, { headers: { "HX-Request": "true", "HX-Target": "log" } });
@@ -91,7 +93,7 @@ function show(row, parts) {
   row.querySelector(".badge")?.remove();
   row.scrollIntoView({ block: "nearest" });
   history.replaceState(history.state, "", row.href);
-  lead(before, location.pathname);
+  repointList(before, location.pathname);
   if (hadFocus) document.querySelector("#main").focus({ preventScroll: true });
   for (const part of parts) htmx.process(part);
   const [thread] = parts;
@@ -99,15 +101,15 @@ function show(row, parts) {
   log.scrollTop = log.scrollHeight;
   htmx.trigger(thread, "htmx:load");
   htmx.trigger(thread, "htmx:afterSettle");
-  clearTimeout(later);
-  later = setTimeout(() => {
+  clearTimeout(prefetchTimer);
+  prefetchTimer = setTimeout(() => {
     htmx.trigger(document.body, `silas:session:${thread.dataset.session}`);
     prefetch();
   }, SETTLE);
 }
 
-/* What the list leads to stays beside the conversation that is open now. */
-function lead(before, now) {
+/* Links and forms of the list contain the address of the open conversation: replace that of the one before. */
+function repointList(before, now) {
   const list = document.querySelector("#list");
   for (const name of ADDRESSES) {
     for (const one of list.querySelectorAll(`[${name}^="${before}"]`)) {

@@ -1,7 +1,7 @@
 /* Notices of the member: a sound and a desktop notification, as they chose (the server says so in each frame). Of several
    tabs one shows a notice; a tab that has its conversation or card in sight claims it and stays silent. */
 
-import { looked } from "./company.js";
+import { viewedSubject } from "./company.js";
 import { text } from "./texts.js";
 import { registered } from "./worker.js";
 
@@ -15,7 +15,7 @@ const NOTES = [[880, 0], [1174.7, 0.12]];
 const RING = 0.35;
 
 let audio = null;
-let rang = 0;
+let lastRing = 0;
 
 export function watchNotices() {
   document.addEventListener("silas:notice", (event) => receive(event.detail));
@@ -32,7 +32,7 @@ export function watchNotices() {
 }
 
 async function receive(notice) {
-  const now = looked();
+  const now = viewedSubject();
   const isInSight = now?.id === notice.id;
   if (!isInSight) await new Promise((done) => setTimeout(done, YIELD));
   if (!(await claim(notice.key)) || isInSight) return;
@@ -61,9 +61,9 @@ function prepare() {
 }
 
 function ring() {
-  if (Date.now() - rang < BETWEEN_SOUNDS) return;
+  if (Date.now() - lastRing < BETWEEN_SOUNDS) return;
   prepare();
-  rang = Date.now();
+  lastRing = Date.now();
   for (const [frequency, after] of NOTES) {
     const note = new OscillatorNode(audio, { frequency });
     const volume = new GainNode(audio, { gain: 0.15 });

@@ -31,18 +31,18 @@ export function wireHome(chat, { load, entry, begin }) {
       el("button", { type: "button", class: "choice", onclick: begin }, panelText("fresh")),
       el("h2", { class: "small" }, panelText("conversations")),
       el("ul", { class: "talks" }, ...conversations.map((each) => el("li", {}, entry(each, leave))))].filter(Boolean));
-    isHome(true);
+    setShown(true);
     home.querySelector("button.choice[type=button]").focus();
   }
 
-  function isHome(on) {
+  function setShown(on) {
     home.hidden = !on;
     part("log").hidden = part("composer").hidden = on;
   }
 
   function leave() {
     if (home.hidden) return;
-    isHome(false);
+    setShown(false);
     log.toEnd();
     part("composer").querySelector("textarea").focus();
   }
