@@ -65,8 +65,16 @@ class NoticeForm(forms.Form):
         return cleaned
 
     @property
+    def notice_fields(self) -> list[forms.BoundField]:
+        return [self["sound"], self["desktop"]]
+
+    @property
+    def quiet_fields(self) -> list[forms.BoundField]:
+        return [self["start"], self["end"], self["days"]]
+
+    @property
     def quiet_hours(self) -> QuietHours | None:
-        """Those of a valid form."""
+        """The quiet hours of a valid form; None if both times are empty."""
         values = self.cleaned_data
         if values["start"] is None:
             return None
