@@ -77,7 +77,9 @@ def _check_database_with_retry(*, trusted: bool) -> None:
     while True:
         try:
             refuse_newer_schema()
-            return None if trusted else refuse_wide_role()
+            if not trusted:
+                refuse_wide_role()
+            return
         except psycopg.OperationalError as error:
             # The server may have come up between the connection and the ping, so only the second refusal counts.
             refusals += PGconn.ping(env.text("DATABASE_URL").encode()) == Ping.OK

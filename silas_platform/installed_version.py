@@ -15,7 +15,7 @@ def record(using: str) -> None:
 
 
 def migrated_by(using: str = "default") -> str:
-    """The version that migrated the database last; "" where it was one that noted none."""
+    """The version that migrated the database last; "" if it was one that did not record itself."""
     if not _has_table(using):
         return ""
     newest = InstalledVersion.objects.using(using).order_by("-pk").first()

@@ -96,7 +96,7 @@ def detach(partition: Partition, *, actor: str) -> int:
             cursor.execute(_ROW_TRIGGERS, [partition.table])
             triggers = [definition for (definition,) in cursor.fetchall()]
             cursor.execute(f"ALTER TABLE {partition.table} DETACH PARTITION {partition.name}")
-            # What a partition has from its table goes with that; the rows stay unchangeable.
+            # Detaching drops the triggers that a partition has from its table. Without them the rows could be changed.
             for definition in triggers:
                 cursor.execute(definition.replace(f".{partition.table} ", f".{partition.name} "))
         record(AuditEvent.PARTITION_DETACHED, actor=actor, data={"partition": partition.name, "rows": rows})

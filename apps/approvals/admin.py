@@ -30,7 +30,7 @@ from apps.approvals.models import (
 from apps.approvals.passkeys import services as passkeys
 from apps.audit.admin_base import ReadOnlyAdmin
 from apps.tenants.admin import TenantRowAdmin, TenantRowForm
-from apps.tenants.admin.fields import SpanField
+from apps.tenants.admin.fields import DurationInSecondsField
 from kernel.tenancy import tenant_scope
 from kernel.tenancy.scope import current_scope
 
@@ -171,7 +171,7 @@ class PasskeyAdmin(ReadOnlyAdmin):
 
 
 class CardTimingForm(TenantRowForm):
-    seconds = SpanField(
+    seconds = DurationInSecondsField(
         label=gettext_lazy("Time to decide"),
         help_text=gettext_lazy(
             "From 10 seconds to 30 days. When the time is up nothing runs, and the requester is told."

@@ -88,7 +88,7 @@ class Person:
         return cls(kept["reference"], contacts, tuple(kept["customers"]), sessions, shared)
 
     def covers(self, other: Person) -> bool:
-        """True if nothing of the other person is left without this one."""
+        """True if everything of the other person is this person's too."""
         return (
             {*other.contacts} <= {*self.contacts}
             and {*other.customers} <= {*self.customers}
@@ -96,7 +96,8 @@ class Person:
         )
 
     def overlaps(self, other: Person) -> bool:
-        """True if both are one person in part; two customers of one conversation are not."""
+        """True if they share a contact, a customer ID or a conversation of their own. Two customers who used one
+        conversation in turn share none."""
         theirs = {*other.contacts, *other.customers, *other.sessions}
         return not theirs.isdisjoint({*self.contacts, *self.customers, *self.sessions})
 

@@ -1,7 +1,7 @@
 """SQL that makes the partitions of the coming months, for every table that `PartitionByMonth` divided.
 
 The upkeep runs in a role that owns nothing and may create nothing, so the function has its owner's rights. It takes no
-argument: whoever may call it can only make what is made anyway.
+argument, so that a caller can only make what is made anyway.
 """
 
 from __future__ import annotations

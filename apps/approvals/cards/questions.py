@@ -84,6 +84,6 @@ def end_waits(session_id: UUID, *, answer_seq: int) -> None:
 
 
 def _alert(card_id: UUID, cause: str, *, due_at: datetime | None = None) -> None:
-    """Send what is due about a card that is back. Each cause is a scope of its own on the bus, because a job waits
+    """Enqueue the alerts about a card that is back. Each cause is a scope of its own on the bus, because a job waits
     behind an earlier one of its scope, and the one of the new card may wait for a day until its email is due."""
     bus.enqueue(Kind.CARD_ALERT, scope_id=f"{cause}:{card_id}", due_at=due_at)

@@ -1,4 +1,4 @@
-"""Form fields for values that people type otherwise than they are stored: lists and maps of words, and times."""
+"""Form fields for values that people type otherwise than they are stored: lists and maps of words, and durations."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _UNITS = (
 )
 
 
-class _SpanWidget(forms.MultiWidget):
+class _DurationWidget(forms.MultiWidget):
     """A number and its unit."""
 
     def __init__(self) -> None:
@@ -95,15 +95,15 @@ class _SpanWidget(forms.MultiWidget):
         return [value // unit, unit]
 
 
-class SpanField(forms.MultiValueField):
-    """A time that is stored in seconds, as a number of days, hours, minutes or seconds."""
+class DurationInSecondsField(forms.MultiValueField):
+    """A duration that is stored in seconds and typed as a number of days, hours, minutes or seconds."""
 
     def __init__(self, **kwargs: Any) -> None:
         fields = (
             forms.IntegerField(min_value=1, max_value=2**31 - 1),
             forms.TypedChoiceField(choices=_UNITS, coerce=int),
         )
-        super().__init__(fields, widget=_SpanWidget(), **kwargs)
+        super().__init__(fields, widget=_DurationWidget(), **kwargs)
 
     def compress(self, data_list: Any) -> int | None:
         return data_list[0] * data_list[1] if data_list else None
