@@ -5,22 +5,17 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 from apps.approvals.enums import Risk
 from kernel.tenancy import in_thread
 from tests.e2e.console import log_in
+from tests.e2e.hands import shoot
 from tests.factories.console import make_card
 from tests.factories.sessions import make_session, say
-
-
-async def _shoot(page: Page, name: str) -> None:
-    if folder := os.environ.get("SILAS_SHOTS"):
-        await page.screenshot(path=f"{folder}/{name}.png")
 
 
 @pytest.mark.parametrize("width", [1366, 390])
@@ -35,21 +30,21 @@ async def test_question_parks_the_card_and_the_answer_is_shown_on_it(
     size = {"width": width, "height": 768 if width > 400 else 844}
     page = await log_in(open_page, web, owner, f"/console/review/{card.pk}/", viewport=size)
     await page.wait_for_function("document.querySelector('#stack')")
-    await _shoot(page, f"ask-{width}-card")
+    await shoot(page, f"ask-{width}-card")
     await page.keyboard.press("q")
     field = page.locator("textarea[name=text]")
     await expect(field).to_be_focused()
     await field.fill("Which flat do you mean, 3 or 4?")
-    await _shoot(page, f"ask-{width}-form")
+    await shoot(page, f"ask-{width}-form")
     await page.get_by_role("button", name="Send question").click()
     await expect(page.locator("#parked")).to_contain_text("Question sent")
     await expect(page.locator("#intent")).to_have_text("Refund order 1234")
-    await _shoot(page, f"ask-{width}-sent")
+    await shoot(page, f"ask-{width}-sent")
     await page.goto(f"{web}/console/review/?show=parked")
     await expect(page.locator("#questions")).to_contain_text("Waiting for the customer")
-    await _shoot(page, f"ask-{width}-parked")
+    await shoot(page, f"ask-{width}-parked")
     await in_thread(say, session, "Number 4, please")
     await expect(page.locator("#questions")).to_contain_text("Number 4, please")
     await page.locator("#questions").scroll_into_view_if_needed()
-    await _shoot(page, f"ask-{width}-answered")
+    await shoot(page, f"ask-{width}-answered")
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
