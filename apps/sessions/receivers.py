@@ -77,8 +77,7 @@ def _tell_progress(item: WorkItem, status: str, progress: Progress) -> None:
     payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
     payload |= {"reason": item.reason} if item.reason else {}
     payload |= {"next_steps": progress.next_steps} if progress.next_steps else {}
-    if status == WorkItemStatus.PENDING:
-        payload |= _approval_payload(progress, is_verified=_is_verified_requester(session, item))
+    payload |= _waiting(progress, verified=_is_theirs_now(session, item)) if status == WorkItemStatus.PENDING else {}
     text = progress.text
     if _somebody_else(session, item):
         # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
@@ -88,16 +87,16 @@ def _tell_progress(item: WorkItem, status: str, progress: Progress) -> None:
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)
 
 
-def _approval_payload(progress: Progress, *, is_verified: bool) -> dict[str, Any]:
+def _waiting(progress: Progress, *, verified: bool) -> dict[str, Any]:
     """What a request that waits for approval would change, and how long a decision usually takes, where that is
-    known. Only a visitor who is verified at this moment reads what their records hold now."""
-    visible = [change if is_verified else replace(change, before="") for change in progress.changes]
-    changes = [{name: value for name, value in asdict(change).items() if value} for change in visible]
+    known. Only a visitor who is `verified` at this moment reads what their records hold now."""
+    told = [change if verified else replace(change, before="") for change in progress.changes]
+    changes = [{name: value for name, value in asdict(change).items() if value} for change in told]
     usual = metrics.usual_wait_seconds(CardKind.PLAN, now() - USUAL_PERIOD)
     return ({"changes": changes} if changes else {}) | ({} if usual is None else {"usual_seconds": round(usual)})
 
 
-def _is_verified_requester(session: ChatSession, item: WorkItem) -> bool:
+def _is_theirs_now(session: ChatSession, item: WorkItem) -> bool:
     """Whether the visitor is verified, at this moment, as the customer whose request this is."""
     return bool(item.subject) and session.customer == item.subject and session.level_at(now()) != PUBLIC
 

@@ -76,11 +76,11 @@ def move(
     announce(item, visitor_messages.join(" ", visitor_messages.status_message(status, reason, item.title), result))
 
 
+def announce(item: WorkItem, text: str | Promise, *, changes: tuple[visitor_messages.Change, ...] = ()) -> None:
+    signals.work_changed(item, item.status, signals.Progress(text, list(item.next_steps), changes))
+
+
 def announce_waiting(item: WorkItem, changes: tuple[visitor_messages.Change, ...]) -> None:
     """Tell the conversation that the item waits for approval, and which values it asks for."""
     waiting = visitor_messages.about(visitor_messages.WAITING, item.title)
     announce(item, visitor_messages.join("\n", waiting, visitor_messages.lines_of(changes)), changes=changes)
-
-
-def announce(item: WorkItem, text: str | Promise, *, changes: tuple[visitor_messages.Change, ...] = ()) -> None:
-    signals.work_changed(item, item.status, signals.Progress(text, list(item.next_steps), changes))
