@@ -6,6 +6,7 @@ A receiver runs inside the transaction that announced the event.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
@@ -28,9 +29,9 @@ from apps.sessions.enums import EntryKind, Owner, Sender
 from apps.sessions.locks import lock_session
 from apps.sessions.models import ChatSession
 from apps.skills.signals import skill_purged
-from apps.work.enums import WorkItemStatus
 from apps.work.models import WorkItem
 from apps.work.signals import Progress, work_changed, work_escalated
+from apps.work.visitor_messages import Change
 from kernel.clock import now
 from kernel.language import gettext_lazy, in_language
 from kernel.taint import Taint
@@ -77,7 +78,8 @@ def _tell_progress(item: WorkItem, status: str, progress: Progress) -> None:
     payload: dict[str, Any] = {"work_item_id": str(item.pk), "status": status, "title": item.title}
     payload |= {"reason": item.reason} if item.reason else {}
     payload |= {"next_steps": progress.next_steps} if progress.next_steps else {}
-    payload |= _waiting(progress, verified=_is_theirs_now(session, item)) if status == WorkItemStatus.PENDING else {}
+    if progress.changes is not None:
+        payload |= _waiting(progress.changes, verified=_is_theirs_now(session, item))
     text = progress.text
     if _somebody_else(session, item):
         # Somebody else has proved who they are here since: they read that something moved, and nothing of what it was.
@@ -87,10 +89,10 @@ def _tell_progress(item: WorkItem, status: str, progress: Progress) -> None:
     chronicle.append(session, kind=EntryKind.STATUS, sender=Sender.SYSTEM, text=text, payload=payload, taint=Taint.AUTH)
 
 
-def _waiting(progress: Progress, *, verified: bool) -> dict[str, Any]:
+def _waiting(values: Sequence[Change], *, verified: bool) -> dict[str, Any]:
     """What a request that waits for approval would change, and how long a decision usually takes, where that is
     known. Only a visitor who is `verified` at this moment reads what their records hold now."""
-    told = [change if verified else replace(change, before="") for change in progress.changes]
+    told = [change if verified else replace(change, before="") for change in values]
     changes = [{name: value for name, value in asdict(change).items() if value} for change in told]
     usual = metrics.usual_wait_seconds(CardKind.PLAN, now() - USUAL_PERIOD)
     return ({"changes": changes} if changes else {}) | ({} if usual is None else {"usual_seconds": round(usual)})

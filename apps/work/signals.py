@@ -13,11 +13,12 @@ from kernel.events import Event
 
 @dataclass(frozen=True)
 class Progress:
-    """What a visitor may read of a change of status. `changes`: the values of a request that waits for approval."""
+    """What a visitor may read of a change of status. `changes`: the values of a request for which a person's approval
+    is asked now, by a process that may open cards; None for anything else."""
 
     text: str | Promise
     next_steps: list[str]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Change, ...] | None = None
 
 
 # (item, status, progress): sent on every change of status, the first included.

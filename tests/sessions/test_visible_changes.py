@@ -112,6 +112,8 @@ def test_usual_time_is_told_from_five_decisions_of_the_last_month_on(
         desk.decide(item, approver)
     item = desk.waiting(40)
     assert 0 <= last_status(desk, item.pk)["usual_seconds"] < 60
+    desk.decide(item, approver)
+    assert "usual_seconds" not in last_status(desk, item.pk)
     with tenant_scope(tenant):
         assert metrics.usual_wait_seconds(CardKind.PLAN, now()) is None
         assert metrics.usual_wait_seconds(CardKind.BATCH_REVIEW, now() - timedelta(days=30)) is None

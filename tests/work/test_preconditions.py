@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from apps.bus.enums import Queue
 from apps.skills.schemas import SetChange
 from apps.skills.services import apply_changes, save_record
 from apps.work.models import WorkItem
-from apps.work.services import edit_plan
+from apps.work.services import edit_plan, preconditions
 from kernel.errors import SilasError
 from kernel.tenancy import tenant_scope
 from tests.factories.work import Desk, make_desk, note
+from tests.platform.connecting import connected_as
 
 NOTE = {"label": "Note", "book": "orders", "key": "{order}", "field": "note", "after": "{note}"}
 
@@ -113,6 +115,17 @@ def test_no_to_a_card_that_shows_the_past_is_a_no(desk: Desk, approver: Any) -> 
     desk.decide(item, approver, ApprovalVerdict.DECLINED)
     assert desk.item(item.pk).reason == "approval_denied"
     assert len(_cards(desk, item)) == 1
+
+
+def test_worker_that_may_not_read_decisions_hands_back_work_that_had_begun(desk: Desk, approver: Any) -> None:
+    """The executor's role reads no decisions, and the conversation is told how the request stands."""
+    item = desk.approved(approver, 40)
+    _change(desk, 1)
+    with connected_as(os.environ["DATABASE_WORK_URL"]), tenant_scope(desk.tenant):
+        WorkItem.objects.filter(pk=item.pk).update(status="running")
+        preconditions.return_for_approval(WorkItem.objects.get(pk=item.pk))
+    assert desk.item(item.pk).status == "pending"
+    assert desk.item(item.pk).approval_token is None
 
 
 def test_record_that_changes_between_the_yes_and_the_work_is_asked_about_once_more(desk: Desk, approver: Any) -> None:

@@ -76,7 +76,10 @@ def move(
     announce(item, visitor_messages.join(" ", visitor_messages.status_message(status, reason, item.title), result))
 
 
-def announce(item: WorkItem, text: str | Promise, *, changes: tuple[visitor_messages.Change, ...] = ()) -> None:
+def announce(
+    item: WorkItem, text: str | Promise, *, changes: tuple[visitor_messages.Change, ...] | None = None
+) -> None:
+    """`changes`: as `signals.Progress` has them."""
     signals.work_changed(item, item.status, signals.Progress(text, list(item.next_steps), changes))
 
 
