@@ -105,7 +105,7 @@ def show_card(request: HttpRequest, link: DecisionLink) -> HttpResponse:
         return _refuse_as_page(request, SilasError(card.code, card.message, status=409))
     offered = decision_links.choices_of(card)
     context = {
-        **card_face(card),
+        **card_face(card, reads_documents=True),
         "link": link,
         "card": card,
         "is_open": True,

@@ -24,12 +24,13 @@ class ProposedAnswer:
     sources: tuple[Passage, ...]
 
 
-def proposed_answer(card: Card) -> ProposedAnswer | None:
-    """The answer that this card would publish, or None for another card or a topic that was merged into another."""
+def proposed_answer(card: Card, *, with_sources: bool) -> ProposedAnswer | None:
+    """The answer that this card would publish, or None for another card or a topic that was merged into another. The
+    sources may be documents of any access level."""
     topic = GapTopic.objects.filter(pk=card.subject_id).first() if card.subject_kind == gaps.SUBJECT else None
     if topic is None:
         return None
     text = next((fact["text"] for fact in card.facts if fact["label"] == EXACT_TEXT), "")
     questions = list(GapQuestion.objects.filter(topic=topic)[:_QUESTIONS])
-    sources = gaps.nearest_passages(topic, levels=all_levels()) if card.is_open else ()
+    sources = gaps.nearest_passages(topic, levels=all_levels()) if with_sources and card.is_open else ()
     return ProposedAnswer(topic, text, questions, sources)

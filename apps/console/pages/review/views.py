@@ -218,7 +218,7 @@ def _details(request: StaffRequest, card: Card) -> dict[str, Any]:
     may, asked = card.is_open and request.member.may_decide, questions_about(card)
     return {
         "card": card,
-        **card_face(card),
+        **card_face(card, reads_documents=request.member.may_decide),
         "is_open": card.is_open,
         "buttons": presenter.buttons_of(card),
         "decline_reasons": DeclineReason.choices if may and not card.of_kind.is_offered else [],
@@ -234,8 +234,9 @@ def _details(request: StaffRequest, card: Card) -> dict[str, Any]:
     }
 
 
-def card_face(card: Card) -> dict[str, Any]:
-    """Return what `_card_face.html` shows beside the card itself."""
+def card_face(card: Card, *, reads_documents: bool) -> dict[str, Any]:
+    """Return what `_card_face.html` shows beside the card itself. `reads_documents`: to a member who may open the pages
+    of documents."""
     return {
         "face": queries.face_hash(card),
         "kind": card.of_kind,
@@ -243,7 +244,7 @@ def card_face(card: Card) -> dict[str, Any]:
         "origins": origins_of(card),
         "preferences": preferences_behind(card),
         "skill": skill_presenter.skill_under_review(card),
-        "proposed": proposed_answer(card),
+        "proposed": proposed_answer(card, with_sources=reads_documents),
     }
 
 
