@@ -24,6 +24,7 @@ from kernel.tenancy.migrations import AppendOnly, PartitionByMonth, RowSecurity
 from kernel.tenancy.partitions import MONTHS_AHEAD
 from silas_platform import doctor, partitions
 from silas_platform.doctor import Level
+from silas_platform.management.commands import partitions as partitions_command
 from silas_platform.partitions import Partition
 from tests.factories.guard import make_run
 from tests.guard.conftest import spend
@@ -315,8 +316,10 @@ def said_by_doctor() -> list[tuple[Level, str]]:
 
 @pytest.fixture
 def only_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command sees no other table, so that the tests' database keeps its own."""
-    everything = partitions.list_partitions
+    """The command sees no other table, so that the tests' database keeps its own; and it runs when the first partition
+    is over."""
+    everything, later = partitions.list_partitions, now() + timedelta(days=70)
+    monkeypatch.setattr(partitions_command, "now", lambda: later)
     monkeypatch.setattr(partitions, "list_partitions", lambda: [each for each in everything() if each.table == TRIAL])
 
 
@@ -357,6 +360,15 @@ def test_table_in_use_is_refused_after_a_second_and_nothing_is_recorded(divided:
         with pytest.raises(CommandError, match="E_PARTITIONS_BUSY"):
             command("detach", f"{month(2):%Y-%m}", "--yes")
     assert of(TRIAL) == before
+
+
+def test_month_in_use_and_those_to_come_are_not_detached(divided: Any) -> None:
+    """Without a month that was made, no further one would be: each begins where the last one ends."""
+    before = of(TRIAL)
+    with pytest.raises(CommandError, match="E_PARTITIONS_MONTH"):
+        command("detach", f"{month(1):%Y-%m}", "--yes")
+    assert of(TRIAL) == before
+    assert command("detach", f"{month(0):%Y-%m}").strip() == "nothing to detach"
 
 
 @pytest.mark.parametrize("arguments", [["detach"], ["detach", "soon"], ["detach", "2026-13"], ["drop"]])

@@ -12,6 +12,7 @@ from datetime import date
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, connections
 
+from kernel.clock import now
 from silas_platform import partitions
 from silas_platform.partitions import OWNER
 
@@ -57,6 +58,8 @@ class Command(BaseCommand):
         self.stdout.write("\n".join(f"made {name}" for name in made) or "nothing to make")
 
     def _detach(self, *, month: date, yes: bool, **_: object) -> None:
+        if month > now().date().replace(day=1):
+            raise CommandError("E_PARTITIONS_MONTH: This month and those to come are in use; give no later month.")
         old = partitions.older_than(month)
         for each in old:
             if yes:
