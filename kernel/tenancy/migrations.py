@@ -8,7 +8,7 @@ before its tenant is known (kernel.tenancy.lookup_scope). A table without the po
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.db import OperationalError, transaction
@@ -183,8 +183,9 @@ class PartitionByMonth(Operation):
 
     The rows stay where they are: the old table becomes the first partition, up to the end of next month, and
     `partitions_extend` (kernel.tenancy.partitions) makes the months after it and the default partition. Needs
-    `atomic = False`: what reads the table (a check, an index) runs before the exchange and locks nobody out, and the
-    exchange waits a second at most for its lock and tries again. A migration that was interrupted is simply repeated.
+    `atomic = False`: what reads the table (a check, an index) runs before the exchange and locks nobody out, and what
+    changes the table waits a second at most for its lock and tries again. A migration that was interrupted is simply
+    repeated.
 
     The primary key then contains the column, so the table must have no other unique constraint, and no foreign key may
     point at it. The model does not change. Reversing leaves the table as it is: the version before works with it.
@@ -219,23 +220,26 @@ class PartitionByMonth(Operation):
                 return
             cursor.execute("SELECT (date_trunc('month', current_date) + interval '2 months')::date::text")
             (until,) = cursor.fetchone()
-            cursor.execute(f"ALTER TABLE {self.table} DROP CONSTRAINT IF EXISTS {first}")
-            cursor.execute(
-                f"ALTER TABLE {self.table} ADD CONSTRAINT {first} CHECK ({self.column} < '{until}') NOT VALID"
-            )
+            check = f"ADD CONSTRAINT {first} CHECK ({self.column} < '{until}') NOT VALID"
+            alter = f"ALTER TABLE {self.table} DROP CONSTRAINT IF EXISTS {first}, {check}"
+            self._with_lock(connection, cursor, lambda: cursor.execute(alter))
             cursor.execute(f"ALTER TABLE {self.table} VALIDATE CONSTRAINT {first}")
             cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {first}_pkey")
             cursor.execute(f"CREATE UNIQUE INDEX CONCURRENTLY {first}_pkey ON {self.table} (id, {self.column})")
-            for attempt in range(1, _LOCK_TRIES + 1):
-                try:
-                    with transaction.atomic(using=connection.alias):
-                        cursor.execute("SET LOCAL lock_timeout = '1s'")
-                        self._exchange(cursor, first, until)
-                    return
-                except OperationalError:
-                    if attempt == _LOCK_TRIES:
-                        raise
-                    time.sleep(1)
+            self._with_lock(connection, cursor, lambda: self._exchange(cursor, first, until))
+
+    def _with_lock(self, connection: Any, cursor: Any, change: Callable[[], object]) -> None:
+        """Carry out what needs the table for itself. A change that waits keeps everyone who comes later waiting."""
+        for attempt in range(1, _LOCK_TRIES + 1):
+            try:
+                with transaction.atomic(using=connection.alias):
+                    cursor.execute("SET LOCAL lock_timeout = '1s'")
+                    change()
+                return
+            except OperationalError:
+                if attempt == _LOCK_TRIES:
+                    raise
+                time.sleep(1)
 
     def _exchange(self, cursor: Any, first: str, until: str) -> None:
         table, column = self.table, self.column

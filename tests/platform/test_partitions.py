@@ -255,6 +255,27 @@ def test_exchange_waits_a_second_for_its_lock_and_tries_again(
     assert rows_of(line, trial) == 40
 
 
+def test_check_waits_a_second_for_its_lock_and_tries_again(
+    trial: Any, line: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with owner_line() as reader:
+        reader.execute(f"SELECT FROM {TRIAL}")
+        tries: list[float] = []
+
+        def release(seconds: float) -> None:
+            tries.append(seconds)
+            reader.rollback()
+
+        monkeypatch.setattr(migrations.time, "sleep", release)
+        # Without a try that ends, the reader would be waited for without end.
+        connections["owner"].ensure_connection()
+        connections["owner"].connection.execute("SET statement_timeout = '10s'")
+        partition_trial()
+        connections["owner"].connection.execute("RESET statement_timeout")
+    assert tries == [1]
+    assert rows_of(line, trial) == 40
+
+
 # -- upkeep --------------------------------------------------------------------------------------------------------
 
 
