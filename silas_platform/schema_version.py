@@ -18,7 +18,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.utils.module_loading import module_has_submodule
 
 CONTRACT = "_contract"
-CONNECT_SECONDS = 2
+CONNECT_SECONDS, ANSWER_SECONDS = 2, 1
 Key = tuple[str, str]
 
 
@@ -47,8 +47,11 @@ def fault_of(applied: Iterable[Key]) -> str:
 
 def fault_at(address: str) -> str:
     """`fault_of` what ran in the database at this address, over a connection of its own: a worker that forks keeps
-    none. Raises `psycopg.Error`."""
-    with psycopg.connect(address, connect_timeout=CONNECT_SECONDS) as connection:
+    none. Raises `psycopg.Error`, also when there is no answer within seconds."""
+    with psycopg.connect(
+        address, connect_timeout=CONNECT_SECONDS, tcp_user_timeout=1000 * ANSWER_SECONDS
+    ) as connection:
+        connection.execute(f"SET LOCAL statement_timeout = '{ANSWER_SECONDS}s'")
         rows = connection.execute("SELECT app, name FROM django_migrations").fetchall()
     return fault_of((str(label), str(name)) for label, name in rows)
 

@@ -105,7 +105,7 @@ def stop_if_deaf(watch: BrokerWatch) -> None:
 
 def stop_if_outdated() -> None:
     """Stop the worker with SIGTERM when a newer version migrated the database so that this one must not run on it. Its
-    supervisor's next start is refused with the same sentence. Blocks the event loop for two seconds at most."""
+    supervisor's next start is refused with the same sentence. Blocks the event loop for a few seconds at most."""
     try:
         fault = fault_at(env.text("DATABASE_URL"))
     except psycopg.Error:

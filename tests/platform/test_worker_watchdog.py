@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import dataclass, field
 
+import psycopg
 import pytest
 
 from silas_platform import worker_watchdog
@@ -69,6 +71,19 @@ def test_worker_that_is_too_old_for_the_schema_ends_itself(monkeypatch: pytest.M
     monkeypatch.setattr(worker_watchdog, "fault_at", lambda address: "E_DB_NEWER: …")
     worker_watchdog.stop_if_outdated()
     assert told == [(os.getpid(), signal.SIGTERM)]
+
+
+def test_worker_goes_on_while_the_database_does_not_answer(monkeypatch: pytest.MonkeyPatch, database: None) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *signalled: told.append(signalled))
+    begun = time.monotonic()
+    with psycopg.connect(os.environ["DATABASE_OWNER_URL"]) as owner:
+        owner.execute("LOCK TABLE django_migrations IN ACCESS EXCLUSIVE MODE")
+        owner.execute("SET LOCAL idle_in_transaction_session_timeout = '10s'")
+        worker_watchdog.stop_if_outdated()
+        assert time.monotonic() - begun < 8
+        owner.rollback()
+    assert told == []
 
 
 def test_worker_goes_on_while_the_database_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
