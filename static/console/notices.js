@@ -55,14 +55,15 @@ async function claim(key) {
   }
 }
 
-function prepare() {
+async function prepare() {
   audio ??= new AudioContext();
-  if (audio.state === "suspended") audio.resume().catch(() => {});
+  if (audio.state === "suspended") await audio.resume().catch(() => {});
 }
 
-function ring() {
-  if (Date.now() - lastRing < BETWEEN_SOUNDS) return;
-  prepare();
+/* What cannot be played now is not played: all that waits for the first press would sound at it, at once. */
+async function ring() {
+  await Promise.race([prepare(), new Promise((done) => setTimeout(done, YIELD))]);
+  if (audio.state !== "running" || Date.now() - lastRing < BETWEEN_SOUNDS) return;
   lastRing = Date.now();
   for (const [frequency, after] of NOTES) {
     const note = new OscillatorNode(audio, { frequency });

@@ -92,9 +92,29 @@ async def test_conversation_in_sight_is_silent_in_every_tab(
     assert shown == []
 
 
+async def test_what_came_before_the_first_press_does_not_sound_at_it(
+    web: str, open_page: Any, deployment: Any, agent: Any
+) -> None:
+    session = await _conversation_of(deployment, agent)
+    page = await log_in(open_page, web, agent, "/console/account/", service_workers="allow")
+    await page.context.add_init_script(COUNT)
+    # As it is before the first press, also where the tests' browser lets pages play at once.
+    await page.context.add_init_script(
+        "Object.defineProperty(AudioContext.prototype, 'state', { get: () => 'suspended' });"
+    )
+    await page.context.grant_permissions(["notifications"])
+    await page.reload()
+    await page.wait_for_selector("[data-line=open]")
+    await in_thread(say, session, "Are you there?")
+    await page.wait_for_function("window.shown.length > 0")
+    await page.wait_for_timeout(1000)
+    assert (await _counts(page))[0] == 0
+
+
 async def test_member_tries_the_sound_and_sets_quiet_hours(web: str, open_page: Any, agent: Any) -> None:
     page = await _open(web, open_page, agent, "/console/account/alerts/")
     await page.get_by_role("button", name="Try the sound").click()
+    await page.wait_for_function("window.rang > 0")
     assert (await _counts(page))[0] == 2
     await page.get_by_label("Show desktop notifications").check()
     await expect(page.locator("#desktop-said")).to_contain_text("may show notifications")
