@@ -357,7 +357,9 @@ class ContactEdit(TypedDict):
     attributes: NotRequired[dict[str, Any]]
 
 
-ContactIdentityAnswerKindEnum: TypeAlias = Literal["customer", "email", "phone", "imported"]
+ContactIdentityAnswerKindEnum: TypeAlias = Literal[
+    "customer", "email", "phone", "imported", "slack", "teams", "telegram", "whatsapp"
+]
 
 
 ContactImportAnswerStateEnum: TypeAlias = Literal["running", "done", "failed"]
