@@ -222,8 +222,9 @@ def next_alert_at(card_id: UUID, moment: datetime) -> datetime | None:
 
 def _open_cards(moment: datetime) -> QuerySet[Any]:
     """Cards with their `queued_at`."""
-    cards: QuerySet[Any] = Card.objects.filter(status__in=OPEN_STATUSES, expires_at__gt=moment)
-    return cards.annotate(queued_at=queries.queued_at())
+    cards: Any = Card.objects.filter(status__in=OPEN_STATUSES, expires_at__gt=moment)
+    queued: QuerySet[Any] = cards.annotate(queued_at=queries.queued_at())
+    return queued
 
 
 def _enabled(choices: QuerySet[AlertChoice]) -> QuerySet[AlertChoice]:
