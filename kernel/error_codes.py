@@ -358,6 +358,9 @@ class ErrorCode(StrEnum):
     PERMISSION_DENIED = "permission_denied", 403
     PERMISSION_UNKNOWN = "permission_unknown", 422
     PERSON_NEEDED = "person_needed", 403, _("Only an owner who is logged in can accept a tool.")
+    PICTURE_DIMENSIONS = "picture_dimensions", 400, _("The picture must be between 16 and 1024 pixels wide and high.")
+    PICTURE_KIND = "picture_kind", 400, _("Choose a PNG, JPEG or WebP picture.")
+    PICTURE_TOO_LARGE = "picture_too_large", 413, _("The picture must be 256 KB or less.")
     PLAN_CALL_TWICE = "plan_call_twice", 400, _("the plan asks for the same thing twice")
     PLAN_DEPENDENCY_CYCLE = "plan_dependency_cycle", 400
     PLAN_DEPENDENCY_MISSING = "plan_dependency_missing", 400

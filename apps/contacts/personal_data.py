@@ -298,8 +298,9 @@ _NOT_PERSONAL = """
     simulations.SimulationSuite
     skills.DraftRevision skills.PackageKey skills.SkillDraft skills.SkillFile skills.SkillPackage
     skills.SkillVersion skills.TrustedPublisher
-    tenants.ApiKey tenants.DataKey tenants.Deployment tenants.FirstRun tenants.IdempotentRequest tenants.IdentityKey
-    tenants.Invitation tenants.LoginProvider tenants.Membership tenants.MessageKey tenants.OAuthApp
+    tenants.ApiKey tenants.DataKey tenants.Deployment tenants.DeploymentPicture tenants.FirstRun
+    tenants.IdempotentRequest tenants.IdentityKey tenants.Invitation tenants.LoginProvider tenants.Membership
+    tenants.MessageKey tenants.OAuthApp
     tenants.OAuthGrant tenants.OAuthToken tenants.PolicySeal tenants.ProviderAccount tenants.Retention
     tenants.Sighting tenants.Visit tenants.VisitorLimits
     toolservers.OutsideTool toolservers.ToolServer toolservers.ToolSet toolservers.WebSearch

@@ -78,6 +78,8 @@ def _ready(session: ChatSession) -> dict[str, object]:
         "deployment": {
             "title": deployment.title,
             "theme": deployment.theme,
+            "logo": deployment.logo,
+            "avatar": deployment.avatar,
             "greeting": settings.greeting,
             "suggestions": settings.suggestions,
             "languages": settings.languages,

@@ -22,6 +22,13 @@ class Role(TextChoices):
     VIEWER = "viewer", _("Viewer")
 
 
+class PictureKind(TextChoices):
+    """The pictures of a chatbot: one in the widget's header, one beside its messages."""
+
+    LOGO = "logo", _("Logo")
+    AVATAR = "avatar", _("Avatar")
+
+
 class KeyScope(TextChoices):
     """What an API key with scopes may do. A key without scopes has the rights of an owner."""
 

@@ -42,7 +42,7 @@ _USE_RECORDED_EVERY = timedelta(minutes=5)
 LONGEST_OVERLAP = timedelta(days=7)
 # Settings whose values are audited. Of texts, only the fact that they changed is.
 _AUDITED_VALUES = frozenset(
-    {"enabled", "allowed_origins", "theme", "languages", "model_names", "timezone", "opening_hours"}
+    {"enabled", "allowed_origins", "theme", "languages", "model_names", "timezone", "opening_hours", "pictures"}
 )
 
 
@@ -213,6 +213,8 @@ def _audit_value(name: str, value: Any) -> Any:
         return {day: "+".join(spans.replace(" ", "").split(",")) for day, spans in value.items()}
     if name == "theme":
         return {key: sha256_hex(text)[:16] if key in ("font", "launcher") else text for key, text in value.items()}
+    if name == "pictures":
+        return {kind: picture["file"] for kind, picture in value.items()}
     return value
 
 

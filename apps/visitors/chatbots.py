@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apps.tenants.first_run import new_public_key
 from apps.tenants.models import Deployment
+from apps.tenants.pictures import copy_pictures
 from apps.tenants.provider_keys import copy_provider_keys
 from apps.tenants.services import create_deployment
 from apps.visitors import offers, proactive_messages
@@ -26,7 +27,8 @@ _COPIED = (
 
 
 def create_chatbot(title: str, *, like: Deployment | None, actor: str) -> Deployment:
-    """Create a deployment of the scope's tenant. `like`: whose settings, provider keys and visitor features it has.
+    """Create a deployment of the scope's tenant. `like`: whose settings, provider keys, pictures and
+    visitor features it has.
 
     Raises `SilasError("deployments_full")`.
     """
@@ -38,6 +40,7 @@ def create_chatbot(title: str, *, like: Deployment | None, actor: str) -> Deploy
     deployment = create_deployment(key, actor=actor, title=title, public_key=key, **fields)
     if like:
         copy_provider_keys(like, deployment, actor=actor)
+        copy_pictures(like, deployment, actor=actor)
         offers.copy(like, deployment, actor=actor)
         proactive_messages.copy(like, deployment, actor=actor)
     return deployment

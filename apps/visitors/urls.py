@@ -16,6 +16,8 @@ urlpatterns = [
     path(_DEPLOYMENT, deployments.OneDeployment.as_view(), name="api-deployment"),
     path(f"{_DEPLOYMENT}/provider-keys", deployments.ProviderKeys.as_view(), name="api-provider-keys"),
     path(f"{_DEPLOYMENT}/provider-keys/<slug:provider>", deployments.OneProviderKey.as_view(), name="api-provider-key"),
+    path(f"{_DEPLOYMENT}/logo", deployments.Logo.as_view(), name="api-deployment-logo"),
+    path(f"{_DEPLOYMENT}/avatar", deployments.Avatar.as_view(), name="api-deployment-avatar"),
     path(f"{_DEPLOYMENT}/install", deployments.Install.as_view(), name="api-deployment-install"),
     path(
         f"{_DEPLOYMENT}/proactive-messages",

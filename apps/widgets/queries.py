@@ -10,8 +10,13 @@ from kernel.tenancy import tenant_scope
 
 def open_deployment(key: str) -> Deployment | None:
     """The enabled deployment with this public key, or None."""
-    deployment = deployment_by_key(key) if rules.is_key(key) else None
+    deployment = deployment_with_key(key)
     return deployment if deployment is not None and deployment.enabled else None
+
+
+def deployment_with_key(key: str) -> Deployment | None:
+    """The deployment with this public key, also a disabled one, or None."""
+    return deployment_by_key(key) if rules.is_key(key) else None
 
 
 def demo_tenants() -> list[Tenant]:

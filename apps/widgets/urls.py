@@ -12,4 +12,5 @@ urlpatterns = [
     path("widget/v1/loader.js", views.loader, name="widget-loader"),
     path("widget/v1/<str:key>/", views.frame, name="widget-frame"),
     path("widget/v1/<str:key>/appearance/", views.appearance, name="widget-appearance"),
+    path("widget/v1/<str:key>/<slug:kind>/<str:file>", views.picture, name="widget-picture"),
 ]

@@ -21,6 +21,7 @@ from django.views.decorators.http import condition, require_safe
 from apps.releases.served import live_settings
 from apps.tenants import install_pings
 from apps.tenants.hours import team_status
+from apps.tenants.pictures import picture_at
 from apps.widgets import queries, rules, snippets
 from kernel.clock import now
 from kernel.errors import NotFound
@@ -98,8 +99,8 @@ def _language() -> str:
 
 @require_safe
 def appearance(request: HttpRequest, key: str) -> JsonResponse:
-    """Return what the widget shows before there is a session: title, theme, greeting, suggestions, languages and
-    when the team is back."""
+    """Return what the widget shows before there is a session: title, theme, pictures, greeting, suggestions,
+    languages and when the team is back."""
     deployment = queries.open_deployment(key)
     if deployment is None:
         return JsonResponse(NotFound().as_json(), status=404)
@@ -108,12 +109,35 @@ def appearance(request: HttpRequest, key: str) -> JsonResponse:
     data = {
         "title": deployment.title,
         "theme": deployment.theme,
+        "logo": deployment.logo,
+        "avatar": deployment.avatar,
         "greeting": settings.greeting,
         "suggestions": settings.suggestions,
         "languages": settings.languages,
         "team": team_status(deployment.schedule, now()),
     }
     return JsonResponse(data, headers={"Cache-Control": "no-cache"})
+
+
+@require_safe
+def picture(request: HttpRequest, key: str, kind: str, file: str) -> HttpResponse:
+    """Serve a chatbot's logo or avatar under its current name, which contains its hash. The bytes are an owner's upload
+    and never decoded here: browsers take them as the media type of their header, and nothing in them runs. Staff see
+    those of a disabled chatbot too."""
+    deployment = queries.deployment_with_key(key)
+    if deployment is None:
+        raise Http404
+    with tenant_scope(deployment.tenant_id):
+        found = picture_at(deployment, kind, file)
+    if found is None:
+        raise Http404
+    headers = {
+        "Cache-Control": "public, max-age=31536000, immutable",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return HttpResponse(bytes(found.content), content_type=found.media_type, headers=headers)
 
 
 @require_safe

@@ -167,6 +167,7 @@ TRIED_ELSEWHERE |= {"console-alerts", *(f"console-alerts-{do}" for do in ("choos
 TRIED_ELSEWHERE |= {"console-push-add", "console-push-remove"}  # test_push
 # Releases, simulations and memory (test_releases, test_simulations, test_memory_pages).
 TRIED_ELSEWHERE |= {"console-releases", *(f"console-release{word}" for word in ("", "-publish", "-roll-back", "-rule"))}
+TRIED_ELSEWHERE |= {"console-studio-picture", "console-studio-picture-drop"}
 TRIED_ELSEWHERE |= {"console-release-share", "console-release-simulate", "console-studio-preference-off"}
 TRIED_ELSEWHERE |= {
     "console-simulations",

@@ -51,6 +51,7 @@ TABLE = {
     console-releases console-release console-release-publish console-release-simulate console-release-rule
     console-release-share console-release-roll-back
     console-studio-compare console-studio-turn console-studio-key console-studio-key-drop console-studio-preference-off
+    console-studio-picture console-studio-picture-drop
     console-studio-messages console-studio-message-new console-studio-message console-studio-message-delete
     api-proactive-messages api-proactive-message
     console-install console-tool-servers
@@ -75,7 +76,8 @@ TABLE = {
     api-outside-tool-suspend api-session-card-secret
     api-audit-verify api-audit-export api-members api-member api-invitations api-invitation
     api-invitation-resend api-deployments api-deployment
-    api-provider-keys api-provider-key api-deployment-install api-preferences api-preference api-compare-styles
+    api-provider-keys api-provider-key api-deployment-logo api-deployment-avatar
+    api-deployment-install api-preferences api-preference api-compare-styles
     api-dead-letter-retry api-dead-letter-drop api-spending-resume
     api-safety-policy api-safety-policy-backtest api-web-search
     api-skill-diff api-bundled-skills

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
+
 from apps.tenants.enums import KeyScope
 from apps.tenants.services import create_api_key
 from kernel.tenancy import tenant_scope
@@ -39,8 +41,9 @@ class Api:
     def delete(self, path: str) -> Any:
         return self.send("delete", path)
 
-    def upload(self, path: str, data: dict[str, Any]) -> Any:
-        return self._client.post(path, data, headers=self._headers)
+    def upload(self, path: str, data: dict[str, Any], method: str = "post") -> Any:
+        body = encode_multipart(BOUNDARY, data)
+        return getattr(self._client, method)(path, body, content_type=MULTIPART_CONTENT, headers=self._headers)
 
 
 def code(answer: Any) -> tuple[int, str]:

@@ -37,6 +37,7 @@ UNSEEN = {
     *("approvals.AlertChoice", "approvals.CardQuestion", "approvals.PushSubscription"),
     *("approvals.Look", "approvals.PasskeyChallenge", "bus.Processed", "bus.QueueMessage", "guard.SpendEntry"),
     *("memory.Intake", "memory.ReadPart", "tenants.FirstRun", "tenants.Sighting"),
+    "tenants.DeploymentPicture",
     *("gates.GateVersion", "tenants.Visit"),
     *("safety.Challenge", "safety.Execution", "safety.FailedTries", "safety.Hold", "safety.PolicyVersion"),
     *("safety.SafetyAgent", "safety.Step", "safety.StepWindow", "tenants.PolicySeal", "approvals.GatePause"),

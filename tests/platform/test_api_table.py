@@ -288,6 +288,8 @@ OPERATIONS = {
     "console-studio-compare": "styles_compare",
     "console-studio-key": "provider_keys_set",
     "console-studio-key-drop": "provider_keys_remove",
+    "console-studio-picture": "deployment_logo_set deployment_avatar_set",
+    "console-studio-picture-drop": "deployment_logo_remove deployment_avatar_remove",
     "console-studio-messages": "proactive_messages_list",
     "console-studio-message-new": "proactive_messages_create",
     "console-studio-message": "proactive_messages_get proactive_messages_edit",

@@ -81,6 +81,8 @@ def test_appearance_says_how_it_looks_and_nothing_else(client: Client, tenant: A
     assert client.get(f"/widget/v1/{made.public_key}/appearance/").json() == {
         "title": "Desk",
         "theme": {"accent": "#0f7b6c"},
+        "logo": None,
+        "avatar": None,
         "greeting": "Hello.",
         "suggestions": ["One"],
         "languages": ["de"],

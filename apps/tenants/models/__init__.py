@@ -15,6 +15,7 @@ from apps.tenants.models.accounts import (
 from apps.tenants.models.directory import (
     ApiKey,
     Deployment,
+    DeploymentPicture,
     FirstRun,
     IdentityKey,
     Membership,
@@ -35,6 +36,7 @@ __all__ = [
     "ApiKey",
     "DataKey",
     "Deployment",
+    "DeploymentPicture",
     "FirstRun",
     "IdempotentRequest",
     "IdentityKey",

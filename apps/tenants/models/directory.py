@@ -7,15 +7,16 @@ deployment is one chatbot on one website; its public key identifies its tenant, 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 from uuid import UUID, uuid4
 
 from django.contrib.auth.models import AbstractUser, BaseUserManager
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
+from django.urls import reverse
 
-from apps.tenants.enums import Closed, IdentityAlgorithm, Role
+from apps.tenants.enums import Closed, IdentityAlgorithm, PictureKind, Role
 from apps.tenants.hours import Schedule
 from kernel.clock import now
 from kernel.language import gettext_lazy as _
@@ -120,6 +121,14 @@ def _default_models() -> dict[str, str]:
     return {"proxy": "builtin:grounded", "planner": "builtin:grounded", "executor": "builtin:grounded"}
 
 
+class ShownPicture(TypedDict):
+    """A picture of a chatbot as pages and widgets show it; its size is known before it is loaded."""
+
+    address: str
+    width: int
+    height: int
+
+
 class Deployment(TenantModel):
     """One chatbot on one website: its key, allowed origins, appearance, greeting and its models per role."""
 
@@ -163,6 +172,10 @@ class Deployment(TenantModel):
         default=dict, blank=True, editable=False
     )
     active_goal_id: models.UUIDField[UUID | None, UUID | None] = models.UUIDField(null=True, blank=True)
+    # By kind, the file name and size of its `DeploymentPicture`, so that showing it reads no other row.
+    pictures: models.JSONField[dict[str, dict[str, Any]], dict[str, dict[str, Any]]] = models.JSONField(
+        default=dict, db_default={}, blank=True, editable=False
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
@@ -176,6 +189,23 @@ class Deployment(TenantModel):
         return str(self.model_names.get(role) or GROUNDED)
 
     @property
+    def logo(self) -> ShownPicture | None:
+        """What stands in the widget's header instead of the first letter of its name."""
+        return self._picture(PictureKind.LOGO)
+
+    @property
+    def avatar(self) -> ShownPicture | None:
+        """What stands beside its messages."""
+        return self._picture(PictureKind.AVATAR)
+
+    def _picture(self, kind: PictureKind) -> ShownPicture | None:
+        picture = self.pictures.get(kind)
+        if not picture:
+            return None
+        address = reverse("widget-picture", args=[self.public_key, kind.value, picture["file"]])
+        return {"address": address, "width": picture["width"], "height": picture["height"]}
+
+    @property
     def keys(self) -> ProviderKeys:
         """The provider keys for its models."""
         return ProviderKeys(self.environment_keys, self.sealed_keys, str(self.pk))
@@ -185,6 +215,30 @@ class Deployment(TenantModel):
         """When people of the company answer here; without opening hours always, and no time zone is looked up."""
         zone = first_known_timezone(self.timezone, self.tenant.timezone) if self.opening_hours else UTC_NAME
         return Schedule(self.opening_hours, zone)
+
+
+class DeploymentPicture(TenantModel):
+    """The logo or avatar of a deployment, as it was uploaded; anybody may load it. `Deployment.pictures` names the file
+    under which it is served."""
+
+    deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=8, choices=PictureKind.choices)
+    media_type = models.CharField(max_length=16)
+    sha256 = models.CharField(max_length=64)
+    content: models.BinaryField[bytes, bytes] = models.BinaryField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["deployment", "kind"], name="deployment_picture_once"),
+            models.CheckConstraint(
+                condition=Q(media_type__in=["image/png", "image/jpeg", "image/webp"]),
+                name="deployment_picture_is_a_raster",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.get_kind_display())
 
 
 class ApiKey(TenantModel):

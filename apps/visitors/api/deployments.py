@@ -12,6 +12,7 @@ from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers, status
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -28,10 +29,11 @@ from apps.tenants.api_auth import (
     validated,
     with_etag,
 )
-from apps.tenants.enums import KeyScope
+from apps.tenants.enums import KeyScope, PictureKind
 from apps.tenants.install_pings import last_pings
 from apps.tenants.locks import lock_deployment
 from apps.tenants.models import Deployment
+from apps.tenants.pictures import MOST_BYTES, remove_picture, store_picture
 from apps.tenants.provider_keys import (
     LONGEST_KEY,
     PROVIDER_MESSAGES,
@@ -91,10 +93,18 @@ class OffersAnswer(serializers.Serializer[Any]):
     rating = serializers.CharField(help_text="`stars`, `thumbs` or empty")
 
 
+class PictureAnswer(serializers.Serializer[Any]):
+    address = serializers.CharField(help_text="Path at this installation; another picture has another one")
+    width = serializers.IntegerField()
+    height = serializers.IntegerField()
+
+
 class DeploymentDetail(DeploymentLine):
     greeting = serializers.CharField()
     suggestions = serializers.ListField(child=serializers.CharField())
     theme = serializers.DictField()
+    logo = PictureAnswer(allow_null=True, help_text="In the widget's header")
+    avatar = PictureAnswer(allow_null=True, help_text="Beside its messages")
     languages = serializers.ListField(child=serializers.CharField(), help_text="Of the widget; empty for all")
     persona = serializers.CharField(help_text="Its tone of voice; its sliders are at `/api/v1/personas/{id}`")
     models = serializers.DictField(source="model_names", help_text="By role: proxy, planner, executor, scorer")
@@ -178,6 +188,12 @@ class ProviderKeyRequest(RequestSerializer):
         default="",
         allow_blank=True,
         help_text="Of a server of your own: `compatible`, `compatible-responses`, `azure`, `ollama`",
+    )
+
+
+class PictureRequest(RequestSerializer):
+    file = serializers.FileField(
+        max_length=1000, help_text="PNG, JPEG or WebP, up to 256 KB, 16 to 1024 pixels wide and high"
     )
 
 
@@ -308,6 +324,69 @@ class OneProviderKey(_DeploymentView):
         with tenant_scope(self.caller.tenant_id):
             remove_provider_key(deployment_by_id(deployment_id), provider=provider, actor=self.caller.actor)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+_PICTURE_REFUSALS = {
+    **RESOURCE_REFUSALS,
+    400: OpenApiResponse(description="`picture_kind`, `picture_dimensions`; `invalid`: a field is wrong"),
+    413: OpenApiResponse(description="`picture_too_large`"),
+}
+
+
+class _Picture(_DeploymentView):
+    parser_classes = (MultiPartParser,)
+    kind: PictureKind
+
+    def store(self, request: Request, deployment_id: UUID) -> Response:
+        content = validated(PictureRequest, request.data)["file"].read(MOST_BYTES + 1)
+        with tenant_scope(self.caller.tenant_id):
+            place = deployment_by_id(deployment_id)
+            return _shown(store_picture(place, self.kind, content, actor=self.caller.actor))
+
+    def remove(self, deployment_id: UUID) -> Response:
+        with tenant_scope(self.caller.tenant_id):
+            remove_picture(deployment_by_id(deployment_id), self.kind, actor=self.caller.actor)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Logo(_Picture):
+    kind = PictureKind.LOGO
+
+    @extend_schema(
+        operation_id="deployment_logo_set",
+        tags=["deployments"],
+        request={"multipart/form-data": PictureRequest},
+        responses={200: DeploymentDetail, **_PICTURE_REFUSALS},
+    )
+    def put(self, request: Request, deployment_id: UUID) -> Response:
+        """Store the logo in the widget's header, in place of an older one. Every visitor sees it at once."""
+        return self.store(request, deployment_id)
+
+    @extend_schema(
+        operation_id="deployment_logo_remove", tags=["deployments"], responses={204: None, **RESOURCE_REFUSALS}
+    )
+    def delete(self, request: Request, deployment_id: UUID) -> Response:
+        return self.remove(deployment_id)
+
+
+class Avatar(_Picture):
+    kind = PictureKind.AVATAR
+
+    @extend_schema(
+        operation_id="deployment_avatar_set",
+        tags=["deployments"],
+        request={"multipart/form-data": PictureRequest},
+        responses={200: DeploymentDetail, **_PICTURE_REFUSALS},
+    )
+    def put(self, request: Request, deployment_id: UUID) -> Response:
+        """Store the avatar beside the chatbot's messages, in place of an older one. Every visitor sees it at once."""
+        return self.store(request, deployment_id)
+
+    @extend_schema(
+        operation_id="deployment_avatar_remove", tags=["deployments"], responses={204: None, **RESOURCE_REFUSALS}
+    )
+    def delete(self, request: Request, deployment_id: UUID) -> Response:
+        return self.remove(deployment_id)
 
 
 class Install(_DeploymentView):

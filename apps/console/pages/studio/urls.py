@@ -14,6 +14,12 @@ urlpatterns = [
     path("studio/<uuid:deployment_id>/compare/", comparison.compare, name="console-studio-compare"),
     path("studio/<uuid:deployment_id>/key/", views.save_key, name="console-studio-key"),
     path("studio/<uuid:deployment_id>/key/remove/", views.remove_key, name="console-studio-key-drop"),
+    path("studio/<uuid:deployment_id>/pictures/<slug:kind>/", views.save_picture, name="console-studio-picture"),
+    path(
+        "studio/<uuid:deployment_id>/pictures/<slug:kind>/remove/",
+        views.drop_picture,
+        name="console-studio-picture-drop",
+    ),
     path(
         "studio/<uuid:deployment_id>/preferences/<uuid:preference_id>/off/",
         views.turn_off_preference,

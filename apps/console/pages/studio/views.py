@@ -13,7 +13,9 @@ from django.forms import Form
 from django.http.response import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -31,8 +33,9 @@ from apps.releases.queries import main_release
 from apps.suggestions.queries import preference_of, preferences_of
 from apps.suggestions.services import preferences
 from apps.tenants import first_run
-from apps.tenants.enums import Role
+from apps.tenants.enums import PictureKind, Role
 from apps.tenants.models import Deployment
+from apps.tenants.pictures import MOST_BYTES, remove_picture, store_picture
 from apps.tenants.provider_keys import remove_provider_key, server_addresses, store_provider_key
 from apps.tenants.queries import deployment_by_id, models_without_key
 from apps.tenants.services import change_deployment
@@ -40,6 +43,8 @@ from apps.visitors import offers
 from apps.visitors.chatbots import create_chatbot
 from apps.widgets.snippets import builders, is_inline, policy_lines, snippet
 from apps.widgets.views import loader_integrity
+from kernel.error_codes import ErrorCode
+from kernel.errors import NotFound, SilasError
 from kernel.language import LANGUAGES
 from kernel.tenancy import tenant_scope
 from llm.models import GROUNDED
@@ -90,6 +95,34 @@ def turn(request: StaffRequest, deployment_id: UUID) -> HttpResponseBase:
         change_deployment(place, actor=request.member.user.actor, enabled=request.POST.get("enabled") == "1")
         return redirect("console-studio", place.pk)
     return page(request, "console/studio_turn.html", at="studio", place=place)
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def save_picture(request: StaffRequest, deployment_id: UUID, kind: str) -> HttpResponseBase:
+    """Store an uploaded logo or avatar; a refused one is named beside its field."""
+    place, picture_kind, file = deployment_by_id(deployment_id), _picture_kind(kind), request.FILES.get("picture")
+    try:
+        if file is None:
+            raise SilasError(ErrorCode.PICTURE_KIND)
+        store_picture(place, picture_kind, file.read(MOST_BYTES + 1), actor=request.member.user.actor)
+    except SilasError as refusal:
+        return _studio(request, place, status=422, refused_picture=(picture_kind, refusal.message))
+    return redirect(f"{reverse('console-studio', args=[place.pk])}#pictures")
+
+
+@require_POST
+@staff_view(Role.OWNER)
+def drop_picture(request: StaffRequest, deployment_id: UUID, kind: str) -> HttpResponseBase:
+    place = deployment_by_id(deployment_id)
+    remove_picture(place, _picture_kind(kind), actor=request.member.user.actor)
+    return redirect(f"{reverse('console-studio', args=[place.pk])}#pictures")
+
+
+def _picture_kind(text: str) -> PictureKind:
+    if text not in PictureKind.values:
+        raise NotFound()
+    return PictureKind(text)
 
 
 @sensitive_post_parameters("key")
@@ -167,6 +200,7 @@ def _studio(
     *,
     status: int = 200,
     keys: ModelForm | None = None,
+    refused_picture: tuple[PictureKind, str] | None = None,
 ) -> TemplateResponse:
     form = form or DeploymentForm(initial=initial_of(place), theme=place.theme)
     if features is None:
@@ -186,6 +220,7 @@ def _studio(
         personality=_groups(personality, personality_form.GROUPS),
         features=_groups(features, visitor_forms.GROUPS),
         questions=features.questions(),
+        pictures=_pictures(place, refused_picture),
         has_questions=features.has_questions,
         rest=_groups(form, GROUPS[_GROUPS_BEFORE_FEATURES:]),
         languages=LANGUAGES,
@@ -197,6 +232,24 @@ def _studio(
         preferences=preferences_of(place.pk),
         ticket=test_ticket(place.public_key),
     )
+
+
+def _pictures(place: Deployment, refused: tuple[PictureKind, str] | None) -> list[dict[str, object]]:
+    """Return the pictures for the template, with why one was refused."""
+    shown = {
+        PictureKind.LOGO: (place.logo, gettext("At the top of the chat, up to 28 pixels high")),
+        PictureKind.AVATAR: (place.avatar, gettext("Beside the chatbot's messages, as a circle")),
+    }
+    return [
+        {
+            "kind": kind.value,
+            "label": kind.label,
+            "picture": picture,
+            "hint": hint,
+            "problem": refused[1] if refused and refused[0] == kind else "",
+        }
+        for kind, (picture, hint) in shown.items()
+    ]
 
 
 def _groups(form: Form, groups: Iterable[tuple[str | Promise, tuple[str, ...]]]) -> list[dict[str, object]]:

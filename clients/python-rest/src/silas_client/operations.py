@@ -863,6 +863,16 @@ class Operations(Transport):
         )
         return answer
 
+    def deployment_avatar_set(self, deployment_id: str, body: dict[str, Any]) -> t.DeploymentDetail:
+        """Store the avatar beside the chatbot's messages, in place of an older one. Every visitor sees it at once."""
+        answer: t.DeploymentDetail = self.call(
+            "PUT", f"/api/v1/deployments/{self.segment(deployment_id)}/avatar", form=body
+        )
+        return answer
+
+    def deployment_avatar_remove(self, deployment_id: str) -> None:
+        self.call("DELETE", f"/api/v1/deployments/{self.segment(deployment_id)}/avatar")
+
     def styles_compare(
         self, deployment_id: str, body: t.ComparisonRequest, *, idempotency_key: str | None = None
     ) -> t.ComparisonAnswer:
@@ -881,6 +891,16 @@ class Operations(Transport):
             "GET", f"/api/v1/deployments/{self.segment(deployment_id)}/install", query={"fields": fields}
         )
         return answer
+
+    def deployment_logo_set(self, deployment_id: str, body: dict[str, Any]) -> t.DeploymentDetail:
+        """Store the logo in the widget's header, in place of an older one. Every visitor sees it at once."""
+        answer: t.DeploymentDetail = self.call(
+            "PUT", f"/api/v1/deployments/{self.segment(deployment_id)}/logo", form=body
+        )
+        return answer
+
+    def deployment_logo_remove(self, deployment_id: str) -> None:
+        self.call("DELETE", f"/api/v1/deployments/{self.segment(deployment_id)}/logo")
 
     def preferences_list(self, deployment_id: str, *, fields: str | None = None) -> t.PreferencesAnswer:
         """List the preferences that count now or wait for a decision, newest first. One is kept by its card."""

@@ -1343,6 +1343,16 @@ class PersonAnswer(TypedDict):
     name: str
 
 
+class PictureAnswer(TypedDict):
+    address: str
+    width: int
+    height: int
+
+
+class PictureRequest(TypedDict):
+    file: str
+
+
 class PlaceAnswer(TypedDict):
     id: str
     title: str
@@ -3636,6 +3646,8 @@ class DeploymentDetail(TypedDict):
     greeting: str
     suggestions: list[str]
     theme: dict[str, Any]
+    logo: PictureAnswer | None
+    avatar: PictureAnswer | None
     languages: list[str]
     persona: str
     models: dict[str, Any]

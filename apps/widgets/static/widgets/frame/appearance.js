@@ -10,15 +10,42 @@ export function wireAppearance(chat) {
     if (chat.appearance.title) host.tell("look", { ...look, labels: { title: t("chat", chat.appearance), open: t("open") } });
   });
 
-  function applyAppearance({ title, theme, greeting, suggestions, languages }) {
+  function applyAppearance({ title, theme, greeting, suggestions, languages, logo, avatar }) {
     const before = chat.appearance;
     if (languages && allow(languages)) useLocale(requestedLocale);
     chat.appearance = { title: title || before.title, greeting: greeting ?? before.greeting, suggestions: suggestions ?? before.suggestions, hasHome: theme?.home !== "off" };
     part("title").textContent = chat.appearance.title;
     part("face").textContent = chat.appearance.title.charAt(0);
+    showLogo(logo);
+    showAvatar(avatar);
     document.title = t("chat", chat.appearance);
     themeState.fromDeployment(theme);
     showGreeting();
+  }
+
+  /* Shows the logo in place of the first letter; undefined keeps what is shown. The logo speaks the title. */
+  function showLogo(picture) {
+    const logo = part("logo");
+    if (picture !== undefined) {
+      logo.hidden = !picture;
+      const height = Math.min(28, picture?.height ?? 0);
+      if (picture) Object.assign(logo, { height, width: (picture.width * height) / picture.height, src: picture.address });
+    }
+    logo.alt = chat.appearance.title;
+    part("face").hidden = !logo.hidden;
+    part("title").setAttribute("aria-hidden", !logo.hidden);
+  }
+
+  part("logo").addEventListener("error", () => showLogo(null));
+
+  /* Shows the avatar beside the chatbot's messages (frame.css); undefined keeps what is shown. */
+  function showAvatar(picture) {
+    if (picture === undefined) return;
+    const root = document.documentElement;
+    root.toggleAttribute("data-avatar", Boolean(picture));
+    if (!picture) return;
+    root.style.setProperty("--avatar", `url("${picture.address}")`);
+    Object.assign(new Image(), { onerror: () => showAvatar(null), src: picture.address });
   }
 
   function showGreeting() {

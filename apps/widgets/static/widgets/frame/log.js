@@ -95,7 +95,7 @@ export class Log {
   message({ text, html, sender, name, citations = [], suggestions = [], seq, timestamp, pending }) {
     const who = sender === "human" ? el("p", { class: "who" }, el("b", {}, name || t("person"))) : null;
     const row = el("div", { class: "row", title: timestamp ? new Date(timestamp).toLocaleString(dateLocale()) : null });
-    row.append(el("div", { class: "bot" }, who, ...this.body(text, html, citations)));
+    row.append(el("div", { class: who ? "bot" : "bot faced" }, who, ...this.body(text, html, citations)));
     this.place(row, { seq, timestamp, pending });
     if (this.isLast(row)) this.suggest(suggestions);
     return row;
@@ -134,7 +134,7 @@ export class Log {
     this.typing(false);
     let piece = this.live.get(turn);
     if (!piece) {
-      piece = { text: "", row: el("div", { class: "row live", "aria-hidden": "true" }, el("div", { class: "bot" })) };
+      piece = { text: "", row: el("div", { class: "row live", "aria-hidden": "true" }, el("div", { class: "bot faced" })) };
       this.live.set(turn, piece);
       this.tail.append(piece.row);
     }
@@ -158,7 +158,7 @@ export class Log {
     if (!on || this.live.size) return;
     const label = t("typing", { title });
     const words = isNamed ? el("span", {}, label) : null;
-    this.tail.append(el("div", { class: "row typing", role: "img", "aria-label": label }, el("i"), el("i"), el("i"), words));
+    this.tail.append(el("div", { class: isNamed ? "row typing" : "row typing faced", role: "img", "aria-label": label }, el("i"), el("i"), el("i"), words));
   }
 
   suggest(texts) {
