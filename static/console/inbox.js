@@ -101,11 +101,8 @@ function show(row, parts) {
   log.scrollTop = log.scrollHeight;
   htmx.trigger(thread, "htmx:load");
   htmx.trigger(thread, "htmx:afterSettle");
-  clearTimeout(prefetchTimer);
-  prefetchTimer = setTimeout(() => {
-    htmx.trigger(document.body, `silas:session:${thread.dataset.session}`);
-    prefetch();
-  }, SETTLE);
+  // What was fetched may be older than what the page has heard of since.
+  setTimeout(() => htmx.trigger(document.body, `silas:session:${thread.dataset.session}`), SETTLE);
 }
 
 /* Links and forms of the list contain the address of the open conversation: replace that of the one before. */

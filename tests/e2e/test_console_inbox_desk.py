@@ -105,8 +105,10 @@ async def test_conversation_beside_the_open_one_is_fetched_unread_and_shown_with
     await expect(page.locator(f"#c-{second.pk} .badge")).to_have_count(0)
     await expect(page.locator("#tab-all")).to_have_attribute("href", re.compile(f"^{_at(second)}"))
     assert await page.evaluate("window.isSamePage") is True
-    await in_thread(say, second, "Are you there?")
+    async with page.expect_response(re.compile(str(first.pk))):
+        await in_thread(say, second, "Are you there?")
     await expect(page.locator("#log")).to_contain_text("Are you there?")
+    await page.wait_for_timeout(500)
     await page.keyboard.press("Alt+k")
     if not await page.locator("#reply-text").count():
         await page.keyboard.press("Alt+j")
