@@ -106,7 +106,8 @@ async def test_what_came_before_the_first_press_does_not_sound_at_it(
     await page.reload()
     await page.wait_for_selector("[data-line=open]")
     await in_thread(say, session, "Are you there?")
-    await page.wait_for_function("window.shown.length > 0")
+    while not (await _counts(page))[1]:
+        await page.wait_for_timeout(100)
     await page.wait_for_timeout(1000)
     assert (await _counts(page))[0] == 0
 
