@@ -37,7 +37,7 @@ async def test_program_is_added_and_a_tool_of_it_taken_into_use(
     await form.get_by_label("Script").fill(SCRIPT)
     await form.get_by_role("button", name="Add program").click()
     await page.get_by_role("button", name="Refresh tools").click()
-    await page.get_by_role("button", name="Accept crm_look_up").click()
+    await page.get_by_role("button", name="Accept tool crm_look_up").click()
     await expect(page.get_by_text("In use").first).to_be_visible()
     assert await in_scope(tenant.pk, _states) == ["accepted"]
     open_page.errors[:] = [said for said in open_page.errors if "422" not in said]  # the browser tells of the refusal
