@@ -99,7 +99,7 @@ async def test_deployment_switched_off_says_so_to_the_visitor(
     open_page: OpenPage, demo: str, tenant: Any, deployment: Any
 ) -> None:
     page = await open_page(demo)
-    await expect(Widget(page).bubble).to_be_visible()
+    await expect(Widget(page).bubble).to_have_accessible_name("Open chat")  # the frame's own name of it
     await in_scope(tenant, lambda: type(deployment).objects.filter(pk=deployment.pk).update(enabled=False))
     widget = await opened(page)
     await expect(widget.state).to_have_text("This chat isn't available right now.")
