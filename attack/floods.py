@@ -50,16 +50,16 @@ def run(short: bool) -> list[Figure]:
 
 
 def _floods(short: bool) -> list[Figure]:
-    from bench.stage import Stage, _deployment, start_web
+    from bench.stage import Stage, deployment, start_web
 
     rounds, seconds = (2, 3.0) if short else (4, 8.0)
     with contextlib.ExitStack() as stack:
         env = {**os.environ, **_ENV}
-        deployment = _deployment("builtin:grounded")
+        place = deployment("builtin:grounded")
         url, process = start_web(env, stack)
-        stage = Stage(url, env, deployment)
+        stage = Stage(url, env, place)
         tokens = [stage.new_session()[0] for _ in range(FLOODS + VISITORS)]
-        url = f"{stage.socket_url}/ws/widget/{deployment.public_key}/"
+        url = f"{stage.socket_url}/ws/widget/{place.public_key}/"
         web = psutil.Process(process.pid)
         quiet, flooded, tried = asyncio.run(_rounds(web, url, tokens, rounds, seconds))
     ratio, spent = _p95(flooded.acks) / _p95(quiet.acks), flooded.spent / quiet.spent
