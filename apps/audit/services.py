@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection
+from django.db.models import Model
 
 from apps.audit.enums import AuditEvent
 from apps.audit.rules import PLATFORM_CHAIN
@@ -34,6 +35,27 @@ def record(
     entry = _entry(event, actor, subject, data)
     before_commit(_append, entry, last=True)
     return UUID(entry["entry_id"])
+
+
+def record_row_change(
+    row: Model,
+    change: str,
+    *,
+    actor: str,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> None:
+    """Record that a setting was `added`, `changed` or `deleted`, as the administration does of its own changes.
+
+    `before` and `after` are values by field, as the audit log holds them; those that differ are recorded.
+    """
+    data: dict[str, Any] = {"model": row._meta.label_lower, "change": change}
+    if before is not None and after is not None:
+        changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+        data["fields"] = changed
+        data["before"] = {name: before[name] for name in changed if name in before}
+        data["after"] = {name: after[name] for name in changed if name in after}
+    record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)
 
 
 def _entry(event: AuditEvent, actor: str, subject: str | UUID, data: Mapping[str, object] | None) -> dict[str, str]:

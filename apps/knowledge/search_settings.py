@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
+from apps.audit.services import record_row_change
 from apps.bus.enums import Kind
 from apps.bus.services import schedule
 from apps.guard import services as guard
@@ -95,6 +94,5 @@ def _store(deployment_id: UUID, model: ProviderModel | None, reranker: str, acto
             row.former_model, row.former_dimensions = "", 0
     row.save()
     schedule(Kind.PROVIDER_EMBEDDING, scope_id=current_tenant_id(), due_at=now())
-    data = {"model": SearchSettings._meta.label_lower, "change": "changed"}
-    record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)
+    record_row_change(row, "changed", actor=actor)
     return row

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from django.core.exceptions import ValidationError
 
 from apps.audit.admin_base import audit_value
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
+from apps.audit.services import record_row_change
 from apps.tenants.models import Tenant
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -38,14 +37,7 @@ def change_company(changes: Mapping[str, str], *, actor: str) -> dict[str, str]:
         message = gettext("Some fields are missing or invalid.")
         raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
     row.save(update_fields=changed)
-    data = {
-        "model": row._meta.label_lower,
-        "change": "changed",
-        "fields": changed,
-        "before": before,
-        "after": _recorded(row, changed),
-    }
-    record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)
+    record_row_change(row, "changed", actor=actor, before=before, after=_recorded(row, changed))
     return _values(row)
 
 

@@ -12,8 +12,7 @@ from typing import TypeVar
 from django.conf import settings
 from django.core.exceptions import ValidationError
 
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
+from apps.audit.services import record_row_change
 from apps.tenants.models import Retention, VisitorLimits
 from kernel.error_codes import ErrorCode
 from kernel.errors import SilasError
@@ -79,15 +78,9 @@ def _change(
         message = gettext("Some fields are missing or invalid.")
         raise SilasError(ErrorCode.INVALID, message, extra={"fields": error.message_dict}) from None
     row.save(update_fields=changed)
-    data = {
-        "model": row._meta.label_lower,
-        "change": "changed",
-        "fields": changed,
-        "before": {name: before[name] for name in changed},
-        "after": {name: changes[name] for name in changed},
-    }
-    record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)
-    return _values(row, names)
+    after = _values(row, names)
+    record_row_change(row, "changed", actor=actor, before=before, after=after)
+    return after
 
 
 def _locked(model: type[_Row]) -> _Row:

@@ -110,8 +110,8 @@ SEE_ALL = """v_before := coalesce(current_setting('silas.platform', true), '');
     PERFORM set_config('silas.platform', 'on', true);"""
 SEE_AS_BEFORE = "PERFORM set_config('silas.platform', v_before, true);"
 
-# How the owner begins a transaction that changes tables in use: it sees every tenant's rows, and nobody waits longer
-# than a second behind its lock.
+# How the owner begins a transaction that changes tables in use: it sees every tenant's rows, and waits a second at
+# most for a lock, since other sessions queue behind it.
 AS_OWNER = "SELECT set_config('silas.platform', 'on', true), set_config('lock_timeout', '1s', true)"
 
 
@@ -183,7 +183,7 @@ class PartitionByMonth(Operation):
 
     The rows stay where they are: the old table becomes the first partition, up to the end of next month, and
     `partitions_extend` (kernel.tenancy.partitions) makes the months after it and the default partition. Needs
-    `atomic = False`: what reads the table (a check, an index) runs before the exchange and locks nobody out, and what
+    `atomic = False`: what reads the table (a check, an index) runs before the exchange without blocking, and what
     changes the table waits a second at most for its lock and tries again. A migration that was interrupted is simply
     repeated.
 
@@ -270,7 +270,7 @@ class PartitionByMonth(Operation):
             f"ALTER TABLE {table} ATTACH PARTITION {first} FOR VALUES FROM (MINVALUE) TO ('{until}')",
             f"ALTER TABLE {first} DROP CONSTRAINT {first}",
             *(definition for _, definition, _ in triggers),
-            # Nobody reads or writes a partition but through the table.
+            # Partitions are read and written through the table only.
             *(f"REVOKE ALL ON {first} FROM {role}" for role in {role for role, _ in grants}),
         ]
         for statement in statements:

@@ -13,8 +13,8 @@ MONTHS_AHEAD = 3
 UNTIL = "substring(pg_catalog.pg_get_expr({child}.relpartbound, {child}.oid) from 'TO [(]''([0-9-]+)''')::date"
 
 # Months are named `<table>_2027_01`. A month whose rows already lie in the default partition cannot be attached, nor
-# any after it, since what follows is made from the last end: `manage.py partitions make` moves such rows. Nobody reads
-# or writes a partition but through its table, so the roles get no rights on it.
+# any after it, since what follows is made from the last end: `manage.py partitions make` moves such rows.
+# Partitions are read and written through their table only, so the roles get no rights on them.
 EXTEND = f"""
 CREATE OR REPLACE FUNCTION public.partitions_extend() RETURNS text[]
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET lock_timeout = '1s' AS $$

@@ -1,7 +1,7 @@
 """Export one closed company to a folder.
 
 Everything is read in one transaction that sees this company alone. In it the company's secrets, keys and policy are
-sealed anew with the transport keys, and it is rolled back: the installation keeps what it has.
+resealed with the transport keys. It is rolled back, so the installation keeps its own seals.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PERSON = ("id", "email", "username", "first_name", "last_name", "language", "is_
 
 
 class _RollBack(Exception):
-    """Ends the transaction in which secrets were sealed anew."""
+    """Rolls back the transaction in which secrets were resealed."""
 
 
 def export_company(tenant: Tenant, place: str, *, passphrase: str) -> CompanyManifest:

@@ -106,7 +106,7 @@ def _as_owner() -> Iterator[None]:
 
 
 def _add_company(fields: dict[str, Any]) -> Tenant:
-    """The row alone: whoever begins a company is not called, for this one has all that they would add."""
+    """The row alone, without the receivers that set up a new company: this one brings what they would add."""
     Tenant.objects.bulk_create([Tenant(**{**fields, "closed": Closed.CLOSED})])
     Tenant.objects.filter(pk=fields["id"]).update(created_at=fields["created_at"])
     return Tenant.objects.get(pk=fields["id"])

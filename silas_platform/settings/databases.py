@@ -34,7 +34,7 @@ def databases(
 
 
 def _pooled(url: str, *, most: int, prepared: bool) -> dict[str, object]:
-    # A database that is away is asked for anew by whoever needs it: the pool's own retries wait longer and longer.
+    # A request that needs a database that is away retries it: the pool's own retries wait longer and longer.
     pool = {"min_size": 1, "max_size": most, "timeout": 5, "reconnect_timeout": 2}
     options = {"pool": pool, **(_PREPARED if prepared else {})}
     # Without prepared statements there is a pooler between, which keeps a server-side cursor within a transaction only.

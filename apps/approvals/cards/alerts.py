@@ -4,8 +4,8 @@ Alerts are claimed here and sent by `autonomy.alert_delivery`. What is claimed i
 lost, the e-mail makes up for it, because it goes to members who have not looked. Neither contains what a card is about,
 only its risk and a link.
 
-A card that waits for the customer is left out. When it is back, it counts as a new one that nobody has looked at: what
-counts is when it came into the queue (`queries.queued_at`).
+A card that waits for the customer is left out. After its return it counts as a new card without a view, by the time at
+which it entered the queue (`queries.queued_at`).
 
 In a member's quiet hours nothing is claimed for them. What still waits at their end is due then."""
 

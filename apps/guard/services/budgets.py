@@ -9,7 +9,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from apps.audit.enums import AuditEvent
-from apps.audit.services import record
+from apps.audit.services import record, record_row_change
 from apps.guard import rules
 from apps.guard.enums import Holder, Period
 from apps.guard.models import Budget, PlatformBudget
@@ -47,7 +47,7 @@ def set_budget(
         budget.limit_usd, budget.alerted = limit, rules.highest_threshold(budget.spent, limit)
         budget.paused_in = budget.paused_in if budget.alerted == rules.LIMIT else None
         budget.save(update_fields=["limit_usd", "alerted", "paused_in"])
-        _record_change(budget, "added" if is_new else "changed", actor)
+        record_row_change(budget, "added" if is_new else "changed", actor=actor)
     return budget
 
 
@@ -55,7 +55,7 @@ def set_platform_budget(period: Period, limit_usd: Decimal, *, actor: str) -> Pl
     """Set the operator's cap on what all tenants spend together. Inside a platform scope."""
     defaults = {"limit_usd": _amount(limit_usd), "alerted": 0}
     budget, is_new = PlatformBudget.objects.update_or_create(period=Period(period), defaults=defaults)
-    _record_change(budget, "added" if is_new else "changed", actor)
+    record_row_change(budget, "added" if is_new else "changed", actor=actor)
     return budget
 
 
@@ -65,7 +65,7 @@ def remove_budget(budget_id: UUID, *, actor: str, user: User | None = None) -> N
     budget = Budget.objects.select_for_update(no_key=True).filter(pk=budget_id).first()
     if budget is None:
         raise NotFound()
-    _record_change(budget, "deleted", actor)
+    record_row_change(budget, "deleted", actor=actor)
     budget.delete()
 
 
@@ -96,8 +96,3 @@ def _amount(limit_usd: Decimal) -> Decimal:
     if not amount.is_finite() or not 0 <= amount < rules.MAX_USD or amount != round(amount, rules.DIGITS):
         raise SilasError(ErrorCode.BAD_LIMIT)
     return amount
-
-
-def _record_change(row: Budget | PlatformBudget, change: str, actor: str) -> None:
-    data = {"model": row._meta.label_lower, "change": change}
-    record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)

@@ -5,13 +5,13 @@ Inside a tenant scope.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
-from apps.audit.enums import AuditEvent
-from apps.audit.services import record
+from apps.audit.services import record_row_change
 from apps.guard.models import ModelPrice
 from apps.guard.services.budgets import require_owner
 from apps.tenants.models import User
@@ -40,12 +40,12 @@ def set_price(model: str, rates: Rates, *, actor: str, user: User | None = None)
     row = ModelPrice.objects.select_for_update(no_key=True).get(pk=row.pk)
     before = {name: getattr(row, name) for name in RATE_FIELDS}
     if is_new:
-        _record_change(row, "added", actor, {}, wanted)
+        record_row_change(row, "added", actor=actor, before={}, after=_recorded(wanted))
     elif before != wanted:
         for name, amount in wanted.items():
             setattr(row, name, amount)
         row.save()
-        _record_change(row, "changed", actor, before, wanted)
+        record_row_change(row, "changed", actor=actor, before=_recorded(before), after=_recorded(wanted))
     return row
 
 
@@ -56,26 +56,13 @@ def remove_price(price_id: UUID, *, actor: str, user: User | None = None) -> Non
     row = ModelPrice.objects.select_for_update(no_key=True).filter(pk=price_id).first()
     if row is None:
         raise NotFound()
-    _record_change(row, "deleted", actor, {name: getattr(row, name) for name in RATE_FIELDS}, {})
+    before = {name: getattr(row, name) for name in RATE_FIELDS}
+    record_row_change(row, "deleted", actor=actor, before=_recorded(before), after={})
     row.delete()
 
 
-def _record_change(
-    row: ModelPrice,
-    change: str,
-    actor: str,
-    before: dict[str, Decimal | None],
-    after: dict[str, Decimal | None],
-) -> None:
-    changed = [name for name in RATE_FIELDS if before.get(name) != after.get(name)]
-    data = {
-        "model": row._meta.label_lower,
-        "change": change,
-        "fields": changed,
-        "before": {name: _text(before[name]) for name in changed if name in before},
-        "after": {name: _text(after[name]) for name in changed if name in after},
-    }
-    record(AuditEvent.ADMIN_CHANGED, actor=actor, subject=f"row:{row.pk}", data=data)
+def _recorded(amounts: Mapping[str, Decimal | None]) -> dict[str, str | None]:
+    return {name: _text(amount) for name, amount in amounts.items()}
 
 
 def _text(amount: Decimal | None) -> str | None:
