@@ -43,7 +43,7 @@ class Api:
 
     def upload(self, path: str, data: dict[str, Any], method: str = "post") -> Any:
         body = encode_multipart(BOUNDARY, data)
-        return getattr(self._client, method)(path, body, content_type=MULTIPART_CONTENT, headers=self._headers)
+        return self._client.generic(method.upper(), path, body, content_type=MULTIPART_CONTENT, headers=self._headers)
 
 
 def code(answer: Any) -> tuple[int, str]:
