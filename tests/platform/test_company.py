@@ -418,5 +418,6 @@ def test_account_of_somebody_else_is_refused(exported: Path, database: None) -> 
     try:
         assert refusal(exported) == "E_COMPANY_ACCOUNT"
     finally:
-        User.objects.filter(pk=other.pk).update(email=f"{other.pk}@example.org")
+        address = f"{other.pk}@example.org"
+        User.objects.filter(pk=other.pk).update(email=address, username=address)
     assert not Tenant.objects.filter(slug=json.loads((exported / NAME).read_text())["slug"]).exists()
